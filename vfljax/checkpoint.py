@@ -1,0 +1,100 @@
+"""Trees of arrays with a leading lane axis, through orbax and nowhere else.
+
+Chunked by lane, so that one setting reads in milliseconds; restored as NumPy, so that the
+devices they were written on do not matter.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+import tensorstore
+from absl import logging
+
+from vfljax.errors import UserError
+from vfljax.types import PyTree
+
+
+def _broken(path: pathlib.Path, error: Exception) -> UserError:
+    reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+    return UserError(
+        f"the checkpoint {path} is corrupted or incomplete ({reason}): delete the folder "
+        f"{path.parent} and run launch.sweep again; everything else is kept."
+    )
+
+
+class _Quiet:
+    """Orbax warns about small chunks, which are what we want here."""
+
+    def __enter__(self) -> None:
+        self.before = logging.get_verbosity()
+        logging.set_verbosity(logging.ERROR)
+
+    def __exit__(self, *exc: Any) -> None:
+        logging.set_verbosity(self.before)
+
+
+def save(path: pathlib.Path, tree: PyTree) -> None:
+    """Write ``tree`` (dicts of arrays with a leading lane axis) to a new folder."""
+    tree = jax.tree.map(np.asarray, tree)
+    by_lane = jax.tree.map(
+        lambda a: ocp.SaveArgs(
+            chunk_byte_size=max(1, a.nbytes // max(1, a.shape[0])), shard_axes=(0,)
+        ),
+        tree,
+    )
+    with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+        checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(tree, save_args=by_lane))
+
+
+def load(path: pathlib.Path) -> PyTree:
+    """The whole tree as NumPy arrays; UserError when it cannot be read."""
+    try:
+        with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+            kept = jax.tree.map(
+                lambda _: ocp.RestoreArgs(restore_type=np.ndarray), _names(checkpointer, path)
+            )
+            return checkpointer.restore(
+                path.absolute(), args=ocp.args.PyTreeRestore(restore_args=kept)
+            )
+    except UserError:
+        raise
+    except Exception as error:  # orbax and tensorstore raise many kinds for a damaged file
+        raise _broken(path, error) from error
+
+
+def load_lane(path: pathlib.Path, lane: int) -> PyTree:
+    """One lane of the tree; reads that lane's chunks only."""
+    try:
+        with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+            names = _names(checkpointer, path)
+
+        def read(meta: Any) -> np.ndarray:
+            spec = {
+                "driver": "zarr",
+                "kvstore": {
+                    "driver": "ocdbt",
+                    "base": path.absolute().as_uri(),
+                    "path": meta.name,
+                },
+            }
+            return tensorstore.open(spec, open=True, read=True).result()[lane].read().result()
+
+        return jax.tree.map(read, names)
+    except UserError:
+        raise
+    except Exception as error:
+        raise _broken(path, error) from error
+
+
+def _names(checkpointer: ocp.Checkpointer, path: pathlib.Path) -> PyTree:
+    if not path.is_dir():
+        raise _broken(path, FileNotFoundError("no such folder"))
+    metadata = checkpointer.metadata(path.absolute()).item_metadata
+    if metadata is None:
+        raise _broken(path, ValueError("no metadata"))
+    return metadata.tree

@@ -1,0 +1,207 @@
+"""What a config may say, its defaults, and the checks that need nothing but the config.
+
+A config file's ``get_config()`` returns ``ordered({...})`` with any of the fields of ``DEFAULT``.
+In ``grid`` each entry is an arm: ``{arm: {defense: {knob: value or tuple of values}}}``; a tuple is
+an axis of the grid. Defenses of one arm are chained in listing order. In ``attacks``:
+``{attack: {option: value or tuple of values}}``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from vfljax.errors import UserError
+
+DEFAULT: dict[str, Any] = {
+    "name": "sweep",
+    "seeds": 3,  # seeds 0, 1, ..., seeds - 1
+    "data": {
+        "name": "digits",
+        "dir": "",
+        "train": 0.6,  # shares of all rows, or counts
+        "validation": 0.2,
+        "test": 0.2,
+        "scaling": "standard",
+    },
+    "parties": {"passive": 1, "label_features": True},
+    "model": {
+        "bottom": "mlp",
+        "hidden": (64,),
+        "cut": 16,  # width of each party's embedding; without model splitting it is C
+        "top": "head",
+        "top_hidden": (),
+        "aggregation": "concatenate",
+    },
+    "training": {
+        "epochs": 30,
+        "batch_size": 32,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+        "milestones": (),
+        "decay": 0.1,
+        "drop_last": False,
+        "scope": "all",
+    },
+    "malicious": {"parties": ((0,),), "gamma": 1.0},  # an axis: one tuple a set of attackers
+    "teacher": {
+        "hidden": (64,),
+        "epochs": 20,
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "temperature": 1.0,
+    },
+    "grid": {"undefended": {}},
+    "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
+    "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
+}
+
+FREE = ("grid", "attacks")  # their keys name defenses and attacks, checked against the tables
+
+
+def ordered(values: Mapping[str, Any]) -> ConfigDict:
+    """A ConfigDict that keeps listing order at every level (the default sorts names)."""
+    out = ConfigDict(sort_keys=False)
+    for key, value in values.items():
+        out[key] = ordered(value) if isinstance(value, Mapping) else value
+    return out
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that is in no table, with the nearest known one."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return UserError(f"unknown {kind} {name!r}: {hint}choose from {', '.join(known)}.")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (ConfigDict, Mapping)):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _merge(default: Any, given: Any, path: str) -> Any:
+    if not isinstance(default, Mapping):
+        return _typed(default, given, path)
+    if not isinstance(given, Mapping):
+        raise UserError(f"config.{path}={given!r} must be a group of fields: {', '.join(default)}.")
+    for key in given:
+        if key not in default:
+            raise unknown("config field", f"{path}.{key}" if path else key, [
+                f"{path}.{name}" if path else name for name in default
+            ])
+    return {
+        key: _plain(given[key])
+        if key in FREE and not path and key in given
+        else _merge(value, given.get(key, value), f"{path}.{key}" if path else key)
+        for key, value in default.items()
+    }
+
+
+def _typed(default: Any, given: Any, path: str) -> Any:
+    """``given`` if it is of the default's kind; numbers of ``training`` may be tuples (axes)."""
+    given = _plain(given)
+    axis = path in AXES and isinstance(given, list)
+    for value in given if axis else [given]:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        good = {
+            bool: isinstance(value, bool),
+            int: number and float(value).is_integer(),
+            float: number,
+            str: isinstance(value, str),
+            tuple: isinstance(value, list),
+        }[type(default)]
+        if not good:
+            raise UserError(
+                f"config.{path}={given!r} must be of type {type(default).__name__}, for example "
+                f"{default!r}."
+            )
+    if type(default) is int and not axis:
+        return int(given)
+    return given
+
+
+AXES = (
+    "training.learning_rate",
+    "training.momentum",
+    "training.weight_decay",
+    "training.decay",
+    "malicious.gamma",
+)
+
+_AT_LEAST = {
+    "seeds": 1,
+    "parties.passive": 1,
+    "model.cut": 1,
+    "training.epochs": 1,
+    "training.batch_size": 1,
+    "training.learning_rate": 0,
+    "training.momentum": 0,
+    "training.weight_decay": 0,
+    "training.decay": 0,
+    "malicious.gamma": 0,
+    "teacher.epochs": 1,
+    "teacher.batch_size": 1,
+    "teacher.learning_rate": 0,
+    "teacher.temperature": 1e-6,
+    "execution.width": 0,
+    "execution.shard_seconds": 1e-3,
+    "data.train": 0,
+    "data.validation": 0,
+    "data.test": 0,
+}
+
+
+def _at(config: Mapping[str, Any], path: str) -> Any:
+    for key in path.split("."):
+        config = config[key]
+    return config
+
+
+def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with every default filled in, as plain JSON values; raises UserError."""
+    resolved = _merge(DEFAULT, config, "")
+    for path, low in _AT_LEAST.items():
+        value = _at(resolved, path)
+        for one in value if isinstance(value, list) else [value]:
+            if not one >= low:
+                raise UserError(f"config.{path}={one} is too small: it must be at least {low}.")
+    if resolved["training"]["scope"] not in ("all", "passive"):
+        raise UserError(
+            f"config.training.scope={resolved['training']['scope']!r} is unknown: choose 'all' "
+            "(every bottom's gradient, as released) or 'passive' (what leaves the label party)."
+        )
+    if not resolved["grid"]:
+        raise UserError("config.grid is empty: give at least {'undefended': {}}.")
+    passive = resolved["parties"]["passive"]
+    for group in resolved["malicious"]["parties"]:
+        members = group if isinstance(group, list) else [group]
+        if not members or not all(isinstance(p, int) and 0 <= p < passive for p in members):
+            raise UserError(
+                f"config.malicious.parties names {group}, but passive parties are 0..{passive - 1}: "
+                "give a tuple of tuples such as ((0,),)."
+            )
+    return resolved
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[str]:
+    """Fields in which two resolved configs differ, as 'field: a -> b' lines."""
+    lines = []
+    for key in [*a, *(k for k in b if k not in a)]:
+        name = f"{path}.{key}" if path else key
+        left, right = a.get(key, "absent"), b.get(key, "absent")
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            lines += differences(left, right, name)
+        elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
+            lines.append(f"{name}: {left} -> {right}")
+    if path in FREE and not lines and list(a) != list(b):
+        lines.append(f"{path}: order {list(a)} -> {list(b)}")
+    return lines

@@ -1,0 +1,78 @@
+"""KDk: knowledge distillation and k-anonymous soft labels (Arazzi et al. 2024).
+
+The label party replaces each one-hot label by mass 1 - epsilon on an anchor class and
+epsilon/(k-1) on each of the k-1 classes its teacher ranks highest among the others. The
+teacher is trained on the label party's own columns before the federation starts; its
+probabilities reach the step as a data column (``vfljax.teacher``).
+
+    t_anchor = 1 - epsilon,   t_c = epsilon / (k - 1) for the next k - 1 classes,   0 elsewhere
+
+Reference: Arazzi, Nicolazzo, Nocera. "KDk: A Defense Mechanism Against Label Inference Attacks
+in Vertical Federated Learning", 2024, section 5, equations 8-11 and algorithm 1.
+
+Guarantee: none that is formal. k-anonymity holds for the SET of classes with mass; the masses
+themselves differ unless epsilon = (k-1)/k, and an attacker who reads magnitudes is not bound.
+
+Edge cases
+    k = 1                 the one-hot label
+    epsilon = 0           the one-hot label (anchor="label"); the teacher's argmax ("teacher")
+    epsilon = (k-1)/k     uniform over k classes
+    epsilon > (k-1)/k     the anchor has the SMALLEST of the k masses
+    k = C                 every class has mass
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from vfljax.defenses import core
+from vfljax.types import Array, Context, PyTree
+
+ANCHORS = ("label", "teacher")
+
+
+def kdk_targets(
+    scores: Array, targets: Array, k: Array | int, epsilon: Array | float, anchor: str = "label"
+) -> Array:
+    """Soft labels [B, C], rows summing to 1, from teacher ``scores`` and ``targets``, both [B, C].
+
+    ``anchor="label"`` puts the large mass on the true label (released code; default),
+    ``"teacher"`` on the teacher's argmax (paper, equation 9). Ties go to the lower class.
+    Unlike the released code, rows sum to 1 also when the label is outside the teacher's top k:
+    the k classes are the anchor and the k-1 best others. ``k`` may be traced: ranks, no top_k.
+    """
+    if scores.ndim != 2 or scores.shape != targets.shape:
+        raise ValueError(f"scores {scores.shape} and targets {targets.shape} must be the same [B, C].")
+    if anchor == "teacher":
+        targets = jax.nn.one_hot(jnp.argmax(scores, -1), scores.shape[-1], dtype=targets.dtype)
+    chosen = jax.nn.one_hot(jnp.argmax(targets, -1), scores.shape[-1], dtype=bool)
+    order = jnp.argsort(-jnp.where(chosen, jnp.inf, scores), axis=-1, stable=True)
+    rank = jnp.argsort(order, axis=-1)  # 0 is the anchor
+    spread = jnp.where(k > 1, epsilon, 0.0)
+    others = ((rank >= 1) & (rank < k)).astype(targets.dtype)
+    return (1 - spread) * targets + spread / jnp.maximum(k - 1, 1) * others
+
+
+def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> core.Defense:
+    """KDk with ``epsilon`` in [0, 1] and ``k`` in 1..C. Reduces to no defense at epsilon = 0 or
+    k = 1 (``anchor="label"``). Needs a teacher, hence a label party that owns columns."""
+    core.check("epsilon", epsilon, 0.0, 1.0)
+    core.check("k", k, 1, jnp.inf)
+    core.check_integer("k", k)
+    core.check_option("anchor", anchor, ANCHORS)
+
+    def init(key: Array, data: core.TrainingData) -> PyTree:
+        del key
+        core.check("k", k, 1, data.num_classes, f" The data set has {data.num_classes} classes.")
+        if data.scores is None:
+            raise ValueError(
+                "kdk needs a teacher, which is trained on the label party's own columns, and the "
+                "label party owns none: set config.parties.label_features=True or drop kdk."
+            )
+        return ()
+
+    def targets(targets: Array, context: Context, state: PyTree) -> tuple[Array, Context, PyTree]:
+        return kdk_targets(context.scores, targets, k, epsilon, anchor), context, state
+
+    return core.Defense(init=init, targets=targets)

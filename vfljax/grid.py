@@ -1,0 +1,271 @@
+"""From a config to the settings of a sweep, grouped by program structure. Host only.
+
+A *setting* is one trained lane: a grid point (one value for every knob), a structure (split,
+split with malicious parties, no split) and a seed. Settings whose ``Spec`` is equal form a group
+and share one compiled program; every number that differs within it is an array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import defenses, models, optimizers, parties
+from vfljax.config import unknown
+from vfljax.defenses.core import TrainingData
+from vfljax.errors import UserError
+from vfljax.training import Lane
+from vfljax.types import DefenseSpec, HParams, Spec
+
+
+class Structure(NamedTuple):
+    """Which federation is trained: what an attack needs, decided before training."""
+
+    split: bool = True
+    malicious: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        if self.malicious:
+            return "malicious-" + "-".join(map(str, self.malicious))
+        return "split" if self.split else "no_split"
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One trained lane. ``point`` numbers grid points; seeds and structures share it."""
+
+    id: int
+    point: int
+    arm: str
+    seed: int
+    structure: Structure
+    knobs: Mapping[str, Mapping[str, float]]  # defense -> knob -> value, in chain order
+    options: Mapping[str, Mapping[str, str]]  # defense -> static option -> value
+    training: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, gamma
+
+    def row(self) -> dict[str, Any]:
+        """Every knob of the setting as table columns; absent defenses have no column here."""
+        row: dict[str, Any] = {
+            "setting": self.id,
+            "point": self.point,
+            "arm": self.arm,
+            "defenses": "+".join(self.knobs),
+            "structure": self.structure.name,
+            "seed": self.seed,
+        }
+        for source in (self.knobs, self.options):
+            for name, values in source.items():
+                row.update({f"{name}.{knob}": value for knob, value in values.items()})
+        return {**row, **self.training}
+
+
+class Group(NamedTuple):
+    """Settings of one program."""
+
+    name: str
+    spec: Spec
+    settings: tuple[Setting, ...]
+
+
+def _signature(name: str) -> tuple[dict[str, inspect.Parameter], dict[str, inspect.Parameter]]:
+    """A defense's knobs (positional parameters) and static options (keyword-only ones)."""
+    parameters = inspect.signature(defenses.TABLE[name]).parameters
+    knobs = {n: p for n, p in parameters.items() if p.kind is not p.KEYWORD_ONLY}
+    options = {n: p for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+    return knobs, options
+
+
+def as_axis(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def product(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All combinations of axes, the last axis fastest."""
+    lists = [as_axis(values) for values in axes.values()]
+    if any(not values for values in lists):
+        empty = [name for name, values in axes.items() if not as_axis(values)]
+        raise UserError(f"the axis {empty[0]} is empty: give at least one value.")
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)]
+
+
+def _arm_points(arm: str, chain: Any) -> list[tuple[dict, dict]]:
+    """(knobs, options) of every point of one arm."""
+    if not isinstance(chain, Mapping):
+        raise UserError(f"config.grid.{arm}={chain!r} must be {{defense: {{knob: values}}}}.")
+    axes: dict[str, Any] = {}
+    for name, given in chain.items():
+        if name not in defenses.TABLE:
+            raise unknown("defense", name, defenses.TABLE)
+        if not isinstance(given, Mapping):
+            raise UserError(f"config.grid.{arm}.{name}={given!r} must be {{knob: values}}.")
+        knobs, options = _signature(name)
+        for knob in given:
+            if knob not in knobs and knob not in options:
+                raise unknown(f"knob of {name}", knob, [*knobs, *options])
+        for knob, parameter in knobs.items():
+            if knob not in given and parameter.default is parameter.empty:
+                raise UserError(f"config.grid.{arm}.{name} gives no {knob}: name its value(s).")
+        axes.update({f"{name} {knob}": values for knob, values in given.items()})
+    points = []
+    for values in product(axes):
+        knob_values: dict[str, dict] = {name: {} for name in chain}
+        option_values: dict[str, dict] = {name: {} for name in chain}
+        for key, value in values.items():
+            name, knob = key.split(" ")
+            if knob in _signature(name)[0]:
+                if isinstance(value, bool) or not isinstance(value, (int, float)):
+                    raise UserError(f"{name}.{knob}={value!r} is not a number.")
+                knob_values[name][knob] = float(value)
+            else:
+                option_values[name][knob] = value
+        for name in chain:  # defaulted knobs are columns too
+            for knob, parameter in _signature(name)[0].items():
+                knob_values[name].setdefault(knob, parameter.default)
+        points.append((knob_values, option_values))
+    return points
+
+
+def make_spec(
+    config: Mapping[str, Any],
+    structure: Structure,
+    num_classes: int,
+    num_rows: int,
+    chain: tuple[DefenseSpec, ...],
+) -> Spec:
+    """The static half of a setting."""
+    model, training = config["model"], config["training"]
+    for field, table in (("bottom", models.BOTTOMS), ("top", models.TOPS)):
+        if model[field] not in table:
+            raise unknown(f"config.model.{field}", model[field], table)
+    if model["aggregation"] not in parties.AGGREGATIONS:
+        raise unknown("config.model.aggregation", model["aggregation"], parties.AGGREGATIONS)
+    honest = training["optimizer"]
+    if honest not in optimizers.TABLE:
+        raise unknown("config.training.optimizer", honest, optimizers.TABLE)
+    if structure.malicious and honest not in optimizers.MALICIOUS:
+        raise UserError(
+            f"config.training.optimizer={honest!r} has no malicious form: choose one of "
+            f"{', '.join(optimizers.MALICIOUS)} or drop the active attack."
+        )
+    passive = config["parties"]["passive"]
+    count = passive + int(config["parties"]["label_features"])
+    cut = model["cut"] if structure.split else num_classes
+    bottom = models.BOTTOMS[model["bottom"]](tuple(model["hidden"]), cut)
+    top = models.TOPS[model["top"]](tuple(model["top_hidden"]), num_classes)
+    batch = min(training["batch_size"], num_rows)
+    if structure.split and model["top"] == "head" and (
+        batch == 1 or (not training["drop_last"] and num_rows % batch == 1)
+    ):
+        raise UserError(
+            f"a batch of 1 row ({num_rows} training rows in batches of {batch}) has no batch "
+            "statistics: change config.training.batch_size, set drop_last=True or model.top='mlp'."
+        )
+    names = [
+        optimizers.MALICIOUS[honest] if p in structure.malicious else honest for p in range(count)
+    ]
+    return Spec(
+        bottoms=(bottom,) * count,
+        top=top if structure.split else None,
+        passive=passive,
+        num_classes=num_classes,
+        num_rows=num_rows,
+        batch_size=batch,
+        epochs=training["epochs"],
+        optimizers=(*names, honest),
+        defenses=chain,
+        aggregation=model["aggregation"],
+        scope=training["scope"],
+        drop_last=training["drop_last"],
+    )
+
+
+def settings(
+    config: Mapping[str, Any], structures: list[Structure], num_classes: int
+) -> list[Setting]:
+    """Every setting of a resolved config, grid points outermost, seeds innermost."""
+    del num_classes
+    training = {k: config["training"][k] for k in ("learning_rate", "momentum", "weight_decay", "decay")}
+    training["gamma"] = config["malicious"]["gamma"]
+    out: list[Setting] = []
+    point = 0
+    for arm, chain in config["grid"].items():
+        for (knobs, options), numbers in itertools.product(_arm_points(arm, chain), product(training)):
+            for structure, seed in itertools.product(structures, range(config["seeds"])):
+                out.append(
+                    Setting(len(out), point, arm, seed, structure, knobs, options, numbers)
+                )
+            point += 1
+    return out
+
+
+def check_points(all_settings: list[Setting], num_classes: int, teacher: bool) -> None:
+    """Build every distinct chain once with concrete knobs, so that a knob out of range, an unknown
+    option or a defense the data cannot serve is refused before anything is trained."""
+    labels = jax.ShapeDtypeStruct((8,), jnp.int32)
+    scores = jax.ShapeDtypeStruct((8, num_classes), jnp.float32) if teacher else None
+    seen = set()
+    for setting in all_settings:
+        if setting.point in seen:
+            continue
+        seen.add(setting.point)
+        try:
+            defense = defenses.build(chain_spec(setting), setting.knobs)
+            jax.eval_shape(
+                lambda y, s, d=defense: d.init(
+                    jax.random.key(0), TrainingData(y, s, num_classes)
+                ),
+                labels,
+                scores,
+            )
+        except ValueError as error:
+            raise UserError(f"config.grid.{setting.arm}: {error}") from error
+
+
+def chain_spec(setting: Setting) -> tuple[DefenseSpec, ...]:
+    return tuple(
+        DefenseSpec(name, tuple(sorted(setting.options[name].items()))) for name in setting.knobs
+    )
+
+
+def groups(
+    config: Mapping[str, Any], all_settings: list[Setting], num_classes: int, num_rows: int
+) -> list[Group]:
+    """Settings by equal Spec, in order of first appearance."""
+    spec_of = functools.lru_cache(None)(
+        lambda structure, chain: make_spec(config, structure, num_classes, num_rows, chain)
+    )
+    members: dict[Spec, list[Setting]] = {}
+    for setting in all_settings:
+        members.setdefault(spec_of(setting.structure, chain_spec(setting)), []).append(setting)
+    return [
+        Group(f"{own[0].arm}-{own[0].structure.name}", spec, tuple(own))
+        for spec, own in members.items()
+    ]
+
+
+def lanes_of(own: tuple[Setting, ...] | list[Setting], milestones: list[float]) -> Lane:
+    """The settings' numbers as arrays with a leading lane axis, on the host."""
+
+    def column(values: list[float]) -> Any:
+        return np.asarray(values, np.float32)
+
+    first = own[0]
+    knobs = {
+        name: {knob: column([s.knobs[name][knob] for s in own]) for knob in values}
+        for name, values in first.knobs.items()
+    }
+    numbers = {key: column([s.training[key] for s in own]) for key in first.training}
+    steps = np.tile(np.asarray(milestones, np.float32), (len(own), 1))
+    seeds = np.asarray([s.seed for s in own])
+    hparams = HParams(milestones=steps, defenses=knobs, **numbers)
+    # seeds are 0..Q-1, so a seed is also its place in the table
+    return Lane(seeds.astype(np.uint32), seeds.astype(np.int32), hparams)

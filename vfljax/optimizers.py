@@ -1,0 +1,57 @@
+"""Each party's own optimizer, by name: plain optax chains over one setting's HParams.
+
+A malicious party differs from an honest one here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import optax
+
+from vfljax.attacks.malicious import scale_by_malicious
+from vfljax.types import Array, HParams
+
+
+def learning_rate(hparams: HParams, epoch: Array) -> Array:
+    """The rate of an epoch: times ``decay`` at each milestone reached."""
+    passed = jnp.sum(epoch >= hparams.milestones)
+    return hparams.learning_rate * hparams.decay**passed
+
+
+def sgd(hparams: HParams, rate: Array) -> optax.GradientTransformation:
+    """v <- momentum v + g + weight_decay theta; theta <- theta - rate v (PyTorch's SGD)."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay),
+        optax.trace(hparams.momentum),
+        optax.scale(-rate),
+    )
+
+
+def malicious_sgd(hparams: HParams, rate: Array) -> optax.GradientTransformation:
+    """``sgd`` whose direction the malicious rule amplifies; gamma = 0 is ``sgd``."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay),
+        optax.trace(hparams.momentum),
+        scale_by_malicious(hparams.gamma),
+        optax.scale(-rate),
+    )
+
+
+def adam(hparams: HParams, rate: Array) -> optax.GradientTransformation:
+    """Adam with coupled weight decay (PyTorch's ``weight_decay``); momentum is not read."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay),
+        optax.scale_by_adam(),
+        optax.scale(-rate),
+    )
+
+
+TABLE: dict[str, Callable[[HParams, Array], optax.GradientTransformation]] = {
+    "sgd": sgd,
+    "adam": adam,
+    "malicious_sgd": malicious_sgd,
+}
+
+MALICIOUS = {"sgd": "malicious_sgd"}  # the malicious form of an honest optimizer

@@ -1,0 +1,86 @@
+"""A party's model as two pure functions, and how cut embeddings are put together.
+
+What enters: flax modules (static). What leaves: ``Party`` records and aggregations.
+Which columns a party owns is the data set's business (``vfljax.datasets``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from vfljax.types import Array, PyTree, Spec
+
+
+class Party(NamedTuple):
+    """``init(key, x) -> variables``; ``apply(variables, x, train, key) -> (embedding [B, D],
+    (variables, layers))``, where the returned variables carry moved batch statistics."""
+
+    init: Callable[[Array, Array], PyTree]
+    apply: Callable[[PyTree, Array, bool, Array | None], tuple[Array, tuple[PyTree, PyTree]]]
+
+
+def from_module(module: nn.Module) -> Party:
+    """Pure functions of a flax module whose ``__call__`` takes ``(x, train)``."""
+
+    def init(key: Array, x: Array) -> PyTree:
+        variables = dict(module.init({"params": key, "dropout": key}, x, train=False))
+        variables.pop("layers", None)
+        return variables
+
+    def apply(
+        variables: PyTree, x: Array, train: bool, key: Array | None
+    ) -> tuple[Array, tuple[PyTree, PyTree]]:
+        mutable = ["layers", "batch_stats"] if train else ["layers"]
+        rngs = {} if key is None else {"dropout": key}
+        out, moved = module.apply(variables, x, train=train, mutable=mutable, rngs=rngs)
+        moved = dict(moved)
+        layers = moved.pop("layers", {})
+        return out, ({**variables, **moved}, layers)
+
+    return Party(init, apply)
+
+
+def sum_party(bottoms: Sequence[nn.Module]) -> Party:
+    """The 'top model' without model splitting: no parameters, logits = the aggregated cut."""
+    del bottoms
+
+    def init(key: Array, x: Array) -> PyTree:
+        del key, x
+        return {}
+
+    def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
+        del train, key
+        return x, (variables, {})
+
+    return Party(init, apply)
+
+
+def concatenate(embeddings: Sequence[Array]) -> Array:
+    return jnp.concatenate(embeddings, axis=-1)
+
+
+def add(embeddings: Sequence[Array]) -> Array:
+    return sum(embeddings[1:], start=embeddings[0])
+
+
+def mean(embeddings: Sequence[Array]) -> Array:
+    return add(embeddings) / len(embeddings)
+
+
+AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
+    "concatenate": concatenate,
+    "sum": add,
+    "mean": mean,
+}
+
+
+def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Array]], Array]]:
+    """Bottoms, top and aggregation of a spec; without splitting the top is the plain sum."""
+    bottoms = tuple(from_module(module) for module in spec.bottoms)
+    if spec.top is None:
+        return bottoms, sum_party(spec.bottoms), add
+    return bottoms, from_module(spec.top), AGGREGATIONS[spec.aggregation]

@@ -1,0 +1,238 @@
+"""ONE BATCH of vertical federated learning. Read this first.
+
+ 1 embed          each party maps its own columns to its embedding, keeping the way back
+ 2 target         the label party turns labels into targets; defenses may soften them
+ 3 loss           the top model reads all embeddings; gradients with respect to its own
+                  parameters and to every embedding, from the top model BEFORE its update
+ 4 defend         the defenses treat the cut gradients
+ 5 exchange       what each passive party sent and received: all an attack ever sees
+ 6 backpropagate  each party pulls what it received back through its own bottom model
+ 7 update         each party's own optimizer; a malicious party differs in this line only
+
+What enters: a static ``Spec``. What leaves: ``step(state, batch, hparams) -> (state, Exchange,
+metrics)``, pure, to be jitted, scanned and vmapped by the caller. Everything that may differ
+between settings of one program is an array in ``hparams``. Cut gradients are those of the
+batch-MEAN loss: they carry 1/B, and every absolute scale of a defense is relative to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from vfljax import defenses, keys, optimizers
+from vfljax.defenses.core import LossFn, TrainingData
+from vfljax.parties import Party, parties
+from vfljax.types import Array, Batch, Context, Exchange, HParams, PyTree, Spec, State, Weights
+
+
+class Metrics(NamedTuple):
+    """Of one batch, on the TRUE labels."""
+
+    loss: Array  # [] the defended loss that was descended
+    correct: Array  # [] int32, rows whose largest logit is the label
+
+
+def cross_entropy(top: Party) -> LossFn:
+    """The undefended loss: mean over the batch of CE(targets, softmax(top(f))).
+
+    Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE.
+    """
+
+    def loss(
+        active: PyTree,
+        f: Array,
+        embeddings: tuple[Array, ...],
+        targets: Array,
+        context: Context,
+        state: PyTree,
+    ) -> tuple[Array, tuple[Array, PyTree, PyTree]]:
+        del embeddings
+        key = keys.fold(context.key, "top") if context.train else None
+        logits, (variables, _) = top.apply(active, f, context.train, key)
+        value = -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(logits), axis=-1))
+        return value, (logits, variables, state)
+
+    return loss
+
+
+def _with_params(variables: PyTree, params: PyTree) -> PyTree:
+    return {**variables, "params": params} if variables else variables
+
+
+def _in_scope(spec: Spec, cut: tuple[Array, ...]) -> tuple[Array, ...]:
+    return cut if spec.scope == "all" else cut[: spec.passive]
+
+
+def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
+    """``weights(run_key, features) -> Weights``: initial ones, from the run key alone, so that
+    settings of one seed are paired. ``features`` are a few example rows a bottom."""
+    bottoms, top, aggregate = parties(spec)
+
+    def weights(run_key: Array, features: tuple[Array, ...]) -> Weights:
+        variables = tuple(
+            party.init(keys.fold(run_key, "init", p), x)
+            for p, (party, x) in enumerate(zip(bottoms, features, strict=True))
+        )
+        cut = tuple(
+            party.apply(v, x, False, None)[0]
+            for party, v, x in zip(bottoms, variables, features, strict=True)
+        )
+        return Weights(variables, top.init(keys.fold(run_key, "init", "top"), aggregate(cut)))
+
+    return weights
+
+
+def make_embed(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], tuple[Array, ...]]:
+    """``embed(weights, features)``: every bottom's embedding [B, D] in evaluation mode."""
+    bottoms, _, _ = parties(spec)
+
+    def embed(weights: Weights, features: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(
+            party.apply(v, x, False, None)[0]
+            for party, v, x in zip(bottoms, weights.bottoms, features, strict=True)
+        )
+
+    return embed
+
+
+def make_init(spec: Spec) -> Callable[..., State]:
+    """``init(run_key, weights, hparams, data, cut) -> State``; ``cut`` has the shapes of a
+    batch's embeddings."""
+
+    def init(
+        run_key: Array,
+        weights: Weights,
+        hparams: HParams,
+        data: TrainingData,
+        cut: tuple[Array, ...],
+    ) -> State:
+        defense = defenses.build(spec.defenses, hparams.defenses)
+        optimizer = tuple(
+            optimizers.TABLE[name](hparams, jnp.float32(0)).init(v.get("params", {}))
+            for name, v in zip(spec.optimizers, (*weights.bottoms, weights.active), strict=True)
+        )
+        return State(
+            step=jnp.int32(0),
+            weights=weights,
+            optimizer=optimizer,
+            defense=defense.init(keys.fold(run_key, "defense"), data),
+            gradient=defense.gradient.init(_in_scope(spec, cut)),
+            run_key=run_key,
+        )
+
+    return init
+
+
+def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exchange, Metrics]]:
+    """The seven sentences as one pure function of (state, batch, hparams)."""
+    bottoms, top, aggregate = parties(spec)
+
+    def step(
+        state: State, batch: Batch, hparams: HParams
+    ) -> tuple[State, Exchange, Metrics]:
+        defense = defenses.build(spec.defenses, hparams.defenses)
+        epoch = state.step // spec.steps_per_epoch
+        key = keys.fold(state.run_key, "step", state.step)
+        context = Context(
+            index=batch.index,
+            labels=batch.labels,
+            scores=batch.scores,
+            step=state.step,
+            epoch=epoch,
+            steps_per_epoch=jnp.int32(spec.steps_per_epoch),
+            key=key,
+            run_key=state.run_key,
+            train=True,
+        )
+
+        # 1 embed
+        cut, moved, pullbacks = [], [], []
+        for p, (party, variables, x) in enumerate(
+            zip(bottoms, state.weights.bottoms, batch.features, strict=True)
+        ):
+
+            def forward(params: PyTree, party=party, variables=variables, x=x, p=p) -> Any:
+                return party.apply(
+                    _with_params(variables, params), x, True, keys.fold(key, "bottom", p)
+                )
+
+            z, pullback, (after, _) = jax.vjp(forward, variables["params"], has_aux=True)
+            cut, moved, pullbacks = [*cut, z], [*moved, after], [*pullbacks, pullback]
+        cut = tuple(cut)
+
+        # 2 target
+        targets = jax.nn.one_hot(batch.labels, spec.num_classes)
+        targets, context, defense_state = defense.targets(targets, context, state.defense)
+
+        # 3 loss
+        loss_fn = defense.loss(cross_entropy(top))
+
+        def loss(params: PyTree, cut: tuple[Array, ...]) -> Any:
+            active = _with_params(state.weights.active, params)
+            f, sent = aggregate(cut), cut[: spec.passive]
+            return loss_fn(active, f, sent, targets, context, defense_state)
+
+        (value, (logits, active, defense_state)), (active_gradient, cut_gradients) = (
+            jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(
+                state.weights.active.get("params", {}), cut
+            )
+        )
+
+        # 4 defend
+        treated, gradient_state = defense.gradient.update(
+            _in_scope(spec, cut_gradients),
+            state.gradient,
+            None,
+            embeddings=cut,
+            context=context,
+        )
+        received = (*treated, *cut_gradients[len(treated) :])
+
+        # 5 exchange
+        exchange = Exchange(cut[: spec.passive], received[: spec.passive], batch.index)
+
+        # 6 backpropagate
+        gradients = [pullback(g)[0] for pullback, g in zip(pullbacks, received, strict=True)]
+
+        # 7 update
+        rate = optimizers.learning_rate(hparams, epoch)
+        updated, optimizer_state = [], []
+        for name, variables, gradient, own in zip(
+            spec.optimizers,
+            (*moved, active),
+            (*gradients, active_gradient),
+            state.optimizer,
+            strict=True,
+        ):
+            params = variables.get("params", {})
+            update, own = optimizers.TABLE[name](hparams, rate).update(gradient, own, params)
+            updated.append(_with_params(variables, optax.apply_updates(params, update)))
+            optimizer_state.append(own)
+
+        correct = jnp.sum(jnp.argmax(logits, -1) == batch.labels, dtype=jnp.int32)
+        state = State(
+            step=state.step + 1,
+            weights=Weights(tuple(updated[:-1]), updated[-1]),
+            optimizer=tuple(optimizer_state),
+            defense=defense_state,
+            gradient=gradient_state,
+            run_key=state.run_key,
+        )
+        return state, exchange, Metrics(value, correct)
+
+    return step
+
+
+def make_predict(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], Array]:
+    """``predict(weights, features) -> logits [B, C]`` of the joint model in evaluation mode."""
+    embed, (_, top, aggregate) = make_embed(spec), parties(spec)
+
+    def predict(weights: Weights, features: tuple[Array, ...]) -> Array:
+        return top.apply(weights.active, aggregate(embed(weights, features)), False, None)[0]
+
+    return predict

@@ -1,0 +1,239 @@
+"""One setting, trained: epochs as scans over the protocol's step, recorded and evaluated.
+
+What enters: a static ``Spec``, the data of every seed (``Table``, shared by all settings) and one
+setting's ``Lane``. What leaves: pure functions of one lane (``run``, ``evaluate``), which
+``vfljax.lanes`` maps over settings and devices. A run is done in spans of epochs, so that the host may report,
+record and save between them; the span is traced, so any division compiles once and gives the
+same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from vfljax import keys, metrics
+from vfljax.defenses.core import TrainingData
+from vfljax.protocol import make_embed, make_init, make_predict, make_step, make_weights
+from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weights
+
+CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory than batches
+
+
+class Table(NamedTuple):
+    """The data on the device, once for all settings. Leading axis R: rows; Q: seeds."""
+
+    features: tuple[Array, ...]  # one a bottom, [R, ...] raw
+    labels: Array  # [R] int32
+    train: Array  # [Q, N] int32, raw rows of each seed's training set
+    validation: Array  # [Q, V]
+    test: Array  # [Q, M]
+    mean: tuple[Array, ...]  # one a bottom, [Q, ...], of the seed's training rows
+    scale: tuple[Array, ...]  # likewise; features are (x - mean) / scale
+    scores: Array | None  # [Q, N, C] teacher probabilities, None without a teacher
+
+
+class Record(NamedTuple):
+    """The last trained epoch's exchange in row order, and what accumulates over epochs."""
+
+    embeddings: tuple[Array, ...]  # one a passive party, [N, D]
+    gradients: tuple[Array, ...]
+    order: Array  # [N] int32 place in the sending order
+    sent: Array  # [N] bool
+    sums: tuple[Sums, ...]
+    loss: Array  # [epochs] mean over the epoch's rows of the descended loss
+    accuracy: Array  # [epochs] training accuracy while training, on true labels
+
+
+class Lane(NamedTuple):
+    """One setting: which seed (its value, and its place in ``Table``), and its numbers."""
+
+    seed: Array  # [] uint32
+    seed_index: Array  # [] int32
+    hparams: HParams
+
+
+class Progress(NamedTuple):
+    """What a span of epochs starts from; zeros for a run that starts at epoch 0."""
+
+    state: State
+    record: Record
+
+
+def rows_of(table: Table, seed_index: Array, rows: Array) -> tuple[Array, ...]:
+    """Every bottom's scaled columns of raw ``rows``, [rows, ...]."""
+    return tuple(
+        (x[rows].astype(jnp.float32) - mean[seed_index]) / scale[seed_index]
+        for x, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
+    )
+
+
+def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) -> PyTree:
+    """``fn`` (rows -> arrays with a leading row axis) over ``rows`` in chunks; equal to
+    ``fn(rows)`` for a function that treats rows alone (evaluation mode)."""
+    if len(rows) <= chunk:
+        return fn(rows)
+    count = -(-len(rows) // chunk)
+    padded = jnp.concatenate([rows, jnp.broadcast_to(rows[:1], (count * chunk - len(rows),))])
+    out = jax.lax.map(fn, padded.reshape(count, chunk))
+    return jax.tree.map(lambda a: a.reshape(count * chunk, *a.shape[2:])[: len(rows)], out)
+
+
+def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
+    rows = spec.num_rows
+    zeros = tuple(jnp.zeros((rows, z.shape[-1]), jnp.float32) for z in cut[: spec.passive])
+    return Record(
+        embeddings=zeros,
+        gradients=zeros,
+        order=jnp.zeros(rows, jnp.int32),
+        sent=jnp.zeros(rows, bool),
+        sums=tuple(Sums(z, z, z, jnp.zeros(rows, jnp.int32)) for z in zeros),
+        loss=jnp.zeros(spec.epochs),
+        accuracy=jnp.zeros(spec.epochs),
+    )
+
+
+def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Progress]:
+    """``start(lane, table, initial)``: optimizer and defense states, empty record."""
+    init, embed = make_init(spec), make_embed(spec)
+
+    def start(lane: Lane, table: Table, initial: Weights) -> Progress:
+        weights = jax.tree.map(lambda a: a[lane.seed_index], initial)
+        raw = table.train[lane.seed_index]
+        scores = None if table.scores is None else table.scores[lane.seed_index]
+        data = TrainingData(table.labels[raw], scores, spec.num_classes)
+        batch = raw[: spec.batch_size]
+        cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed_index, batch)))
+        cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
+        state = init(keys.run_key(lane.seed), weights, lane.hparams, data, cut)
+        return Progress(state, _empty_record(spec, cut))
+
+    return start
+
+
+def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Array], Progress]:
+    """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
+    padding corrupts batch statistics and norms)."""
+    step = make_step(spec)
+    full = spec.num_rows // spec.batch_size
+    rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
+
+    def epoch(progress: Progress, lane: Lane, table: Table, number: Array) -> Progress:
+        order_key = keys.fold(keys.run_key(lane.seed), "order", number)
+        order = jax.random.permutation(order_key, spec.num_rows)
+
+        def one(state: State, index: Array) -> tuple[State, Any]:
+            raw = table.train[lane.seed_index, index]
+            scores = None if table.scores is None else table.scores[lane.seed_index, index]
+            features = rows_of(table, lane.seed_index, raw)
+            batch = Batch(features, table.labels[raw], index, scores)
+            state, exchange, seen = step(state, batch, lane.hparams)
+            return state, (exchange.embeddings, exchange.gradients, seen)
+
+        state, parts = progress.state, []
+        if full:
+            batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
+            state, (z, g, seen) = jax.lax.scan(one, state, batches)
+            flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), (z, g))
+            parts.append((flat, seen.loss.sum() * spec.batch_size, seen.correct.sum()))
+        if rest:
+            state, (z, g, seen) = one(state, order[spec.num_rows - rest :])
+            parts.append(((z, g), seen.loss * rest, seen.correct))
+
+        sent_rows = full * spec.batch_size + rest
+        place = jnp.argsort(order).astype(jnp.int32)  # the inverse: place[row]
+        was_sent = place < sent_rows
+        where = jnp.minimum(place, sent_rows - 1)
+
+        def by_row(*pieces: Array) -> Array:
+            sequence = jnp.concatenate(pieces)[where]
+            return jnp.where(was_sent[:, None], sequence, 0.0)
+
+        embeddings, gradients = jax.tree.map(by_row, *(part[0] for part in parts))
+        record = progress.record
+        sums = tuple(
+            Sums(s.gradient + g, s.sign + jnp.sign(g), s.square + g * g, s.count + was_sent)
+            for s, g in zip(record.sums, gradients, strict=True)
+        )
+        loss = sum(part[1] for part in parts) / sent_rows
+        correct = sum(part[2] for part in parts) / sent_rows
+        record = Record(
+            embeddings,
+            gradients,
+            place,
+            was_sent,
+            sums,
+            record.loss.at[number].set(loss),
+            record.accuracy.at[number].set(correct),
+        )
+        return Progress(state, record)
+
+    return epoch
+
+
+def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
+    """``run((lane, progress), (table, initial, first, last)) -> (progress, finite)``: trains
+    epochs first..last-1.
+
+    ``first`` and ``last`` are traced. At ``first`` = 0 the progress given is ignored and the run
+    starts from its seed's ``initial`` weights [Q, ...]. ``finite`` is False once a loss or a
+    weight is not finite.
+    """
+    start, epoch = make_start(spec), make_epoch(spec)
+
+    def run(
+        own: tuple[Lane, Progress], shared: tuple[Table, Weights, Array, Array]
+    ) -> tuple[Progress, Array]:
+        (lane, progress), (table, initial, first, last) = own, shared
+        fresh = start(lane, table, initial)
+        progress = jax.tree.map(lambda a, b: jnp.where(first == 0, a, b), fresh, progress)
+        progress = jax.lax.fori_loop(
+            first, last, lambda n, carry: epoch(carry, lane, table, n), progress
+        )
+        weights = jnp.stack([jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)])
+        return progress, jnp.all(jnp.isfinite(progress.record.loss)) & jnp.all(weights)
+
+    return run
+
+
+def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
+    """``evaluate((lane, weights), table)``: accuracy, balanced accuracy, cross entropy (and AUC
+    for C = 2) of the joint model on validation and test rows. Defenses play no part in it."""
+    predict = make_predict(spec)
+
+    def evaluate(own: tuple[Lane, Weights], table: Table) -> dict[str, Array]:
+        lane, weights = own
+        out = {}
+        for part, rows in (
+            ("validation", table.validation[lane.seed_index]),
+            ("test", table.test[lane.seed_index]),
+        ):
+            logits = over_chunks(
+                lambda r: predict(weights, rows_of(table, lane.seed_index, r)), rows
+            )
+            labels = table.labels[rows]
+            out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
+            out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)
+            out[f"{part}_loss"] = metrics.cross_entropy(logits, labels)
+            if spec.num_classes == 2:
+                out[f"{part}_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
+        return out
+
+    return evaluate
+
+
+def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
+    """``initial(seeds [Q], table) -> Weights`` with a leading seed axis."""
+    weights = make_weights(spec)
+
+    def initial(seeds: Array, table: Table) -> Weights:
+        def one(seed: Array, index: Array) -> Weights:
+            example = rows_of(table, index, table.train[index, :2])
+            return weights(keys.run_key(seed), example)
+
+        return jax.vmap(one)(seeds, jnp.arange(len(seeds)))
+
+    return initial

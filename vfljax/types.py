@@ -1,0 +1,163 @@
+"""The records that flow through vfljax, and the symbols used everywhere else.
+
+Symbols, defined here once::
+
+    B  rows of a batch            N  training rows of one seed     M  test rows
+    C  classes                    D  cut width of one party        P  passive parties
+    E  recorded epochs            S  settings (lanes)              K  rows an attacker may know
+
+What enters: nothing. What leaves: plain records of arrays, and ``Spec``, the only static
+(hashable) one: what decides a program's structure stands in ``Spec``, every number that may
+differ between settings of one program stands in ``HParams``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+
+Array = jax.Array
+PyTree = Any
+
+
+class Batch(NamedTuple):
+    """One batch, as the parties hold it."""
+
+    features: tuple[Array, ...]  # one a bottom model, [B, ...]; the label party's own last
+    labels: Array  # [B] int32
+    index: Array  # [B] int32, the row's place among the training rows
+    scores: Array | None = None  # [B, C] the teacher's probabilities, a data column
+
+
+class Context(NamedTuple):
+    """What a defense may see of the step it stands in."""
+
+    index: Array  # [B] int32
+    labels: Array  # [B] int32: what later slots may see (label DP replaces them)
+    scores: Array | None  # [B, C] teacher probabilities, None without a teacher
+    step: Array  # [] int32, steps done since the start
+    epoch: Array  # [] int32
+    steps_per_epoch: Array  # [] int32
+    key: Array  # this step's key, folded by the defense's name
+    run_key: Array  # the run's key, the same at every step, folded by the defense's name
+    train: bool
+
+
+class Exchange(NamedTuple):
+    """All that crosses the wire in one batch, passive parties only, and nothing else."""
+
+    embeddings: tuple[Array, ...]  # [B, D] as sent by each passive party
+    gradients: tuple[Array, ...]  # [B, D] as received, of the batch-MEAN loss (1/B inside)
+    index: Array  # [B] int32
+
+
+class Sums(NamedTuple):
+    """Running sums over every epoch of one party's received gradients (for averaging attacks)."""
+
+    gradient: Array  # [N, D] sum of g
+    sign: Array  # [N, D] sum of sign(g)
+    square: Array  # [N, D] sum of g**2
+    count: Array  # [N] times the row was sent
+
+
+class View(NamedTuple):
+    """One attacker's sight of a finished run (one party's, or colluders' concatenated): no labels."""
+
+    embeddings: Array  # [E, N, D] as sent
+    gradients: Array  # [E, N, D] as received
+    order: Array  # [E, N] place of the row in its epoch's sending order: batch = order // B
+    sent: Array  # [E, N] bool, False where the row was never sent in that epoch
+    sums: Sums
+    epochs: Array  # [E] int32, which epochs those are
+    features: Array  # [N, ...] the attacker's own columns, as its bottom model reads them
+    test_features: Array  # [M, ...]
+    bottom: PyTree  # the attacker's trained bottom variables
+
+
+class Known(NamedTuple):
+    """The few rows whose labels an attacker knows; entries from ``count`` on are padding."""
+
+    rows: Array  # [N] int32: the first `count` are known, the rest are the unknown rows
+    labels: Array  # [N] int32: -1 from `count` on
+    count: Array  # [] int32
+
+
+class Scores(NamedTuple):
+    """What an attack says of each row: the larger, the more likely the class."""
+
+    train: Array  # [N, C]
+    test: Array | None = None  # [M, C] where the attack is defined on rows never trained on
+
+
+class HParams(NamedTuple):
+    """Every number of one setting, as arrays: one compiled program serves any values."""
+
+    learning_rate: Array
+    momentum: Array
+    weight_decay: Array
+    milestones: Array  # [m] epochs at which the rate is multiplied by `decay`
+    decay: Array
+    gamma: Array  # the malicious optimizer's strength; read by malicious parties only
+    defenses: dict[str, dict[str, Array]]  # chain name -> knob -> value
+
+
+class Weights(NamedTuple):
+    """Every party's model variables; initial ones depend on the seed alone."""
+
+    bottoms: tuple[PyTree, ...]  # one a bottom model, the label party's own last
+    active: PyTree  # the label party's top model ({} without model splitting)
+
+
+class State(NamedTuple):
+    """What evolves during training. What is merely seen is returned beside it (Exchange)."""
+
+    step: Array  # [] int32
+    weights: Weights
+    optimizer: tuple[PyTree, ...]  # one a bottom, then the top model's
+    defense: PyTree  # the chain's state for the targets and loss slots
+    gradient: PyTree  # the chain's state for the gradient slot (optax)
+    run_key: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class DefenseSpec:
+    """Static half of one defense of a chain: its table entry and its non-numeric options."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What decides the structure of a training program; equal specs share one compiled program.
+
+    ``bottoms`` are flax modules, passive parties first, the label party's own (if it owns
+    columns) last. ``top`` is None without model splitting: logits are then the sum of the
+    parties' outputs. ``optimizers`` names one optimizer a bottom, then the top's.
+    """
+
+    bottoms: tuple[nn.Module, ...]
+    top: nn.Module | None
+    passive: int
+    num_classes: int
+    num_rows: int  # N
+    batch_size: int  # B
+    epochs: int
+    optimizers: tuple[str, ...]
+    defenses: tuple[DefenseSpec, ...] = ()
+    aggregation: str = "concatenate"
+    scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
+    drop_last: bool = False
+
+    @property
+    def steps_per_epoch(self) -> int:
+        full, rest = divmod(self.num_rows, self.batch_size)
+        return full if self.drop_last or not rest else full + 1
+
+    @property
+    def label_features(self) -> bool:
+        """Whether the label party owns columns, hence a bottom model, of its own."""
+        return len(self.bottoms) > self.passive
