@@ -168,6 +168,7 @@ def _at(config: Mapping[str, Any], path: str) -> Any:
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The config with every default filled in, as plain JSON values; raises UserError."""
+    config = _plain(config)
     resolved = _merge(DEFAULT, config, "")
     for path, low in _AT_LEAST.items():
         value = _at(resolved, path)

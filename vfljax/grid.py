@@ -65,7 +65,10 @@ class Setting:
         for source in (self.knobs, self.options):
             for name, values in source.items():
                 row.update({f"{name}.{knob}": value for knob, value in values.items()})
-        return {**row, **self.training}
+        numbers = dict(self.training)
+        if not self.structure.malicious:
+            numbers["gamma"] = 0.0
+        return {**row, **numbers}
 
 
 class Group(NamedTuple):
@@ -140,8 +143,9 @@ def make_spec(
     num_classes: int,
     num_rows: int,
     chain: tuple[DefenseSpec, ...],
+    malicious: bool,
 ) -> Spec:
-    """The static half of a setting."""
+    """The static half of a setting; ``malicious``: whether the sweep has malicious settings."""
     model, training = config["model"], config["training"]
     for field, table in (("bottom", models.BOTTOMS), ("top", models.TOPS)):
         if model[field] not in table:
@@ -151,7 +155,7 @@ def make_spec(
     honest = training["optimizer"]
     if honest not in optimizers.TABLE:
         raise unknown("config.training.optimizer", honest, optimizers.TABLE)
-    if structure.malicious and honest not in optimizers.MALICIOUS:
+    if malicious and honest not in optimizers.MALICIOUS:
         raise UserError(
             f"config.training.optimizer={honest!r} has no malicious form: choose one of "
             f"{', '.join(optimizers.MALICIOUS)} or drop the active attack."
@@ -169,9 +173,8 @@ def make_spec(
             f"a batch of 1 row ({num_rows} training rows in batches of {batch}) has no batch "
             "statistics: change config.training.batch_size, set drop_last=True or model.top='mlp'."
         )
-    names = [
-        optimizers.MALICIOUS[honest] if p in structure.malicious else honest for p in range(count)
-    ]
+    # if any structure is malicious, passive parties run the malicious optimizer; gamma = 0 is honest
+    names = [optimizers.MALICIOUS[honest] if malicious and p < passive else honest for p in range(count)]
     return Spec(
         bottoms=(bottom,) * count,
         top=top if structure.split else None,
@@ -239,33 +242,51 @@ def chain_spec(setting: Setting) -> tuple[DefenseSpec, ...]:
 def groups(
     config: Mapping[str, Any], all_settings: list[Setting], num_classes: int, num_rows: int
 ) -> list[Group]:
-    """Settings by equal Spec, in order of first appearance."""
-    spec_of = functools.lru_cache(None)(
-        lambda structure, chain: make_spec(config, structure, num_classes, num_rows, chain)
-    )
+    """Settings by equal Spec, in order of first appearance.
+
+    Honest and malicious settings share a program (gamma is a number). Undefended settings join
+    the first chain whose every defense has neutral knobs: one program less, and they differ from
+    that chain's neutral setting in no bit.
+    """
+    malicious = any(s.structure.malicious for s in all_settings)
+    chains = dict.fromkeys(chain_spec(s) for s in all_settings)
+    host = next((c for c in chains if c and all(d.name in defenses.NEUTRAL for d in c)), ())
+
+    @functools.lru_cache(maxsize=None)
+    def spec_of(split: bool, chain: tuple[DefenseSpec, ...]) -> Spec:
+        structure = Structure(split)
+        return make_spec(config, structure, num_classes, num_rows, chain or host, malicious)
+
     members: dict[Spec, list[Setting]] = {}
     for setting in all_settings:
-        members.setdefault(spec_of(setting.structure, chain_spec(setting)), []).append(setting)
+        spec = spec_of(setting.structure.split, chain_spec(setting))
+        members.setdefault(spec, []).append(setting)
     return [
-        Group(f"{own[0].arm}-{own[0].structure.name}", spec, tuple(own))
+        Group(
+            "+".join(d.name for d in spec.defenses or (DefenseSpec("undefended"),))
+            + ("" if spec.top else "-no_split"),
+            spec,
+            tuple(own),
+        )
         for spec, own in members.items()
     ]
 
 
-def lanes_of(own: tuple[Setting, ...] | list[Setting], milestones: list[float]) -> Lane:
+def lanes_of(group: Group, own: list[Setting], milestones: list[float]) -> Lane:
     """The settings' numbers as arrays with a leading lane axis, on the host."""
 
-    def column(values: list[float]) -> Any:
+    def column(values: Any) -> Any:
         return np.asarray(values, np.float32)
 
-    first = own[0]
-    knobs = {
-        name: {knob: column([s.knobs[name][knob] for s in own]) for knob in values}
-        for name, values in first.knobs.items()
-    }
-    numbers = {key: column([s.training[key] for s in own]) for key in first.training}
+    knobs = {}
+    for defense in group.spec.defenses:
+        values = [s.knobs.get(defense.name, defenses.NEUTRAL.get(defense.name)) for s in own]
+        knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
+    parties_ = range(len(group.spec.bottoms))
+    gamma = [[s.training["gamma"] * (p in s.structure.malicious) for p in parties_] for s in own]
+    numbers = {k: column([s.training[k] for s in own]) for k in own[0].training if k != "gamma"}
     steps = np.tile(np.asarray(milestones, np.float32), (len(own), 1))
     seeds = np.asarray([s.seed for s in own])
-    hparams = HParams(milestones=steps, defenses=knobs, **numbers)
+    hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
     # seeds are 0..Q-1, so a seed is also its place in the table
     return Lane(seeds.astype(np.uint32), seeds.astype(np.int32), hparams)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from vfljax.types import PyTree
@@ -49,7 +51,6 @@ class Program:
         one: Callable[[PyTree, PyTree], PyTree],
         block: int,
         width: int | None = None,
-        donate: bool = False,
     ) -> None:
         devices = jax.devices()
         self.block = -(-block // len(devices)) * len(devices)
@@ -79,8 +80,8 @@ class Program:
                 out_specs=LANE,
                 check_vma=False,
             ),
-            donate_argnums=(0,) if donate else (),
         )
+        self._compiled: Future[Any] | None = None
 
     def pad(self, own: PyTree) -> PyTree:
         """``own`` on the devices, padded to the block."""
@@ -89,8 +90,12 @@ class Program:
             raise ValueError(f"{count} lanes given to a block of {self.block}")
 
         def one(a: Any) -> Any:
+            if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+                raw = np.asarray(jax.random.key_data(a))
+                return jax.random.wrap_key_data(one(raw))
             if count < self.block:
-                a = jnp.concatenate([a, jnp.repeat(a[-1:], self.block - count, axis=0)])
+                a = np.asarray(a)  # on the host: nothing to compile for each shape
+                a = np.concatenate([a, np.repeat(a[-1:], self.block - count, axis=0)])
             return jax.device_put(a, self._lane)
 
         return jax.tree.map(one, own)
@@ -99,9 +104,15 @@ class Program:
         """``shared`` on every device, once."""
         return jax.device_put(shared, self._same)
 
+    def compile_ahead(self, own: PyTree, shared: PyTree, pool: Executor) -> None:
+        """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
+        if self._compiled is None and not self.traces:
+            self._compiled = pool.submit(self._call.lower(own, shared).compile)
+
     def __call__(self, own: PyTree, shared: PyTree) -> PyTree:
-        """Results of all lanes of the block, copies included: call ``unpad`` on what is kept."""
-        return self._call(own, shared)
+        """Results of all lanes of the block, copies included: call ``unpad`` on what is kept.
+        Arguments come from ``pad`` and ``share``."""
+        return (self._compiled.result() if self._compiled else self._call)(own, shared)
 
 
 def leading(tree: PyTree) -> int:
@@ -112,8 +123,3 @@ def leading(tree: PyTree) -> int:
 def unpad(tree: PyTree, count: int) -> PyTree:
     """The first ``count`` lanes, on the host, as NumPy arrays."""
     return jax.tree.map(lambda a: a[:count], jax.device_get(tree))
-
-
-def stack(lanes: list[PyTree]) -> PyTree:
-    """A list of equal records as one record with a leading lane axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *lanes)

@@ -1,6 +1,7 @@
 """Each party's own optimizer, by name: plain optax chains over one setting's HParams.
 
-A malicious party differs from an honest one here and nowhere else.
+A malicious party differs from an honest one here and nowhere else. Its strength ``gamma`` is a
+number a party and 0 is honest, so which parties are malicious is an axis like any other knob.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ def learning_rate(hparams: HParams, epoch: Array) -> Array:
     return hparams.learning_rate * hparams.decay**passed
 
 
-def sgd(hparams: HParams, rate: Array) -> optax.GradientTransformation:
+def sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """v <- momentum v + g + weight_decay theta; theta <- theta - rate v (PyTorch's SGD)."""
+    del gamma
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
         optax.trace(hparams.momentum),
@@ -29,18 +31,19 @@ def sgd(hparams: HParams, rate: Array) -> optax.GradientTransformation:
     )
 
 
-def malicious_sgd(hparams: HParams, rate: Array) -> optax.GradientTransformation:
+def malicious_sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """``sgd`` whose direction the malicious rule amplifies; gamma = 0 is ``sgd``."""
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
         optax.trace(hparams.momentum),
-        scale_by_malicious(hparams.gamma),
+        scale_by_malicious(gamma),
         optax.scale(-rate),
     )
 
 
-def adam(hparams: HParams, rate: Array) -> optax.GradientTransformation:
+def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """Adam with coupled weight decay (PyTorch's ``weight_decay``); momentum is not read."""
+    del gamma
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
         optax.scale_by_adam(),
@@ -48,7 +51,7 @@ def adam(hparams: HParams, rate: Array) -> optax.GradientTransformation:
     )
 
 
-TABLE: dict[str, Callable[[HParams, Array], optax.GradientTransformation]] = {
+TABLE: dict[str, Callable[[HParams, Array, Array], optax.GradientTransformation]] = {
     "sgd": sgd,
     "adam": adam,
     "malicious_sgd": malicious_sgd,

@@ -68,6 +68,11 @@ def _in_scope(spec: Spec, cut: tuple[Array, ...]) -> tuple[Array, ...]:
     return cut if spec.scope == "all" else cut[: spec.passive]
 
 
+def _strengths(spec: Spec, hparams: HParams) -> tuple[Array, ...]:
+    """Each optimizer's gamma: one a bottom; the top model's owner is honest."""
+    return (*(hparams.gamma[p] for p in range(len(spec.bottoms))), jnp.float32(0))
+
+
 def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
     """``weights(run_key, features) -> Weights``: initial ones, from the run key alone, so that
     settings of one seed are paired. ``features`` are a few example rows a bottom."""
@@ -113,8 +118,13 @@ def make_init(spec: Spec) -> Callable[..., State]:
     ) -> State:
         defense = defenses.build(spec.defenses, hparams.defenses)
         optimizer = tuple(
-            optimizers.TABLE[name](hparams, jnp.float32(0)).init(v.get("params", {}))
-            for name, v in zip(spec.optimizers, (*weights.bottoms, weights.active), strict=True)
+            optimizers.TABLE[name](hparams, jnp.float32(0), gamma).init(v.get("params", {}))
+            for name, v, gamma in zip(
+                spec.optimizers,
+                (*weights.bottoms, weights.active),
+                _strengths(spec, hparams),
+                strict=True,
+            )
         )
         return State(
             step=jnp.int32(0),
@@ -202,15 +212,17 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         # 7 update
         rate = optimizers.learning_rate(hparams, epoch)
         updated, optimizer_state = [], []
-        for name, variables, gradient, own in zip(
+        for name, gamma, variables, gradient, own in zip(
             spec.optimizers,
+            _strengths(spec, hparams),
             (*moved, active),
             (*gradients, active_gradient),
             state.optimizer,
             strict=True,
         ):
             params = variables.get("params", {})
-            update, own = optimizers.TABLE[name](hparams, rate).update(gradient, own, params)
+            optimizer = optimizers.TABLE[name](hparams, rate, gamma)
+            update, own = optimizer.update(gradient, own, params)
             updated.append(_with_params(variables, optax.apply_updates(params, update)))
             optimizer_state.append(own)
 

@@ -4,9 +4,9 @@
     splits.npz                     per seed: train, validation, test rows, labels, known order
     shards/<name>/results.parquet  one row a setting, row i = lane i
                   checkpoint/      orbax, final weights, leading lane axis, chunked by setting
-                  exchange/        <party>.<field>.npy, [S, E, N, D], read by memory map
+                  exchange/        party<p>_<field>.npy [S, E, N, D], order.npy ...: memory mapped
                   manifest.json    size and SHA-256 of every file; its folder appears last, whole
-    attacks/<attack>/<block>.parquet   one row a setting and attack
+    attacks/<attack>/<block>.parquet   one row a setting and attack; attacks.json: what was run
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
 
 A shard's folder is built under another name and moved into place, so that it exists if and only
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -34,7 +35,7 @@ from vfljax.errors import UserError
 from vfljax.types import PyTree
 
 SCHEMA = 1
-TIMES = ("seconds",)  # columns that differ between two runs of the same sweep
+TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
@@ -111,26 +112,25 @@ def partial_path(workdir: pathlib.Path, name: str) -> pathlib.Path:
     return workdir / "partial" / name
 
 
-def write_partial(workdir: pathlib.Path, name: str, done: int, leaves: list[np.ndarray]) -> None:
+def write_partial(workdir: pathlib.Path, name: str, done: int, tree: PyTree) -> None:
     """Save an unfinished shard after ``done`` epochs; replaces the last save atomically."""
     final = partial_path(workdir, name)
     building = final.with_name(f".{name}.{os.getpid()}.tmp")
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
-    checkpoint.save(building / str(done), {f"{i:05d}": leaf for i, leaf in enumerate(leaves)})
+    checkpoint.save(building / str(done), tree)
     shutil.rmtree(final, ignore_errors=True)
     os.replace(building, final)
 
 
-def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, list[np.ndarray]] | None:
-    """(epochs done, leaves) of an unfinished shard, None when there is none to trust."""
+def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
+    """(epochs done, tree) of an unfinished shard, None when there is none to trust."""
     final = partial_path(workdir, name)
     if not final.is_dir():
         return None
     try:
         (folder,) = final.iterdir()
-        tree = checkpoint.load(folder)
-        return int(folder.name), [tree[key] for key in sorted(tree)]
+        return int(folder.name), checkpoint.load(folder)
     except (UserError, ValueError):  # half a save is worth nothing: the shard starts again
         shutil.rmtree(final, ignore_errors=True)
         return None
@@ -222,7 +222,7 @@ class Setting(NamedTuple):
         return checkpoint.load_lane(self.shard / "checkpoint", self.lane)
 
     def exchange(self) -> dict[str, np.ndarray]:
-        """This lane of every exchange array, e.g. ``"0.gradients"`` [E, N, D]."""
+        """This lane of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]."""
         return {
             path.stem: np.load(path, mmap_mode="r", allow_pickle=False)[self.lane]
             for path in sorted((self.shard / "exchange").glob("*.npy"))
@@ -277,9 +277,32 @@ def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> pa.Table:
     return table.sort_by("setting") if table.num_rows else table
 
 
+BASELINES = ("untrained", "logistic", "all_labels")
+
+
 def attacks(workdir: pathlib.Path) -> pa.Table:
-    table = read_table(sorted(workdir.glob("attacks/*/*.parquet")))
-    return table.sort_by([("attack", "ascending"), ("setting", "ascending")]) if table.num_rows else table
+    """One row a setting and attack, its baselines' top-1 beside it: the same attack on an untrained
+    bottom, logistic regression on the same labels (both per seed), and the same attack knowing
+    every label (per setting)."""
+    rows = read_table(sorted(workdir.glob("attacks/*/*.parquet"))).to_pylist()
+    found = {}
+    for row in rows:
+        own = row["setting"] if row["what"] == "all_labels" else row["seed"]
+        found[row["attack"], row["structure"], row["point"], row["what"], own] = row
+    out = []
+    for row in rows:
+        if row["what"] != "attack":
+            continue
+        row = {key: value for key, value in row.items() if key != "what"}
+        for what in BASELINES:
+            own = row["setting"] if what == "all_labels" else row["seed"]
+            beside = found.get((row["attack"], row["structure"], row["point"], what, own), {})
+            row[f"{what}_success"] = beside.get("success")
+            row[f"{what}_test_success"] = beside.get("test_success")
+        out.append(row)
+    out.sort(key=lambda row: (row["attack"], row["setting"], row["point"]))
+    names = dict.fromkeys(name for row in out for name in row)
+    return pa.table({name: [row.get(name) for row in out] for name in names})
 
 
 def load(workdir: str | os.PathLike[str]) -> Sweep:

@@ -200,19 +200,19 @@ def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
-    """``evaluate((lane, weights), table)``: accuracy, balanced accuracy, cross entropy (and AUC
+    """``evaluate((seed_index, weights), table)``: accuracy, balanced accuracy, cross entropy (and AUC
     for C = 2) of the joint model on validation and test rows. Defenses play no part in it."""
     predict = make_predict(spec)
 
-    def evaluate(own: tuple[Lane, Weights], table: Table) -> dict[str, Array]:
-        lane, weights = own
+    def evaluate(own: tuple[Array, Weights], table: Table) -> dict[str, Array]:
+        seed_index, weights = own
         out = {}
         for part, rows in (
-            ("validation", table.validation[lane.seed_index]),
-            ("test", table.test[lane.seed_index]),
+            ("validation", table.validation[seed_index]),
+            ("test", table.test[seed_index]),
         ):
             logits = over_chunks(
-                lambda r: predict(weights, rows_of(table, lane.seed_index, r)), rows
+                lambda r: predict(weights, rows_of(table, seed_index, r)), rows
             )
             labels = table.labels[rows]
             out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)

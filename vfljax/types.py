@@ -100,7 +100,7 @@ class HParams(NamedTuple):
     weight_decay: Array
     milestones: Array  # [m] epochs at which the rate is multiplied by `decay`
     decay: Array
-    gamma: Array  # the malicious optimizer's strength; read by malicious parties only
+    gamma: Array  # [bottoms] each party's malicious strength; 0 is honest
     defenses: dict[str, dict[str, Array]]  # chain name -> knob -> value
 
 

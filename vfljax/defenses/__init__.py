@@ -19,6 +19,15 @@ TABLE: dict[str, Callable[..., Defense]] = {
     "compression": compression,
 }
 
+# Knob values at which a defense changes nothing, bit for bit; defenses without any are absent.
+NEUTRAL: dict[str, dict[str, float]] = {
+    "kdk": {"epsilon": 0.0, "k": 1.0},
+    "dcor": {"alpha": 0.0},
+    "noise": {"scale": 0.0},
+    "compression": {"keep_rate": 1.0},
+}
+USE_TEACHER = frozenset({"kdk"})  # read teacher scores; the teacher is trained only for these
+
 
 def build(specs: tuple[DefenseSpec, ...], knobs: Mapping[str, Mapping[str, Any]]) -> Defense:
     """The chain of a spec's defenses with these knobs (traced or concrete), by name."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 import optax
 
 from vfljax import keys
@@ -142,7 +142,7 @@ def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> N
     the sweep was planned). NaN is outside every range."""
     if isinstance(value, jax.core.Tracer):
         return
-    if not bool(jnp.all((jnp.asarray(value) >= low) & (jnp.asarray(value) <= high))):
+    if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= high)):
         bounds = f"in [{low:g}, {high:g}]" if high != float("inf") else f"at least {low:g}"
         raise ValueError(f"{name}={value} is out of range: choose {name} {bounds}.{remedy}")
 

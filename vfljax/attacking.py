@@ -1,0 +1,391 @@
+"""Attacks on a stored sweep: which settings each attack needs, its baselines, its figures.
+
+What enters: a sweep directory (weights and exchange, read by block of settings) and the attacker's
+own columns. What leaves: one row a setting and attack. Attacks see a ``View`` and the known rows;
+true labels meet their scores only in ``judge``.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import pathlib
+import time
+import warnings
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from vfljax import checkpoint, keys, lanes, metrics, store
+from vfljax.attacks.core import Attack
+from vfljax.lab import Lab, initial_weights, split_arrays
+from vfljax.progress import Progress
+from vfljax.training import Table
+from vfljax.suite import Form, attacker_of, forms, kind, make_attack
+from vfljax.types import Array, Known, PyTree, Scores, Sums, View
+
+EXCHANGE = (
+    *("embeddings", "gradients", "order", "sent", "epochs"),
+    *("sum_gradient", "sum_sign", "sum_square", "sum_count"),
+)
+BLOCK = 32  # settings attacked by one call on CPU
+MEMORY = 2 << 30  # bytes of exchange a block may hold
+
+
+class Target(NamedTuple):
+    """One attack on one setting, as arrays; stacked to [L, ...] for a block."""
+
+    seed: Array  # [] uint32
+    seed_index: Array  # [] int32
+    key_name: Array  # [] uint32, folded into the seed's key: the attack, never the lane
+    knobs: dict[str, Array]
+    exchange: dict[str, Array]
+    bottom: PyTree
+
+
+class Ground(NamedTuple):
+    """What all settings share: the attacker's own columns, and the true labels for the judge."""
+
+    features: Array  # [R, ...] the attacker's own columns
+    mean: Array  # [Q, ...]
+    scale: Array
+    train: Array  # [Q, N]
+    test: Array  # [Q, M]
+    labels: Array  # [R] for the judge, and for the known rows
+    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
+    selects: Array  # [Q, N] bool: rows on which the worst attack is chosen
+
+
+def ground_of(table: Table, arrays: Mapping[str, np.ndarray], party: int) -> Ground:
+    return Ground(
+        features=table.features[party],
+        mean=table.mean[party],
+        scale=table.scale[party],
+        train=table.train,
+        test=table.test,
+        labels=table.labels,
+        known_order=jnp.asarray(arrays["known_order"]),
+        selects=jnp.asarray(arrays["selects"]),
+    )
+
+
+def known_rows(ground: Ground, seed_index: Array, count: Array) -> Known:
+    """The first ``count`` rows of the seed's order with their labels; -1 for all others."""
+    order = ground.known_order[seed_index]
+    labels = ground.labels[ground.train[seed_index]][order]
+    count = jnp.minimum(count.astype(jnp.int32), len(order))
+    return Known(order, jnp.where(jnp.arange(len(order)) < count, labels, -1), count)
+
+
+def view_of(target: Target, ground: Ground) -> View:
+    """One attacker's sight; true labels do not enter it."""
+
+    def own_columns(rows: Array) -> Array:
+        mean, scale = ground.mean[target.seed_index], ground.scale[target.seed_index]
+        return (ground.features[rows].astype(jnp.float32) - mean) / scale
+
+    e = target.exchange
+    return View(
+        embeddings=e["embeddings"],
+        gradients=e["gradients"],
+        order=e["order"],
+        sent=e["sent"],
+        sums=Sums(e["sum_gradient"], e["sum_sign"], e["sum_square"], e["sum_count"]),
+        epochs=e["epochs"],
+        features=own_columns(ground.train[target.seed_index]),
+        test_features=own_columns(ground.test[target.seed_index]),
+        bottom=target.bottom,
+    )
+
+
+def judge(scores: Scores, target: Target, ground: Ground, known: Known) -> dict[str, Array]:
+    """An attack's figures, on true labels.
+
+    success: top-1 on all training rows (as published, known rows included), and without them;
+    leak: the common scale (``metrics.leak``) on unlabeled rows, whole, on the half where the worst
+    attack is chosen and on the half where it is reported.
+    """
+    labels = ground.labels[ground.train[target.seed_index]]
+    unlabeled = jnp.zeros(len(labels)).at[known.rows].set(
+        (jnp.arange(len(labels)) >= known.count).astype(jnp.float32)
+    )
+    half = ground.selects[target.seed_index].astype(jnp.float32)
+    out = {
+        "success": metrics.accuracy(scores.train, labels),
+        "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
+        "leak": metrics.leak(scores.train, labels, unlabeled),
+        "leak_select": metrics.leak(scores.train, labels, unlabeled * half),
+        "leak_report": metrics.leak(scores.train, labels, unlabeled * (1 - half)),
+    }
+    if scores.train.shape[1] > 5:
+        out["success_top5"] = metrics.topk(scores.train, labels, 5)
+    if scores.test is not None:
+        labels = ground.labels[ground.test[target.seed_index]]
+        out["test_success"] = metrics.accuracy(scores.test, labels)
+        out["test_leak"] = metrics.leak(scores.test, labels)
+    return out
+
+
+@functools.lru_cache(maxsize=None)
+def _program(run: Any, block: int, width: int | None) -> lanes.Program:
+    """One compiled program an attack; equal attacks on equal shapes share it."""
+
+    def one(target: Target, ground: Ground) -> dict[str, Array]:
+        known = known_rows(ground, target.seed_index, target.knobs.get("known", jnp.float32(0)))
+        key = keys.fold(keys.run_key(target.seed), "attack", target.key_name)
+        scores = run(key, view_of(target, ground), known, target.knobs)
+        return judge(scores, target, ground, known)
+
+    return lanes.Program(one, block, width)
+
+
+@functools.lru_cache(maxsize=2)  # settings of a structure follow each other by shard
+def _shard(folder: pathlib.Path) -> tuple[PyTree, dict[str, np.ndarray]]:
+    """A shard's weights, and its exchange arrays by memory map."""
+    exchange = {
+        path.stem: np.load(path, mmap_mode="r", allow_pickle=False)
+        for path in (folder / "exchange").glob("*.npy")
+    }
+    return checkpoint.load(folder / "checkpoint"), exchange
+
+
+def _target(
+    workdir: pathlib.Path, row: Mapping[str, Any], form: Form, knobs: Mapping[str, float]
+) -> Target:
+    """One setting's exchange and bottom: what its attacker holds."""
+    weights, exchange = _shard(workdir / "shards" / row["shard"])
+    attacker = attacker_of(row["structure"])
+    own = {k.removeprefix(f"party{attacker}_"): v for k, v in exchange.items()}
+    return Target(
+        seed=np.uint32(row["seed"]),
+        seed_index=np.int32(row["seed"]),
+        key_name=np.uint32(zlib.crc32(form.name.encode())),
+        knobs={k: np.float32(v) for k, v in knobs.items()},
+        exchange={name: own[name][row["lane"]] for name in EXCHANGE},
+        bottom=jax.tree.map(lambda a: a[row["lane"]], weights["bottoms"][str(attacker)]),
+    )
+
+
+def run(
+    lab: Lab,
+    workdir: pathlib.Path,
+    wanted: list[str] | None = None,
+    say: Any = print,
+) -> None:
+    """Attack every stored setting with every form not yet stored; one compile an attack and shape.
+
+    ``wanted`` limits the attacks by name; names outside the config run with published defaults.
+    """
+    config = dict(lab.config)
+    if wanted is not None:
+        config["attacks"] = {name: config["attacks"].get(name, {}) for name in wanted}
+    num_classes = lab.dataset.num_classes
+    all_forms = forms(config, num_classes)
+    sweep = store.load(workdir)
+    arrays = split_arrays(lab.dataset.labels, lab.splits)
+    summary = _summary(workdir)
+    plan = []
+    for form in all_forms:
+        attack, rows, reason = _servable(form, lab, sweep)
+        if reason:
+            say(f"skipped {form.label}: {reason}")
+            summary[form.label] = {"status": "skipped", "reason": reason}
+            continue
+        plan.append((form, attack, rows))
+    if plan:
+        for shard in sweep.header["shards"]:
+            if (workdir / "shards" / shard["name"]).is_dir():
+                store.verify(workdir / "shards" / shard["name"], deep=True)
+    for form, attack, rows in plan:
+        summary[form.label] = _run_form(form, attack, rows, lab, sweep, arrays)
+    store.write_text(workdir / "attacks.json", json.dumps(summary, indent=1))
+
+
+def _summary(workdir: pathlib.Path) -> dict[str, Any]:
+    path = workdir / "attacks.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[dict], str]:
+    """The attack, the stored settings it can be run on, or why there are none."""
+    num_classes = lab.dataset.num_classes
+    spec = lab.groups[0].spec
+    attack = make_attack(form, spec.bottoms[0], num_classes)
+    if attack.binary and num_classes > 2:
+        return attack, [], f"defined for two classes, {lab.dataset.name} has {num_classes}"
+    columns = ["setting", "seed", "structure", "status", "shard", "lane"]
+    rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
+    rows = [row for row in rows if kind(row["structure"]) == attack.structure]
+    if not rows:
+        return attack, [], (
+            f"it needs runs of the structure {attack.structure!r} and this sweep trained none: add "
+            f"{form.name!r} to config.attacks and train in a new workdir"
+        )
+    count = len(lab.splits[0].train)
+    for point in form.knobs:
+        known = point.get("known", 0)
+        if "known" in point and known < num_classes:
+            return attack, [], f"known={known:g} labels are fewer than the {num_classes} classes"
+        if known > count:
+            return attack, [], f"known={known:g} labels are more than the {count} training rows"
+    return attack, rows, ""
+
+
+class Job(NamedTuple):
+    """One lane of a block. ``what``: the attack itself, or one of its two trained baselines."""
+
+    row: dict[str, Any]
+    point: int
+    what: str  # "attack", "all_labels", "untrained"
+
+
+def _jobs(attack: Attack, rows: list[dict], points: int, seeds: int) -> list[Job]:
+    """Untrained baselines (one a seed) first, then per setting the attack and its upper bound."""
+    out: list[Job] = []
+    for point in range(points):
+        if attack.baselines:
+            for seed in range(seeds):
+                sample = next(row for row in rows if row["seed"] == seed)
+                out.append(Job(sample, point, "untrained"))
+        for row in rows:
+            if row["status"] != "ok":
+                continue
+            out.append(Job(row, point, "attack"))
+            if attack.baselines:
+                out.append(Job(row, point, "all_labels"))
+    return out
+
+
+def _run_form(
+    form: Form,
+    attack: Attack,
+    rows: list[dict],
+    lab: Lab,
+    sweep: store.Sweep,
+    arrays: Mapping[str, np.ndarray],
+) -> dict[str, Any]:
+    folder = sweep.workdir / "attacks" / form.label.replace("/", "_")
+    began = time.monotonic()
+    width = lab.config["execution"]["width"] or None
+    wanted = {row["structure"] for row in rows}
+    spec = next(
+        g.spec for g in lab.groups if any(s.structure.name in wanted for s in g.settings)
+    )
+    block = _block(lab, spec.bottoms[0].out)
+    attacker_groups: dict[int, list[dict]] = {}
+    for row in rows:
+        attacker_groups.setdefault(attacker_of(row["structure"]), []).append(row)
+    jobs = [
+        (attacker, job)
+        for attacker, own in attacker_groups.items()
+        for job in _jobs(attack, own, len(form.knobs), lab.config["seeds"])
+    ]
+    diverged = [row for row in rows if row["status"] != "ok"]
+    settings = sum(job.what == "attack" for _, job in jobs)
+    steps = max(1, attack.steps)
+    progress = Progress(f"attack {form.label}", settings, steps * len(jobs))
+    program = _program(attack.run, block, width)
+    initial = jax.device_get(initial_weights(spec, lab).bottoms)
+    shared = {
+        attacker: program.share(ground_of(lab.table, arrays, attacker)) for attacker in attacker_groups
+    }
+    by_attacker = itertools.groupby(jobs, key=lambda pair: pair[0])
+    for attacker, pairs in by_attacker:
+        own = [job for _, job in pairs]
+        for start in range(0, len(own), program.block):
+            part = own[start : start + program.block]
+            path = folder / f"{attacker}-{start:06d}.parquet"
+            done = sum(job.what == "attack" for job in part)
+            if path.exists():
+                store.read_table([path])  # a damaged block is named, not silently recomputed
+                progress.resume(done, steps * len(part))
+                continue
+            targets = []
+            for job in part:
+                knobs = dict(form.knobs[job.point])
+                if job.what == "all_labels":
+                    knobs["known"] = float(len(lab.splits[0].train))
+                target = _target(sweep.workdir, job.row, form, knobs)
+                if job.what == "untrained":
+                    own_bottom = jax.tree.map(lambda a, i=job.row["seed"]: a[i], initial[attacker])
+                    target = target._replace(bottom=own_bottom)
+                targets.append(target)
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *targets)
+            out = lanes.unpad(program(program.pad(stacked), shared[attacker]), len(part))
+            store.write_rows(path, [_figures(form, job, out, i) for i, job in enumerate(part)])
+            progress.update(done, steps * len(part))
+    progress.close()
+    if attack.baselines:
+        store.write_rows(folder / "logistic.parquet", logistic_rows(form, rows, lab, arrays))
+    return {
+        "status": "ok",
+        "steps": attack.steps,
+        "knobs": form.knobs,
+        "options": form.options,
+        "oracle": attack.oracle,
+        "structure": attack.structure,
+        "settings": settings,
+        "diverged": len(diverged),
+        "seconds": time.monotonic() - began,
+        "compiles": program.traces,
+    }
+
+
+def _block(lab: Lab, cut: int) -> int:
+    """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator."""
+    lane = 4 * len(lab.splits[0].train) * (7 * cut + lab.table.features[0][0].size)
+    most = BLOCK if jax.default_backend() == "cpu" else 1024
+    return max(jax.device_count(), min(most, MEMORY // lane))
+
+
+def _figures(form: Form, job: Job, out: Mapping[str, np.ndarray], lane: int) -> dict[str, Any]:
+    return {
+        "attack": form.label,
+        "setting": job.row["setting"],
+        "seed": job.row["seed"],
+        "structure": job.row["structure"],
+        "what": job.what,
+        "point": job.point,
+        **{f"attack.{k}": float(v) for k, v in form.knobs[job.point].items()},
+        **{name: float(values[lane]) for name, values in out.items()},
+    }
+
+
+def logistic_rows(
+    form: Form, rows: list[dict], lab: Lab, arrays: Mapping[str, np.ndarray]
+) -> list[dict[str, Any]]:
+    """The baseline without any federation: logistic regression (scikit-learn) on the same few
+    labels and the attacker's own columns, one row a seed, attacker and number of known labels."""
+    out = []
+    structures = sorted({row["structure"] for row in rows})
+    for structure, (number, point), seed in itertools.product(
+        structures, enumerate(form.knobs), range(lab.config["seeds"])
+    ):
+        ground = jax.device_get(ground_of(lab.table, arrays, attacker_of(structure)))
+
+        def columns(raw: np.ndarray, seed: int = seed, ground: Any = ground) -> np.ndarray:
+            x = (ground.features[raw] - ground.mean[seed]) / ground.scale[seed]
+            return x.reshape(len(raw), -1)
+
+        known = ground.known_order[seed][: int(point["known"])]
+        train, test = ground.train[seed], ground.test[seed]
+        with warnings.catch_warnings():  # an unconverged baseline is still a baseline
+            warnings.simplefilter("ignore")
+            model = LogisticRegression(max_iter=1000)
+            model.fit(columns(train[known]), ground.labels[train[known]])
+        out.append({
+            "attack": form.label,
+            "seed": seed,
+            "structure": structure,
+            "what": "logistic",
+            "point": number,
+            "success": float(model.score(columns(train), ground.labels[train])),
+            "test_success": float(model.score(columns(test), ground.labels[test])),
+        })
+    return out

@@ -1,0 +1,249 @@
+"""Model completion: the passive label inference attack (Fu et al. 2022).
+
+After training, the attacker keeps its bottom model, puts an inference head on top and trains it
+semi-supervised with the few rows whose labels it knows: MixMatch with one guess and no
+augmentation. The active attack is this one on a bottom that a malicious optimizer trained.
+
+    q = sharpen(p, T) = p^(1/T) / sum p^(1/T)              guess on unlabeled rows
+    lam ~ Beta(alpha, alpha) once a batch, lam <- max(lam, 1 - lam)
+    x~ = lam x + (1 - lam) x[perm], t~ likewise             over labeled and unlabeled rows
+    L = CE(labeled part, t~) + lambda_u ramp mean (p - t~)^2  (unlabeled part, batch and class)
+
+Adam 2e-3, batch 16 + 16, weights averaged (EMA .999), the average is evaluated.
+
+Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
+Security 2022, section 4.1; MixMatch: Berthelot et al. 2019, algorithm 1.
+
+``finetune_bottom=False`` trains the head only: what the released code does (its optimizer is built
+before the trained bottom is plugged in) and the published numbers are. True is what the text says.
+In both the bottom's batch statistics move.
+
+Deviations: batches are drawn with replacement (released: reshuffled passes over loaders), and one
+forward pass covers labeled and unlabeled rows (released: interleaved in two, which matters to batch
+statistics only). The guess does not move batch statistics (released: it does).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from vfljax import keys
+from vfljax.attacks.core import MALICIOUS, SPLIT, Attack
+from vfljax.models import Head
+from vfljax.parties import Party, from_module
+from vfljax.training import over_chunks
+from vfljax.types import Array, Known, PyTree, Scores, View
+
+KNOBS = {
+    "known": 40.0,  # labels the attacker knows; all rows from N on
+    "learning_rate": 2e-3,
+    "temperature": 0.8,
+    "alpha": 0.75,
+    "lambda_u": 50.0,
+    "ema": 0.999,
+    "weight_decay": 0.02,  # every state tensor times (1 - weight_decay * learning_rate) a step
+}
+
+
+def sharpen(p: Array, temperature: Array | float) -> Array:
+    """p^(1/T) / sum p^(1/T) along the last axis; T = 1 changes nothing."""
+    powered = p ** (1 / temperature)
+    return powered / jnp.sum(powered, axis=-1, keepdims=True)
+
+
+DRAWN = 1024  # steps whose random numbers are drawn together
+
+
+class Draws(NamedTuple):
+    """The random numbers of some steps."""
+
+    labeled: Array  # [steps, b] places among the known rows
+    unlabeled: Array  # [steps, b] places among all rows, known ones first
+    lam: Array  # [steps] max(lam, 1 - lam)
+    order: Array  # [steps, 2b] permutation
+
+
+class Mix(NamedTuple):
+    """One mixed batch: labeled rows first."""
+
+    x: Array  # [2b, ...]
+    targets: Array  # [2b, C]
+
+
+def mixup(x: Array, targets: Array, lam: Array, permutation: Array) -> Mix:
+    """lam a + (1 - lam) a[permutation] of inputs and targets; lam = 1 changes nothing."""
+    return Mix(
+        lam * x + (1 - lam) * x[permutation],
+        lam * targets + (1 - lam) * targets[permutation],
+    )
+
+
+def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | float) -> Array:
+    """CE on the first ``labeled`` rows plus ``weight`` times the mean squared error of the
+    probabilities on the others (mean over rows and classes)."""
+    ce = -jnp.mean(jnp.sum(targets[:labeled] * jax.nn.log_softmax(logits[:labeled]), axis=-1))
+    error = jax.nn.softmax(logits[labeled:]) - targets[labeled:]
+    return ce + weight * jnp.mean(error**2)
+
+
+def complete(
+    key: Array,
+    view: View,
+    known: Known,
+    knobs: Mapping[str, Array],
+    *,
+    bottom: Party,
+    head: Party,
+    num_classes: int,
+    steps: int,
+    batch_size: int,
+    finetune_bottom: bool,
+) -> Scores:
+    """Train the completed model and score all training and test rows."""
+    rows, drawn = len(view.features), min(steps, DRAWN)
+    example, _ = bottom.apply(view.bottom, view.features[:2], False, None)
+    variables = {"head": head.init(keys.fold(key, "head"), example), "bottom": view.bottom}
+    # lambda_u's ramp grows linearly over the whole attack and reaches 1 at its end
+
+    def forward(variables: PyTree, x: Array, train: bool) -> tuple[Array, PyTree]:
+        z, (after_bottom, _) = bottom.apply(variables["bottom"], x, train, None)
+        logits, (after_head, _) = head.apply(variables["head"], z, train, None)
+        return logits, {"head": after_head, "bottom": after_bottom}
+
+    def split(variables: PyTree) -> PyTree:
+        names = ("head", "bottom") if finetune_bottom else ("head",)
+        return {name: variables[name]["params"] for name in names}
+
+    def join(variables: PyTree, params: PyTree) -> PyTree:
+        return {k: {**v, "params": params.get(k, v["params"])} for k, v in variables.items()}
+
+    optimizer = optax.scale_by_adam()
+    decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
+
+    def draw(number: Array) -> Draws:
+        """All random numbers of DRAWN steps at once: one by one they cost more than the step."""
+        labeled_key, unlabeled_key, beta_key, mix_key = jax.random.split(
+            keys.fold(key, "draws", number), 4
+        )
+        count = jnp.maximum(known.count, 1)
+        i = jax.random.randint(labeled_key, (drawn, batch_size), 0, count)
+        # with every label known there are no unlabeled rows: any row serves
+        low = jnp.where(known.count >= rows, 0, known.count)
+        j = jax.random.randint(unlabeled_key, (drawn, batch_size), low, rows)
+        lam = jax.random.beta(beta_key, knobs["alpha"], knobs["alpha"], (drawn,))
+        order = jnp.argsort(jax.random.uniform(mix_key, (drawn, 2 * batch_size)), axis=-1)
+        return Draws(i, j, jnp.maximum(lam, 1 - lam), order)
+
+    def step(number: Array, carry: tuple[PyTree, PyTree, PyTree], draws: Draws) -> Any:
+        variables, averaged, state = carry
+        i, j, lam, order = jax.tree.map(lambda a: a[number % drawn], draws)
+        x = view.features[known.rows[jnp.concatenate([i, j])]]
+
+        guess, _ = forward(variables, x[batch_size:], True)
+        q = sharpen(jax.nn.softmax(guess), knobs["temperature"])
+        targets = jnp.concatenate([jax.nn.one_hot(known.labels[i], num_classes), q])
+        mixed = mixup(x, targets, lam, order)
+        weight = knobs["lambda_u"] * jnp.minimum(1.0, number / steps)
+
+        def loss(params: PyTree) -> tuple[Array, PyTree]:
+            logits, after = forward(join(variables, params), mixed.x, True)
+            targets = jax.lax.stop_gradient(mixed.targets)
+            return mixmatch_loss(logits, targets, batch_size, weight), after
+
+        params = split(variables)
+        gradient, after = jax.grad(loss, has_aux=True)(params)
+        updates, state = optimizer.update(gradient, state, params)
+        params = jax.tree.map(lambda p, u: p - knobs["learning_rate"] * u, params, updates)
+        variables = join(after, params)
+        averaged = jax.tree.map(
+            lambda a, v: knobs["ema"] * a + (1 - knobs["ema"]) * v, averaged, variables
+        )
+        # as released, decay shrinks EVERY state tensor: batch statistics and a frozen bottom too
+        variables = jax.tree.map(lambda v: v * decay, variables)
+        return variables, averaged, state
+
+    def many(number: Array, carry: Any) -> Any:
+        draws = draw(number)
+        first, last = number * drawn, jnp.minimum((number + 1) * drawn, steps)
+        return jax.lax.fori_loop(first, last, lambda n, c: step(n, c, draws), carry)
+
+    carry = (variables, variables, optimizer.init(split(variables)))
+    _, averaged, _ = jax.lax.fori_loop(0, -(-steps // drawn), many, carry)
+
+    def score(x: Array) -> Array:
+        return over_chunks(
+            lambda r: jax.nn.softmax(forward(averaged, x[r], False)[0]), jnp.arange(len(x))
+        )
+
+    return Scores(score(view.features), score(view.test_features))
+
+
+@functools.lru_cache(maxsize=None)  # equal attacks are one object, hence one compiled program
+def passive(
+    bottom: nn.Module,
+    num_classes: int,
+    *,
+    finetune_bottom: bool = False,
+    layers: int = 1,
+    head_init: str = "",
+    steps: int = 25 * 1024,
+    batch_size: int = 16,
+) -> Attack:
+    """Model completion on an honest run. Published: 25 epochs of 1,024 steps.
+
+    ``layers`` of the head, 1..5; ``head_init`` "ones" (released), "default" (the library's), or
+    empty: ones for one layer, default for deeper heads, where ones keep all hidden units equal.
+    """
+    if not 1 <= layers <= 5:
+        raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
+    if head_init not in ("", "ones", "default"):
+        raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
+    if steps < 1 or batch_size < 1:
+        raise ValueError(f"steps={steps}, batch_size={batch_size} must be at least 1.")
+    weights = head_init or ("ones" if layers == 1 else "default")
+    head = Head((num_classes,) * (layers - 1), num_classes, weights=weights)
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        return complete(
+            key,
+            view,
+            known,
+            knobs,
+            bottom=from_module(bottom),
+            head=from_module(head),
+            num_classes=num_classes,
+            steps=steps,
+            batch_size=batch_size,
+            finetune_bottom=finetune_bottom,
+        )
+
+    return Attack(run, SPLIT, KNOBS, baselines=True, steps=steps)
+
+
+def active(
+    bottom: nn.Module,
+    num_classes: int,
+    *,
+    finetune_bottom: bool = False,
+    layers: int = 1,
+    head_init: str = "",
+    steps: int = 25 * 1024,
+    batch_size: int = 16,
+) -> Attack:
+    """Model completion on a run in which the attacker's optimizer was malicious; see ``passive``."""
+    return passive(
+        bottom,
+        num_classes,
+        finetune_bottom=finetune_bottom,
+        layers=layers,
+        head_init=head_init,
+        steps=steps,
+        batch_size=batch_size,
+    )._replace(structure=MALICIOUS)

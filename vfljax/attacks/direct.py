@@ -1,0 +1,62 @@
+"""Direct: the sign of the gradient, without model splitting (Fu et al. 2022).
+
+Logits are the sum of the parties' outputs, so each party receives g = (softmax - target) / B: for
+a one-hot target exactly one entry is negative, the label's.
+
+Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
+Security 2022, section 4.3. Released: epoch 0 only, ``first_negative``.
+
+Rules
+    first_negative   the first class with a negative entry (released). Under KDk up to k entries are
+                     negative and it guesses among them.
+    most_negative    the class with the most negative entry: reads the label off the magnitudes as
+                     long as it carries more mass than its k-1 companions, 1-epsilon > epsilon/(k-1).
+No negative entry: no guess, which counts as wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from vfljax.attacks.core import NO_SPLIT, Attack
+from vfljax.types import Array, Known, Scores, View
+
+
+def first_negative(g: Array) -> Array:
+    """Scores [N, C]: 1 for the first class with a negative gradient; NaN rows have no guess."""
+    negative = g < 0
+    guess = jax.nn.one_hot(jnp.argmax(negative, axis=-1), g.shape[-1])
+    return jnp.where(jnp.any(negative, axis=-1, keepdims=True), guess, jnp.nan)
+
+
+def most_negative(g: Array) -> Array:
+    """Scores [N, C]: minus the gradient; NaN rows have no guess."""
+    return jnp.where(jnp.any(g < 0, axis=-1, keepdims=True), -g, jnp.nan)
+
+
+RULES: dict[str, Callable[[Array], Array]] = {
+    "first_negative": first_negative,
+    "most_negative": most_negative,
+}
+
+
+def direct(
+    bottom: nn.Module, num_classes: int, *, rule: str = "first_negative", epoch: int = 0
+) -> Attack:
+    """The direct attack on recorded epoch number ``epoch`` (0 the first, -1 the last recorded)."""
+    del bottom, num_classes
+    if rule not in RULES:
+        raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
+    if epoch not in (0, -1):
+        raise ValueError(f"epoch={epoch} is not recorded: choose 0 (first) or -1 (last).")
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del key, known, knobs
+        scores = RULES[rule](view.gradients[epoch])
+        return Scores(jnp.where(view.sent[epoch][:, None], scores, jnp.nan))
+
+    return Attack(run, NO_SPLIT)

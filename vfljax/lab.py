@@ -1,0 +1,152 @@
+"""A config made concrete: data on the device, settings, groups of one program, shards.
+
+Everything that can be refused is refused here, before anything is trained or written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import datasets, grid, suite, training
+from vfljax.config import resolve, unknown
+from vfljax.datasets.core import SCALINGS, Dataset, Split, make_table, split_rows
+from vfljax.types import Spec, Weights
+
+MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
+
+
+class Shard(NamedTuple):
+    """At most about ``execution.shard_seconds`` of work: some settings of one group."""
+
+    name: str
+    group: int
+    settings: tuple[int, ...]  # places in the group
+    block: int  # lanes of the program, the same for every shard of the group
+
+
+class Lab(NamedTuple):
+    """A config made concrete: data on the device, settings, groups and shards."""
+
+    config: dict[str, Any]
+    dataset: Dataset
+    table: training.Table
+    splits: list[Split]
+    seeds: np.ndarray  # [Q] uint32
+    groups: list[grid.Group]
+    shards: list[Shard]
+
+
+def load_dataset(config: Mapping[str, Any]) -> Dataset:
+    name = config["data"]["name"]
+    if name not in datasets.TABLE:
+        raise unknown("config.data.name", name, datasets.TABLE)
+    return datasets.TABLE[name](config["data"]["dir"])
+
+
+def prepare(config: Mapping[str, Any]) -> Lab:
+    """Resolve and check a config completely; nothing is trained and nothing is written."""
+    config = resolve(config)
+    dataset = load_dataset(config)
+    data, owns = config["data"], config["parties"]["label_features"]
+    if data["scaling"] not in SCALINGS:
+        raise unknown("config.data.scaling", data["scaling"], SCALINGS)
+    splits = [
+        split_rows(dataset.labels, seed, data["train"], data["validation"], data["test"])
+        for seed in range(config["seeds"])
+    ]
+    table = make_table(dataset, config["parties"]["passive"] + int(owns), splits, data["scaling"])
+    forms = suite.forms(config, dataset.num_classes)
+    structures = suite.structures(config, forms, dataset.num_classes)
+    settings = grid.settings(config, structures, dataset.num_classes)
+    grid.check_points(settings, dataset.num_classes, teacher=owns)
+    groups = grid.groups(config, settings, dataset.num_classes, len(splits[0].train))
+    shards = plan_shards(groups, table, config["execution"]["shard_seconds"])
+    return Lab(
+        config, dataset, table, splits, np.arange(config["seeds"], dtype=np.uint32), groups, shards
+    )
+
+
+def plan_shards(
+    groups: list[grid.Group], table: training.Table, seconds: float
+) -> list[Shard]:
+    """Divide groups into shards by an estimate of their work and memory.
+
+    The estimate is rough (60 us a step plus 6 operations a weight and row at 20 GFLOP/s a core);
+    what bounds the work a kill can lose is that unfinished shards are saved every 15 s.
+    """
+    shards: list[Shard] = []
+    devices = jax.device_count()
+    for number, group in enumerate(groups):
+        spec = group.spec
+        initial = jax.eval_shape(
+            training.make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
+        )
+        size = sum(int(np.prod(a.shape)) for a in jax.tree.leaves(initial))
+        step = 60e-6 + 6 * size * spec.batch_size / 20e9
+        lane = step * spec.epochs * spec.steps_per_epoch
+        cuts = sum(module.out for module in spec.bottoms[: spec.passive])
+        memory = 4 * 7 * spec.num_rows * cuts  # two epochs of z and g, three sums
+        most = max(devices, min(int(seconds * devices / lane), MEMORY // memory))
+        count = -(-len(group.settings) // most)
+        block = -(-len(group.settings) // count)
+        block = -(-block // devices) * devices
+        for first in range(0, len(group.settings), block):
+            places = tuple(range(first, min(first + block, len(group.settings))))
+            shards.append(Shard(f"{len(shards):05d}-{group.name}", number, places, block))
+    return shards
+
+
+def _first_seed(table: training.Table) -> training.Table:
+    return table._replace(
+        train=table.train[:1],
+        mean=tuple(m[:1] for m in table.mean),
+        scale=tuple(s[:1] for s in table.scale),
+        scores=None,
+    )
+
+
+def split_arrays(labels: np.ndarray, splits: list[Split]) -> dict[str, np.ndarray]:
+    """What is stored of the splits, and the seeds' order of known rows and halves for judging."""
+    orders, halves = [], []
+    for seed, split in enumerate(splits):
+        rng = np.random.default_rng([seed, 7919])
+        own = labels[split.train]
+        queue = rng.permutation(len(own))
+        # the j-th row of every class before the j+1-th of any: the first n are balanced
+        turn = np.empty(len(own), np.int64)
+        for c in np.unique(own):
+            members = queue[own[queue] == c]
+            turn[members] = np.arange(len(members))
+        orders.append(queue[np.argsort(turn[queue], kind="stable")])
+        halves.append(rng.permutation(len(own)) < len(own) // 2)
+    return {
+        "labels": labels,
+        "train": np.stack([s.train for s in splits]),
+        "validation": np.stack([s.validation for s in splits]),
+        "test": np.stack([s.test for s in splits]),
+        "known_order": np.stack(orders).astype(np.int32),
+        "selects": np.stack(halves),
+    }
+
+
+def plain(spec: Spec) -> Spec:
+    """The spec's models alone: what initial weights and evaluation depend on."""
+    return dataclasses.replace(spec, defenses=(), optimizers=("sgd",) * len(spec.optimizers))
+
+
+@functools.lru_cache(maxsize=None)
+def _initial_program(spec: Spec) -> Callable[..., Weights]:
+    return jax.jit(training.make_initial(spec))
+
+
+def initial_weights(spec: Spec, lab: Lab) -> Weights:
+    """Initial weights [Q, ...] of every seed: the same for all settings of a seed and model."""
+    table = lab.table._replace(scores=None)
+    return _initial_program(plain(spec))(jnp.asarray(lab.seeds), table)

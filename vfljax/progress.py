@@ -1,0 +1,60 @@
+"""A progress line: settings done, steps a second, time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+
+def clock(seconds: float) -> str:
+    """3725 -> '1:02:05', 65 -> '1:05'."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+class Progress:
+    """One phase of long work. On a terminal one line is rewritten; elsewhere a line now and then."""
+
+    def __init__(
+        self, phase: str, settings: int, steps: int, stream: TextIO | None = None
+    ) -> None:
+        self.phase, self.settings, self.steps = phase, settings, max(1, steps)
+        self.stream = sys.stderr if stream is None else stream
+        self.started = self.shown = time.monotonic()
+        self.interval = 0.2 if self.stream.isatty() else 5.0
+        self.done_settings, self.done_steps, self.skipped = 0, 0, 0
+
+    def resume(self, settings: int, steps: int) -> None:
+        """Count work found finished; it does not enter the rate."""
+        self.done_settings += settings
+        self.done_steps += steps
+        self.skipped += steps
+
+    def update(self, settings: int, steps: int, note: str = "") -> None:
+        self.done_settings += settings
+        self.done_steps += steps
+        if time.monotonic() - self.shown >= self.interval:
+            self._show(note)
+
+    def _show(self, note: str, end: bool = False) -> None:
+        self.shown = time.monotonic()
+        elapsed = self.shown - self.started
+        rate = (self.done_steps - self.skipped) / max(elapsed, 1e-9)
+        left = "done" if end else "estimating"
+        if rate > 0 and not end:
+            left = f"{clock((self.steps - self.done_steps) / rate)} left"
+        line = (
+            f"{self.phase}: {self.done_settings}/{self.settings} settings, "
+            f"{rate:,.0f} steps/s, {clock(elapsed)} elapsed, {left} {note}"
+        )
+        if self.stream.isatty():
+            self.stream.write("\r\x1b[2K" + line + ("\n" if end else ""))
+        else:
+            self.stream.write(line.rstrip() + "\n")
+        self.stream.flush()
+
+    def close(self, note: str = "") -> None:
+        self._show(note, end=True)

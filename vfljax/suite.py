@@ -1,0 +1,108 @@
+"""Which attacks a config asks for, and which federations they need trained. Host only."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+
+from vfljax import attacks, grid
+from vfljax.attacks.core import MALICIOUS, NO_SPLIT, Attack
+from vfljax.config import unknown
+from vfljax.errors import UserError
+from vfljax.models import BOTTOMS
+
+
+class Form(NamedTuple):
+    """One attack with its options fixed: a row of results per setting it can serve."""
+
+    label: str  # e.g. "direct/most_negative"
+    name: str  # its row in attacks.TABLE
+    options: dict[str, Any]  # static
+    knobs: list[dict[str, float]]  # points of its numeric knobs
+
+
+def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
+    """Every attack form of a config; unknown names and options are refused here."""
+    out = []
+    for name, given in config["attacks"].items():
+        if name not in attacks.TABLE:
+            raise unknown("attack", name, attacks.TABLE)
+        if not isinstance(given, Mapping):
+            raise UserError(f"config.attacks.{name}={given!r} must be {{option: values}}.")
+        factory = attacks.TABLE[name]
+        parameters = inspect.signature(factory).parameters.values()
+        static = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        module = _bottom(config)
+        knobs = factory(module, num_classes).knobs
+        for option in given:
+            if option not in static and option not in knobs:
+                raise unknown(f"option of the attack {name}", option, [*static, *knobs])
+        axes = {option: given[option] for option in static if option in given}
+        points = grid.product({**knobs, **{k: v for k, v in given.items() if k in knobs}})
+        for point in points:
+            for knob, value in point.items():
+                if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+                    raise UserError(f"config.attacks.{name}.{knob}={value!r} must be a number >= 0.")
+        for options in grid.product(axes):
+            try:
+                factory(module, num_classes, **options)
+            except (ValueError, TypeError) as error:
+                raise UserError(f"config.attacks.{name}: {error}") from error
+            varied = [_word(k, v) for k, v in options.items() if _is_variant(axes, k, v, static)]
+            out.append(Form("/".join([name, *varied]), name, options, points))
+    return out
+
+
+def _is_variant(axes: Mapping[str, Any], option: str, value: Any, static: Mapping[str, Any]) -> bool:
+    """Whether an option belongs in the label: it is an axis, or a string, and not a plain False."""
+    several = len(grid.as_axis(axes[option])) > 1
+    return (several or isinstance(value, str) or value is True) and value is not False
+
+
+def _word(option: str, value: Any) -> str:
+    if value is True:
+        return option
+    return str(value) if isinstance(value, str) else f"{option}={value}"
+
+
+def _bottom(config: Mapping[str, Any]) -> nn.Module:
+    """A bottom model of the config; its cut width does not matter here."""
+    model = config["model"]
+    if model["bottom"] not in BOTTOMS:
+        raise unknown("config.model.bottom", model["bottom"], BOTTOMS)
+    return BOTTOMS[model["bottom"]](tuple(model["hidden"]), model["cut"])
+
+
+def make_attack(form: Form, bottom: nn.Module, num_classes: int) -> Attack:
+    return attacks.TABLE[form.name](bottom, num_classes, **form.options)
+
+
+def structures(
+    config: Mapping[str, Any], all_forms: list[Form], num_classes: int
+) -> list[grid.Structure]:
+    """The federations to train for these attacks; the honest split one always (its utility)."""
+    kinds = set()
+    for form in all_forms:
+        attack = make_attack(form, _bottom(config), num_classes)
+        if not (attack.binary and num_classes > 2):
+            kinds.add(attack.structure)
+    out = [grid.Structure()]
+    if MALICIOUS in kinds:
+        for group in config["malicious"]["parties"]:
+            out.append(grid.Structure(True, tuple(grid.as_axis(group))))
+    if NO_SPLIT in kinds:
+        out.append(grid.Structure(False))
+    return out
+
+
+def kind(structure: str) -> str:
+    """The attack.structure a structure's name serves."""
+    return MALICIOUS if structure.startswith("malicious") else structure
+
+
+def attacker_of(structure: str) -> int:
+    """Who attacks: the first malicious party, the first passive one in an honest run."""
+    return int(structure.split("-")[1]) if structure.startswith("malicious") else 0
