@@ -1,0 +1,21 @@
+"""Every test runs as strictly as the library promises: no silent rank promotion, two devices."""
+
+import os
+import pathlib
+
+import jax
+import pytest
+
+# before JAX's first computation: two host devices, as on a two-core machine
+jax.config.update("jax_num_cpu_devices", 2)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def real_data(name: str) -> pathlib.Path:
+    """A folder of real data, or a skip that says why: $VFLJAX_DATA or ../shared/data."""
+    root = pathlib.Path(
+        os.environ.get("VFLJAX_DATA", pathlib.Path(__file__).parents[2] / "shared" / "data")
+    )
+    if not (root / name).is_dir():
+        pytest.skip(f"real data {name!r} is not in {root}: set VFLJAX_DATA to run this test")
+    return root / name
