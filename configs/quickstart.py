@@ -9,7 +9,9 @@ without model splitting. About a minute on 2 cores.
 
 Shorter than published, and the report says so: 30 epochs (Fu et al.: 100 on CIFAR-10) and 1,000
 completion steps (25 x 1,024). The shape of the problem is theirs: 10 classes, cut of 10, SGD with
-momentum .9 and weight decay 5e-4, 40 known labels. Their rate of .1 is kept, batch 32 too.
+momentum .9 and weight decay 5e-4, batch 32, 40 known labels. Two numbers differ on purpose:
+- rate .01, which Fu et al. use for their MLPs on tables (BCW), not the .1 of their ResNets;
+- the completion's EMA is .99: .999 averages over 1,000 steps, which is all there are here.
 """
 
 from vfljax.config import ordered
@@ -18,6 +20,11 @@ from vfljax.config import ordered
 def get_config():
     return ordered({
         "name": "quickstart",
+        "notes": (
+            "30 epochs of training, fewer than published (100 on CIFAR-10 in Fu et al.); the rate .01 "
+            "is theirs for MLPs on tables.",
+            "Model completion averages weights with EMA .99, published .999 (for 25 times the steps).",
+        ),
         "seeds": 3,
         "data": {
             "name": "digits",
@@ -40,7 +47,7 @@ def get_config():
             "epochs": 30,
             "batch_size": 32,
             "optimizer": "sgd",
-            "learning_rate": 0.1,
+            "learning_rate": 0.01,
             "momentum": 0.9,
             "weight_decay": 5e-4,
             "milestones": (15, 25),  # 50 % and 85 % of the epochs, as published
@@ -64,8 +71,8 @@ def get_config():
             "noise": {"noise": {"scale": (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)}},
         },
         "attacks": {
-            "passive": {"known": 40, "steps": 1000, "finetune_bottom": (False, True)},
-            "active": {"known": 40, "steps": 1000, "finetune_bottom": (False, True)},
+            "passive": {"known": 40, "steps": 1000, "ema": 0.99, "finetune_bottom": (False, True)},
+            "active": {"known": 40, "steps": 1000, "ema": 0.99, "finetune_bottom": (False, True)},
             "direct": {"rule": ("first_negative", "most_negative")},
         },
         "execution": {"width": 0, "shard_seconds": 20.0},

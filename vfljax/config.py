@@ -18,6 +18,7 @@ from vfljax.errors import UserError
 
 DEFAULT: dict[str, Any] = {
     "name": "sweep",
+    "notes": (),  # sentences the report prints on top
     "seeds": 3,  # seeds 0, 1, ..., seeds - 1
     "data": {
         "name": "digits",

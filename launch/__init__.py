@@ -1,0 +1,1 @@
+"""Entry points: they parse flags and call the library."""

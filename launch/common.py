@@ -1,0 +1,73 @@
+"""What every entry point shares: one-line errors, all cores, the exact command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, logging
+
+from vfljax import lanes
+from vfljax.config import DEFAULT, FREE, unknown
+from vfljax.errors import UserError
+
+
+def command() -> str:
+    """The command line that was given, ready to be pasted."""
+    module = sys.argv[0].rsplit("/", 1)[-1].removesuffix(".py")
+    return f"python -m launch.{module} {shlex.join(sys.argv[1:])}"
+
+
+def _check_overrides(arguments: Sequence[str]) -> None:
+    """Refuse --config.field overrides of fields that do not exist, by name and remedy."""
+    for argument in arguments:
+        match = re.match(r"--?config\.([\w.]+)", argument)
+        if match is None:
+            continue
+        fields, walked = DEFAULT, []
+        for part in match[1].split("."):
+            if not isinstance(fields, dict) or part not in fields:
+                known = [".".join([*walked, name]) for name in fields] if isinstance(fields, dict) else walked
+                raise unknown("config field", match[1], known)
+            if part in FREE and not walked:
+                break
+            fields, walked = fields[part], [*walked, part]
+
+
+def _parse(arguments: Sequence[str]) -> list[str]:
+    try:
+        _check_overrides(arguments)
+        return app.parse_flags_with_usage(list(arguments))
+    except SystemExit:
+        raise
+    except Exception as error:  # ml_collections raises many kinds for a bad file or override
+        line = " ".join(str(error).split())
+        line = line.split(" Other fields present")[0]
+        prefix = "" if isinstance(error, UserError) else "config: "
+        sys.exit(_fail(f"{prefix}{line or type(error).__name__}"))
+
+
+def _fail(line: str) -> int:
+    print(f"error: {line}", file=sys.stderr)
+    return 2
+
+
+def start(run: Callable[[], None]) -> None:
+    """Run an entry point: a user's mistake is one line and exit status 2, an interrupt 130."""
+
+    def main(arguments: Sequence[str]) -> None:
+        if len(arguments) > 1:
+            sys.exit(_fail(f"unexpected argument {arguments[1]!r}: options start with --; see --help."))
+        logging.set_verbosity(logging.ERROR)
+        lanes.use_all_cores()
+        try:
+            run()
+        except UserError as error:
+            sys.exit(_fail(" ".join(str(error).split())))
+        except KeyboardInterrupt:
+            print("\nstopped: nothing finished is lost, the same command continues.", file=sys.stderr)
+            sys.exit(130)
+
+    app.run(main, flags_parser=_parse)

@@ -1,0 +1,57 @@
+"""Train a grid of settings, attack every one of them, and report.
+
+    python -m launch.sweep --config=configs/quickstart.py --workdir=runs/quickstart
+    python -m launch.sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
+
+The same command again continues a sweep that was stopped or killed, and ends with the same table.
+What is written: results.parquet and .csv (one row a setting), attacks.parquet and .csv, report.html,
+figures/*.png, and per shard the final weights and the exchange; see vfljax.store.load.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import time
+
+from absl import flags
+from ml_collections import config_flags
+
+from launch import common
+from vfljax import attacking, judging, report, store, sweep
+from vfljax.errors import UserError
+
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", None, "a config file, e.g. configs/quickstart.py; fields by --config.field=value"
+)
+_WORKDIR = flags.DEFINE_string("workdir", None, "folder of the sweep: new, or the one to continue")
+
+
+def run() -> None:
+    if _CONFIG.value is None or not _WORKDIR.value:
+        raise UserError(
+            "--config and --workdir are needed: python -m launch.sweep "
+            "--config=configs/quickstart.py --workdir=runs/quickstart"
+        )
+    workdir = pathlib.Path(_WORKDIR.value)
+    began = time.monotonic()
+    lab = sweep.run(_CONFIG.value, workdir, common.command())
+    attacking.run(lab, workdir)
+    store.export(workdir)
+    took = time.monotonic() - began
+    finish(workdir)
+    print(f"sweep, compiles and attacks included: {took:.0f} s")
+
+
+def finish(workdir: pathlib.Path) -> None:
+    """Print the table and what it means, write the report."""
+    stored = store.load(workdir)
+    points = judging.points(stored)
+    print(report.text_table(points))
+    print()
+    for finding in judging.findings(stored, points):
+        print(f"- {finding}")
+    print(f"\nreport: {report.write(workdir)}")
+
+
+if __name__ == "__main__":
+    common.start(run)

@@ -1,0 +1,183 @@
+"""The report's figures, from judged points. Matplotlib only, no state, nothing is trained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from vfljax.judging import Point
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
+MARKERS = "osD^vP*X"
+TITLES = {"split": "with model splitting", "no_split": "without model splitting"}
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "legend.frameon": False,
+    "figure.dpi": 110,
+    "svg.hashsalt": "vfljax",
+}
+
+
+def short(point: Point) -> str:
+    """'ε.45 k3' for annotations."""
+    names = {"epsilon": "ε", "keep_rate": "p", "alpha": "α", "scale": ""}
+    parts = []
+    for key, value in point.knobs.items():
+        name = key.split(".")[-1]
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        parts.append(f"{names.get(name, name)}{text.removeprefix('0') if '.' in text else text}")
+    return " ".join(parts)
+
+
+def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
+    """Privacy against utility, one panel a federation: test accuracy and the worst attack, with 95 %
+    intervals over seeds. Down and right is better."""
+    federations = [f for f in ("split", "no_split") if any(f in p.worst for p in points)]
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            1, max(1, len(federations)), figsize=(5.6 * max(1, len(federations)), 4.6), squeeze=False
+        )
+        arms = list(dict.fromkeys(p.arm for p in points))
+        for ax, federation in zip(axes[0], federations, strict=False):
+            for number, arm in enumerate(arms):
+                own = [p for p in points if p.arm == arm and federation in p.worst]
+                own = [p for p in own if p.accuracy[federation].count]
+                if not own:
+                    continue
+                x = [p.accuracy[federation] for p in own]
+                y = [p.worst[federation].leak for p in own]
+                plain = arm == "undefended"
+                ax.errorbar(
+                    [v.mean for v in x],
+                    [v.mean for v in y],
+                    xerr=[0 if math.isnan(v.half) else v.half for v in x],
+                    yerr=[0 if math.isnan(v.half) else v.half for v in y],
+                    fmt="*" if plain else MARKERS[number % len(MARKERS)],
+                    ms=13 if plain else 5,
+                    color="black" if plain else COLORS[(number - 1) % len(COLORS)],
+                    elinewidth=0.6,
+                    alpha=0.9,
+                    zorder=5 if plain else 3,
+                    label=arm,
+                )
+                _front(ax, own, federation, COLORS[(number - 1) % len(COLORS)], plain)
+            ax.axhline(base["chance"], color="gray", lw=0.8, ls=":")
+            ax.axvline(base["majority"], color="gray", lw=0.8, ls=":")
+            ax.text(0.01, base["chance"], " chance", color="gray", va="bottom", fontsize=7,
+                    transform=ax.get_yaxis_transform())
+            ax.text(base["majority"], 0.99, " majority guess", color="gray", va="top", fontsize=7,
+                    rotation=90, transform=ax.get_xaxis_transform())
+            ax.set(
+                title=f"{TITLES[federation]}",
+                xlabel="test accuracy of the federation  (better →)",
+                ylabel=f"worst attack, {base['scale']}  (better ↓)",
+                xlim=(0, 1.03),
+                ylim=(0.45 if base["chance"] == 0.5 else 0, 1.05),
+            )
+            ax.legend(loc="lower left")
+        figure.tight_layout()
+    return figure
+
+
+def _front(ax: Any, own: list[Point], federation: str, color: str, plain: bool) -> None:
+    """Annotate and join the points no other point of the arm beats in both directions."""
+    if plain:
+        return
+    best, front = math.inf, []
+    for p in sorted(own, key=lambda p: (-p.accuracy[federation].mean, p.worst[federation].leak.mean)):
+        if p.worst[federation].leak.mean < best - 0.01:
+            best = p.worst[federation].leak.mean
+            front.append(p)
+    xy = [(p.accuracy[federation].mean, p.worst[federation].leak.mean) for p in front]
+    ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
+    taken: list[tuple[float, float]] = []
+    for p, (x, y) in zip(front, xy, strict=True):
+        if all(abs(x - a) > 0.09 or abs(y - b) > 0.05 for a, b in taken):
+            ax.annotate(short(p), (x, y), textcoords="offset points", xytext=(6, 5), fontsize=7,
+                        color=color)
+            taken.append((x, y))
+
+
+def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
+    """Accuracy and every attack's success over the two knobs of an arm; None unless it has two."""
+    own = [p for p in points if p.arm == arm]
+    axes_names = [k for k in own[0].knobs if len({p.knobs[k] for p in own}) > 1] if own else []
+    if len(axes_names) != 2:
+        return None
+    rows_name, columns_name = sorted(axes_names, key=lambda n: len({p.knobs[n] for p in own}))
+    rows = sorted({p.knobs[rows_name] for p in own})
+    columns = sorted({p.knobs[columns_name] for p in own})
+    panels = [(f"accuracy, {TITLES[f]}", "accuracy", f) for f in ("split", "no_split")
+              if f in own[0].accuracy]
+    panels += [(f"{a}", "attacks", a) for a in own[0].attacks]
+    wide = min(3, len(panels))
+    high = -(-len(panels) // wide)
+    with plt.rc_context(STYLE):
+        figure, grid = plt.subplots(high, wide, figsize=(4.3 * wide, 2.75 * high), squeeze=False)
+        for ax in grid.ravel()[len(panels):]:
+            ax.axis("off")
+        for ax, (title, field, name) in zip(grid.ravel(), panels, strict=False):
+            values = np.full((len(rows), len(columns)), np.nan)
+            for p in own:
+                place = rows.index(p.knobs[rows_name]), columns.index(p.knobs[columns_name])
+                found = getattr(p, field).get(name)
+                values[place] = math.nan if found is None else found.mean
+            cmap = "viridis" if field == "accuracy" else "magma_r"
+            ax.imshow(values, cmap=cmap, vmin=0, vmax=1, aspect="auto", origin="lower")
+            for (i, j), value in np.ndenumerate(values):
+                dark = value < 0.55 if field == "accuracy" else value > 0.55
+                text = "–" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
+                ax.text(j, i, text, ha="center", va="center", fontsize=7.5,
+                        color="white" if dark else "black")
+            ax.set_xticks(range(len(columns)), [f"{c:g}" for c in columns])
+            ax.set_yticks(range(len(rows)), [f"{r:g}" for r in rows])
+            names = {"epsilon": "ε"}
+            ax.set_xlabel(names.get(columns_name.split(".")[-1], columns_name.split(".")[-1]))
+            ax.set_ylabel(names.get(rows_name.split(".")[-1], rows_name.split(".")[-1]))
+            ax.set_title(title if field == "accuracy" else f"success of {title}")
+            for spine in ax.spines.values():
+                spine.set_visible(False)
+        figure.tight_layout()
+    return figure
+
+
+def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | None:
+    """Accuracy and attack success along the one knob of an arm; None unless it has one."""
+    own = [p for p in points if p.arm == arm]
+    names = [k for k in own[0].knobs if len({p.knobs[k] for p in own}) > 1] if own else []
+    if len(names) != 1:
+        return None
+    own = sorted(own, key=lambda p: p.knobs[names[0]])
+    x = np.array([p.knobs[names[0]] for p in own], float)
+    with plt.rc_context(STYLE):
+        figure, ax = plt.subplots(figsize=(7.6, 4.2))
+        series = [(f"accuracy, {TITLES[f]}", [p.accuracy[f] for p in own], "-", "black") for f in
+                  ("split", "no_split") if f in own[0].accuracy]
+        for number, attack in enumerate(own[0].attacks):
+            series.append((attack, [p.attacks[attack] for p in own if attack in p.attacks], "--",
+                           COLORS[number % len(COLORS)]))
+        for number, (label, values, style, color) in enumerate(series):
+            mean = np.array([v.mean for v in values])
+            half = np.nan_to_num([v.half for v in values])
+            line = ":" if label.endswith("without model splitting") else style
+            ax.plot(x[: len(mean)], mean, line, marker=MARKERS[number % len(MARKERS)], ms=4,
+                    color=color, label=label)
+            ax.fill_between(x[: len(mean)], mean - half, mean + half, color=color, alpha=0.1, lw=0)
+        if x.min() > 0 and x.max() / x.min() > 20:
+            ax.set_xscale("log")
+        ax.axhline(1 / base["classes"], color="gray", lw=0.8, ls=":")
+        ax.set(xlabel=names[0], ylabel="accuracy, attack success (top-1)", ylim=(0, 1.03), title=arm)
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        figure.tight_layout()
+    return figure

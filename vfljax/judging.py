@@ -1,0 +1,310 @@
+"""From stored rows to what a sweep says: points with intervals, worst attacks, chosen strengths.
+
+A *point* is one value for every knob; its seeds are its sample. Worst case: the attack is chosen on
+one half of the unlabeled rows (``leak_select``) and scored on the other (``leak_report``), so that
+picking the best of many does not flatter it; oracle attacks stay out. Strengths are chosen on
+validation accuracy and reported on test rows. The scale of leakage is ``metrics.leak``: leak AUC for
+two classes (chance 1/2), balanced top-1 for more (chance 1/C).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from vfljax.store import Sweep
+from vfljax.suite import kind
+
+TOLERANCE = 0.02  # validation accuracy a chosen strength may cost
+
+
+class Interval(NamedTuple):
+    """Mean over seeds and half the width of its 95 % t-interval (nan for one seed)."""
+
+    mean: float
+    half: float
+    count: int
+
+    def __str__(self) -> str:
+        if self.count == 0:
+            return "-"
+        return f"{self.mean:.3f}" + ("" if math.isnan(self.half) else f" ± {self.half:.3f}")
+
+
+def interval(values: Iterable[float | None]) -> Interval:
+    """95 % t-interval over seeds; missing values are left out."""
+    sample = np.array([v for v in values if v is not None and not math.isnan(v)], np.float64)
+    if len(sample) == 0:
+        return Interval(math.nan, math.nan, 0)
+    if len(sample) == 1:
+        return Interval(float(sample[0]), math.nan, 1)
+    error = sample.std(ddof=1) / math.sqrt(len(sample))
+    half = float(stats.t.ppf(0.975, len(sample) - 1)) * error
+    return Interval(float(sample.mean()), half, len(sample))
+
+
+class Worst(NamedTuple):
+    """The strongest attack of a federation at a point."""
+
+    attack: str
+    leak: Interval  # on the half it was not chosen on
+    by_seed: dict[int, float]
+
+
+class Point(NamedTuple):
+    """One grid point: its knobs, utility and leakage, summarized over seeds."""
+
+    number: int
+    arm: str
+    knobs: dict[str, Any]  # "kdk.epsilon" -> .45; only those of its own defenses
+    accuracy: dict[str, Interval]  # federation kind -> test accuracy
+    validation: dict[str, Interval]
+    by_seed: dict[str, dict[int, float]]  # federation kind -> seed -> test accuracy
+    attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
+    leaks: dict[str, Interval]  # attack -> leak, all unlabeled rows
+    worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
+    diverged: int
+    settings: int
+
+    @property
+    def label(self) -> str:
+        """'kdk epsilon=0.45 k=3'; the arm alone where nothing varies."""
+        names = [f"{key.split('.')[-1]}={value:g}" if isinstance(value, float) else str(value)
+                 for key, value in self.knobs.items()]
+        return " ".join([self.arm, *names])
+
+
+NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
+
+
+def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
+    """Every point of a stored sweep, in grid order. ``attack_point`` picks among the points of the
+    attacks' own numeric axes (the first by default)."""
+    rows = sweep.results.to_pylist()
+    attacks = [a for a in sweep.attacks.to_pylist() if a["point"] == attack_point]
+    oracle = {label for label, a in attack_summary(sweep).items() if a.get("oracle")}
+    own: dict[int, list[dict]] = {}
+    for row in rows:
+        own.setdefault(row["point"], []).append(row)
+    of_setting: dict[int, list[dict]] = {}
+    for attack in attacks:
+        of_setting.setdefault(attack["setting"], []).append(attack)
+    varied = {n for n in NUMBERS[:-1] if len({row[n] for row in rows}) > 1}
+    return [_point(number, own[number], of_setting, oracle, varied) for number in sorted(own)]
+
+
+def _point(
+    number: int,
+    rows: list[dict],
+    of_setting: dict[int, list[dict]],
+    oracle: set[str],
+    varied: set[str],
+) -> Point:
+    first = rows[0]
+    knobs = {k: v for k, v in first.items() if "." in k and v is not None}
+    knobs |= {name: first[name] for name in sorted(varied)}
+    kinds: dict[str, list[dict]] = {}
+    for row in rows:
+        kinds.setdefault(kind(row["structure"]), []).append(row)
+    attacked: dict[str, list[dict]] = {}
+    for row in rows:
+        for attack in of_setting.get(row["setting"], []):
+            attacked.setdefault(attack["attack"], []).append(attack)
+    worst = {}
+    for federation, members in (("split", ("split", "malicious")), ("no_split", ("no_split",))):
+        candidates = {
+            label: found
+            for label, found in attacked.items()
+            if kind(found[0]["structure"]) in members and label not in oracle
+        }
+        if candidates:
+            label = max(candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]]))
+            seeds = {x["seed"]: x["leak_report"] for x in candidates[label]}
+            worst[federation] = Worst(label, interval(seeds.values()), seeds)
+    return Point(
+        number=number,
+        arm=first["arm"],
+        knobs=knobs,
+        accuracy={k: interval(r["test_accuracy"] for r in v) for k, v in kinds.items()},
+        validation={k: interval(r["validation_accuracy"] for r in v) for k, v in kinds.items()},
+        by_seed={k: {r["seed"]: r["test_accuracy"] for r in v} for k, v in kinds.items()},
+        attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
+        leaks={k: interval(x["leak"] for x in v) for k, v in attacked.items()},
+        worst=worst,
+        diverged=sum(row["status"] != "ok" for row in rows),
+        settings=len(rows),
+    )
+
+
+def _nanmean(values: Sequence[float]) -> float:
+    finite = [v for v in values if not math.isnan(v)]
+    return sum(finite) / len(finite) if finite else -math.inf
+
+
+def attack_summary(sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """What ``attacks.json`` says of each attack: options, steps, seconds, or why it was skipped."""
+    import json
+
+    path = sweep.workdir / "attacks.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def baseline(sweep: Sweep) -> dict[str, Any]:
+    """The best label-free guesses: chance on the leak scale, and the majority class's share."""
+    balance = sweep.header["data"]["balance"]
+    classes = len(balance)
+    return {
+        "chance": 0.5 if classes == 2 else 1 / classes,
+        "majority": max(balance) / sum(balance),
+        "scale": "leak AUC" if classes == 2 else "balanced top-1",
+    }
+
+
+class Choice(NamedTuple):
+    """One arm's strength, chosen on validation accuracy, and its price and gain on test rows."""
+
+    arm: str
+    federation: str
+    point: Point | None  # None: no strength keeps the accuracy
+    accuracy_change: Interval  # to undefended, paired by seed
+    leak_change: Interval
+
+
+def choices(all_points: Sequence[Point], tolerance: float = TOLERANCE) -> list[Choice]:
+    """Per arm and federation: among the points whose validation accuracy is within ``tolerance`` of
+    undefended, the one that leaks least on the selection half. Empty without an undefended arm."""
+    plain = next((p for p in all_points if not p.knobs or p.arm == "undefended"), None)
+    if plain is None:
+        return []
+    out = []
+    for arm in dict.fromkeys(p.arm for p in all_points if p.arm != plain.arm):
+        for federation in plain.worst:
+            floor = plain.validation[federation].mean - tolerance
+            fit = [
+                p
+                for p in all_points
+                if p.arm == arm
+                and federation in p.worst
+                and p.validation[federation].count
+                and p.validation[federation].mean >= floor
+            ]
+            if not fit:
+                nothing = interval([])
+                out.append(Choice(arm, federation, None, nothing, nothing))
+                continue
+            best = min(fit, key=lambda p: p.worst[federation].leak.mean)
+            out.append(
+                Choice(
+                    arm,
+                    federation,
+                    best,
+                    _paired(best.by_seed[federation], plain.by_seed[federation]),
+                    _paired(best.worst[federation].by_seed, plain.worst[federation].by_seed),
+                )
+            )
+    return out
+
+
+def _paired(a: dict[int, float | None], b: dict[int, float | None]) -> Interval:
+    shared = [(a[s], b[s]) for s in a if s in b]
+    return interval(x - y for x, y in shared if x is not None and y is not None)
+
+
+def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
+    """What the numbers mean, in sentences made from them."""
+    out: list[str] = []
+    base = baseline(sweep)
+    by_arm = {p.arm: p for p in reversed(all_points)}
+    plain = by_arm.get("undefended")
+    names = {"split": "With model splitting", "no_split": "Without model splitting"}
+    if plain is not None:
+        for federation, worst in plain.worst.items():
+            out.append(
+                f"{names[federation]}, undefended: test accuracy {plain.accuracy[federation]}; the "
+                f"strongest attack is {worst.attack}, {base['scale']} {worst.leak} (chance "
+                f"{base['chance']:.2f})."
+            )
+    for choice in choices(all_points):
+        federation = names[choice.federation]
+        if choice.point is None:
+            out.append(
+                f"{federation}: no strength of {choice.arm} keeps validation accuracy within "
+                f"{TOLERANCE:.0%} of undefended."
+            )
+            continue
+        worst = choice.point.worst[choice.federation]
+        out.append(
+            f"{federation}: of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} validation "
+            f"accuracy, {choice.point.label} leaks least: worst attack {worst.attack} at {worst.leak} "
+            f"(change to undefended {choice.leak_change}, test accuracy {choice.accuracy_change})."
+        )
+    out += _direct_findings(all_points)
+    out += _passive_findings(sweep)
+    diverged = sum(p.diverged for p in all_points)
+    if diverged:
+        total = sum(p.settings for p in all_points)
+        out.append(f"{diverged} of {total} settings diverged; their figures are left out, not zero.")
+    return out
+
+
+def _direct_findings(all_points: Sequence[Point]) -> list[str]:
+    """Whether a defense stops the direct attack or only the published way of reading the gradient."""
+    first, most = "direct/first_negative", "direct/most_negative"
+    both = [p for p in all_points if first in p.attacks and most in p.attacks]
+    fooled = [p for p in both if p.attacks[most].mean - p.attacks[first].mean > 0.2]
+    if not fooled:
+        return []
+    sharpest = max(fooled, key=lambda p: p.attacks[most].mean - p.attacks[first].mean)
+    text = (
+        f"The published direct rule (first negative entry) is not the best reader of a gradient: at "
+        f"{len(fooled)} of {len(both)} points the most negative entry names the label over 20 points "
+        f"more often, most of all at {sharpest.label}: {sharpest.attacks[first]} against "
+        f"{sharpest.attacks[most]}."
+    )
+    if any("kdk" in p.arm for p in fooled):
+        text += (
+            " KDk leaves up to k entries negative and so hides the label among k candidates from the "
+            "published rule only: as long as the true class carries more mass than its companions, "
+            "1 - epsilon > epsilon/(k-1), its entry is the most negative while predictions are near "
+            "uniform (the first epoch), and the label is read off the magnitudes. The published "
+            "figure understates the leak; it is not protection."
+        )
+    return [text]
+
+
+def _passive_findings(sweep: Sweep) -> list[str]:
+    rows = sweep.attacks.to_pylist()
+    out = []
+    for label in dict.fromkeys(r["attack"] for r in rows if r.get("logistic_success") is not None):
+        own = [r for r in rows if r["attack"] == label and r["point"] == 0]
+        above = [r["success"] > r["logistic_success"] for r in own]
+        trained = [r["success"] > r["untrained_success"] for r in own]
+        out.append(
+            f"{label}: beats the same attack on an untrained bottom in {sum(trained)} of {len(own)} "
+            f"settings, and logistic regression on the same {own[0]['attack.known']:.0f} labels and "
+            f"the attacker's own columns in {sum(above)}. Where it does not beat the latter, taking "
+            "part in the federation told the attacker nothing new."
+        )
+    return out
+
+
+def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """The summary table: header and rows of text, one a point."""
+    attacks = list(dict.fromkeys(a for p in all_points for a in p.attacks))
+    federations = list(dict.fromkeys(k for p in all_points for k in p.accuracy))
+    header = ["setting", *(f"accuracy {f}" for f in federations), *attacks, "worst (split)", "worst (no split)"]
+    rows = []
+    for p in all_points:
+        row = [p.label + (f" ({p.diverged} diverged)" if p.diverged else "")]
+        row += [str(p.accuracy.get(f, "-")) for f in federations]
+        row += [str(p.attacks.get(a, "-")) for a in attacks]
+        for federation in ("split", "no_split"):
+            worst = p.worst.get(federation)
+            row.append(f"{worst.leak} {worst.attack}" if worst else "-")
+        rows.append(row)
+    keep = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
+    return [header[i] for i in keep], [[row[i] for i in keep] for row in rows]

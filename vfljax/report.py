@@ -1,0 +1,206 @@
+"""``report.html``: one self-contained file from a stored sweep, and its figures as PNG."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from vfljax import attacks as attack_table
+from vfljax import figures, judging, store
+
+CSS = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1a1a1a}
+h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin-top:2.2rem;
+border-bottom:1px solid #ddd} .sub{color:#666} img{max-width:100%;height:auto}
+li{margin:.45rem 0} .scroll{overflow-x:auto} table{border-collapse:collapse;font-size:12.5px}
+th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:#fff}
+th{background:#f6f6f6} tr:hover td{background:#f3f7fb} pre{background:#f6f6f6;padding:.8rem;
+overflow-x:auto;font-size:12.5px} .note{background:#fff8e6;padding:.6rem 1rem;border-left:3px solid #e6a700}
+"""
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(c))}</td>" for c in row) + "</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
+    """The figure as PNG beside the report; returns it as an <img> with the data inside."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    plt.close(figure)
+    temporary = folder / f".{name}.{os.getpid()}.tmp"
+    temporary.write_bytes(buffer.getvalue())
+    os.replace(temporary, folder / f"{name}.png")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
+
+
+def text_table(points: Sequence[judging.Point]) -> str:
+    """The summary for a terminal: means over seeds, one line a point."""
+    header, rows = judging.table(points)
+    names = {"accuracy split": "acc split", "accuracy malicious": "acc malic", "accuracy no_split": "acc nosplit"}
+    short = [names.get(h, h) for h in header]
+    short = [
+        h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
+        for h in short
+    ]
+    plain = [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows]
+    widths = [max(len(r[i]) for r in [short, *plain]) for i in range(len(short))]
+    lines = ["  ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in
+                       enumerate(zip(row, widths, strict=True))) for row in [short, *plain]]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _mean_only(cell: str) -> str:
+    value, _, rest = cell.partition(" ± ")
+    attack = rest.partition(" ")[2]
+    for long, brief in (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg")):
+        attack = attack.replace(long, brief)
+    return f"{value} {attack}".strip()
+
+
+def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
+    """Each attack form: what it was given, what it cost, and how much less than published."""
+    header = ["attack", "federation", "known labels", "optimizer steps", "published steps", "seconds", "settings"]
+    rows = []
+    for label, a in judging.attack_summary(sweep).items():
+        if a["status"] == "skipped":
+            rows.append([label, "skipped: " + a["reason"], "", "", "", "", ""])
+            continue
+        name = label.split("/")[0]
+        published = _published_steps(name)
+        known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
+        rows.append([
+            label, a["structure"], known, f"{a['steps']:,}", f"{published:,}" if published else "0",
+            f"{a['seconds']:.1f}", str(a["settings"]),
+        ])
+    return header, rows
+
+
+def _published_steps(name: str) -> int:
+    import inspect
+
+    steps = inspect.signature(attack_table.TABLE[name]).parameters.get("steps")
+    return int(steps.default) if steps is not None else 0
+
+
+def _baseline_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
+    """Passive figures beside what the same labels give without the federation, and with all."""
+    header = [
+        "attack", "setting", "success", "success, test rows", "untrained bottom",
+        "logistic regression, same labels", "same attack, all labels (upper bound)",
+    ]
+    arms = {p.number: p.label for p in judging.points(sweep)}
+    point_of = {r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()}
+    grouped: dict[tuple[str, int], list[dict]] = {}
+    for row in sweep.attacks.to_pylist():
+        if row.get("logistic_success") is not None and row["point"] == 0:
+            grouped.setdefault((row["attack"], point_of[row["setting"]]), []).append(row)
+    fields = ("success", "test_success", "untrained_success", "logistic_success", "all_labels_success")
+    return header, [
+        [attack, arms[point], *(str(judging.interval(r[f] for r in own)) for f in fields)]
+        for (attack, point), own in grouped.items()
+    ]
+
+
+def _choice_rows(points: Sequence[judging.Point]) -> tuple[list[str], list[list[str]]]:
+    header = ["defense", "federation", "chosen strength", "test accuracy", "change", "worst attack", "leak", "change"]
+    rows = []
+    for c in judging.choices(points):
+        if c.point is None:
+            rows.append([c.arm, figures.TITLES[c.federation], "none keeps the accuracy", *[""] * 5])
+            continue
+        worst = c.point.worst[c.federation]
+        rows.append([
+            c.arm, figures.TITLES[c.federation], c.point.label, str(c.point.accuracy[c.federation]),
+            str(c.accuracy_change), worst.attack, str(worst.leak), str(c.leak_change),
+        ])
+    return header, rows
+
+
+def write(workdir: pathlib.Path) -> pathlib.Path:
+    """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
+    sweep = store.load(workdir)
+    points = judging.points(sweep)
+    base: dict[str, Any] = {**judging.baseline(sweep), "classes": sweep.header["data"]["classes"]}
+    folder = workdir / "figures"
+    folder.mkdir(exist_ok=True)
+    header, data = sweep.header, sweep.header["data"]
+    done, planned = sweep.results.num_rows, header["settings"]
+    seeds = sweep.config["seeds"]
+    parts = [
+        f"<h1>{html.escape(sweep.config['name'])}: what leaks, and what the defense costs</h1>",
+        f'<p class="sub">{html.escape(data["name"])}: {data["rows"]:,} rows, {data["classes"]} classes; '
+        f'{data["train"]:,} training, {data["validation"]:,} validation, {data["test"]:,} test rows a '
+        f"seed; columns a party {data['party_shapes']}; {done:,} of {planned:,} settings, {seeds} "
+        f"seeds; intervals are 95 % t-intervals over seeds.</p>",
+    ]
+    notes = list(sweep.config["notes"])
+    for label, a in judging.attack_summary(sweep).items():
+        published = _published_steps(label.split("/")[0]) if a["status"] == "ok" else 0
+        if published and a["steps"] < published:
+            notes.append(f"{label}: {a['steps']:,} optimizer steps, fewer than the {published:,} published.")
+        if a["status"] == "skipped":
+            notes.append(f"{label} was not run: {a['reason']}.")
+    if notes:
+        parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
+    parts.append("<h2>What this means</h2><ul>")
+    parts += [f"<li>{html.escape(f)}</li>" for f in judging.findings(sweep, points)]
+    parts.append("</ul><h2>Privacy against utility</h2>")
+    if any(p.worst for p in points):
+        parts.append(_save(figures.frontier(points, base), folder, "frontier"))
+    parts.append(
+        "<p>Worst attack: chosen on one half of the rows whose labels the attacker does not know, "
+        "scored on the other. Settings below chance are inverted or collapsed, not private.</p>"
+    )
+    choice = _choice_rows(points)
+    if choice[1]:
+        parts.append(
+            f"<h2>Strengths chosen on validation rows (at most {judging.TOLERANCE:.0%} accuracy), "
+            "reported on test rows</h2>" + _table(*choice)
+        )
+    for arm in dict.fromkeys(p.arm for p in points):
+        for kind, figure in (
+            ("heat", figures.heat_maps(points, arm)),
+            ("curve", figures.curves(points, arm, base)),
+        ):
+            if figure is not None:
+                parts.append(f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{kind}_{arm}"))
+    rows = _baseline_rows(sweep)
+    if rows[1]:
+        parts.append(
+            "<h2>Model completion beside its baselines</h2><p>Top-1 on all training rows. An attack "
+            "that does not beat the same few labels without any federation has learned nothing from "
+            "taking part.</p>" + _table(*rows)
+        )
+    parts.append("<h2>All settings</h2><p>Mean over seeds. Attack columns: top-1 success on all "
+                 f"training rows; worst: {base['scale']}.</p>" + _table(*judging.table(points)))
+    parts.append("<h2>Attacks</h2>" + _table(*_attack_rows(sweep)))
+    made = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
+    parts.append(
+        f"<h2>How this was made</h2><pre>{html.escape(header['command'])}</pre>"
+        f"<pre>{html.escape(json.dumps(made, indent=1))}</pre>"
+        f"<details><summary>config</summary><pre>"
+        f"{html.escape(json.dumps(sweep.config, indent=1))}</pre></details>"
+    )
+    title = html.escape(sweep.config["name"])
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{CSS}</style></head><body>{''.join(parts)}</body></html>"
+    )
+    store.write_text(workdir / "report.html", page)
+    return workdir / "report.html"
