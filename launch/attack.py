@@ -13,8 +13,7 @@ import pathlib
 from absl import flags
 
 from launch import common
-from launch.sweep import finish
-from vfljax import attacking, lab, store, sweep
+from vfljax import attacking, lab, report, store, sweep
 from vfljax.datasets.core import checksum
 from vfljax.errors import UserError
 
@@ -39,7 +38,7 @@ def run() -> None:
     sweep.enable_compile_cache(workdir)
     attacking.run(made, workdir, _ATTACKS.value)
     store.export(workdir)
-    finish(workdir)
+    print(report.present(workdir))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ import pathlib
 from absl import flags
 
 from launch import common
-from launch.sweep import finish
-from vfljax import store
+from vfljax import report, store
 from vfljax.errors import UserError
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
@@ -23,7 +22,7 @@ def run() -> None:
     workdir = pathlib.Path(_WORKDIR.value)
     if not store.load(workdir).results.num_rows:
         raise UserError(f"{workdir} has no finished settings yet: run launch.sweep again.")
-    finish(workdir)
+    print(report.present(workdir))
 
 
 if __name__ == "__main__":

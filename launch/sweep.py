@@ -17,7 +17,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from launch import common
-from vfljax import attacking, judging, report, store, sweep
+from vfljax import attacking, report, store, sweep
 from vfljax.errors import UserError
 
 _CONFIG = config_flags.DEFINE_config_file(
@@ -38,19 +38,8 @@ def run() -> None:
     attacking.run(lab, workdir)
     store.export(workdir)
     took = time.monotonic() - began
-    finish(workdir)
+    print(report.present(workdir))
     print(f"sweep, compiles and attacks included: {took:.0f} s")
-
-
-def finish(workdir: pathlib.Path) -> None:
-    """Print the table and what it means, write the report."""
-    stored = store.load(workdir)
-    points = judging.points(stored)
-    print(report.text_table(points))
-    print()
-    for finding in judging.findings(stored, points):
-        print(f"- {finding}")
-    print(f"\nreport: {report.write(workdir)}")
 
 
 if __name__ == "__main__":

@@ -379,6 +379,11 @@ def logistic_rows(
             warnings.simplefilter("ignore")
             model = LogisticRegression(max_iter=1000)
             model.fit(columns(train[known]), ground.labels[train[known]])
+        scores = np.zeros((len(train), lab.dataset.num_classes), np.float32)
+        scores[:, model.classes_] = model.predict_proba(columns(train))
+        unlabeled = np.ones(len(train), np.float32)
+        unlabeled[known] = 0
+        leak = metrics.leak(jnp.asarray(scores), jnp.asarray(ground.labels[train]), unlabeled)
         out.append({
             "attack": form.label,
             "seed": seed,
@@ -387,5 +392,6 @@ def logistic_rows(
             "point": number,
             "success": float(model.score(columns(train), ground.labels[train])),
             "test_success": float(model.score(columns(test), ground.labels[test])),
+            "leak": float(leak),
         })
     return out

@@ -50,6 +50,12 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
         )
         arms = list(dict.fromkeys(p.arm for p in points))
         for ax, federation in zip(axes[0], federations, strict=False):
+            # annotations keep clear of each other and of the undefended star
+            taken = [
+                (p.accuracy[federation].mean, p.worst[federation].leak.mean)
+                for p in points
+                if p.arm == "undefended" and federation in p.worst
+            ]
             for number, arm in enumerate(arms):
                 own = [p for p in points if p.arm == arm and federation in p.worst]
                 own = [p for p in own if p.accuracy[federation].count]
@@ -71,7 +77,8 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                     zorder=5 if plain else 3,
                     label=arm,
                 )
-                _front(ax, own, federation, COLORS[(number - 1) % len(COLORS)], plain)
+                if not plain:
+                    _front(ax, own, federation, COLORS[(number - 1) % len(COLORS)], taken)
             ax.axhline(base["chance"], color="gray", lw=0.8, ls=":")
             ax.axvline(base["majority"], color="gray", lw=0.8, ls=":")
             ax.text(0.01, base["chance"], " chance", color="gray", va="bottom", fontsize=7,
@@ -85,15 +92,21 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                 xlim=(0, 1.03),
                 ylim=(0.45 if base["chance"] == 0.5 else 0, 1.05),
             )
-            ax.legend(loc="lower left")
-        figure.tight_layout()
+            if federation == "split" and not math.isnan(base["alone"]):
+                ax.axhline(base["alone"], color="#B00020", lw=0.9, ls="--")
+                ax.text(0.3, base["alone"], " same labels, no federation", color="#B00020",
+                        va="bottom", fontsize=7, zorder=6,
+                        transform=ax.get_yaxis_transform())
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=min(8, len(labels)))
+        figure.tight_layout(rect=(0, 0.06, 1, 1))
     return figure
 
 
-def _front(ax: Any, own: list[Point], federation: str, color: str, plain: bool) -> None:
-    """Annotate and join the points no other point of the arm beats in both directions."""
-    if plain:
-        return
+def _front(
+    ax: Any, own: list[Point], federation: str, color: str, taken: list[tuple[float, float]]
+) -> None:
+    """Join the points no other point of the arm beats in both directions; name those with room."""
     best, front = math.inf, []
     for p in sorted(own, key=lambda p: (-p.accuracy[federation].mean, p.worst[federation].leak.mean)):
         if p.worst[federation].leak.mean < best - 0.01:
@@ -101,11 +114,10 @@ def _front(ax: Any, own: list[Point], federation: str, color: str, plain: bool) 
             front.append(p)
     xy = [(p.accuracy[federation].mean, p.worst[federation].leak.mean) for p in front]
     ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
-    taken: list[tuple[float, float]] = []
     for p, (x, y) in zip(front, xy, strict=True):
-        if all(abs(x - a) > 0.09 or abs(y - b) > 0.05 for a, b in taken):
-            ax.annotate(short(p), (x, y), textcoords="offset points", xytext=(6, 5), fontsize=7,
-                        color=color)
+        if all(abs(x - a) > 0.1 or abs(y - b) > 0.06 for a, b in taken):
+            ax.annotate(short(p), (x, y), textcoords="offset points", xytext=(-6, -11), fontsize=7,
+                        color=color, ha="right")
             taken.append((x, y))
 
 

@@ -161,7 +161,17 @@ def baseline(sweep: Sweep) -> dict[str, Any]:
         "chance": 0.5 if classes == 2 else 1 / classes,
         "majority": max(balance) / sum(balance),
         "scale": "leak AUC" if classes == 2 else "balanced top-1",
+        "classes": classes,
+        "alone": _alone(sweep),
     }
+
+
+def _alone(sweep: Sweep) -> float:
+    """Leak of logistic regression on the same known labels without any federation; nan if none."""
+    if "logistic_leak" not in sweep.attacks.column_names:
+        return math.nan
+    rows = sweep.attacks.select(["point", "logistic_leak"]).to_pylist()
+    return interval(r["logistic_leak"] for r in rows if r["point"] == 0).mean
 
 
 class Choice(NamedTuple):
@@ -237,6 +247,13 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
             )
             continue
         worst = choice.point.worst[choice.federation]
+        if choice.leak_change.mean >= 0:
+            out.append(
+                f"{federation}: none of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} "
+                f"validation accuracy leaks less than no defense (worst attack {worst.attack}, "
+                f"{worst.leak})."
+            )
+            continue
         out.append(
             f"{federation}: of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} validation "
             f"accuracy, {choice.point.label} leaks least: worst attack {worst.attack} at {worst.leak} "

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -136,7 +135,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
     sweep = store.load(workdir)
     points = judging.points(sweep)
-    base: dict[str, Any] = {**judging.baseline(sweep), "classes": sweep.header["data"]["classes"]}
+    base = judging.baseline(sweep)
     folder = workdir / "figures"
     folder.mkdir(exist_ok=True)
     header, data = sweep.header, sweep.header["data"]
@@ -204,3 +203,11 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     )
     store.write_text(workdir / "report.html", page)
     return workdir / "report.html"
+
+
+def present(workdir: pathlib.Path) -> str:
+    """Write the report; returns the table and findings for a terminal, and where the report is."""
+    sweep = store.load(workdir)
+    points = judging.points(sweep)
+    found = "\n".join(f"- {finding}" for finding in judging.findings(sweep, points))
+    return f"{text_table(points)}\n\n{found}\n\nreport: {write(workdir)}"

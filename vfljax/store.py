@@ -299,6 +299,7 @@ def attacks(workdir: pathlib.Path) -> pa.Table:
             beside = found.get((row["attack"], row["structure"], row["point"], what, own), {})
             row[f"{what}_success"] = beside.get("success")
             row[f"{what}_test_success"] = beside.get("test_success")
+            row[f"{what}_leak"] = beside.get("leak")
         out.append(row)
     out.sort(key=lambda row: (row["attack"], row["setting"], row["point"]))
     names = dict.fromkeys(name for row in out for name in row)

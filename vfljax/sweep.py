@@ -25,7 +25,7 @@ from vfljax.datasets.core import checksum
 from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
 from vfljax.progress import Progress
 from vfljax.teacher import TeacherConfig, teacher_scores
-from vfljax.types import PyTree, Spec
+from vfljax.types import PyTree, Spec, Weights
 
 SPAN_SECONDS = 2.0  # aim of one call, between which progress is shown
 AHEAD = 1  # structures compiled while one trains
@@ -187,20 +187,25 @@ class Trainer:
         """A shard's lanes and what they start from, on the devices."""
         own = [self.group.settings[i] for i in shard.settings]
         lane = self.program.pad(grid.lanes_of(self.group, own, self.milestones))
-        return lane, self.program.pad(self._empty(lane))
+        return lane, self.program.pad(
+            empty_progress(self.group.spec, lane, self.table, self.initial)
+        )
 
-    def _empty(self, lane: training.Lane) -> training.Progress:
-        """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
-        one = jax.tree.map(lambda a: a[0], lane)
-        shapes = jax.eval_shape(training.make_start(self.group.spec), one, self.table, self.initial)
-        count = lanes.leading(lane)
 
-        def zeros(a: jax.ShapeDtypeStruct) -> Any:
-            if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-                return jax.random.wrap_key_data(np.zeros((count, 2), np.uint32))
-            return np.zeros((count, *a.shape), a.dtype)
+def empty_progress(
+    spec: Spec, lane: training.Lane, table: training.Table, initial: Weights
+) -> training.Progress:
+    """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
+    one = jax.tree.map(lambda a: a[0], lane)
+    shapes = jax.eval_shape(training.make_start(spec), one, table, initial)
+    count = lanes.leading(lane)
 
-        return jax.tree.map(zeros, shapes)
+    def zeros(a: jax.ShapeDtypeStruct) -> Any:
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(np.zeros((count, 2), np.uint32))
+        return np.zeros((count, *a.shape), a.dtype)
+
+    return jax.tree.map(zeros, shapes)
 
 
 @functools.lru_cache(maxsize=None)

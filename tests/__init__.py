@@ -1,0 +1,1 @@
+"""Tests are sentences about behavior; ``tests.reference`` holds their plain NumPy oracles."""

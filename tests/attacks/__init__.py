@@ -1,0 +1,1 @@
+"""One file an attack: limits, reductions and agreement with its NumPy twin."""

@@ -1,0 +1,1 @@
+"""One file a defense: limits, reductions and agreement with its NumPy twin."""

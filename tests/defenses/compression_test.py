@@ -1,0 +1,94 @@
+"""Compression keeps the largest floor(p n) entries of a party's tensor, exactly."""
+
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reference import compression as reference
+from vfljax.defenses.compression import compression, keep_largest
+
+keep = jax.jit(keep_largest)
+
+
+def tensor(seed, shape=(6, 5)):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    parts=st.integers(0, 40),
+    exponent=st.integers(-30, 30),
+)
+@settings(deadline=None, max_examples=60, database=None, derandomize=True)
+def test_agrees_with_the_numpy_twin_at_any_rate_and_scale(seed, parts, exponent):
+    g = tensor(seed) * np.float32(10.0**exponent)
+    expected = reference.keep_largest(g, Fraction(parts, 40))
+    np.testing.assert_array_equal(keep(g, parts / 40), expected)
+
+
+@given(st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0]), min_size=12, max_size=12))
+@settings(deadline=None, max_examples=40, database=None, derandomize=True)
+def test_all_entries_that_tie_with_the_last_one_kept_are_kept(values):
+    g = np.float32(values).reshape(4, 3)
+    expected = reference.keep_largest(g, Fraction(1, 2))
+    np.testing.assert_array_equal(keep(g, 0.5), expected)
+
+
+@pytest.mark.parametrize("size", [7, 30, 320])
+def test_a_rate_of_c_over_n_keeps_exactly_c_entries(size):
+    """Rounding c / n to float32 must not lose or add an entry."""
+    g = tensor(0, (1, size))
+    counts = jax.jit(jax.vmap(lambda p: jnp.sum(keep_largest(g, p) != 0)))
+    rates = jnp.asarray(np.arange(size + 1) / size, jnp.float32)
+    np.testing.assert_array_equal(counts(rates), np.arange(size + 1))
+
+
+@pytest.mark.parametrize("rate", [0.75, 0.5, 0.25, 0.1])
+def test_the_published_rates_keep_one_entry_more_than_the_released_code(rate):
+    g = tensor(1, (32, 10))
+    threshold = np.sort(np.abs(g).ravel())[::-1][int(rate * 320) - 1]
+    released = np.sum(np.abs(g) > threshold)
+    assert np.sum(np.asarray(keep(g, rate)) != 0) == int(rate * 320) == released + 1
+
+
+def test_keep_rate_one_changes_nothing_and_zero_sends_zeros():
+    g = tensor(2)
+    np.testing.assert_array_equal(keep(g, 1.0), g)
+    np.testing.assert_array_equal(keep(g, 0.0), np.zeros_like(g))
+
+
+def test_a_rate_too_small_for_one_entry_sends_zeros():
+    np.testing.assert_array_equal(keep(tensor(3), 1 / 31), np.zeros((6, 5)))
+
+
+def test_entries_are_ranked_over_the_whole_tensor_not_within_rows():
+    g = np.float32([[9, 8, 7], [1, 2, 3]])
+    np.testing.assert_array_equal(keep(g, 0.5), [[9, 8, 7], [0, 0, 0]])
+
+
+def test_each_partys_tensor_is_treated_alone():
+    transform = compression(0.5).gradient
+    small, large = np.float32([[1e-3, 2e-3]]), np.float32([[1e3, 2e3]])
+    context = type("Context", (), {"key": jax.random.key(0)})
+    sent, _ = transform.update((small, large), transform.init((small, large)), context=context)
+    np.testing.assert_array_equal(sent[0], np.float32([[0, 2e-3]]))
+    np.testing.assert_array_equal(sent[1], np.float32([[0, 2e3]]))
+
+
+def test_a_traced_rate_compiles_once():
+    traces = 0
+
+    def counted(g, rate):
+        nonlocal traces
+        traces += 1
+        return keep_largest(g, rate)
+
+    compiled = jax.jit(counted)
+    kept = [int(jnp.sum(compiled(tensor(4), rate) != 0)) for rate in (0.1, 0.5, 0.9)]
+    assert kept == [3, 15, 27]
+    assert traces == 1

@@ -1,0 +1,328 @@
+"""The chain of defenses: composition without interference, and the checks of knobs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from tests import harness
+from vfljax import defenses
+from vfljax.defenses.compression import compression
+from vfljax.defenses.core import (
+    Defense,
+    TrainingData,
+    chain,
+    check,
+    check_integer,
+    check_option,
+    per_party,
+)
+from vfljax.defenses.noise import noise
+from vfljax.types import Context
+
+DATA = TrainingData(jnp.zeros(8, jnp.int32), jnp.zeros((8, 3)), 3)
+ZEROS = (jnp.zeros((8, 4)), jnp.zeros((8, 4)))
+
+
+def context(step=0):
+    return Context(
+        index=jnp.arange(8),
+        labels=jnp.arange(8) % 3,
+        scores=None,
+        step=jnp.int32(step),
+        epoch=jnp.int32(0),
+        steps_per_epoch=jnp.int32(3),
+        key=jax.random.key(step),
+        run_key=jax.random.key(99),
+        train=True,
+    )
+
+
+def gradients(defense, g=ZEROS, step=0):
+    """What a defense's gradient slot makes of ``g``."""
+    transform = optax.with_extra_args_support(defense.gradient)
+    sent, _ = transform.update(g, transform.init(g), None, embeddings=g, context=context(step))
+    return [np.asarray(one) for one in sent]
+
+
+def on_targets(rule):
+    def targets(targets, context, state):
+        return rule(targets), context, state
+
+    return Defense(targets=targets)
+
+
+def on_loss(rule):
+    def wrap(loss_fn):
+        def loss(*arguments):
+            value, aux = loss_fn(*arguments)
+            return rule(value), aux
+
+        return loss
+
+    return Defense(loss=wrap)
+
+
+def base_loss(active, f, embeddings, targets, context, state):
+    return jnp.float32(1), ("logits", "variables", state)
+
+
+def loss_of(defense, states=None):
+    states = defense.init(jax.random.key(0), DATA) if states is None else states
+    return defense.loss(base_loss)({}, None, (), None, context(), states)
+
+
+def counter():
+    """A defense with state of its own in the loss slot: how often it was asked."""
+
+    def wrap(loss_fn):
+        def loss(active, f, embeddings, targets, context, state):
+            value, (logits, variables, state) = loss_fn(
+                active, f, embeddings, targets, context, state
+            )
+            return value, (logits, variables, state._replace(own=state.own + 1))
+
+        return loss
+
+    return Defense(init=lambda key, data: jnp.int32(0), loss=wrap)
+
+
+def test_an_empty_chain_is_no_defense():
+    g = (jnp.ones((8, 4)), 2 * jnp.ones((8, 4)))
+    for one, other in zip(gradients(chain(), g), g):
+        np.testing.assert_array_equal(one, other)
+    assert loss_of(chain()) == (1, ("logits", "variables", {}))
+    targets, seen, state = chain().targets("targets", context(), {})
+    assert targets == "targets"
+    assert state == {}
+
+
+def test_identity_members_change_nothing():
+    noisy = chain(noise=noise(0.1))
+    for padded in (
+        chain(first=Defense(), noise=noise(0.1)),
+        chain(noise=noise(0.1), last=Defense()),
+    ):
+        for one, other in zip(gradients(noisy), gradients(padded)):
+            np.testing.assert_array_equal(one, other)
+    doubled = on_targets(lambda t: 2 * t)
+    for order in (
+        chain(a=Defense(), b=doubled),
+        chain(b=doubled, a=Defense()),
+    ):
+        states = order.init(jax.random.key(0), DATA)
+        assert order.targets(3.0, context(), states)[0] == 6.0
+
+
+def test_identity_members_change_no_bit_of_a_training_run(monkeypatch):
+    monkeypatch.setitem(defenses.TABLE, "identity", Defense)
+    knobs = {"kdk": {"epsilon": 0.4, "k": 2}, "noise": {"scale": 0.1}, "identity": {}}
+    results = []
+    for names in (("kdk", "noise"), ("identity", "kdk", "noise"), ("kdk", "identity", "noise")):
+        spec = harness.make_spec(3, names)
+        hparams = harness.make_hparams(spec, {name: knobs[name] for name in names})
+        batches = [harness.make_batch(spec, i) for i in range(2)]
+        state, exchanges, metrics = harness.run_steps(spec, hparams, batches)
+        results.append((state.weights, exchanges, metrics))
+    harness.assert_same_bits(results[0], results[1])
+    harness.assert_same_bits(results[0], results[2])
+
+
+def test_two_noise_defenses_under_different_names_never_share_a_draw():
+    first, second = (gradients(chain(**{name: noise(1.0)})) for name in ("a", "b"))
+    for one, two in zip(first, second):
+        assert np.min(np.abs(one - two)) > 0
+    both = gradients(chain(a=noise(1.0), b=noise(1.0)))
+    for one, two, total in zip(first, second, both):
+        np.testing.assert_allclose(total, one + two, rtol=1e-5, atol=1e-6)
+
+
+def test_removing_or_moving_one_member_leaves_the_draws_of_the_others():
+    doubled = Defense(gradient=optax.identity())
+    alone = gradients(chain(noise=noise(1.0)))
+    for other in (
+        chain(other=doubled, noise=noise(1.0)),
+        chain(noise=noise(1.0), other=doubled),
+        chain(zero=noise(0.0), noise=noise(1.0)),
+    ):
+        for one, two in zip(alone, gradients(other)):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_two_parties_never_share_a_draw():
+    one, two = gradients(chain(noise=noise(1.0)))
+    assert np.min(np.abs(one - two)) > 0
+    assert abs(np.corrcoef(one.ravel(), two.ravel())[0, 1]) < 0.6
+
+
+def test_two_steps_never_share_a_draw():
+    for one, two in zip(gradients(chain(n=noise(1.0))), gradients(chain(n=noise(1.0)), step=1)):
+        assert np.min(np.abs(one - two)) > 0
+
+
+def test_a_partys_draw_does_not_depend_on_how_many_others_there_are():
+    defense = chain(noise=noise(1.0))
+    np.testing.assert_array_equal(gradients(defense)[0], gradients(defense, ZEROS[:1])[0])
+
+
+def test_in_the_targets_slot_the_first_listed_acts_first():
+    more, double = on_targets(lambda t: t + 1), on_targets(lambda t: 2 * t)
+    for defense, expected in (
+        (chain(more=more, double=double), 8.0),
+        (chain(double=double, more=more), 7.0),
+    ):
+        assert defense.targets(3.0, context(), defense.init(None, DATA))[0] == expected
+
+
+def test_in_the_loss_slot_the_first_listed_is_innermost():
+    more, double = on_loss(lambda v: v + 1), on_loss(lambda v: 2 * v)
+    assert loss_of(chain(more=more, double=double))[0] == 4
+    assert loss_of(chain(double=double, more=more))[0] == 3
+
+
+def test_in_the_gradient_slot_the_first_listed_acts_first():
+    sparse_last = gradients(chain(noise=noise(1.0), compression=compression(0.5)))
+    noisy_last = gradients(chain(compression=compression(0.5), noise=noise(1.0)))
+    assert [np.sum(g == 0) for g in sparse_last] == [16, 16]
+    assert [np.sum(g == 0) for g in noisy_last] == [0, 0]
+
+
+def test_later_target_slots_see_the_labels_an_earlier_one_left():
+    seen = []
+
+    def hide(targets, context, state):
+        return targets, context._replace(labels=jnp.zeros_like(context.labels)), state
+
+    def look(targets, context, state):
+        seen.append(context)
+        return targets, context, state
+
+    defense = chain(hide=Defense(targets=hide), look=Defense(targets=look))
+    _, after, _ = defense.targets(1.0, context(), defense.init(None, DATA))
+    assert not np.any(seen[0].labels)
+    assert not np.any(after.labels)
+    assert np.any(context().labels)
+
+
+def test_each_member_is_given_a_key_of_its_own_in_every_slot():
+    seen = {}
+
+    def spy(name):
+        def targets(targets, context, state):
+            seen[name, "targets"] = context
+            return targets, context, state
+
+        def wrap(loss_fn):
+            def loss(active, f, embeddings, targets, context, state):
+                seen[name, "loss"] = context
+                return loss_fn(active, f, embeddings, targets, context, state)
+
+            return loss
+
+        def update(updates, state, params=None, *, context, **extra):
+            seen[name, "gradient"] = context
+            return updates, state
+
+        init = lambda params: optax.EmptyState()  # noqa: E731
+        transform = optax.GradientTransformationExtraArgs(init, update)
+        return Defense(targets=targets, loss=wrap, gradient=transform)
+
+    defense = chain(a=spy("a"), b=spy("b"))
+    states = defense.init(jax.random.key(0), DATA)
+    _, after, states = defense.targets(1.0, context(), states)
+    defense.loss(base_loss)({}, None, (), None, context(), states)
+    gradients(defense)
+    words = {at: jax.random.key_data(c.key).tolist() for at, c in seen.items()}
+    for slot in ("targets", "loss", "gradient"):
+        assert words["a", slot] != words["b", slot]
+        assert words["a", slot] == words["a", "targets"]  # whoever stands inside or outside
+        assert words["b", slot] == words["b", "targets"]
+        run = [jax.random.key_data(seen[n, slot].run_key).tolist() for n in "ab"]
+        assert run[0] != run[1]
+    assert jnp.all(jax.random.key_data(after.key) == jax.random.key_data(context().key))
+
+
+@pytest.mark.parametrize("order", [("counter", "outer"), ("outer", "counter")])
+def test_a_stateful_loss_slot_keeps_its_state_with_another_defense_around_it(order):
+    members = {"counter": counter(), "outer": on_loss(lambda v: 2 * v)}
+    defense = chain(**{name: members[name] for name in order})
+    states = defense.init(jax.random.key(0), DATA)
+    for expected in (1, 2, 3):
+        value, (_, _, states) = loss_of(defense, states)
+        assert value == 2
+        assert set(states) == {"counter", "outer"}
+        assert states["counter"] == expected
+        assert states["outer"] == ()
+
+
+def test_two_stateful_loss_slots_keep_their_states_apart():
+    defense = chain(one=counter(), two=counter())
+    states = {"one": jnp.int32(10), "two": jnp.int32(20)}
+    _, (_, _, states) = loss_of(defense, states)
+    assert states == {"one": 11, "two": 21}
+
+
+@pytest.mark.parametrize("order", [("counter", "dcor"), ("dcor", "counter"), ("dcor", "counter", "noise")])
+def test_state_of_the_loss_slot_evolves_through_training_with_dcor_around_it(monkeypatch, order):
+    monkeypatch.setitem(defenses.TABLE, "counter", counter)
+    knobs = {"counter": {}, "dcor": {"alpha": 0.1}, "noise": {"scale": 0.1}}
+    spec = harness.make_spec(3, order)
+    hparams = harness.make_hparams(spec, {name: knobs[name] for name in order})
+    batches = [harness.make_batch(spec, i) for i in range(3)]
+    state, _, metrics = harness.run_steps(spec, hparams, batches)
+    assert state.defense["counter"] == 3
+    plain = harness.make_spec(3, [name for name in order if name != "counter"])
+    knobs = {name: knobs[name] for name in order if name != "counter"}
+    _, _, alone = harness.run_steps(plain, harness.make_hparams(plain, knobs), batches)
+    harness.assert_close(metrics, alone)
+
+
+def test_members_prepare_themselves_from_keys_folded_by_name():
+    drawn = Defense(init=lambda key, data: jax.random.normal(key, (4,)))
+    both = chain(a=drawn, b=drawn).init(jax.random.key(0), DATA)
+    alone = chain(b=drawn).init(jax.random.key(0), DATA)
+    assert np.all(np.asarray(both["a"]) != np.asarray(both["b"]))
+    np.testing.assert_array_equal(both["b"], alone["b"])
+
+
+def test_per_party_rules_draw_for_every_party_anew():
+    transform = per_party(lambda key, g: g + jax.random.normal(key, g.shape))
+    sent, _ = transform.update(ZEROS, transform.init(ZEROS), context=context())
+    assert np.min(np.abs(np.asarray(sent[0]) - np.asarray(sent[1]))) > 0
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), np.float32(2), jnp.float32(-1)])
+def test_check_names_the_value_and_the_range(value):
+    with pytest.raises(ValueError, match=r"beta=.* choose beta in \[0, 1\]"):
+        check("beta", value, 0, 1)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 1, jnp.float32(1), np.array([0.0, 1.0])])
+def test_check_accepts_the_whole_range(value):
+    check("beta", value, 0, 1)
+
+
+def test_check_without_an_upper_bound_says_at_least():
+    with pytest.raises(ValueError, match="choose beta at least 0"):
+        check("beta", -1, 0, float("inf"))
+    check("beta", 1e30, 0, float("inf"))
+
+
+def test_checks_are_silent_on_tracers():
+    def traced(value):
+        check("beta", value, 0, 1)
+        check_integer("beta", value)
+        return value
+
+    assert jax.jit(traced)(7.5) == 7.5
+    np.testing.assert_array_equal(jax.vmap(traced)(jnp.float32([-1.0, 0.3])), np.float32([-1, 0.3]))
+
+
+def test_check_integer_and_check_option_name_the_value():
+    check_integer("k", 3.0)
+    with pytest.raises(ValueError, match=r"k=3\.5 is not a whole number"):
+        check_integer("k", 3.5)
+    check_option("anchor", "label", ("label", "teacher"))
+    with pytest.raises(ValueError, match="anchor='x' is unknown: choose one of label, teacher"):
+        check_option("anchor", "x", ("label", "teacher"))

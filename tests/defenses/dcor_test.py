@@ -1,0 +1,154 @@
+"""Distance correlation: its twin, its invariances, its guarded gradient, and its place in the loss."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import harness
+from tests.reference import dcor as reference
+from vfljax.defenses.dcor import FLOOR, distance_correlation
+
+ROWS = 12
+correlation = jax.jit(distance_correlation, static_argnames="root")
+
+
+def sample(rng, columns, rows=ROWS):
+    return rng.normal(size=(rows, columns)).astype(np.float32)
+
+
+def labels_of(rng, classes, rows=ROWS):
+    return reference.one_hot(rng.integers(classes, size=rows), classes).astype(np.float32)
+
+
+@given(
+    columns=st.sampled_from([1, 4]),
+    classes=st.sampled_from([2, 5]),
+    seed=st.integers(0, 2**16),
+    offset=st.sampled_from([0.0, 3.0, 1e3]),
+    scale=st.sampled_from([1e-6, 1.0, 1e6]),
+)
+@settings(deadline=None, max_examples=30, database=None, derandomize=True)
+def test_agrees_with_the_numpy_twin_at_any_scale_and_offset(columns, classes, seed, offset, scale):
+    rng = np.random.default_rng(seed)
+    x, y = (sample(rng, columns) + np.float32(offset)) * np.float32(scale), labels_of(rng, classes)
+    expected = reference.squared_distance_correlation(x, y)
+    np.testing.assert_allclose(correlation(x, y), expected, rtol=1e-3, atol=2e-4)
+    assert 0 <= correlation(x, y) <= 1 + 1e-5
+
+
+def test_a_sample_correlates_perfectly_with_itself_scaled_shifted_and_rotated():
+    rng = np.random.default_rng(0)
+    x = sample(rng, 3)
+    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0].astype(np.float32)
+    np.testing.assert_allclose(correlation(x, 7 * x @ rotation + 5), 1, atol=1e-4)
+
+
+def test_is_symmetric_in_its_arguments():
+    rng = np.random.default_rng(1)
+    x, y = sample(rng, 4), sample(rng, 4)
+    np.testing.assert_allclose(correlation(x, y), correlation(y, x), rtol=1e-5)
+
+
+def test_is_large_for_dependent_samples_and_small_for_independent_ones():
+    rng = np.random.default_rng(2)
+    x = sample(rng, 1, 300)
+    assert correlation(x, np.abs(x)) > 0.2  # linear correlation would be about 0
+    assert correlation(x, sample(rng, 1, 300)) < 0.02
+
+
+def test_the_root_form_is_the_square_root():
+    rng = np.random.default_rng(3)
+    x, y = sample(rng, 4), labels_of(rng, 5)
+    np.testing.assert_allclose(correlation(x, y, root=True) ** 2, correlation(x, y), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (np.full((ROWS, 4), 3.7, np.float32), np.eye(ROWS, dtype=np.float32)),
+        (np.eye(ROWS, dtype=np.float32), np.tile(np.float32([1, 0]), (ROWS, 1))),
+        (np.ones((1, 4), np.float32), np.float32([[0, 1]])),
+    ],
+    ids=["constant embedding", "one class", "one row"],
+)
+def test_is_zero_with_a_finite_gradient_where_a_sample_is_constant(x, y):
+    value, gradient = jax.value_and_grad(distance_correlation)(jnp.asarray(x), jnp.asarray(y))
+    assert value == 0
+    np.testing.assert_array_equal(gradient, np.zeros_like(x))
+
+
+def test_the_gradient_is_that_of_the_twin_by_finite_differences():
+    rng = np.random.default_rng(4)
+    x, y = sample(rng, 2), labels_of(rng, 3)
+    ours = jax.grad(distance_correlation)(jnp.asarray(x), jnp.asarray(y))
+    numeric, step = np.zeros(x.shape), 1e-5
+    for place in np.ndindex(*x.shape):
+        shift = np.zeros(x.shape)
+        shift[place] = step
+        up = reference.squared_distance_correlation(x + shift, y)
+        down = reference.squared_distance_correlation(x - shift, y)
+        numeric[place] = (up - down) / (2 * step)
+    np.testing.assert_allclose(ours, numeric, atol=1e-4)
+
+
+def test_equal_rows_leave_the_gradient_finite():
+    rng = np.random.default_rng(5)
+    x = sample(rng, 4)
+    x[1] = x[0]
+    gradient = jax.grad(distance_correlation)(jnp.asarray(x), jnp.asarray(labels_of(rng, 3)))
+    assert np.all(np.isfinite(gradient))
+    assert np.any(gradient != 0)
+
+
+def test_samples_of_different_length_are_refused():
+    with pytest.raises(ValueError, match=r"\(3, 2\).*\(4, 2\)"):
+        distance_correlation(jnp.zeros((3, 2)), jnp.zeros((4, 2)))
+
+
+def losses(alpha, batch, spec, plain):
+    hparams = harness.make_hparams(spec, {"dcor": {"alpha": alpha}})
+    state = harness.make_state(spec, hparams)
+    _, exchange, metrics = harness.jitted_step(spec)(state, batch, hparams)
+    bare = harness.make_hparams(plain)
+    _, _, undefended = harness.jitted_step(plain)(harness.make_state(plain, bare), batch, bare)
+    return exchange, float(metrics.loss), float(undefended.loss)
+
+
+def test_the_loss_gains_alpha_log_dcor_of_every_passive_party_and_of_no_other():
+    spec, plain = harness.make_spec(5, ("dcor",)), harness.make_spec(5)
+    batch = harness.make_batch(spec, 0)
+    exchange, defended, undefended = losses(0.3, batch, spec, plain)
+    y = reference.one_hot(np.asarray(batch.labels), 5)
+    terms = [
+        np.log(reference.squared_distance_correlation(np.asarray(z), y))
+        for z in exchange.embeddings
+    ]
+    assert len(terms) == spec.passive == 2
+    np.testing.assert_allclose(defended - undefended, 0.3 * sum(terms), rtol=1e-3)
+
+
+def test_the_log_is_floored_on_constant_embeddings():
+    spec, plain = harness.make_spec(5, ("dcor",)), harness.make_spec(5)
+    batch = harness.make_batch(spec, 0)
+    batch = batch._replace(features=tuple(jnp.ones_like(x) for x in batch.features))
+    _, defended, undefended = losses(0.3, batch, spec, plain)
+    np.testing.assert_allclose(defended - undefended, 2 * 0.3 * np.log(FLOOR), rtol=1e-4)
+
+
+def test_descending_it_lowers_the_dependence_of_the_embeddings_on_the_labels():
+    spec = harness.make_spec(2, ("dcor",), passive=1)
+    rng = np.random.default_rng(6)
+    batch = harness.make_batch(spec, 1)
+    own = rng.normal(size=batch.features[0].shape) + 3 * np.asarray(batch.labels)[:, None]
+    batch = batch._replace(features=(jnp.asarray(own, jnp.float32), batch.features[1]))
+    y = reference.one_hot(np.asarray(batch.labels), 2)
+    reached = {}
+    for alpha in (0.0, 1.0):
+        hparams = harness.make_hparams(spec, {"dcor": {"alpha": alpha}}, momentum=0.0)
+        _, exchanges, _ = harness.run_steps(spec, hparams, [batch] * 20)
+        z = np.asarray(exchanges[-1].embeddings[0])
+        reached[alpha] = reference.squared_distance_correlation(z, y)
+    assert reached[1.0] < 0.5 * reached[0.0]

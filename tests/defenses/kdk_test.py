@@ -1,0 +1,171 @@
+"""KDk: its limits, its twin, and what it refuses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import harness
+from tests.reference import kdk as reference
+from vfljax.defenses.core import TrainingData
+from vfljax.defenses.kdk import kdk, kdk_targets
+from vfljax.types import Context
+
+ROWS = 16
+targets_fn = jax.jit(kdk_targets, static_argnames="anchor")
+
+
+def problem(classes: int, seed: int):
+    rng = np.random.default_rng(seed)
+    scores = rng.dirichlet(np.ones(classes), ROWS).astype(np.float32)
+    return scores, rng.integers(classes, size=ROWS)
+
+
+def targets_of(scores, labels, k, epsilon, anchor="label"):
+    classes = scores.shape[1]
+    hot = jax.nn.one_hot(jnp.asarray(labels), classes)
+    return np.asarray(targets_fn(jnp.asarray(scores), hot, k, epsilon, anchor=anchor))
+
+
+@given(
+    classes=st.sampled_from([2, 5]),
+    seed=st.integers(0, 2**16),
+    k=st.integers(1, 5),
+    epsilon=st.floats(0, 1, width=32),
+    anchor=st.sampled_from(["label", "teacher"]),
+)
+@settings(deadline=None, max_examples=60, database=None, derandomize=True)
+def test_targets_agree_with_the_numpy_twin_and_sum_to_one(classes, seed, k, epsilon, anchor):
+    k = min(k, classes)
+    scores, labels = problem(classes, seed)
+    ours = targets_of(scores, labels, k, epsilon, anchor)
+    twin = reference.kdk_targets(scores, labels, k, epsilon, anchor)
+    np.testing.assert_allclose(ours, twin, atol=1e-6)
+    np.testing.assert_allclose(ours.sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_epsilon_zero_gives_the_one_hot_label(k):
+    scores, labels = problem(5, 0)
+    np.testing.assert_array_equal(targets_of(scores, labels, k, 0.0), np.eye(5)[labels])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
+def test_k_one_gives_the_one_hot_label_at_any_epsilon(epsilon):
+    scores, labels = problem(5, 1)
+    np.testing.assert_array_equal(targets_of(scores, labels, 1, epsilon), np.eye(5)[labels])
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_epsilon_of_k_minus_one_over_k_is_uniform_over_k_classes(k):
+    scores, labels = problem(5, 2)
+    targets = targets_of(scores, labels, k, (k - 1) / k)
+    assert np.all((targets > 0).sum(axis=1) == k)
+    np.testing.assert_allclose(targets[targets > 0], 1 / k, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "place"), [(0.5, 0), (0.8, -1)])
+def test_the_label_has_the_largest_mass_below_that_point_and_the_smallest_above(epsilon, place):
+    scores, labels = problem(5, 3)  # k = 3: the turning point is 2/3
+    targets = targets_of(scores, labels, 3, epsilon)
+    own = targets[np.arange(ROWS), labels]
+    for row, mass in zip(targets, own):
+        by_mass = sorted(row[row > 0], reverse=True)
+        assert mass == by_mass[place]
+        assert by_mass[0] > by_mass[-1]
+
+
+def test_k_equal_to_the_number_of_classes_gives_every_class_mass():
+    scores, labels = problem(5, 4)
+    assert np.all(targets_of(scores, labels, 5, 0.3) > 0)
+
+
+def test_the_companions_are_the_classes_the_teacher_ranks_highest_among_the_others():
+    scores = np.array([[0.1, 0.2, 0.3, 0.4]], np.float32)
+    np.testing.assert_allclose(targets_of(scores, [0], 3, 0.5), [[0.5, 0, 0.25, 0.25]])
+    np.testing.assert_allclose(targets_of(scores, [3], 3, 0.5), [[0, 0.25, 0.25, 0.5]])
+
+
+def test_rows_sum_to_one_also_where_the_label_is_outside_the_teachers_top_k():
+    """The released code's rows then sum to 1 + epsilon / (k - 1)."""
+    scores = np.array([[0.7, 0.2, 0.1]], np.float32)
+    np.testing.assert_allclose(targets_of(scores, [2], 2, 0.4), [[0.4, 0, 0.6]], rtol=1e-6)
+
+
+def test_ties_go_to_the_lower_class():
+    scores = np.full((1, 5), 0.2, np.float32)
+    np.testing.assert_allclose(targets_of(scores, [3], 3, 0.5), [[0.25, 0.25, 0, 0.5, 0]])
+
+
+def test_a_teacher_anchor_hides_the_label_altogether():
+    scores, labels = problem(5, 5)
+    one = targets_of(scores, labels, 3, 0.4, "teacher")
+    other = targets_of(scores, (labels + 1) % 5, 3, 0.4, "teacher")
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(
+        targets_of(scores, labels, 3, 0.0, "teacher"), np.eye(5)[scores.argmax(axis=1)]
+    )
+
+
+def test_the_slot_changes_the_targets_and_nothing_else():
+    scores, labels = problem(3, 6)
+    context = Context(
+        *(jnp.arange(ROWS), jnp.asarray(labels), jnp.asarray(scores)),
+        *(jnp.int32(0),) * 3,
+        *(jax.random.key(0),) * 2,
+        train=True,
+    )
+    hot = jax.nn.one_hot(labels, 3)
+    targets, seen, state = kdk(0.4, 2).targets(hot, context, "state")
+    assert seen is context
+    assert state == "state"
+    np.testing.assert_array_equal(targets, targets_of(scores, labels, 2, 0.4))
+
+
+def test_the_protocol_descends_the_cross_entropy_of_the_soft_targets():
+    spec = harness.make_spec(num_classes=5, defenses=("kdk",))
+    hparams = harness.make_hparams(spec, {"kdk": {"epsilon": 0.6, "k": 3}})
+    batch = harness.make_batch(spec, 0)
+    state = harness.make_state(spec, hparams)
+    _, exchange, metrics = harness.jitted_step(spec)(state, batch, hparams)
+    targets = reference.kdk_targets(np.asarray(batch.scores), np.asarray(batch.labels), 3, 0.6)
+    z = jnp.concatenate(
+        [
+            batch.features[p] @ own["params"]["Dense_0"]["kernel"]
+            for p, own in enumerate(state.weights.bottoms)
+        ],
+        axis=1,
+    )
+    logits = spec.top.apply(state.weights.active, z)
+    expected = -np.mean(np.sum(targets * np.asarray(jax.nn.log_softmax(logits)), axis=1))
+    np.testing.assert_allclose(metrics.loss, expected, rtol=1e-5)
+
+
+def test_more_classes_than_the_data_has_are_refused_with_the_number_there_are():
+    defense = kdk(0.5, 4)
+    data = TrainingData(jnp.zeros(2, jnp.int32), jnp.zeros((2, 3)), 3)
+    with pytest.raises(ValueError, match=r"k=4.*3 classes"):
+        defense.init(jax.random.key(0), data)
+
+
+def test_a_label_party_without_a_teacher_is_told_what_to_change():
+    data = TrainingData(jnp.zeros(2, jnp.int32), None, 3)
+    with pytest.raises(ValueError, match="label_features=True"):
+        kdk(0.5, 2).init(jax.random.key(0), data)
+
+
+def test_half_a_class_is_refused():
+    with pytest.raises(ValueError, match=r"k=2\.5"):
+        kdk(0.5, 2.5)
+
+
+def test_an_unknown_anchor_is_refused_with_the_choices():
+    with pytest.raises(ValueError, match="anchor='truth'.*label, teacher"):
+        kdk(0.5, 2, anchor="truth")
+
+
+def test_scores_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\)"):
+        kdk_targets(jnp.zeros((2, 3)), jnp.zeros((2, 4)), 2, 0.5)

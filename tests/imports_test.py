@@ -1,0 +1,32 @@
+"""Every module of the library can be the first one a program imports."""
+
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import vfljax
+
+# one process for all modules: between imports only vfljax itself is forgotten
+PROGRAM = """
+import importlib, sys
+failed = []
+for name in sys.argv[1:]:
+    for loaded in [m for m in sys.modules if m.split(".")[0] == "vfljax"]:
+        del sys.modules[loaded]
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        failed.append(f"{name}: {error}")
+print("\\n".join(failed))
+"""
+
+
+def test_every_module_can_be_imported_first():
+    names = [m.name for m in pkgutil.walk_packages(vfljax.__path__, "vfljax.")]
+    assert "vfljax.protocol" in names
+    root = pathlib.Path(vfljax.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, cwd=root, check=True
+    )
+    assert done.stdout.strip() == ""

@@ -1,0 +1,1 @@
+"""Plain NumPy restatements of the papers' rules, in float64, written from the equations."""

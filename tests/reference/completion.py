@@ -1,0 +1,96 @@
+"""Model completion: Fu et al. 2022, section 4.1, by MixMatch (Berthelot et al. 2019, algorithm 1)
+with one guess and no augmentation.
+
+    q = p^(1/T) / sum p^(1/T)
+    x~ = lam x + (1 - lam) x[perm],   t~ = lam t + (1 - lam) t[perm]
+    L = CE(labeled part, t~) + weight * mean over rows and classes of (p - t~)^2 (unlabeled part)
+
+Every step: Adam, then the running average (EMA), then EVERY state tensor times 1 - wd lr.
+"""
+
+import numpy as np
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def sharpen(p, temperature):
+    out = np.zeros_like(p)
+    for i, row in enumerate(p):
+        powered = [value ** (1.0 / temperature) for value in row]
+        out[i] = np.array(powered) / sum(powered)
+    return out
+
+
+def mixup(x, targets, lam, permutation):
+    mixed_x, mixed_t = np.zeros_like(x), np.zeros_like(targets)
+    for i, j in enumerate(permutation):
+        mixed_x[i] = lam * x[i] + (1 - lam) * x[j]
+        mixed_t[i] = lam * targets[i] + (1 - lam) * targets[j]
+    return mixed_x, mixed_t
+
+
+def mixmatch_loss(logits, targets, labeled, weight):
+    p = softmax(logits)
+    ce = np.mean([-np.sum(targets[i] * np.log(p[i])) for i in range(labeled)])
+    rest = [(p[i, c] - targets[i, c]) ** 2 for i in range(labeled, len(p)) for c in range(p.shape[1])]
+    return ce + weight * np.mean(rest)
+
+
+def logits_gradient(logits, targets, labeled, weight):
+    """d mixmatch_loss / d logits."""
+    p, out = softmax(logits), np.zeros_like(logits)
+    unlabeled, classes = len(p) - labeled, p.shape[1]
+    for i in range(len(p)):
+        if i < labeled:
+            out[i] = (p[i] * targets[i].sum() - targets[i]) / labeled
+        else:
+            d = weight * 2 * (p[i] - targets[i]) / (unlabeled * classes)
+            out[i] = p[i] * (d - np.sum(d * p[i]))
+    return out
+
+
+class Adam:
+    """m, v with betas .9 and .999, epsilon 1e-8, bias corrected."""
+
+    def __init__(self, lr):
+        self.lr, self.t, self.m, self.v = lr, 0, {}, {}
+
+    def step(self, params, gradients):
+        self.t += 1
+        out = dict(params)
+        for name, g in gradients.items():
+            self.m[name] = 0.9 * self.m.get(name, 0.0) + 0.1 * g
+            self.v[name] = 0.999 * self.v.get(name, 0.0) + 0.001 * g * g
+            m, v = self.m[name] / (1 - 0.9**self.t), self.v[name] / (1 - 0.999**self.t)
+            out[name] = params[name] - self.lr * m / (np.sqrt(v) + 1e-8)
+        return out
+
+
+def train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom):
+    """Train a linear head ``W, b`` on a linear bottom ``V, c`` on the same rows at every step,
+    with lam = 1 (nothing is mixed). Returns the averaged state."""
+    adam, averaged = Adam(knobs["learning_rate"]), dict(state)
+    count = len(labeled)
+    for t in range(steps):
+
+        def logits(x, s=state):
+            return (x @ s["V"] + s["c"]) @ s["W"] + s["b"]
+
+        q = sharpen(softmax(logits(unlabeled)), knobs["temperature"])
+        x, goal = np.concatenate([labeled, unlabeled]), np.concatenate([targets, q])
+        weight = knobs["lambda_u"] * min(1.0, t / steps)
+        g = logits_gradient(logits(x), goal, count, weight)
+        z = x @ state["V"] + state["c"]
+        gradients = {"W": z.T @ g, "b": g.sum(0)}
+        if finetune_bottom:
+            back = g @ state["W"].T
+            gradients |= {"V": x.T @ back, "c": back.sum(0)}
+        state = adam.step(state, gradients)
+        ema = knobs["ema"]
+        averaged = {k: ema * averaged[k] + (1 - ema) * state[k] for k in state}
+        shrink = 1 - knobs["weight_decay"] * knobs["learning_rate"]
+        state = {k: v * shrink for k, v in state.items()}
+    return averaged

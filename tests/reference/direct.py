@@ -1,0 +1,20 @@
+"""The direct attack: Fu et al. 2022, section 4.3.
+
+Without model splitting each party receives g = (softmax(logits) - target) / B. The guess is the
+first class with a negative entry (released), or the class with the most negative one; a row
+without any negative entry has no guess (None).
+"""
+
+
+def first_negative(g):
+    """[N] guesses."""
+    return [next((c for c, value in enumerate(row) if value < 0), None) for row in g]
+
+
+def most_negative(g):
+    """[N] guesses."""
+    out = []
+    for row in g:
+        c = min(range(len(row)), key=lambda j: row[j])
+        out.append(c if row[c] < 0 else None)
+    return out
