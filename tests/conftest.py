@@ -19,3 +19,13 @@ def real_data(name: str) -> pathlib.Path:
     if not (root / name).is_dir():
         pytest.skip(f"real data {name!r} is not in {root}: set VFLJAX_DATA to run this test")
     return root / name
+
+
+@pytest.fixture(scope="session")
+def tiny_sweep(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A finished tiny sweep. Tests must not change it: copy what you break."""
+    from tests.sweeps import TINY, train
+
+    workdir = tmp_path_factory.mktemp("sweep") / "tiny"
+    train(workdir, TINY)
+    return workdir

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 
 import jax
@@ -18,7 +20,7 @@ COLUMNS = 6  # of every party
 ROWS = 24  # training rows
 
 
-def make_spec(num_classes=3, defenses=(), **changes) -> Spec:
+def make_spec(num_classes=5, defenses=(), **changes) -> Spec:
     """Two passive parties and a label party with columns; linear bottoms, one hidden layer on top."""
     passive = changes.pop("passive", 2)
     count = passive + int(changes.pop("label_features", True))
@@ -75,27 +77,41 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
 
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
     rows = spec.batch_size if rows is None else rows
-    weights, init = _starters(spec)
     key = keys.run_key(seed)
-    initial = weights(key, tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms))
+    initial = _initial_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)
     data = TrainingData(
         jnp.zeros(spec.num_rows, jnp.int32),
         jnp.zeros((spec.num_rows, spec.num_classes)),
         spec.num_classes,
     )
     cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
-    return init(key, initial, hparams, data, cut)
+    # eager: concrete knobs are range-checked here, as when a sweep is planned
+    return protocol.make_init(spec)(key, initial, hparams, data, cut)
 
 
 @functools.lru_cache(maxsize=None)
-def _starters(spec: Spec):
-    # eager: concrete knobs are range-checked here, as when a sweep is planned
-    return jax.jit(protocol.make_weights(spec)), protocol.make_init(spec)
+def _initial_weights(spec: Spec, seed: int):
+    examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
+    return _jitted_weights(spec)(keys.run_key(seed), examples)
+
+
+@functools.lru_cache(maxsize=None)
+def _jitted_weights(spec: Spec):
+    return jax.jit(protocol.make_weights(spec))
+
+
+TRACES = collections.Counter()  # how often each spec's step was traced
 
 
 @functools.lru_cache(maxsize=None)
 def jitted_step(spec: Spec):
-    return jax.jit(protocol.make_step(spec))
+    step = protocol.make_step(spec)
+
+    def counted(state, batch, hparams):
+        TRACES[spec] += 1
+        return step(state, batch, hparams)
+
+    return jax.jit(counted)
 
 
 def run_steps(spec: Spec, hparams: HParams, batches, seed: int = 0):

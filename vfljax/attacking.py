@@ -26,7 +26,7 @@ from vfljax import checkpoint, keys, lanes, metrics, store
 from vfljax.attacks.core import Attack
 from vfljax.lab import Lab, initial_weights, split_arrays
 from vfljax.progress import Progress
-from vfljax.training import Table
+from vfljax.training import Table, scaled
 from vfljax.suite import Form, attacker_of, forms, kind, make_attack
 from vfljax.types import Array, Known, PyTree, Scores, Sums, View
 
@@ -87,8 +87,8 @@ def view_of(target: Target, ground: Ground) -> View:
     """One attacker's sight; true labels do not enter it."""
 
     def own_columns(rows: Array) -> Array:
-        mean, scale = ground.mean[target.seed_index], ground.scale[target.seed_index]
-        return (ground.features[rows].astype(jnp.float32) - mean) / scale
+        i = target.seed_index
+        return scaled(ground.features[rows], ground.mean[i], ground.scale[i])
 
     e = target.exchange
     return View(
@@ -370,8 +370,8 @@ def logistic_rows(
         ground = jax.device_get(ground_of(lab.table, arrays, attacker_of(structure)))
 
         def columns(raw: np.ndarray, seed: int = seed, ground: Any = ground) -> np.ndarray:
-            x = (ground.features[raw] - ground.mean[seed]) / ground.scale[seed]
-            return x.reshape(len(raw), -1)
+            x = scaled(ground.features[raw], ground.mean[seed], ground.scale[seed])
+            return np.asarray(x).reshape(len(raw), -1)
 
         known = ground.known_order[seed][: int(point["known"])]
         train, test = ground.train[seed], ground.test[seed]

@@ -16,7 +16,7 @@ def accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Arra
 def topk(scores: Array, labels: Array, k: int, weights: Array | None = None) -> Array:
     """Weighted share of rows whose label is among the k largest scores (ties: lower class first)."""
     own = jnp.take_along_axis(scores, labels[:, None], axis=1)
-    classes = jnp.arange(scores.shape[1])
+    classes = jnp.arange(scores.shape[1])[None, :]
     ahead = (scores > own) | ((scores == own) & (classes < labels[:, None]))
     # NaN compares false with everything: a row without finite scores is wrong, not right
     hit = (jnp.sum(ahead, axis=1) < k) & jnp.all(jnp.isfinite(scores), axis=1)
@@ -64,9 +64,11 @@ def auc(scores: Array, labels: Array, weights: Array | None = None) -> Array:
 
 def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """The one scale attacks are judged on: leak AUC max(a, 1-a) of s_1 - s_0 for two classes,
-    balanced top-1 accuracy for more (chance: 1/2 and 1/C)."""
+    balanced top-1 accuracy for more (chance: 1/2 and 1/C). Rows without a guess (NaN) tie in the
+    middle of the AUC and are wrong in the accuracy."""
     if scores.shape[1] == 2:
-        a = auc(scores[:, 1] - scores[:, 0], labels, weights)
+        difference = scores[:, 1] - scores[:, 0]
+        a = auc(jnp.where(jnp.isfinite(difference), difference, 0.0), labels, weights)
         return jnp.maximum(a, 1 - a)
     return balanced_accuracy(scores, labels, weights)
 

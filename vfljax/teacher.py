@@ -16,7 +16,7 @@ import optax
 
 from vfljax import keys
 from vfljax.models import MLP
-from vfljax.training import Table, over_chunks
+from vfljax.training import Table, over_chunks, scaled
 from vfljax.types import Array, PyTree
 
 
@@ -42,8 +42,7 @@ def teacher_scores(table: Table, seeds: Array, num_classes: int, config: Teacher
         key = keys.fold(keys.run_key(seed), "teacher")
 
         def features(places: Array) -> Array:
-            raw = x[table.train[index, places]].astype(jnp.float32)
-            return (raw - mean[index]) / scale[index]
+            return scaled(x[table.train[index, places]], mean[index], scale[index])
 
         rate = optax.piecewise_constant_schedule(
             config.learning_rate,

@@ -63,10 +63,18 @@ class Progress(NamedTuple):
     record: Record
 
 
+def scaled(x: Array, mean: Array, scale: Array) -> Array:
+    """(x - mean) / scale in float32, statistics per column or one for the whole block."""
+    lead = (1,) * (x.ndim - mean.ndim)
+    return (x.astype(jnp.float32) - mean.reshape(lead + mean.shape)) / scale.reshape(
+        lead + scale.shape
+    )
+
+
 def rows_of(table: Table, seed_index: Array, rows: Array) -> tuple[Array, ...]:
     """Every bottom's scaled columns of raw ``rows``, [rows, ...]."""
     return tuple(
-        (x[rows].astype(jnp.float32) - mean[seed_index]) / scale[seed_index]
+        scaled(x[rows], mean[seed_index], scale[seed_index])
         for x, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
     )
 

@@ -46,6 +46,10 @@ def gradients(defense, g=ZEROS, step=0):
     return [np.asarray(one) for one in sent]
 
 
+def init(defense):
+    return defense.init(jax.random.key(0), DATA)
+
+
 def on_targets(rule):
     def targets(targets, context, state):
         return rule(targets), context, state
@@ -69,7 +73,7 @@ def base_loss(active, f, embeddings, targets, context, state):
 
 
 def loss_of(defense, states=None):
-    states = defense.init(jax.random.key(0), DATA) if states is None else states
+    states = init(defense) if states is None else states
     return defense.loss(base_loss)({}, None, (), None, context(), states)
 
 
@@ -111,7 +115,7 @@ def test_identity_members_change_nothing():
         chain(a=Defense(), b=doubled),
         chain(b=doubled, a=Defense()),
     ):
-        states = order.init(jax.random.key(0), DATA)
+        states = init(order)
         assert order.targets(3.0, context(), states)[0] == 6.0
 
 
@@ -120,7 +124,7 @@ def test_identity_members_change_no_bit_of_a_training_run(monkeypatch):
     knobs = {"kdk": {"epsilon": 0.4, "k": 2}, "noise": {"scale": 0.1}, "identity": {}}
     results = []
     for names in (("kdk", "noise"), ("identity", "kdk", "noise"), ("kdk", "identity", "noise")):
-        spec = harness.make_spec(3, names)
+        spec = harness.make_spec(5, names)
         hparams = harness.make_hparams(spec, {name: knobs[name] for name in names})
         batches = [harness.make_batch(spec, i) for i in range(2)]
         state, exchanges, metrics = harness.run_steps(spec, hparams, batches)
@@ -172,7 +176,7 @@ def test_in_the_targets_slot_the_first_listed_acts_first():
         (chain(more=more, double=double), 8.0),
         (chain(double=double, more=more), 7.0),
     ):
-        assert defense.targets(3.0, context(), defense.init(None, DATA))[0] == expected
+        assert defense.targets(3.0, context(), init(defense))[0] == expected
 
 
 def test_in_the_loss_slot_the_first_listed_is_innermost():
@@ -199,7 +203,7 @@ def test_later_target_slots_see_the_labels_an_earlier_one_left():
         return targets, context, state
 
     defense = chain(hide=Defense(targets=hide), look=Defense(targets=look))
-    _, after, _ = defense.targets(1.0, context(), defense.init(None, DATA))
+    _, after, _ = defense.targets(1.0, context(), init(defense))
     assert not np.any(seen[0].labels)
     assert not np.any(after.labels)
     assert np.any(context().labels)
@@ -229,7 +233,7 @@ def test_each_member_is_given_a_key_of_its_own_in_every_slot():
         return Defense(targets=targets, loss=wrap, gradient=transform)
 
     defense = chain(a=spy("a"), b=spy("b"))
-    states = defense.init(jax.random.key(0), DATA)
+    states = init(defense)
     _, after, states = defense.targets(1.0, context(), states)
     defense.loss(base_loss)({}, None, (), None, context(), states)
     gradients(defense)
@@ -247,7 +251,7 @@ def test_each_member_is_given_a_key_of_its_own_in_every_slot():
 def test_a_stateful_loss_slot_keeps_its_state_with_another_defense_around_it(order):
     members = {"counter": counter(), "outer": on_loss(lambda v: 2 * v)}
     defense = chain(**{name: members[name] for name in order})
-    states = defense.init(jax.random.key(0), DATA)
+    states = init(defense)
     for expected in (1, 2, 3):
         value, (_, _, states) = loss_of(defense, states)
         assert value == 2
@@ -263,16 +267,16 @@ def test_two_stateful_loss_slots_keep_their_states_apart():
     assert states == {"one": 11, "two": 21}
 
 
-@pytest.mark.parametrize("order", [("counter", "dcor"), ("dcor", "counter"), ("dcor", "counter", "noise")])
+@pytest.mark.parametrize("order", [("counter", "dcor"), ("dcor", "counter")])
 def test_state_of_the_loss_slot_evolves_through_training_with_dcor_around_it(monkeypatch, order):
     monkeypatch.setitem(defenses.TABLE, "counter", counter)
-    knobs = {"counter": {}, "dcor": {"alpha": 0.1}, "noise": {"scale": 0.1}}
-    spec = harness.make_spec(3, order)
+    knobs = {"counter": {}, "dcor": {"alpha": 0.1}}
+    spec = harness.make_spec(5, order)
     hparams = harness.make_hparams(spec, {name: knobs[name] for name in order})
     batches = [harness.make_batch(spec, i) for i in range(3)]
     state, _, metrics = harness.run_steps(spec, hparams, batches)
     assert state.defense["counter"] == 3
-    plain = harness.make_spec(3, [name for name in order if name != "counter"])
+    plain = harness.make_spec(5, [name for name in order if name != "counter"])
     knobs = {name: knobs[name] for name in order if name != "counter"}
     _, _, alone = harness.run_steps(plain, harness.make_hparams(plain, knobs), batches)
     harness.assert_close(metrics, alone)

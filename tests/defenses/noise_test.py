@@ -41,7 +41,7 @@ def received_noise(seed, steps):
     """What every passive party's gradients gained at each step, [steps, P, B, D].
 
     A learning rate of 0 keeps the undefended gradients the same."""
-    spec, plain = harness.make_spec(3, ("noise",)), harness.make_spec(3)
+    spec, plain = harness.make_spec(5, ("noise",)), harness.make_spec(5)
     batch = harness.make_batch(spec, 0)
     numbers = {"learning_rate": 0.0, "weight_decay": 0.0}
     noisy = harness.make_hparams(spec, {"noise": {"scale": SCALE}}, **numbers)

@@ -1,0 +1,341 @@
+"""Model completion: its formulas, and whole training runs against the NumPy twin."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.attacks import cases
+from tests.reference import completion as reference
+from vfljax import keys
+from vfljax.attacks import completion
+from vfljax.attacks.completion import active, complete, mixmatch_loss, mixup, passive, sharpen
+from vfljax.attacks.core import MALICIOUS, SPLIT
+from vfljax.models import Head
+from vfljax.parties import Party, from_module
+
+CLASSES = 3
+jitted_sharpen, jitted_mixup = jax.jit(sharpen), jax.jit(mixup)
+jitted_loss = jax.jit(mixmatch_loss, static_argnums=2)
+few = settings(deadline=None, max_examples=20, database=None, derandomize=True)
+
+
+def probabilities(seed, rows=8):
+    return np.random.default_rng(seed).dirichlet(np.ones(CLASSES), rows).astype(np.float32)
+
+
+@given(seed=st.integers(0, 2**16), temperature=st.sampled_from([0.1, 0.5, 0.8, 1.0, 2.0]))
+@few
+def test_sharpening_agrees_with_the_twin_and_keeps_rows_at_one(seed, temperature):
+    p = probabilities(seed)
+    q = jitted_sharpen(p, temperature)
+    np.testing.assert_allclose(q, reference.sharpen(p, temperature), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.sum(q, axis=1), 1, rtol=1e-5)
+
+
+def test_sharpening_at_temperature_one_changes_nothing_and_near_zero_picks_the_largest():
+    p = probabilities(0)
+    np.testing.assert_allclose(jitted_sharpen(p, 1.0), p, rtol=1e-6)
+    q = np.asarray(jitted_sharpen(p, 0.01))
+    np.testing.assert_allclose(q, np.eye(CLASSES)[p.argmax(axis=1)], atol=1e-2)
+
+
+@given(seed=st.integers(0, 2**16), lam=st.floats(0.5, 1, width=32))
+@few
+def test_mixing_agrees_with_the_twin(seed, lam):
+    rng = np.random.default_rng(seed)
+    x, targets, order = rng.normal(size=(8, 2, 3)), probabilities(seed), rng.permutation(8)
+    mixed = jitted_mixup(np.float32(x), targets, lam, order)
+    expected = reference.mixup(x, targets.astype(np.float64), lam, order)
+    np.testing.assert_allclose(mixed.x, expected[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(mixed.targets, expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_mixing_with_weight_one_changes_nothing():
+    x, targets = np.float32(np.arange(16).reshape(8, 2)), probabilities(1)
+    mixed = jitted_mixup(x, targets, 1.0, np.arange(8)[::-1])
+    np.testing.assert_array_equal(mixed.x, x)
+    np.testing.assert_array_equal(mixed.targets, targets)
+
+
+@given(seed=st.integers(0, 2**16), weight=st.sampled_from([0.0, 1.0, 50.0]))
+@few
+def test_the_loss_and_its_gradient_agree_with_the_twin(seed, weight):
+    logits = np.random.default_rng(seed).normal(size=(8, CLASSES)).astype(np.float32)
+    targets = probabilities(seed)
+    ours, gradient = jax.value_and_grad(jitted_loss)(logits, targets, 3, weight)
+    expected = reference.mixmatch_loss(np.float64(logits), np.float64(targets), 3, weight)
+    np.testing.assert_allclose(ours, expected, rtol=1e-5)
+    expected = reference.logits_gradient(np.float64(logits), np.float64(targets), 3, weight)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_without_weight_the_loss_is_the_cross_entropy_of_the_labeled_rows_alone():
+    logits, targets = np.float32(np.eye(4, CLASSES)), np.float32(np.eye(4, CLASSES))
+    ours = jitted_loss(logits, targets, 2, 0.0)
+    changed = targets.copy()
+    changed[2:] = 1 / CLASSES
+    np.testing.assert_array_equal(ours, jitted_loss(logits, changed, 2, 0.0))
+    np.testing.assert_allclose(ours, np.log(np.e + 2) - 1, rtol=1e-6)
+
+
+# Whole training runs. With one known and one unknown row every draw of rows is the same, and
+# alpha near 0 makes lam = 1: no randomness is left, so the twin needs no copy of the draws.
+
+NO_MIXING = {"alpha": 1e-6}
+
+
+def linear(layers):
+    """A linear Party with given weights, and its variables."""
+    kernel, bias = (jnp.asarray(a, jnp.float32) for a in layers)
+    variables = {"params": {"kernel": kernel, "bias": bias}}
+
+    def apply(variables, x, train, key):
+        params = variables["params"]
+        return x @ params["kernel"] + params["bias"], (variables, {})
+
+    return Party(lambda key, x: variables, apply), variables
+
+
+@functools.lru_cache(maxsize=None)
+def two_row_problem():
+    rng = np.random.default_rng(5)
+    state = {
+        "V": rng.normal(size=(4, 3)),
+        "c": rng.normal(size=3),
+        "W": rng.normal(size=(3, CLASSES)),
+        "b": rng.normal(size=CLASSES),
+    }
+    return state, rng.normal(size=(2, 4)), rng.normal(size=(5, 4))
+
+
+@pytest.mark.parametrize("finetune_bottom", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"weight_decay": 20.0}, {"ema": 0.5, "lambda_u": 5.0, "temperature": 0.5}],
+    ids=["published", "visible decay", "short average"],
+)
+def test_a_whole_training_run_agrees_with_the_numpy_twin(finetune_bottom, changes):
+    state, rows, test_rows = two_row_problem()
+    knobs = {**passive(cases.BOTTOM, CLASSES).knobs, **NO_MIXING, **changes, "learning_rate": 0.02}
+    steps, batch = 12, 4
+    bottom, bottom_variables = linear((state["V"], state["c"]))
+    head, _ = linear((state["W"], state["b"]))
+    case = cases.make_case([2, 0], CLASSES, features=np.zeros((2, cases.WIDTH)), known=1)
+    view, known = cases.sight(case)
+    view = view._replace(
+        features=jnp.float32(rows), test_features=jnp.float32(test_rows), bottom=bottom_variables
+    )
+    label = int(known.labels[0])
+    first = int(known.rows[0])
+    run = jax.jit(
+        lambda knobs: complete(
+            keys.run_key(0),
+            view,
+            known,
+            knobs,
+            bottom=bottom,
+            head=head,
+            num_classes=CLASSES,
+            steps=steps,
+            batch_size=batch,
+            finetune_bottom=finetune_bottom,
+        )
+    )
+    scores = run({k: jnp.float32(v) for k, v in knobs.items()})
+    labeled, unlabeled = (np.tile(rows[i], (batch, 1)) for i in (first, 1 - first))
+    targets = np.tile(np.eye(CLASSES)[label], (batch, 1))
+    trained = reference.train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom)
+    for x, ours in ((rows, scores.train), (test_rows, scores.test)):
+        logits = (x @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
+        np.testing.assert_allclose(ours, reference.softmax(logits), rtol=1e-3, atol=1e-4)
+
+
+def test_batch_statistics_of_a_frozen_bottom_move_once_a_step():
+    """Not by the guess, and not never: a stand-in bottom counts its passes in training mode."""
+
+    def apply(variables, x, train, key):
+        count = variables["batch_stats"] + train
+        z = jnp.full((len(x), 1), variables["batch_stats"])
+        return z, ({**variables, "batch_stats": count}, {})
+
+    counting = Party(lambda key, x: None, apply)
+    head = Party(
+        lambda key, x: {"params": {"scale": jnp.float32(1)}},
+        lambda v, z, train, key: (jnp.concatenate([z * v["params"]["scale"], 0 * z], 1), (v, {})),
+    )
+    case = cases.make_case([1, 0] * 4, 2, known=2)
+    view, known = cases.sight(case)
+    view = view._replace(bottom={"params": {}, "batch_stats": jnp.float32(0)})
+    knobs = {**passive(cases.BOTTOM, 2).knobs, "learning_rate": 0.0, "ema": 0.0}
+    scores = complete(
+        keys.run_key(0),
+        view,
+        known,
+        {k: jnp.float32(v) for k, v in knobs.items()},
+        bottom=counting,
+        head=head,
+        num_classes=2,
+        steps=3,
+        batch_size=2,
+        finetune_bottom=False,
+    )
+    np.testing.assert_allclose(scores.train[:, 0], 1 / (1 + np.exp(-3)), rtol=1e-5)
+
+
+# Options of the attack.
+
+LEARNS_NOTHING = {"learning_rate": 0.0}
+
+
+def untrained_scores(known=40, **options):
+    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=known)
+    one = passive(cases.BOTTOM, CLASSES, steps=1, batch_size=4, **options)
+    return np.asarray(cases.attack(one, case, **LEARNS_NOTHING).train)
+
+
+@pytest.mark.parametrize(
+    ("options", "equal"),
+    [
+        ({}, True),
+        ({"head_init": "default"}, False),
+        ({"layers": 2}, False),
+        ({"layers": 2, "head_init": "ones"}, True),
+    ],
+    ids=str,
+)
+def test_only_heads_started_at_ones_start_with_equal_scores(options, equal):
+    """Ones for one layer (released), the library's default for deeper heads."""
+    scores = untrained_scores(**options)
+    assert np.allclose(scores, 1 / CLASSES, atol=1e-6) == equal
+
+
+def test_labels_beyond_the_known_count_are_never_read():
+    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=9)
+    one = passive(cases.BOTTOM, CLASSES, steps=5, batch_size=4)
+    view, known = cases.sight(case)
+    knobs = {k: jnp.float32(v) for k, v in one.knobs.items()}
+    assert np.all(np.asarray(known.labels)[9:] == -1)
+    other = known._replace(labels=jnp.where(jnp.arange(60) < 9, known.labels, 2))
+    run = cases.jitted(one.run)
+    first, second = (run(keys.run_key(0), view, k, knobs) for k in (known, other))
+    np.testing.assert_array_equal(first.train, second.train)
+    np.testing.assert_array_equal(first.test, second.test)
+
+
+def test_the_known_labels_are_read():
+    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=9)
+    one = passive(cases.BOTTOM, CLASSES, steps=5, batch_size=4)
+    view, known = cases.sight(case)
+    knobs = {k: jnp.float32(v) for k, v in one.knobs.items()}
+    other = known._replace(labels=jnp.where(known.labels >= 0, (known.labels + 1) % 3, -1))
+    run = cases.jitted(one.run)
+    first, second = (run(keys.run_key(0), view, k, knobs) for k in (known, other))
+    assert np.any(np.asarray(first.train) != np.asarray(second.train))
+
+
+@pytest.mark.parametrize("known", [0, 1, 60])
+def test_none_one_or_all_labels_known_leave_finite_scores(known):
+    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=known)
+    one = passive(cases.BOTTOM, CLASSES, steps=5, batch_size=4)
+    scores = cases.attack(one, case)
+    for part in scores:
+        assert np.all(np.isfinite(part))
+        np.testing.assert_allclose(np.sum(part, axis=1), 1, rtol=1e-5)
+    assert scores.train.shape == (60, CLASSES)
+    assert scores.test.shape == (10, CLASSES)
+
+
+def test_finetuning_trains_the_bottom_and_the_default_does_not():
+    """A dead bottom (all zeros) tells rows apart only once it is trained."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    features = rng.normal(size=(60, cases.WIDTH)) + 4 * labels[:, None]
+    case = cases.make_case(labels, 2, features=features, known=20)
+    kernel = jnp.zeros((cases.WIDTH, cases.CUT))
+    dead = {"params": {"Dense_0": {"kernel": kernel, "bias": jnp.ones(cases.CUT)}}}
+    case = case._replace(target=case.target._replace(bottom=dead))
+    spread = {}
+    for finetune in (False, True):
+        one = passive(
+            cases.BOTTOM, 2, finetune_bottom=finetune, head_init="default", steps=50, batch_size=8
+        )
+        scores = cases.attack(one, case, learning_rate=0.02, ema=0.9)
+        spread[finetune] = np.std(np.asarray(scores.train)[:, 0])
+    assert spread[False] < 1e-5
+    assert spread[True] > 1e-2
+
+
+def test_more_steps_than_are_drawn_together_continue_with_fresh_draws(monkeypatch):
+    """Draws come in chunks; a run must not end, or repeat itself, at a chunk's end."""
+    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=9)
+    view, known = cases.sight(case)
+    bottom, head = from_module(cases.BOTTOM), from_module(Head((), CLASSES))
+    seen = {}
+    for chunk, steps in ((4, 4), (4, 6), (4, 8)):
+        monkeypatch.setattr(completion, "DRAWN", chunk)
+        knobs = {**passive(cases.BOTTOM, CLASSES).knobs, "ema": 0.0, "lambda_u": 0.0}
+        scores = jax.jit(
+            lambda knobs, steps=steps: complete(
+                keys.run_key(0),
+                view,
+                known,
+                knobs,
+                bottom=bottom,
+                head=head,
+                num_classes=CLASSES,
+                steps=steps,
+                batch_size=4,
+                finetune_bottom=False,
+            )
+        )({k: jnp.float32(v) for k, v in knobs.items()})
+        seen[steps] = np.asarray(scores.train)
+    assert np.any(seen[4] != seen[6])
+    assert np.any(seen[6] != seen[8])
+
+
+def test_the_active_attack_is_the_passive_one_on_a_malicious_run():
+    one, other = passive(cases.BOTTOM, CLASSES), active(cases.BOTTOM, CLASSES)
+    assert other.run is one.run
+    assert (one.structure, other.structure) == (SPLIT, MALICIOUS)
+    assert one._replace(structure=MALICIOUS) == other
+
+
+def test_equal_attacks_are_one_object_so_that_they_share_a_program():
+    assert passive(cases.BOTTOM, CLASSES).run is passive(cases.BOTTOM, CLASSES).run
+    assert passive(cases.BOTTOM, CLASSES).run is not passive(cases.BOTTOM, CLASSES, layers=2).run
+
+
+def test_the_published_numbers_are_the_defaults():
+    one = passive(cases.BOTTOM, CLASSES)
+    assert one.steps == 25 * 1024
+    assert one.knobs == {
+        "known": 40,
+        "learning_rate": 2e-3,
+        "temperature": 0.8,
+        "alpha": 0.75,
+        "lambda_u": 50,
+        "ema": 0.999,
+        "weight_decay": 0.02,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": 0}, "layers=0"),
+        ({"layers": 6}, "layers=6"),
+        ({"head_init": "zeros"}, "head_init='zeros'"),
+        ({"steps": 0}, "steps=0"),
+        ({"batch_size": 0}, "batch_size=0"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("factory", [passive, active])
+def test_bad_options_are_refused_with_their_value(factory, options, message):
+    with pytest.raises(ValueError, match=message):
+        factory(cases.BOTTOM, CLASSES, **options)

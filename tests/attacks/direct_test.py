@@ -1,0 +1,133 @@
+"""The direct attack reads labels off gradient signs; what KDk leaves of that; rows without a guess."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import harness
+from tests.reference import direct as reference
+from tests.reference import kdk as kdk_reference
+from tests.attacks import cases
+from vfljax import metrics
+from vfljax.attacks.direct import RULES, direct, first_negative, most_negative
+
+CLASSES = 5
+both_rules = pytest.mark.parametrize("rule", RULES)
+
+
+def guesses(rule, g):
+    """Class guesses, None for a row without one."""
+    scores = np.asarray(RULES[rule](jnp.asarray(g, jnp.float32)))
+    return [None if np.any(np.isnan(row)) else int(np.argmax(row)) for row in scores]
+
+
+@given(seed=st.integers(0, 2**16), classes=st.sampled_from([2, 5]))
+@settings(deadline=None, max_examples=30, database=None, derandomize=True)
+@both_rules
+def test_agrees_with_the_numpy_twin_on_any_gradients(rule, seed, classes):
+    g = np.random.default_rng(seed).integers(-2, 3, size=(20, classes))  # with ties and zeros
+    assert guesses(rule, g) == getattr(reference, rule)(g)
+
+
+@both_rules
+def test_both_rules_read_every_label_from_undefended_gradients(rule):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(CLASSES, size=100)
+    g = (rng.dirichlet(np.ones(CLASSES), 100) - np.eye(CLASSES)[labels]) / 100
+    assert guesses(rule, g) == labels.tolist()
+
+
+def kdk_gradients(epsilon, k, rows=600):
+    """Gradients of epoch 0: predictions near uniform, targets softened."""
+    rng = np.random.default_rng(1)
+    labels, scores = rng.integers(CLASSES, size=rows), rng.dirichlet(np.ones(CLASSES), rows)
+    targets = kdk_reference.kdk_targets(scores, labels, k, epsilon)
+    return (np.full((rows, CLASSES), 1 / CLASSES) - targets) / rows, labels
+
+
+def success(rule, g, labels):
+    return np.mean([guess == label for guess, label in zip(guesses(rule, g), labels)])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_under_kdk_k_entries_are_negative_once_epsilon_exceeds_k_minus_one_over_c(k):
+    turning = (k - 1) / CLASSES
+    below, _ = kdk_gradients(turning - 0.05, k)
+    above, _ = kdk_gradients(turning + 0.05, k)
+    assert np.all((below < 0).sum(axis=1) == 1)
+    assert np.all((above < 0).sum(axis=1) == k)
+
+
+def test_under_kdk_the_first_negative_rule_guesses_among_k_classes():
+    g, labels = kdk_gradients(0.5, 3)
+    assert abs(success("first_negative", g, labels) - 1 / 3) < 4 * np.sqrt(2 / 9 / 600)
+
+
+def test_under_kdk_the_most_negative_rule_reads_the_label_until_its_companions_weigh_as_much():
+    for epsilon, expected in ((0.3, 1.0), (0.6, 1.0), (0.75, 0.0), (0.9, 0.0)):  # k = 3: 2/3
+        assert success("most_negative", *kdk_gradients(epsilon, 3)) == expected
+
+
+@both_rules
+def test_a_row_without_a_negative_entry_has_no_guess_and_counts_as_wrong(rule):
+    g = jnp.float32([[0, 0], [1, 2], [3, -1]])
+    scores = RULES[rule](g)
+    assert guesses(rule, g) == [None, None, 1]
+    for label in (0, 1):
+        hits = metrics.accuracy(scores, jnp.int32([label, label, 1]))
+        np.testing.assert_allclose(hits, 1 / 3, rtol=1e-6)
+
+
+@both_rules
+def test_rows_without_a_guess_leave_a_finite_leak_for_two_classes(rule):
+    """They count as wrong, as they do for more classes; they must not hide the other rows' leak."""
+    g, labels = jnp.float32([[1, 2], [3, -1], [-1, 3], [2, -2]]), jnp.int32([0, 1, 0, 1])
+    assert np.isfinite(metrics.leak(RULES[rule](g), labels))
+
+
+def test_a_negative_zero_is_not_negative():
+    g = jnp.float32([[-0.0, -1.0]])
+    np.testing.assert_array_equal(first_negative(g), [[0, 1]])
+    assert np.all(np.isnan(most_negative(jnp.float32([[-0.0, 0.0]]))))
+
+
+@both_rules
+def test_epoch_zero_is_the_first_recorded_and_minus_one_the_last(rule):
+    rng = np.random.default_rng(2)
+    labels = rng.integers(CLASSES, size=30)
+    first = (1 / CLASSES - np.eye(CLASSES)[labels]).astype(np.float32)
+    last = (1 / CLASSES - np.eye(CLASSES)[(labels + 1) % CLASSES]).astype(np.float32)
+    case = cases.make_case(labels, CLASSES, gradients=[first, last])
+    for epoch, expected in ((0, labels), (-1, (labels + 1) % CLASSES)):
+        scores = cases.attack(direct(cases.BOTTOM, CLASSES, rule=rule, epoch=epoch), case)
+        np.testing.assert_array_equal(np.argmax(scores.train, axis=1), expected)
+        assert scores.test is None
+
+
+@both_rules
+def test_rows_never_sent_have_no_guess(rule):
+    labels = np.arange(10) % CLASSES
+    g = np.float32(1 / CLASSES - np.eye(CLASSES)[labels])
+    sent = np.arange(10) != 3
+    case = cases.make_case(labels, CLASSES, gradients=[g], sent=[sent])
+    scores = cases.attack(direct(cases.BOTTOM, CLASSES, rule=rule), case)
+    np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent)
+
+
+@both_rules
+def test_reads_every_label_from_a_batch_of_the_protocol_without_splitting(rule):
+    spec = harness.make_spec(CLASSES, split=False)
+    hparams = harness.make_hparams(spec)
+    batch = harness.make_batch(spec, 0)
+    _, exchanges, _ = harness.run_steps(spec, hparams, [batch])
+    for g in exchanges[0].gradients:
+        assert guesses(rule, g) == batch.labels.tolist()
+
+
+def test_unknown_rules_and_epochs_are_refused_with_the_choices():
+    with pytest.raises(ValueError, match="rule='loudest'.*first_negative, most_negative"):
+        direct(cases.BOTTOM, CLASSES, rule="loudest")
+    with pytest.raises(ValueError, match="epoch=3.*0 .*-1"):
+        direct(cases.BOTTOM, CLASSES, epoch=3)

@@ -1,0 +1,55 @@
+"""A sweep small enough for a test: every structure, two seeds, seconds."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+from typing import Any
+
+from vfljax import attacking, store, sweep
+
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "seeds": 2,
+    "data": {"name": "digits", "train": 320, "validation": 160, "test": 160, "scaling": "range"},
+    "model": {"hidden": (8,), "cut": 4, "top": "head"},
+    "training": {"epochs": 3, "batch_size": 64, "learning_rate": 0.05},
+    "teacher": {"hidden": (8,), "epochs": 4},
+    "grid": {
+        "undefended": {},
+        "kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": (1, 3)}},
+        "noise": {"noise": {"scale": (0.01,)}},
+    },
+    "attacks": {
+        "passive": {"known": 20, "steps": 20, "ema": 0.9},
+        "direct": {"rule": ("first_negative", "most_negative")},
+        "norm": {},
+    },
+}
+
+
+def tiny(**changes: Any) -> dict[str, Any]:
+    """TINY with dotted-path changes, e.g. ``**{"training.epochs": 2}``."""
+    config = copy.deepcopy(TINY)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        here = config
+        for name in parents:
+            here = here.setdefault(name, {})
+        here[last] = value
+    return config
+
+
+def train(workdir: pathlib.Path, config: dict[str, Any], attack: bool = True) -> store.Sweep:
+    """Run a sweep and its attacks; what was said is thrown away."""
+    lab = sweep.run(config, workdir, "test", say=lambda line: None)
+    if attack:
+        attacking.run(lab, workdir, say=lambda line: None)
+    return store.load(workdir)
+
+
+def comparable(table: Any) -> list[dict[str, Any]]:
+    """Rows without the columns that hold times."""
+    return [
+        {k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()
+    ]
