@@ -14,60 +14,62 @@ from vfljax.config import ordered
 
 
 def get_config():
-    return ordered({
-        "name": "breast_cancer",
-        "notes": ("1,000 completion steps with EMA .99; published 10 x 1,024 with .999.",),
-        "seeds": 5,
-        "data": {
+    return ordered(
+        {
             "name": "breast_cancer",
-            "dir": "",
-            "train": 336,  # 21 batches of 16
-            "validation": 113,
-            "test": 120,
-            "scaling": "standard",
-        },
-        "parties": {"passive": 1, "label_features": True},
-        "model": {
-            "bottom": "mlp",
-            "hidden": (20, 20),
-            "cut": 2,
-            "top": "head",
-            "top_hidden": (4,),
-            "aggregation": "concatenate",
-        },
-        "training": {
-            "epochs": 30,
-            "batch_size": 16,
-            "optimizer": "sgd",
-            "learning_rate": 0.01,
-            "momentum": 0.9,
-            "weight_decay": 5e-4,
-            "milestones": (),
-            "decay": 0.1,
-            "drop_last": False,
-            "scope": "all",
-        },
-        "malicious": {"parties": ((0,),), "gamma": 1.0},
-        "teacher": {
-            "hidden": (20,),
-            "epochs": 20,
-            "batch_size": 16,
-            "learning_rate": 1e-3,
-            "temperature": 1.0,
-        },
-        "grid": {
-            "undefended": {},
-            "kdk": {"kdk": {"epsilon": (0.1, 0.3, 0.45), "k": 2}},
-            "dcor": {"dcor": {"alpha": (0.01, 0.1, 1.0)}},
-            "noise": {"noise": {"scale": (1e-3, 1e-2, 1e-1)}},
-            "compression": {"compression": {"keep_rate": (0.75, 0.5, 0.25, 0.1)}},
-            "dcor+noise": {"dcor": {"alpha": 0.1}, "noise": {"scale": (1e-3, 1e-2, 1e-1)}},
-        },
-        "attacks": {
-            "passive": {"known": 20, "steps": 1000, "ema": 0.99},
-            "active": {"known": 20, "steps": 1000, "ema": 0.99},
-            "direct": {"rule": ("first_negative", "most_negative")},
-            "norm": {},
-        },
-        "execution": {"width": 0, "shard_seconds": 20.0},
-    })
+            "notes": ("1,000 completion steps with EMA .99; published 10 x 1,024 with .999.",),
+            "seeds": 5,
+            "data": {
+                "name": "breast_cancer",
+                "dir": "",
+                "train": 336,  # 21 batches of 16
+                "validation": 113,
+                "test": 120,
+                "scaling": "standard",
+            },
+            "parties": {"passive": 1, "label_features": True},
+            "model": {
+                "bottom": "mlp",
+                "hidden": (20, 20),
+                "cut": 2,
+                "top": "head",
+                "top_hidden": (4,),
+                "aggregation": "concatenate",
+            },
+            "training": {
+                "epochs": 30,
+                "batch_size": 16,
+                "optimizer": "sgd",
+                "learning_rate": 0.01,
+                "momentum": 0.9,
+                "weight_decay": 5e-4,
+                "milestones": (),
+                "decay": 0.1,
+                "drop_last": False,
+                "scope": "all",
+            },
+            "malicious": {"parties": ((0,),), "gamma": 1.0},
+            "teacher": {
+                "hidden": (20,),
+                "epochs": 20,
+                "batch_size": 16,
+                "learning_rate": 1e-3,
+                "temperature": 1.0,
+            },
+            "grid": {
+                "undefended": {},
+                "kdk": {"kdk": {"epsilon": (0.1, 0.3, 0.45), "k": 2}},
+                "dcor": {"dcor": {"alpha": (0.01, 0.1, 1.0)}},
+                "noise": {"noise": {"scale": (1e-3, 1e-2, 1e-1)}},
+                "compression": {"compression": {"keep_rate": (0.75, 0.5, 0.25, 0.1)}},
+                "dcor+noise": {"dcor": {"alpha": 0.1}, "noise": {"scale": (1e-3, 1e-2, 1e-1)}},
+            },
+            "attacks": {
+                "passive": {"known": 20, "steps": 1000, "ema": 0.99},
+                "active": {"known": 20, "steps": 1000, "ema": 0.99},
+                "direct": {"rule": ("first_negative", "most_negative")},
+                "norm": {},
+            },
+            "execution": {"width": 0, "shard_seconds": 20.0},
+        }
+    )

@@ -18,62 +18,74 @@ from vfljax.config import ordered
 
 
 def get_config():
-    return ordered({
-        "name": "quickstart",
-        "notes": (
-            "30 epochs of training, fewer than published (100 on CIFAR-10 in Fu et al.); the rate .01 "
-            "is theirs for MLPs on tables.",
-            "Model completion averages weights with EMA .99, published .999 (for 25 times the steps).",
-        ),
-        "seeds": 3,
-        "data": {
-            "name": "digits",
-            "dir": "",
-            "train": 1088,  # 34 batches of 32: one batch shape, half the compile time
-            "validation": 349,
-            "test": 360,
-            "scaling": "range",  # pixels to [0, 1]
-        },
-        "parties": {"passive": 1, "label_features": True},
-        "model": {
-            "bottom": "mlp",
-            "hidden": (64,),
-            "cut": 10,
-            "top": "head",  # BN -> ReLU -> Linear, as Fu et al.: 20 -> 20 -> 10
-            "top_hidden": (20,),
-            "aggregation": "concatenate",
-        },
-        "training": {
-            "epochs": 30,
-            "batch_size": 32,
-            "optimizer": "sgd",
-            "learning_rate": 0.01,
-            "momentum": 0.9,
-            "weight_decay": 5e-4,
-            "milestones": (15, 25),  # 50 % and 85 % of the epochs, as published
-            "decay": 0.1,
-            "drop_last": False,
-            "scope": "all",
-        },
-        "malicious": {"parties": ((0,),), "gamma": 1.0},
-        "teacher": {
-            "hidden": (64,),
-            "epochs": 20,
-            "batch_size": 32,
-            "learning_rate": 1e-3,
-            "temperature": 1.0,
-        },
-        "grid": {
-            "undefended": {},
-            "kdk": {
-                "kdk": {"epsilon": (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9), "k": (1, 2, 3, 5)}
+    return ordered(
+        {
+            "name": "quickstart",
+            "notes": (
+                "30 epochs of training, fewer than published (100 on CIFAR-10 in Fu et al.); the rate .01 "
+                "is theirs for MLPs on tables.",
+                "Model completion averages weights with EMA .99, published .999 (for 25 times the steps).",
+            ),
+            "seeds": 3,
+            "data": {
+                "name": "digits",
+                "dir": "",
+                "train": 1088,  # 34 batches of 32: one batch shape, half the compile time
+                "validation": 349,
+                "test": 360,
+                "scaling": "range",  # pixels to [0, 1]
             },
-            "noise": {"noise": {"scale": (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)}},
-        },
-        "attacks": {
-            "passive": {"known": 40, "steps": 1000, "ema": 0.99, "finetune_bottom": (False, True)},
-            "active": {"known": 40, "steps": 1000, "ema": 0.99, "finetune_bottom": (False, True)},
-            "direct": {"rule": ("first_negative", "most_negative")},
-        },
-        "execution": {"width": 0, "shard_seconds": 20.0},
-    })
+            "parties": {"passive": 1, "label_features": True},
+            "model": {
+                "bottom": "mlp",
+                "hidden": (64,),
+                "cut": 10,
+                "top": "head",  # BN -> ReLU -> Linear, as Fu et al.: 20 -> 20 -> 10
+                "top_hidden": (20,),
+                "aggregation": "concatenate",
+            },
+            "training": {
+                "epochs": 30,
+                "batch_size": 32,
+                "optimizer": "sgd",
+                "learning_rate": 0.01,
+                "momentum": 0.9,
+                "weight_decay": 5e-4,
+                "milestones": (15, 25),  # 50 % and 85 % of the epochs, as published
+                "decay": 0.1,
+                "drop_last": False,
+                "scope": "all",
+            },
+            "malicious": {"parties": ((0,),), "gamma": 1.0},
+            "teacher": {
+                "hidden": (64,),
+                "epochs": 20,
+                "batch_size": 32,
+                "learning_rate": 1e-3,
+                "temperature": 1.0,
+            },
+            "grid": {
+                "undefended": {},
+                "kdk": {
+                    "kdk": {"epsilon": (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9), "k": (1, 2, 3, 5)}
+                },
+                "noise": {"noise": {"scale": (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)}},
+            },
+            "attacks": {
+                "passive": {
+                    "known": 40,
+                    "steps": 1000,
+                    "ema": 0.99,
+                    "finetune_bottom": (False, True),
+                },
+                "active": {
+                    "known": 40,
+                    "steps": 1000,
+                    "ema": 0.99,
+                    "finetune_bottom": (False, True),
+                },
+                "direct": {"rule": ("first_negative", "most_negative")},
+            },
+            "execution": {"width": 0, "shard_seconds": 20.0},
+        }
+    )

@@ -110,7 +110,11 @@ class Size:
 def peak_memory() -> float:
     """GiB: the accelerator's peak, or this process's on CPU (so far: it never falls)."""
     stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
-    peak = stats["peak_bytes_in_use"] if stats else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = (
+        stats["peak_bytes_in_use"]
+        if stats
+        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    )
     return peak / 2**30
 
 
@@ -144,16 +148,18 @@ def grid() -> tuple[dict[str, Any], str]:
     rows = []
     for size in sizes:
         median = statistics.median(size.microseconds)
-        rows.append({
-            "settings": size.settings,
-            "microseconds_a_setting_and_step": median,
-            "lowest": min(size.microseconds),
-            "highest": max(size.microseconds),
-            "compiles": size.program.traces,
-            "first_call_seconds": size.first,
-            "peak_gib": size.memory,
-            "useful_gflops": 6 * weights * BATCH / median / 1e3,
-        })
+        rows.append(
+            {
+                "settings": size.settings,
+                "microseconds_a_setting_and_step": median,
+                "lowest": min(size.microseconds),
+                "highest": max(size.microseconds),
+                "compiles": size.program.traces,
+                "first_call_seconds": size.first,
+                "peak_gib": size.memory,
+                "useful_gflops": 6 * weights * BATCH / median / 1e3,
+            }
+        )
     pairs = zip(sizes[-1].microseconds, sizes[1].microseconds, strict=True)
     result = {
         "suite": "grid",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 
-from absl import app, logging
+from absl import app, flags, logging
 
 from vfljax import lanes
 from vfljax.config import DEFAULT, FREE, unknown
@@ -21,15 +22,24 @@ def command() -> str:
 
 
 def _check_overrides(arguments: Sequence[str]) -> None:
-    """Refuse --config.field overrides of fields that do not exist, by name and remedy."""
-    for argument in arguments:
+    """Refuse a missing config file and --config.field overrides of fields that do not exist."""
+    for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        match = re.fullmatch(r"--?config(?:=(.*))?", argument)
+        if match is not None:
+            path = (after if match[1] is None else match[1]).split(":")[0]
+            if not pathlib.Path(path).is_file():
+                raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
         match = re.match(r"--?config\.([\w.]+)", argument)
         if match is None:
             continue
         fields, walked = DEFAULT, []
         for part in match[1].split("."):
             if not isinstance(fields, dict) or part not in fields:
-                known = [".".join([*walked, name]) for name in fields] if isinstance(fields, dict) else walked
+                known = (
+                    [".".join([*walked, name]) for name in fields]
+                    if isinstance(fields, dict)
+                    else walked
+                )
                 raise unknown("config field", match[1], known)
             if part in FREE and not walked:
                 break
@@ -39,10 +49,8 @@ def _check_overrides(arguments: Sequence[str]) -> None:
 def _parse(arguments: Sequence[str]) -> list[str]:
     try:
         _check_overrides(arguments)
-        return app.parse_flags_with_usage(list(arguments))
-    except SystemExit:
-        raise
-    except Exception as error:  # ml_collections raises many kinds for a bad file or override
+        return flags.FLAGS(list(arguments))
+    except Exception as error:  # absl and ml_collections raise many kinds for a bad file or value
         line = " ".join(str(error).split())
         line = line.split(" Other fields present")[0]
         prefix = "" if isinstance(error, UserError) else "config: "
@@ -59,7 +67,9 @@ def start(run: Callable[[], None]) -> None:
 
     def main(arguments: Sequence[str]) -> None:
         if len(arguments) > 1:
-            sys.exit(_fail(f"unexpected argument {arguments[1]!r}: options start with --; see --help."))
+            sys.exit(
+                _fail(f"unexpected argument {arguments[1]!r}: options start with --; see --help.")
+            )
         logging.set_verbosity(logging.ERROR)
         lanes.use_all_cores()
         try:
@@ -67,7 +77,9 @@ def start(run: Callable[[], None]) -> None:
         except UserError as error:
             sys.exit(_fail(" ".join(str(error).split())))
         except KeyboardInterrupt:
-            print("\nstopped: nothing finished is lost, the same command continues.", file=sys.stderr)
+            print(
+                "\nstopped: nothing finished is lost, the same command continues.", file=sys.stderr
+            )
             sys.exit(130)
 
     app.run(main, flags_parser=_parse)

@@ -1,6 +1,6 @@
 """Write report.html and the figures of a sweep again, from what is stored.
 
-    python -m launch.report --workdir=runs/quickstart
+python -m launch.report --workdir=runs/quickstart
 """
 
 from __future__ import annotations

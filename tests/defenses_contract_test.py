@@ -247,4 +247,6 @@ def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs(
     settings_ = grid.settings(values, [grid.Structure()], 5)
     for group in grid.groups(values, settings_, 5, 100):
         if any(setting.arm == "undefended" for setting in group.settings):
-            assert [spec for spec in group.spec.defenses if ("anchor", "teacher") in spec.options] == []
+            assert [
+                spec for spec in group.spec.defenses if ("anchor", "teacher") in spec.options
+            ] == []

@@ -78,7 +78,9 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
     rows = spec.batch_size if rows is None else rows
     key = keys.run_key(seed)
-    initial = _initial_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)
+    initial = _initial_weights(
+        dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed
+    )
     data = TrainingData(
         jnp.zeros(spec.num_rows, jnp.int32),
         jnp.zeros((spec.num_rows, spec.num_classes)),
@@ -89,13 +91,13 @@ def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = N
     return protocol.make_init(spec)(key, initial, hparams, data, cut)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _initial_weights(spec: Spec, seed: int):
     examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
     return _jitted_weights(spec)(keys.run_key(seed), examples)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _jitted_weights(spec: Spec):
     return jax.jit(protocol.make_weights(spec))
 
@@ -103,7 +105,7 @@ def _jitted_weights(spec: Spec):
 TRACES = collections.Counter()  # how often each spec's step was traced
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def jitted_step(spec: Spec):
     step = protocol.make_step(spec)
 

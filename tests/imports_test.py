@@ -27,6 +27,10 @@ def test_every_module_can_be_imported_first():
     assert "vfljax.protocol" in names
     root = pathlib.Path(vfljax.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, cwd=root, check=True
+        [sys.executable, "-c", PROGRAM, *names],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        check=True,
     )
     assert done.stdout.strip() == ""

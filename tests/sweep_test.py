@@ -61,7 +61,9 @@ def test_settings_of_one_seed_see_the_same_batches(tiny_sweep):
     rows = stored.results.to_pylist()
     orders = {}
     for row in rows:
-        orders.setdefault(row["seed"], []).append(stored.setting(row["setting"]).exchange()["order"])
+        orders.setdefault(row["seed"], []).append(
+            stored.setting(row["setting"]).exchange()["order"]
+        )
     for found in orders.values():
         assert all((found[0] == other).all() for other in found)
     assert (orders[0][0] != orders[1][0]).any()
@@ -82,7 +84,9 @@ def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(tiny_sweep)
     assert "two classes" in summary["norm"]["reason"]
     made = lab.prepare(TINY)
     said = []
-    attacking.run(made, shutil.copytree(tiny_sweep, tiny_sweep.parent / "active"), ["active"], said.append)
+    attacking.run(
+        made, shutil.copytree(tiny_sweep, tiny_sweep.parent / "active"), ["active"], said.append
+    )
     assert len(said) == 1
     assert "malicious" in said[0]
 
@@ -133,7 +137,9 @@ def test_an_unfinished_shard_continues_from_its_last_save(tmp_path, monkeypatch)
     saves.clear()
     assert comparable(train(tmp_path / "w", config).results) == whole
     assert saves == [4]  # epochs 0..2 were not trained again
-    assert not (tmp_path / "w" / "partial").exists() or not any((tmp_path / "w" / "partial").iterdir())
+    assert not (tmp_path / "w" / "partial").exists() or not any(
+        (tmp_path / "w" / "partial").iterdir()
+    )
 
 
 def test_damaged_progress_starts_the_shard_again(tmp_path):

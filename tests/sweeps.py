@@ -50,6 +50,4 @@ def train(workdir: pathlib.Path, config: dict[str, Any], attack: bool = True) ->
 
 def comparable(table: Any) -> list[dict[str, Any]]:
     """Rows without the columns that hold times."""
-    return [
-        {k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()
-    ]
+    return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]

@@ -13,12 +13,14 @@ from vfljax import grid, lab, lanes, sweep, training
 
 @pytest.fixture(scope="module")
 def made():
-    config = tiny(**{
-        "attacks": {},
-        "seeds": 3,
-        "data.train": 330,  # 5 batches of 64 and one of 10
-        "grid": {"noise": {"noise": {"scale": (0.0, 0.01, 0.02)}}},
-    })
+    config = tiny(
+        **{
+            "attacks": {},
+            "seeds": 3,
+            "data.train": 330,  # 5 batches of 64 and one of 10
+            "grid": {"noise": {"noise": {"scale": (0.0, 0.01, 0.02)}}},
+        }
+    )
     return lab.prepare(config)
 
 
@@ -43,7 +45,9 @@ def pick(tree, i):
 
 
 def close(a, b, tolerance):
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=tolerance, rtol=tolerance), a, b)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, atol=tolerance, rtol=tolerance), a, b
+    )
 
 
 def test_a_lane_equals_the_same_setting_run_alone(made):

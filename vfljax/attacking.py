@@ -26,8 +26,8 @@ from vfljax import checkpoint, keys, lanes, metrics, store
 from vfljax.attacks.core import Attack
 from vfljax.lab import Lab, initial_weights, split_arrays
 from vfljax.progress import Progress
-from vfljax.training import Table, scaled
 from vfljax.suite import Form, attacker_of, forms, kind, make_attack
+from vfljax.training import Table, scaled
 from vfljax.types import Array, Known, PyTree, Scores, Sums, View
 
 EXCHANGE = (
@@ -112,8 +112,10 @@ def judge(scores: Scores, target: Target, ground: Ground, known: Known) -> dict[
     attack is chosen and on the half where it is reported.
     """
     labels = ground.labels[ground.train[target.seed_index]]
-    unlabeled = jnp.zeros(len(labels)).at[known.rows].set(
-        (jnp.arange(len(labels)) >= known.count).astype(jnp.float32)
+    unlabeled = (
+        jnp.zeros(len(labels))
+        .at[known.rows]
+        .set((jnp.arange(len(labels)) >= known.count).astype(jnp.float32))
     )
     half = ground.selects[target.seed_index].astype(jnp.float32)
     out = {
@@ -132,7 +134,7 @@ def judge(scores: Scores, target: Target, ground: Ground, known: Known) -> dict[
     return out
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _program(run: Any, block: int, width: int | None) -> lanes.Program:
     """One compiled program an attack; equal attacks on equal shapes share it."""
 
@@ -223,9 +225,13 @@ def _servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[di
     rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
     rows = [row for row in rows if kind(row["structure"]) == attack.structure]
     if not rows:
-        return attack, [], (
-            f"it needs runs of the structure {attack.structure!r} and this sweep trained none: add "
-            f"{form.name!r} to config.attacks and train in a new workdir"
+        return (
+            attack,
+            [],
+            (
+                f"it needs runs of the structure {attack.structure!r} and this sweep trained none: add "
+                f"{form.name!r} to config.attacks and train in a new workdir"
+            ),
         )
     count = len(lab.splits[0].train)
     for point in form.knobs:
@@ -274,9 +280,7 @@ def _run_form(
     began = time.monotonic()
     width = lab.config["execution"]["width"] or None
     wanted = {row["structure"] for row in rows}
-    spec = next(
-        g.spec for g in lab.groups if any(s.structure.name in wanted for s in g.settings)
-    )
+    spec = next(g.spec for g in lab.groups if any(s.structure.name in wanted for s in g.settings))
     block = _block(lab, spec.bottoms[0].out)
     attacker_groups: dict[int, list[dict]] = {}
     for row in rows:
@@ -293,7 +297,8 @@ def _run_form(
     program = _program(attack.run, block, width)
     initial = jax.device_get(initial_weights(spec, lab).bottoms)
     shared = {
-        attacker: program.share(ground_of(lab.table, arrays, attacker)) for attacker in attacker_groups
+        attacker: program.share(ground_of(lab.table, arrays, attacker))
+        for attacker in attacker_groups
     }
     by_attacker = itertools.groupby(jobs, key=lambda pair: pair[0])
     for attacker, pairs in by_attacker:
@@ -384,14 +389,16 @@ def logistic_rows(
         unlabeled = np.ones(len(train), np.float32)
         unlabeled[known] = 0
         leak = metrics.leak(jnp.asarray(scores), jnp.asarray(ground.labels[train]), unlabeled)
-        out.append({
-            "attack": form.label,
-            "seed": seed,
-            "structure": structure,
-            "what": "logistic",
-            "point": number,
-            "success": float(model.score(columns(train), ground.labels[train])),
-            "test_success": float(model.score(columns(test), ground.labels[test])),
-            "leak": float(leak),
-        })
+        out.append(
+            {
+                "attack": form.label,
+                "seed": seed,
+                "structure": structure,
+                "what": "logistic",
+                "point": number,
+                "success": float(model.score(columns(train), ground.labels[train])),
+                "test_success": float(model.score(columns(test), ground.labels[test])),
+                "leak": float(leak),
+            }
+        )
     return out

@@ -96,9 +96,11 @@ def _merge(default: Any, given: Any, path: str) -> Any:
         raise UserError(f"config.{path}={given!r} must be a group of fields: {', '.join(default)}.")
     for key in given:
         if key not in default:
-            raise unknown("config field", f"{path}.{key}" if path else key, [
-                f"{path}.{name}" if path else name for name in default
-            ])
+            raise unknown(
+                "config field",
+                f"{path}.{key}" if path else key,
+                [f"{path}.{name}" if path else name for name in default],
+            )
     return {
         key: _plain(given[key])
         if key in FREE and not path and key in given

@@ -46,7 +46,10 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
     federations = [f for f in ("split", "no_split") if any(f in p.worst for p in points)]
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
-            1, max(1, len(federations)), figsize=(5.6 * max(1, len(federations)), 4.6), squeeze=False
+            1,
+            max(1, len(federations)),
+            figsize=(5.6 * max(1, len(federations)), 4.6),
+            squeeze=False,
         )
         arms = list(dict.fromkeys(p.arm for p in points))
         for ax, federation in zip(axes[0], federations, strict=False):
@@ -81,10 +84,25 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                     _front(ax, own, federation, COLORS[(number - 1) % len(COLORS)], taken)
             ax.axhline(base["chance"], color="gray", lw=0.8, ls=":")
             ax.axvline(base["majority"], color="gray", lw=0.8, ls=":")
-            ax.text(0.01, base["chance"], " chance", color="gray", va="bottom", fontsize=7,
-                    transform=ax.get_yaxis_transform())
-            ax.text(base["majority"], 0.99, " majority guess", color="gray", va="top", fontsize=7,
-                    rotation=90, transform=ax.get_xaxis_transform())
+            ax.text(
+                0.01,
+                base["chance"],
+                " chance",
+                color="gray",
+                va="bottom",
+                fontsize=7,
+                transform=ax.get_yaxis_transform(),
+            )
+            ax.text(
+                base["majority"],
+                0.99,
+                " majority guess",
+                color="gray",
+                va="top",
+                fontsize=7,
+                rotation=90,
+                transform=ax.get_xaxis_transform(),
+            )
             ax.set(
                 title=f"{TITLES[federation]}",
                 xlabel="test accuracy of the federation  (better →)",
@@ -94,9 +112,16 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
             )
             if federation == "split" and not math.isnan(base["alone"]):
                 ax.axhline(base["alone"], color="#B00020", lw=0.9, ls="--")
-                ax.text(0.3, base["alone"], " same labels, no federation", color="#B00020",
-                        va="bottom", fontsize=7, zorder=6,
-                        transform=ax.get_yaxis_transform())
+                ax.text(
+                    0.3,
+                    base["alone"],
+                    " same labels, no federation",
+                    color="#B00020",
+                    va="bottom",
+                    fontsize=7,
+                    zorder=6,
+                    transform=ax.get_yaxis_transform(),
+                )
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=min(8, len(labels)))
         figure.tight_layout(rect=(0, 0.06, 1, 1))
@@ -108,7 +133,9 @@ def _front(
 ) -> None:
     """Join the points no other point of the arm beats in both directions; name those with room."""
     best, front = math.inf, []
-    for p in sorted(own, key=lambda p: (-p.accuracy[federation].mean, p.worst[federation].leak.mean)):
+    for p in sorted(
+        own, key=lambda p: (-p.accuracy[federation].mean, p.worst[federation].leak.mean)
+    ):
         if p.worst[federation].leak.mean < best - 0.01:
             best = p.worst[federation].leak.mean
             front.append(p)
@@ -116,8 +143,15 @@ def _front(
     ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
     for p, (x, y) in zip(front, xy, strict=True):
         if all(abs(x - a) > 0.1 or abs(y - b) > 0.06 for a, b in taken):
-            ax.annotate(short(p), (x, y), textcoords="offset points", xytext=(-6, -11), fontsize=7,
-                        color=color, ha="right")
+            ax.annotate(
+                short(p),
+                (x, y),
+                textcoords="offset points",
+                xytext=(-6, -11),
+                fontsize=7,
+                color=color,
+                ha="right",
+            )
             taken.append((x, y))
 
 
@@ -130,14 +164,17 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
     rows_name, columns_name = sorted(axes_names, key=lambda n: len({p.knobs[n] for p in own}))
     rows = sorted({p.knobs[rows_name] for p in own})
     columns = sorted({p.knobs[columns_name] for p in own})
-    panels = [(f"accuracy, {TITLES[f]}", "accuracy", f) for f in ("split", "no_split")
-              if f in own[0].accuracy]
+    panels = [
+        (f"accuracy, {TITLES[f]}", "accuracy", f)
+        for f in ("split", "no_split")
+        if f in own[0].accuracy
+    ]
     panels += [(f"{a}", "attacks", a) for a in own[0].attacks]
     wide = min(3, len(panels))
     high = -(-len(panels) // wide)
     with plt.rc_context(STYLE):
         figure, grid = plt.subplots(high, wide, figsize=(4.3 * wide, 2.75 * high), squeeze=False)
-        for ax in grid.ravel()[len(panels):]:
+        for ax in grid.ravel()[len(panels) :]:
             ax.axis("off")
         for ax, (title, field, name) in zip(grid.ravel(), panels, strict=False):
             values = np.full((len(rows), len(columns)), np.nan)
@@ -150,8 +187,15 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
             for (i, j), value in np.ndenumerate(values):
                 dark = value < 0.55 if field == "accuracy" else value > 0.55
                 text = "–" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
-                ax.text(j, i, text, ha="center", va="center", fontsize=7.5,
-                        color="white" if dark else "black")
+                ax.text(
+                    j,
+                    i,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=7.5,
+                    color="white" if dark else "black",
+                )
             ax.set_xticks(range(len(columns)), [f"{c:g}" for c in columns])
             ax.set_yticks(range(len(rows)), [f"{r:g}" for r in rows])
             names = {"epsilon": "ε"}
@@ -174,22 +218,40 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
     x = np.array([p.knobs[names[0]] for p in own], float)
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7.6, 4.2))
-        series = [(f"accuracy, {TITLES[f]}", [p.accuracy[f] for p in own], "-", "black") for f in
-                  ("split", "no_split") if f in own[0].accuracy]
+        series = [
+            (f"accuracy, {TITLES[f]}", [p.accuracy[f] for p in own], "-", "black")
+            for f in ("split", "no_split")
+            if f in own[0].accuracy
+        ]
         for number, attack in enumerate(own[0].attacks):
-            series.append((attack, [p.attacks[attack] for p in own if attack in p.attacks], "--",
-                           COLORS[number % len(COLORS)]))
+            series.append(
+                (
+                    attack,
+                    [p.attacks[attack] for p in own if attack in p.attacks],
+                    "--",
+                    COLORS[number % len(COLORS)],
+                )
+            )
         for number, (label, values, style, color) in enumerate(series):
             mean = np.array([v.mean for v in values])
             half = np.nan_to_num([v.half for v in values])
             line = ":" if label.endswith("without model splitting") else style
-            ax.plot(x[: len(mean)], mean, line, marker=MARKERS[number % len(MARKERS)], ms=4,
-                    color=color, label=label)
+            ax.plot(
+                x[: len(mean)],
+                mean,
+                line,
+                marker=MARKERS[number % len(MARKERS)],
+                ms=4,
+                color=color,
+                label=label,
+            )
             ax.fill_between(x[: len(mean)], mean - half, mean + half, color=color, alpha=0.1, lw=0)
         if x.min() > 0 and x.max() / x.min() > 20:
             ax.set_xscale("log")
         ax.axhline(1 / base["classes"], color="gray", lw=0.8, ls=":")
-        ax.set(xlabel=names[0], ylabel="accuracy, attack success (top-1)", ylim=(0, 1.03), title=arm)
+        ax.set(
+            xlabel=names[0], ylabel="accuracy, attack success (top-1)", ylim=(0, 1.03), title=arm
+        )
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
         figure.tight_layout()
     return figure

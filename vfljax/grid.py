@@ -166,15 +166,19 @@ def make_spec(
     bottom = models.BOTTOMS[model["bottom"]](tuple(model["hidden"]), cut)
     top = models.TOPS[model["top"]](tuple(model["top_hidden"]), num_classes)
     batch = min(training["batch_size"], num_rows)
-    if structure.split and model["top"] == "head" and (
-        batch == 1 or (not training["drop_last"] and num_rows % batch == 1)
+    if (
+        structure.split
+        and model["top"] == "head"
+        and (batch == 1 or (not training["drop_last"] and num_rows % batch == 1))
     ):
         raise UserError(
             f"a batch of 1 row ({num_rows} training rows in batches of {batch}) has no batch "
             "statistics: change config.training.batch_size, set drop_last=True or model.top='mlp'."
         )
     # if any structure is malicious, passive parties run the malicious optimizer; gamma = 0 is honest
-    names = [optimizers.MALICIOUS[honest] if malicious and p < passive else honest for p in range(count)]
+    names = [
+        optimizers.MALICIOUS[honest] if malicious and p < passive else honest for p in range(count)
+    ]
     return Spec(
         bottoms=(bottom,) * count,
         top=top if structure.split else None,
@@ -196,16 +200,18 @@ def settings(
 ) -> list[Setting]:
     """Every setting of a resolved config, grid points outermost, seeds innermost."""
     del num_classes
-    training = {k: config["training"][k] for k in ("learning_rate", "momentum", "weight_decay", "decay")}
+    training = {
+        k: config["training"][k] for k in ("learning_rate", "momentum", "weight_decay", "decay")
+    }
     training["gamma"] = config["malicious"]["gamma"]
     out: list[Setting] = []
     point = 0
     for arm, chain in config["grid"].items():
-        for (knobs, options), numbers in itertools.product(_arm_points(arm, chain), product(training)):
+        for (knobs, options), numbers in itertools.product(
+            _arm_points(arm, chain), product(training)
+        ):
             for structure, seed in itertools.product(structures, range(config["seeds"])):
-                out.append(
-                    Setting(len(out), point, arm, seed, structure, knobs, options, numbers)
-                )
+                out.append(Setting(len(out), point, arm, seed, structure, knobs, options, numbers))
             point += 1
     return out
 
@@ -223,9 +229,7 @@ def check_points(all_settings: list[Setting], num_classes: int, teacher: bool) -
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
             jax.eval_shape(
-                lambda y, s, d=defense: d.init(
-                    jax.random.key(0), TrainingData(y, s, num_classes)
-                ),
+                lambda y, s, d=defense: d.init(jax.random.key(0), TrainingData(y, s, num_classes)),
                 labels,
                 scores,
             )
@@ -252,7 +256,7 @@ def groups(
     chains = dict.fromkeys(chain_spec(s) for s in all_settings)
     host = next((c for c in chains if c and all(d.name in defenses.NEUTRAL for d in c)), ())
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def spec_of(split: bool, chain: tuple[DefenseSpec, ...]) -> Spec:
         structure = Structure(split)
         return make_spec(config, structure, num_classes, num_rows, chain or host, malicious)

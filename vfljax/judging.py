@@ -73,8 +73,10 @@ class Point(NamedTuple):
     @property
     def label(self) -> str:
         """'kdk epsilon=0.45 k=3'; the arm alone where nothing varies."""
-        names = [f"{key.split('.')[-1]}={value:g}" if isinstance(value, float) else str(value)
-                 for key, value in self.knobs.items()]
+        names = [
+            f"{key.split('.')[-1]}={value:g}" if isinstance(value, float) else str(value)
+            for key, value in self.knobs.items()
+        ]
         return " ".join([self.arm, *names])
 
 
@@ -122,7 +124,9 @@ def _point(
             if kind(found[0]["structure"]) in members and label not in oracle
         }
         if candidates:
-            label = max(candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]]))
+            label = max(
+                candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]])
+            )
             seeds = {x["seed"]: x["leak_report"] for x in candidates[label]}
             worst[federation] = Worst(label, interval(seeds.values()), seeds)
     return Point(
@@ -264,7 +268,9 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
     diverged = sum(p.diverged for p in all_points)
     if diverged:
         total = sum(p.settings for p in all_points)
-        out.append(f"{diverged} of {total} settings diverged; their figures are left out, not zero.")
+        out.append(
+            f"{diverged} of {total} settings diverged; their figures are left out, not zero."
+        )
     return out
 
 
@@ -313,7 +319,13 @@ def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
     """The summary table: header and rows of text, one a point."""
     attacks = list(dict.fromkeys(a for p in all_points for a in p.attacks))
     federations = list(dict.fromkeys(k for p in all_points for k in p.accuracy))
-    header = ["setting", *(f"accuracy {f}" for f in federations), *attacks, "worst (split)", "worst (no split)"]
+    header = [
+        "setting",
+        *(f"accuracy {f}" for f in federations),
+        *attacks,
+        "worst (split)",
+        "worst (no split)",
+    ]
     rows = []
     for p in all_points:
         row = [p.label + (f" ({p.diverged} diverged)" if p.diverged else "")]

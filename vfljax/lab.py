@@ -73,9 +73,7 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     )
 
 
-def plan_shards(
-    groups: list[grid.Group], table: training.Table, seconds: float
-) -> list[Shard]:
+def plan_shards(groups: list[grid.Group], table: training.Table, seconds: float) -> list[Shard]:
     """Divide groups into shards by an estimate of their work and memory.
 
     The estimate is rough (60 us a step plus 6 operations a weight and row at 20 GFLOP/s a core);
@@ -141,7 +139,7 @@ def plain(spec: Spec) -> Spec:
     return dataclasses.replace(spec, defenses=(), optimizers=("sgd",) * len(spec.optimizers))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _initial_program(spec: Spec) -> Callable[..., Weights]:
     return jax.jit(training.make_initial(spec))
 

@@ -18,9 +18,7 @@ def clock(seconds: float) -> str:
 class Progress:
     """One phase of long work. On a terminal one line is rewritten; elsewhere a line now and then."""
 
-    def __init__(
-        self, phase: str, settings: int, steps: int, stream: TextIO | None = None
-    ) -> None:
+    def __init__(self, phase: str, settings: int, steps: int, stream: TextIO | None = None) -> None:
         self.phase, self.settings, self.steps = phase, settings, max(1, steps)
         self.stream = sys.stderr if stream is None else stream
         self.started = self.shown = time.monotonic()

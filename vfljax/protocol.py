@@ -142,9 +142,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
     """The seven sentences as one pure function of (state, batch, hparams)."""
     bottoms, top, aggregate = parties(spec)
 
-    def step(
-        state: State, batch: Batch, hparams: HParams
-    ) -> tuple[State, Exchange, Metrics]:
+    def step(state: State, batch: Batch, hparams: HParams) -> tuple[State, Exchange, Metrics]:
         defense = defenses.build(spec.defenses, hparams.defenses)
         epoch = state.step // spec.steps_per_epoch
         key = keys.fold(state.run_key, "step", state.step)

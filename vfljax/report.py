@@ -51,7 +51,11 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
 def text_table(points: Sequence[judging.Point]) -> str:
     """The summary for a terminal: means over seeds, one line a point."""
     header, rows = judging.table(points)
-    names = {"accuracy split": "acc split", "accuracy malicious": "acc malic", "accuracy no_split": "acc nosplit"}
+    names = {
+        "accuracy split": "acc split",
+        "accuracy malicious": "acc malic",
+        "accuracy no_split": "acc nosplit",
+    }
     short = [names.get(h, h) for h in header]
     short = [
         h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
@@ -59,8 +63,13 @@ def text_table(points: Sequence[judging.Point]) -> str:
     ]
     plain = [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows]
     widths = [max(len(r[i]) for r in [short, *plain]) for i in range(len(short))]
-    lines = ["  ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in
-                       enumerate(zip(row, widths, strict=True))) for row in [short, *plain]]
+    lines = [
+        "  ".join(
+            c.ljust(w) if not i else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [short, *plain]
+    ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
@@ -74,7 +83,15 @@ def _mean_only(cell: str) -> str:
 
 def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     """Each attack form: what it was given, what it cost, and how much less than published."""
-    header = ["attack", "federation", "known labels", "optimizer steps", "published steps", "seconds", "settings"]
+    header = [
+        "attack",
+        "federation",
+        "known labels",
+        "optimizer steps",
+        "published steps",
+        "seconds",
+        "settings",
+    ]
     rows = []
     for label, a in judging.attack_summary(sweep).items():
         if a["status"] == "skipped":
@@ -83,10 +100,17 @@ def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
         name = label.split("/")[0]
         published = _published_steps(name)
         known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
-        rows.append([
-            label, a["structure"], known, f"{a['steps']:,}", f"{published:,}" if published else "0",
-            f"{a['seconds']:.1f}", str(a["settings"]),
-        ])
+        rows.append(
+            [
+                label,
+                a["structure"],
+                known,
+                f"{a['steps']:,}",
+                f"{published:,}" if published else "0",
+                f"{a['seconds']:.1f}",
+                str(a["settings"]),
+            ]
+        )
     return header, rows
 
 
@@ -100,16 +124,29 @@ def _published_steps(name: str) -> int:
 def _baseline_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     """Passive figures beside what the same labels give without the federation, and with all."""
     header = [
-        "attack", "setting", "success", "success, test rows", "untrained bottom",
-        "logistic regression, same labels", "same attack, all labels (upper bound)",
+        "attack",
+        "setting",
+        "success",
+        "success, test rows",
+        "untrained bottom",
+        "logistic regression, same labels",
+        "same attack, all labels (upper bound)",
     ]
     arms = {p.number: p.label for p in judging.points(sweep)}
-    point_of = {r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()}
+    point_of = {
+        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
+    }
     grouped: dict[tuple[str, int], list[dict]] = {}
     for row in sweep.attacks.to_pylist():
         if row.get("logistic_success") is not None and row["point"] == 0:
             grouped.setdefault((row["attack"], point_of[row["setting"]]), []).append(row)
-    fields = ("success", "test_success", "untrained_success", "logistic_success", "all_labels_success")
+    fields = (
+        "success",
+        "test_success",
+        "untrained_success",
+        "logistic_success",
+        "all_labels_success",
+    )
     return header, [
         [attack, arms[point], *(str(judging.interval(r[f] for r in own)) for f in fields)]
         for (attack, point), own in grouped.items()
@@ -117,17 +154,34 @@ def _baseline_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
 
 
 def _choice_rows(points: Sequence[judging.Point]) -> tuple[list[str], list[list[str]]]:
-    header = ["defense", "federation", "chosen strength", "test accuracy", "change", "worst attack", "leak", "change"]
+    header = [
+        "defense",
+        "federation",
+        "chosen strength",
+        "test accuracy",
+        "change",
+        "worst attack",
+        "leak",
+        "change",
+    ]
     rows = []
     for c in judging.choices(points):
         if c.point is None:
             rows.append([c.arm, figures.TITLES[c.federation], "none keeps the accuracy", *[""] * 5])
             continue
         worst = c.point.worst[c.federation]
-        rows.append([
-            c.arm, figures.TITLES[c.federation], c.point.label, str(c.point.accuracy[c.federation]),
-            str(c.accuracy_change), worst.attack, str(worst.leak), str(c.leak_change),
-        ])
+        rows.append(
+            [
+                c.arm,
+                figures.TITLES[c.federation],
+                c.point.label,
+                str(c.point.accuracy[c.federation]),
+                str(c.accuracy_change),
+                worst.attack,
+                str(worst.leak),
+                str(c.leak_change),
+            ]
+        )
     return header, rows
 
 
@@ -144,7 +198,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     parts = [
         f"<h1>{html.escape(sweep.config['name'])}: what leaks, and what the defense costs</h1>",
         f'<p class="sub">{html.escape(data["name"])}: {data["rows"]:,} rows, {data["classes"]} classes; '
-        f'{data["train"]:,} training, {data["validation"]:,} validation, {data["test"]:,} test rows a '
+        f"{data['train']:,} training, {data['validation']:,} validation, {data['test']:,} test rows a "
         f"seed; columns a party {data['party_shapes']}; {done:,} of {planned:,} settings, {seeds} "
         f"seeds; intervals are 95 % t-intervals over seeds.</p>",
     ]
@@ -152,7 +206,9 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     for label, a in judging.attack_summary(sweep).items():
         published = _published_steps(label.split("/")[0]) if a["status"] == "ok" else 0
         if published and a["steps"] < published:
-            notes.append(f"{label}: {a['steps']:,} optimizer steps, fewer than the {published:,} published.")
+            notes.append(
+                f"{label}: {a['steps']:,} optimizer steps, fewer than the {published:,} published."
+            )
         if a["status"] == "skipped":
             notes.append(f"{label} was not run: {a['reason']}.")
     if notes:
@@ -178,7 +234,9 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             ("curve", figures.curves(points, arm, base)),
         ):
             if figure is not None:
-                parts.append(f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{kind}_{arm}"))
+                parts.append(
+                    f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{kind}_{arm}")
+                )
     rows = _baseline_rows(sweep)
     if rows[1]:
         parts.append(
@@ -186,8 +244,10 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             "that does not beat the same few labels without any federation has learned nothing from "
             "taking part.</p>" + _table(*rows)
         )
-    parts.append("<h2>All settings</h2><p>Mean over seeds. Attack columns: top-1 success on all "
-                 f"training rows; worst: {base['scale']}.</p>" + _table(*judging.table(points)))
+    parts.append(
+        "<h2>All settings</h2><p>Mean over seeds. Attack columns: top-1 success on all "
+        f"training rows; worst: {base['scale']}.</p>" + _table(*judging.table(points))
+    )
     parts.append("<h2>Attacks</h2>" + _table(*_attack_rows(sweep)))
     made = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
     parts.append(

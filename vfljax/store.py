@@ -192,7 +192,9 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         workdir.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(header, indent=1))
     except OSError as error:
-        raise UserError(f"workdir {workdir} cannot be written ({error}): choose another.") from error
+        raise UserError(
+            f"workdir {workdir} cannot be written ({error}): choose another."
+        ) from error
     return header
 
 
@@ -204,9 +206,13 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
         header = json.loads(path.read_text())
         schema = header["schema"]
     except (ValueError, KeyError, OSError) as error:
-        raise UserError(f"{path} is corrupted ({error}): restore it or start a new workdir.") from error
+        raise UserError(
+            f"{path} is corrupted ({error}): restore it or start a new workdir."
+        ) from error
     if schema != SCHEMA:
-        raise UserError(f"{path} has schema {schema}, this version reads {SCHEMA}: use that version.")
+        raise UserError(
+            f"{path} has schema {schema}, this version reads {SCHEMA}: use that version."
+        )
     return header
 
 
@@ -266,7 +272,9 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:  # zip, header and missing-file faults alike
-        raise UserError(f"{path} is missing or corrupted ({error}): run launch.sweep again.") from error
+        raise UserError(
+            f"{path} is missing or corrupted ({error}): run launch.sweep again."
+        ) from error
 
 
 def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> pa.Table:

@@ -45,7 +45,9 @@ def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
         for point in points:
             for knob, value in point.items():
                 if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-                    raise UserError(f"config.attacks.{name}.{knob}={value!r} must be a number >= 0.")
+                    raise UserError(
+                        f"config.attacks.{name}.{knob}={value!r} must be a number >= 0."
+                    )
         for options in grid.product(axes):
             try:
                 factory(module, num_classes, **options)
@@ -56,7 +58,9 @@ def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
     return out
 
 
-def _is_variant(axes: Mapping[str, Any], option: str, value: Any, static: Mapping[str, Any]) -> bool:
+def _is_variant(
+    axes: Mapping[str, Any], option: str, value: Any, static: Mapping[str, Any]
+) -> bool:
     """Whether an option belongs in the label: it is an axis, or a string, and not a plain False."""
     several = len(grid.as_axis(axes[option])) > 1
     return (several or isinstance(value, str) or value is True) and value is not False

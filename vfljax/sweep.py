@@ -47,7 +47,9 @@ def versions() -> dict[str, str]:
 def revision() -> str:
     """The git revision of this code, with '+' when the tree is changed; empty outside git."""
     folder = pathlib.Path(__file__).parent
-    call = functools.partial(subprocess.run, cwd=folder, capture_output=True, text=True, check=False)
+    call = functools.partial(
+        subprocess.run, cwd=folder, capture_output=True, text=True, check=False
+    )
     try:
         head = call(["git", "rev-parse", "--short=12", "HEAD"])
         dirty = call(["git", "status", "--porcelain", "--untracked-files=no"])
@@ -92,7 +94,10 @@ def enable_compile_cache(workdir: pathlib.Path) -> None:
 
 
 def run(
-    config: Mapping[str, Any], workdir: pathlib.Path, command: str, say: Callable[[str], None] = print
+    config: Mapping[str, Any],
+    workdir: pathlib.Path,
+    command: str,
+    say: Callable[[str], None] = print,
 ) -> Lab:
     """Train every setting that is not stored yet. Returns the lab; results are in ``workdir``."""
     lab = prepare(config)
@@ -208,7 +213,7 @@ def empty_progress(
     return jax.tree.map(zeros, shapes)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _evaluate_program(spec: Spec, block: int, width: int | None) -> lanes.Program:
     return lanes.Program(training.make_evaluate(spec), block, width)
 
@@ -266,7 +271,8 @@ def train_shard(
 def _pack(tree: PyTree) -> dict[str, np.ndarray]:
     leaves = jax.tree.leaves(tree)
     leaves = [
-        jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a for a in leaves
+        jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a
+        for a in leaves
     ]
     return {f"{i:05d}": np.asarray(a) for i, a in enumerate(jax.device_get(leaves))}
 

@@ -201,7 +201,9 @@ def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
         progress = jax.lax.fori_loop(
             first, last, lambda n, carry: epoch(carry, lane, table, n), progress
         )
-        weights = jnp.stack([jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)])
+        weights = jnp.stack(
+            [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)]
+        )
         return progress, jnp.all(jnp.isfinite(progress.record.loss)) & jnp.all(weights)
 
     return run
@@ -219,9 +221,7 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
             ("validation", table.validation[seed_index]),
             ("test", table.test[seed_index]),
         ):
-            logits = over_chunks(
-                lambda r: predict(weights, rows_of(table, seed_index, r)), rows
-            )
+            logits = over_chunks(lambda r: predict(weights, rows_of(table, seed_index, r)), rows)
             labels = table.labels[rows]
             out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
             out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)

@@ -77,7 +77,7 @@ def sight(case: Case) -> tuple[View, Known]:
     return attacking.view_of(case.target, case.ground), known
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def jitted(run):
     return jax.jit(run)
 

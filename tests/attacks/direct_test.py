@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
+from tests.attacks import cases
 from tests.reference import direct as reference
 from tests.reference import kdk as kdk_reference
-from tests.attacks import cases
 from vfljax import metrics
 from vfljax.attacks.direct import RULES, direct, first_negative, most_negative
 

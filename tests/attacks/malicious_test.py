@@ -82,9 +82,7 @@ def test_agrees_with_the_numpy_twin(seed, gamma, momentum, weight_decay):
             theta, g, state, lr=0.1, mu=momentum, wd=weight_decay, gamma=gamma
         )
         expected.append(theta)
-    ours = path(
-        gradients, gamma, start=0.7, momentum=momentum, weight_decay=weight_decay, rate=0.1
-    )
+    ours = path(gradients, gamma, start=0.7, momentum=momentum, weight_decay=weight_decay, rate=0.1)
     np.testing.assert_allclose(ours, expected, rtol=2e-4, atol=2e-4)
 
 
@@ -151,7 +149,9 @@ def test_a_direction_that_turns_is_not_amplified():
 
 
 def test_all_zero_gradients_leave_the_parameters_where_they_are():
-    np.testing.assert_array_equal(path(np.zeros((4, 2)), 1.0, start=0.3), np.float32(0.3) * np.ones((4, 2)))
+    np.testing.assert_array_equal(
+        path(np.zeros((4, 2)), 1.0, start=0.3), np.float32(0.3) * np.ones((4, 2))
+    )
 
 
 def test_a_state_of_exactly_minus_epsilon_gives_no_nan():

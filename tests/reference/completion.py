@@ -35,7 +35,9 @@ def mixup(x, targets, lam, permutation):
 def mixmatch_loss(logits, targets, labeled, weight):
     p = softmax(logits)
     ce = np.mean([-np.sum(targets[i] * np.log(p[i])) for i in range(labeled)])
-    rest = [(p[i, c] - targets[i, c]) ** 2 for i in range(labeled, len(p)) for c in range(p.shape[1])]
+    rest = [
+        (p[i, c] - targets[i, c]) ** 2 for i in range(labeled, len(p)) for c in range(p.shape[1])
+    ]
     return ce + weight * np.mean(rest)
 
 

@@ -1,7 +1,7 @@
 """Distance correlation, squared form R^2: Szekely et al. 2007, as used by Sun et al. 2022, section 4.
 
-    a_jk = |x_j - x_k|,   A_jk = a_jk - a_j. - a_.k + a_..,   dCov2(x, y) = mean_jk A_jk B_jk
-    R^2 = dCov2(x, y) / sqrt(dCov2(x, x) dCov2(y, y)),   0 when either sample is constant
+a_jk = |x_j - x_k|,   A_jk = a_jk - a_j. - a_.k + a_..,   dCov2(x, y) = mean_jk A_jk B_jk
+R^2 = dCov2(x, y) / sqrt(dCov2(x, x) dCov2(y, y)),   0 when either sample is constant
 """
 
 import math

@@ -1,7 +1,7 @@
 """KDk targets: Arazzi et al. 2024, "KDk", equations 8-11 and algorithm 1.
 
-    t_anchor = 1 - epsilon,  t_c = epsilon / (k - 1) on the k - 1 classes the teacher ranks
-    highest among the others,  0 elsewhere;  k = 1 is the one-hot anchor.
+t_anchor = 1 - epsilon,  t_c = epsilon / (k - 1) on the k - 1 classes the teacher ranks
+highest among the others,  0 elsewhere;  k = 1 is the one-hot anchor.
 """
 
 import numpy as np

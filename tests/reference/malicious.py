@@ -1,8 +1,8 @@
 """The malicious local optimizer: Fu et al. 2022, section 4.2, algorithm 1 (the intended rule).
 
-    v_t = mu v_{t-1} + g_t + wd theta
-    r_t = clip(1 + gamma v_t / (s_{t-1} + 1e-7), 1, 5)
-    s_t = r_t v_t  (s_1 = v_1),   theta <- theta - lr s_t
+v_t = mu v_{t-1} + g_t + wd theta
+r_t = clip(1 + gamma v_t / (s_{t-1} + 1e-7), 1, 5)
+s_t = r_t v_t  (s_1 = v_1),   theta <- theta - lr s_t
 """
 
 import numpy as np

@@ -101,7 +101,9 @@ def step(
     gradient = (np.exp(log_p) * targets.sum(axis=1, keepdims=True) - targets) / rows
     top_gradient, gradient = backward(top or [], top_inputs, gradient)
     received = [defend(p, g) for p, g in enumerate(spread(gradient, cut, how))]
-    gradients = [backward(n, i, g)[0] for n, i, g in zip(bottoms, inputs, received)] + [top_gradient]
+    gradients = [backward(n, i, g)[0] for n, i, g in zip(bottoms, inputs, received)] + [
+        top_gradient
+    ]
 
     new_nets, new_state = [], []
     for net, own, grads, strength in zip(

@@ -185,7 +185,7 @@ def complete(
     return Scores(score(view.features), score(view.test_features))
 
 
-@functools.lru_cache(maxsize=None)  # equal attacks are one object, hence one compiled program
+@functools.cache  # equal attacks are one object, hence one compiled program
 def passive(
     bottom: nn.Module,
     num_classes: int,

@@ -35,7 +35,9 @@ def scale_by_malicious(gamma: Array | float) -> optax.GradientTransformation:
     def init(params: PyTree) -> MaliciousState:
         return MaliciousState(jnp.zeros([], jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
-    def update(updates: PyTree, state: MaliciousState, params: PyTree = None) -> tuple[PyTree, MaliciousState]:
+    def update(
+        updates: PyTree, state: MaliciousState, params: PyTree = None
+    ) -> tuple[PyTree, MaliciousState]:
         del params
 
         def one(v: Array, s: Array) -> Array:

@@ -102,7 +102,9 @@ def split_rows(
             stratify=labels[rest],
         )
     except ValueError as error:
-        raise UserError(f"data: cannot split {total} rows by class into {sizes}: {error}") from error
+        raise UserError(
+            f"data: cannot split {total} rows by class into {sizes}: {error}"
+        ) from error
     return Split(*(np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, held)))
 
 
@@ -124,9 +126,7 @@ def statistics(x: np.ndarray, rows: np.ndarray, scaling: str) -> tuple[np.ndarra
     return mean.astype(np.float32), scale.astype(np.float32)
 
 
-def make_table(
-    dataset: Dataset, parts: int, splits: Sequence[Split], scaling: str
-) -> Table:
+def make_table(dataset: Dataset, parts: int, splits: Sequence[Split], scaling: str) -> Table:
     """The device's view of a data set for all seeds; teacher scores are added by the sweep."""
     blocks = vertical(dataset.columns, parts)
     moments = [[statistics(x, s.train, scaling) for s in splits] for x in blocks]

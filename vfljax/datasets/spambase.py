@@ -28,7 +28,9 @@ def spambase(folder: str) -> Dataset:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{path} cannot be read as text ({error}): fetch UCI's file again.") from error
+        raise UserError(
+            f"{path} cannot be read as text ({error}): fetch UCI's file again."
+        ) from error
     lines = [line for line in lines if line.strip()]
     values = np.empty((len(lines), COLUMNS + 1))
     for number, line in enumerate(lines):

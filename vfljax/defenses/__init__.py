@@ -31,9 +31,7 @@ USE_TEACHER = frozenset({"kdk"})  # read teacher scores; the teacher is trained 
 
 def build(specs: tuple[DefenseSpec, ...], knobs: Mapping[str, Mapping[str, Any]]) -> Defense:
     """The chain of a spec's defenses with these knobs (traced or concrete), by name."""
-    return chain(
-        **{s.name: TABLE[s.name](**knobs[s.name], **dict(s.options)) for s in specs}
-    )
+    return chain(**{s.name: TABLE[s.name](**knobs[s.name], **dict(s.options)) for s in specs})
 
 
 __all__ = ["TABLE", "Defense", "TrainingData", "build", "chain"]

@@ -43,7 +43,9 @@ def kdk_targets(
     the k classes are the anchor and the k-1 best others. ``k`` may be traced: ranks, no top_k.
     """
     if scores.ndim != 2 or scores.shape != targets.shape:
-        raise ValueError(f"scores {scores.shape} and targets {targets.shape} must be the same [B, C].")
+        raise ValueError(
+            f"scores {scores.shape} and targets {targets.shape} must be the same [B, C]."
+        )
     if anchor == "teacher":
         targets = jax.nn.one_hot(jnp.argmax(scores, -1), scores.shape[-1], dtype=targets.dtype)
     chosen = jax.nn.one_hot(jnp.argmax(targets, -1), scores.shape[-1], dtype=bool)

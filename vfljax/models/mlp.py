@@ -55,7 +55,9 @@ class Head(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
-        kernel_init = nn.initializers.ones if self.weights == "ones" else nn.linear.default_kernel_init
+        kernel_init = (
+            nn.initializers.ones if self.weights == "ones" else nn.linear.default_kernel_init
+        )
         for width in (*self.hidden, self.out):
             if self.batch_norm:
                 # PyTorch's momentum 0.1 and epsilon, which the published numbers were made with

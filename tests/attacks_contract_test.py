@@ -1,0 +1,191 @@
+"""What every attack of the table promises. A new attack adds one row to ``ROWS``.
+
+An attack is perfect where the exchange (or the attacker's own columns) gives the labels away, near
+chance where it does not, and never reads a label outside the known rows.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.attacks import cases
+from vfljax import attacks, metrics
+from vfljax.types import Scores
+
+ROWS_OF_A_RUN, KNOWN = 200, 40
+QUICK = {"steps": 200, "batch_size": 8}
+FAST = {"learning_rate": 0.02, "ema": 0.95}  # published: .002 and .999 over 25,600 steps
+
+
+class Row(NamedTuple):
+    classes: tuple[int, ...]
+    leak: str  # what gives the labels away: a name in LEAKS
+    bad: tuple  # static options refused, with the message's start
+    options: tuple = ({},)
+    knobs: dict = {}
+    deterministic: bool = False  # rows permuted together permute the scores
+
+
+ROWS = {
+    "passive": Row((2, 5), "features", (("layers", 9), ("steps", 0)), (QUICK,), FAST),
+    "active": Row((5,), "features", (("head_init", "x"), ("batch_size", 0)), (QUICK,), FAST),
+    "direct": Row(
+        (2, 5),
+        "signs",
+        (("rule", "x"), ("epoch", 7)),
+        ({"rule": "first_negative"}, {"rule": "most_negative"}, {"epoch": -1}),
+        deterministic=True,
+    ),
+    "norm": Row((2,), "lengths", (("epoch", 7),), ({}, {"epoch": 0}), deterministic=True),
+}
+FORMS = [
+    pytest.param(name, options, classes, id=f"{name}-{options}-{classes}")
+    for name, row in ROWS.items()
+    for options in row.options
+    for classes in row.classes
+]
+every_form = pytest.mark.parametrize(("name", "options", "classes"), FORMS)
+
+
+def features(rng, labels, classes):
+    centers = 4 * (np.arange(cases.WIDTH) % classes == labels[:, None])
+    return centers + 0.3 * rng.normal(size=(len(labels), cases.WIDTH))
+
+
+def signs(rng, labels, classes):
+    return rng.dirichlet(np.ones(classes), len(labels)) - np.eye(classes)[labels]
+
+
+def lengths(rng, labels, classes):
+    direction = rng.normal(size=(len(labels), 3))
+    return direction / np.linalg.norm(direction, axis=1)[:, None] * (1 + labels)[:, None]
+
+
+LEAKS = {"features": features, "signs": signs, "lengths": lengths}
+
+
+@functools.cache
+def case_of(name, classes, leaky):
+    """A run whose exchange gives the labels away, or those of an unrelated draw of labels."""
+    rng = np.random.default_rng(7)
+    labels = np.arange(ROWS_OF_A_RUN) % classes
+    told = labels if leaky else rng.permutation(labels)
+    given = LEAKS[ROWS[name].leak](rng, told, classes)
+    if ROWS[name].leak == "features":
+        test = features(rng, np.arange(10) % classes, classes)
+        return labels, cases.make_case(
+            labels, classes, features=given, test_features=test, known=KNOWN
+        )
+    return labels, cases.make_case(labels, classes, gradients=[given, given], known=KNOWN)
+
+
+def make(name, options, classes):
+    # an attack is made once, as in a sweep, so that its program is compiled once
+    return _made(name, tuple(options.items()), classes)
+
+
+@functools.cache
+def _made(name, options, classes):
+    return attacks.TABLE[name](cases.BOTTOM, classes, **dict(options))
+
+
+def scores_of(name, options, classes, case) -> Scores:
+    return cases.attack(make(name, options, classes), case, **ROWS[name].knobs)
+
+
+def unknown_rows(case):
+    _, known = cases.sight(case)
+    return np.asarray(known.rows)[int(known.count) :]
+
+
+def test_every_attack_of_the_table_has_a_row_here():
+    assert set(ROWS) == set(attacks.TABLE)
+
+
+@every_form
+def test_is_perfect_where_the_labels_are_given_away(name, options, classes):
+    labels, case = case_of(name, classes, leaky=True)
+    scores = scores_of(name, options, classes, case)
+    assert metrics.leak(scores.train, jnp.asarray(labels)) > 0.99
+    assert metrics.accuracy(scores.train, jnp.asarray(labels)) > 0.99
+    if scores.test is not None:
+        assert metrics.accuracy(scores.test, jnp.arange(10) % classes) == 1
+
+
+@every_form
+def test_is_near_chance_where_nothing_tells_of_the_labels(name, options, classes):
+    labels, case = case_of(name, classes, leaky=False)
+    rows = unknown_rows(case)
+    train = np.asarray(scores_of(name, options, classes, case).train)[rows]
+    accuracy = metrics.accuracy(jnp.asarray(train), jnp.asarray(labels[rows]))
+    chance, n = 1 / classes, len(rows)
+    assert abs(accuracy - chance) < 4 * np.sqrt(chance * (1 - chance) / n)
+
+
+@every_form
+def test_labels_outside_the_known_rows_are_not_seen(name, options, classes):
+    """Permuting them leaves every score as it was, bit for bit."""
+    labels, case = case_of(name, classes, leaky=True)
+    rows = unknown_rows(case)
+    permuted = labels.copy()
+    permuted[rows] = np.random.default_rng(0).permutation(labels[rows])
+    assert np.mean(permuted != labels) > 0.2
+    ground = case.ground._replace(
+        labels=case.ground.labels.at[:ROWS_OF_A_RUN].set(jnp.asarray(permuted, jnp.int32))
+    )
+    for one, other in zip(
+        scores_of(name, options, classes, case),
+        scores_of(name, options, classes, case._replace(ground=ground)),
+    ):
+        if one is not None:
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "classes"),
+    [form for form in FORMS if ROWS[form.values[0]].deterministic],
+)
+def test_rows_permuted_together_permute_the_scores(name, options, classes):
+    _, case = case_of(name, classes, leaky=True)
+    order = np.random.default_rng(1).permutation(ROWS_OF_A_RUN)
+    place = jnp.asarray(np.argsort(order))
+    view, known = cases.sight(case)
+    moved = view._replace(
+        embeddings=view.embeddings[:, order],
+        gradients=view.gradients[:, order],
+        order=view.order[:, order],
+        sent=view.sent[:, order],
+        sums=jax.tree.map(lambda a: a[order], view.sums),
+        features=view.features[order],
+    )
+    run = cases.jitted(make(name, options, classes).run)
+    key, knobs = jax.random.key(0), {}
+    plain = run(key, view, known, knobs).train
+    permuted = run(key, moved, known._replace(rows=place[known.rows]), knobs).train
+    np.testing.assert_array_equal(permuted, np.asarray(plain)[order])
+
+
+@every_form
+def test_another_key_changes_the_scores_of_random_attacks_only(name, options, classes):
+    _, case = case_of(name, classes, leaky=True)
+    one = make(name, options, classes)
+    first, again, other = (
+        np.asarray(cases.attack(one, case, jax.random.key(seed), **ROWS[name].knobs).train)
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.array_equal(first, other) == ROWS[name].deterministic
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [(name, option, value) for name, row in ROWS.items() for option, value in row.bad],
+)
+def test_bad_static_options_are_refused_in_one_line_with_the_value(name, option, value):
+    with pytest.raises(ValueError, match=f"{option}={value!r}") as error:
+        attacks.TABLE[name](cases.BOTTOM, 2, **{option: value})
+    assert "\n" not in str(error.value)

@@ -1,0 +1,106 @@
+"""Bad input: one clear line that names the value and the remedy, before anything is trained."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sweeps import tiny
+from vfljax import lab
+from vfljax.config import DEFAULT, differences, ordered, resolve
+from vfljax.errors import UserError
+
+
+def test_an_empty_config_is_the_default():
+    resolved = resolve({})
+    assert resolved["grid"] == {"undefended": {}}
+    assert resolved["training"]["epochs"] == DEFAULT["training"]["epochs"]
+
+
+def test_listing_order_is_kept_at_every_level():
+    config = ordered({"grid": {"b": {"noise": {"scale": 1}, "kdk": {}}, "a": {}}})
+    assert list(config.grid) == ["b", "a"]
+    assert list(config.grid.b) == ["noise", "kdk"]
+    assert list(resolve(config)["grid"]["b"]) == ["noise", "kdk"]
+
+
+BAD = [
+    ({"training.epoch": 3}, "training.epoch", "training.epochs"),
+    ({"grid": {"x": {"kdkk": {}}}}, "kdkk", "did you mean 'kdk'"),
+    ({"grid": {"x": {"kdk": {"eps": 1, "k": 2}}}}, "eps", "epsilon"),
+    ({"grid": {"x": {"kdk": {"epsilon": 1.5, "k": 2}}}}, "epsilon=1.5", "[0, 1]"),
+    ({"grid": {"x": {"kdk": {"epsilon": -0.1, "k": 2}}}}, "epsilon=-0.1", "[0, 1]"),
+    ({"grid": {"x": {"kdk": {"epsilon": float("nan"), "k": 2}}}}, "epsilon=nan", "[0, 1]"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 0}}}}, "k=0", "at least 1"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 11}}}}, "k=11", "10 classes"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2.5}}}}, "k=2.5", "whole number"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5}}}}, "gives no k", "name its value"),
+    ({"grid": {"x": {"kdk": {"epsilon": (), "k": 2}}}}, "epsilon is empty", "at least one"),
+    ({"grid": {"x": {"kdk": {"epsilon": "a", "k": 2}}}}, "'a'", "not a number"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2, "anchor": "b"}}}}, "anchor='b'", "teacher"),
+    ({"grid": {"x": {"noise": {"scale": -1.0}}}}, "scale=-1.0", "at least 0"),
+    ({"grid": {"x": {"compression": {"keep_rate": 2.0}}}}, "keep_rate=2.0", "[0, 1]"),
+    ({"grid": {"x": {"dcor": {"alpha": -2}}}}, "alpha=-2", "at least 0"),
+    ({"grid": {"x": 3}}, "config.grid.x=3", "{defense"),
+    ({"grid": {}}, "config.grid is empty", "undefended"),
+    ({"attacks": {"pasive": {}}}, "pasive", "did you mean 'passive'"),
+    ({"attacks": {"passive": {"know": 3}}}, "know", "known"),
+    ({"attacks": {"passive": {"known": -1}}}, "known=-1", ">= 0"),
+    ({"attacks": {"passive": {"layers": 9}}}, "layers=9", "1 to 5"),
+    ({"attacks": {"direct": {"rule": "best"}}}, "rule='best'", "most_negative"),
+    ({"seeds": 0}, "config.seeds=0", "at least 1"),
+    ({"seeds": "three"}, "config.seeds='three'", "int"),
+    ({"training.batch_size": 0}, "batch_size=0", "at least 1"),
+    ({"training.learning_rate": -1.0}, "learning_rate=-1.0", "at least 0"),
+    ({"training.optimizer": "sgdd"}, "sgdd", "did you mean 'sgd'"),
+    ({"training.optimizer": "adam", "attacks.active": {}}, "adam", "no malicious form"),
+    ({"training.scope": "some"}, "'some'", "passive"),
+    ({"model.top": "tree"}, "tree", "head"),
+    ({"model.bottom": "mlpp"}, "mlpp", "mlp"),
+    ({"model.aggregation": "max"}, "max", "concatenate"),
+    ({"data.name": "digit"}, "digit", "did you mean 'digits'"),
+    ({"data.scaling": "log"}, "log", "standard"),
+    ({"data.train": 5}, "[5, 160, 160]", "one row a class"),
+    ({"data.train": 5000}, "[5000, 160, 160]", "at most all rows"),
+    ({"malicious.parties": ((3,),)}, "[3]", "0..0"),
+    ({"parties.passive": 9}, "10 parties", "fewer passive parties"),
+    ({"training.batch_size": 319}, "batch of 1 row", "drop_last"),
+    ({"data": 3}, "config.data=3", "group of fields"),
+    (
+        {"parties.label_features": False, "grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2}}}},
+        "needs a teacher",
+        "label_features=True",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
+def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
+    with pytest.raises(UserError) as error:
+        lab.prepare(tiny(**changes))
+    assert value in str(error.value)
+    assert remedy in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(field=st.sampled_from(sorted(DEFAULT)), value=json_values)
+def test_any_value_of_any_field_resolves_or_is_refused_in_one_line(field, value):
+    try:
+        assert field in resolve({field: value})
+    except UserError as error:
+        assert field in str(error)
+        assert len(str(error).splitlines()) == 1
+
+
+def test_differences_name_the_fields():
+    a, b = resolve(tiny()), resolve(tiny(**{"seeds": 4, "training.epochs": 9}))
+    assert differences(a, b) == ["seeds: 2 -> 4", "training.epochs: 3 -> 9"]
+    assert differences(a, a) == []

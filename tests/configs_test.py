@@ -1,0 +1,42 @@
+"""Every config loads, plans, and its first structure takes one epoch."""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+
+from tests.conftest import real_data
+from vfljax import grid, lab, lanes, sweep, training
+
+CONFIGS = sorted((pathlib.Path(__file__).parents[1] / "configs").rglob("*.py"))
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_config_plans_and_trains_one_epoch(path):
+    module = load(path)
+    assert "python -m launch.sweep" in module.__doc__
+    config = module.get_config()
+    if path.stem == "spambase":
+        config.data.dir = str(real_data("spambase"))
+    made = lab.prepare(config)
+    group = made.groups[-1]
+    table = made.table
+    if any(d.name == "kdk" for d in group.spec.defenses):
+        rows = len(made.splits[0].train), made.dataset.num_classes
+        table = table._replace(scores=np.full((len(made.splits), *rows), 0.1, np.float32))
+    program = lanes.Program(training.make_run(group.spec), 2)
+    own = program.pad(grid.lanes_of(group, list(group.settings[:2]), []))
+    initial = lab.initial_weights(group.spec, made)
+    shared = program.share((table, initial, np.int32(0), np.int32(1)))
+    state = program.pad(sweep.empty_progress(group.spec, own, *shared[:2]))
+    progress, finite = program((own, state), shared)
+    assert np.asarray(finite).all()
+    assert float(progress.record.loss[0, 0]) > 0

@@ -1,0 +1,71 @@
+"""The embedded data sets and the division of columns and rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfljax.datasets import TABLE
+from vfljax.datasets.core import checksum, classes, make_table, split_rows, statistics, vertical
+from vfljax.errors import UserError
+from vfljax.training import rows_of
+
+
+def test_digits_are_divided_into_left_and_right_halves():
+    digits = TABLE["digits"]("")
+    left, right = vertical(digits.columns, 2)
+    assert digits.columns.shape == (1797, 8, 8)
+    np.testing.assert_array_equal(left, digits.columns[:, :, :4])
+    np.testing.assert_array_equal(right, digits.columns[:, :, 4:])
+
+
+def test_breast_cancer_is_divided_into_first_and_second_half_with_malignant_as_one():
+    table = TABLE["breast_cancer"]("")
+    first, second = vertical(table.columns, 2)
+    assert first.shape == second.shape == (569, 15)
+    assert table.labels.sum() == 212
+
+
+def test_equal_data_has_an_equal_checksum_and_one_changed_value_another():
+    digits = TABLE["digits"]("")
+    changed = digits.columns.copy()
+    changed[5, 3, 3] ^= 1
+    assert checksum(digits) == checksum(TABLE["digits"](""))
+    assert checksum(digits) != checksum(digits._replace(columns=changed))
+
+
+@given(seed=st.integers(0, 1000), train=st.floats(0.2, 0.6), rest=st.floats(0.1, 0.2))
+def test_parts_are_disjoint_and_stratified(seed, train, rest):
+    labels = np.repeat([0, 1], [300, 100])
+    split = split_rows(labels, seed, train, rest, rest)
+    rows = np.concatenate(split)
+    assert len(rows) == len(set(rows))
+    for part in split:
+        assert abs(labels[part].mean() - 0.25) < 0.05
+
+
+def test_scaling_uses_training_rows_only():
+    x = np.concatenate([np.zeros((10, 1)), np.full((10, 1), 100.0)])
+    mean, scale = statistics(x, np.arange(10), "standard")
+    assert mean == 0
+    assert scale == 1  # a constant column is left at 0, not divided by 0
+
+
+def test_range_scaling_puts_training_pixels_between_zero_and_one():
+    digits = TABLE["digits"]("")
+    split = split_rows(digits.labels, 0, 0.6, 0.2, 0.2)
+    table = make_table(digits, 2, [split], "range")
+    left, _ = rows_of(table, 0, split.train)
+    assert float(left.min()) == 0
+    assert float(left.max()) == 1
+
+
+@pytest.mark.parametrize("labels", [[0, 1.5], [0, -1], [0, float("nan")], [0, 7]])
+def test_a_label_that_is_no_integer_class_is_named(labels):
+    with pytest.raises(UserError, match=r"row 2 is not an integer class: labels must be 0\.\.2"):
+        classes("t", np.array(labels), 3)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(UserError, match="at least two classes"):
+        classes("t", np.ones(5))

@@ -1,0 +1,77 @@
+"""UCI Spambase from a folder: loads, or one clear line."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import real_data
+from vfljax.datasets.spambase import COLUMNS, ROWS, spambase
+from vfljax.errors import UserError
+
+
+def lines():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 100, (ROWS, COLUMNS))
+    return [",".join(map(str, row)) + f",{i % 2}" for i, row in enumerate(values)]
+
+
+GOOD = "\r\n".join(lines()) + "\r\n"
+
+
+def write(folder, text):
+    (folder / "spambase.data").write_text(text)
+    return str(folder)
+
+
+def test_a_file_in_uci_s_format_loads(tmp_path):
+    data = spambase(write(tmp_path, GOOD))
+    assert data.columns.shape == (4601, 57)
+    assert data.labels.tolist()[:4] == [0, 1, 0, 1]
+
+
+def test_the_real_file_has_its_published_balance():
+    data = spambase(str(real_data("spambase")))
+    assert data.labels.sum() == 1813
+    assert data.columns[:, -1].max() == 15841
+
+
+CASES = {
+    "an empty folder name": (None, "data.dir is empty"),
+    "a row cut off": (GOOD[: len(GOOD) - 20], "values, not 58"),
+    "rows missing": ("\n".join(lines()[:100]), "has 100 rows, UCI's has 4601"),
+    "a word": (GOOD.replace("\r\n", "x\r\n", 1), "line 1"),
+    "a label of 2": (GOOD[:-3] + "2\r\n", "not an integer class: labels must be 0..1"),
+    "a label of 0.5": (GOOD[:-3] + "0.5\r\n", "not an integer class"),
+    "infinity": (GOOD.replace(GOOD[: GOOD.index(",")], "inf", 1), "not finite"),
+    "bytes that are no text": ("é" * 10, "cannot be read as text"),
+    "nothing": ("", "has 0 rows"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_file_is_one_line_with_its_remedy(tmp_path, case):
+    text, message = CASES[case]
+    with pytest.raises(UserError) as error:
+        spambase("" if text is None else write(tmp_path, text))
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_missing_folders_and_files_are_named(tmp_path):
+    with pytest.raises(UserError, match="is not a folder"):
+        spambase(str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match="is missing"):
+        spambase(str(tmp_path))
+
+
+@settings(max_examples=30, deadline=None)
+@given(at=st.integers(0, 4000), what=st.binary(min_size=1, max_size=4))
+def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, at, what):
+    folder = tmp_path_factory.mktemp("mutated")
+    content = GOOD.encode()
+    (folder / "spambase.data").write_bytes(content[:at] + what + content[at + len(what) :])
+    try:
+        assert spambase(str(folder)).columns.shape == (4601, 57)
+    except UserError as error:
+        assert "spambase.data" in str(error)

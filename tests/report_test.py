@@ -1,0 +1,47 @@
+"""The report is one file that stands alone."""
+
+import re
+import shutil
+
+import pytest
+
+from vfljax import report
+
+
+@pytest.fixture(scope="module")
+def written(tiny_sweep, tmp_path_factory):
+    workdir = shutil.copytree(tiny_sweep, tmp_path_factory.mktemp("report") / "w")
+    return workdir, report.present(workdir), (workdir / "report.html").read_text()
+
+
+def test_it_needs_nothing_from_outside(written):
+    _, _, page = written
+    assert re.findall(r'(?:src|href)="(?!data:)', page) == []
+    assert "<script" not in page
+
+
+def test_it_holds_the_command_versions_and_every_setting(written):
+    _, _, page = written
+    assert "<pre>test</pre>" in page
+    assert "jaxlib" in page
+    for label in ("undefended", "kdk epsilon=0.45 k=3", "noise scale=0.01"):
+        assert label in page
+
+
+def test_it_says_what_was_shorter_than_published_and_what_was_not_run(written):
+    _, _, page = written
+    assert "20 optimizer steps, fewer than the 25,600 published" in page
+    assert "norm was not run" in page
+
+
+def test_figures_are_pngs_too(written):
+    workdir, _, _ = written
+    names = {path.name for path in (workdir / "figures").glob("*.png")}
+    assert names == {"frontier.png", "heat_kdk.png"}
+
+
+def test_the_terminal_gets_the_table_and_what_it_means(written):
+    workdir, text, _ = written
+    assert "acc split" in text
+    assert text.count("\n- ") >= 3
+    assert str(workdir / "report.html") in text
