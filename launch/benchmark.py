@@ -28,7 +28,7 @@ from launch import common
 from vfljax import lanes, store, sweep, training
 from vfljax.errors import UserError
 from vfljax.models import MLP
-from vfljax.types import HParams, Spec
+from vfljax.types import HostArray, HParams, Spec
 
 _SUITE = flags.DEFINE_string("suite", "grid", "what to measure; only 'grid' so far")
 _OUT = flags.DEFINE_string("out", None, "folder for the JSON and the table")
@@ -71,20 +71,20 @@ class Size:
     """One grid size: its compiled program, its arguments on the devices, its times."""
 
     def __init__(self, settings: int, table: training.Table, initial: Any) -> None:
-        def column(value: float) -> np.ndarray:
+        def column(value: float) -> HostArray:
             return np.full(settings, value, np.float32)
 
-        rates = np.linspace(0.01, 0.1, settings, dtype=np.float32)
+        rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
         hparams = HParams(
             learning_rate=rates,
             momentum=column(0.9),
             weight_decay=column(5e-4),
-            milestones=np.zeros((settings, 0), np.float32),
+            milestones=column(0.0)[:, None][:, :0],
             decay=column(0.1),
-            gamma=np.zeros((settings, 2), np.float32),
+            gamma=column(0.0)[:, None].repeat(2, axis=1),
             defenses={},
         )
-        seeds = np.arange(settings) % SEEDS
+        seeds: HostArray = np.arange(settings) % SEEDS
         lane = training.Lane(seeds.astype(np.uint32), seeds.astype(np.int32), hparams)
         self.settings = settings
         self.program = lanes.Program(training.make_run(SPEC), settings, _WIDTH.value or None)

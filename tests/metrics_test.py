@@ -104,9 +104,13 @@ def test_accuracy_agrees_with_scikit_learn_with_and_without_weights(seed):
 @few
 def test_topk_agrees_with_scikit_learn(seed, k):
     scores, labels, weights = multiclass(seed)
-    expected = sklearn.metrics.top_k_accuracy_score(
-        labels, scores, k=k, sample_weight=weights, labels=np.arange(5)
-    ) if k < 5 else 1.0
+    expected = (
+        sklearn.metrics.top_k_accuracy_score(
+            labels, scores, k=k, sample_weight=weights, labels=np.arange(5)
+        )
+        if k < 5
+        else 1.0
+    )
     np.testing.assert_allclose(topk(scores, labels, k, weights), expected, rtol=1e-5)
 
 

@@ -74,9 +74,9 @@ def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(workdir, d
     else:
         path.unlink()
     others = {p: p.read_bytes() for p in workdir.rglob("*.parquet") if shard not in p.parents}
+    made = lab.prepare(TINY)
+    shutil.rmtree(workdir / "attacks")
     with pytest.raises(UserError) as error:
-        made = lab.prepare(TINY)
-        shutil.rmtree(workdir / "attacks")
         attacking.run(made, workdir, say=lambda line: None)
     assert str(shard) in str(error.value)
     assert "delete" in str(error.value)

@@ -28,7 +28,7 @@ from vfljax.lab import Lab, initial_weights, split_arrays
 from vfljax.progress import Progress
 from vfljax.suite import Form, attacker_of, forms, kind, make_attack
 from vfljax.training import Table, scaled
-from vfljax.types import Array, Known, PyTree, Scores, Sums, View
+from vfljax.types import Array, HostArray, Known, PyTree, Scores, Sums, View
 
 EXCHANGE = (
     *("embeddings", "gradients", "order", "sent", "epochs"),
@@ -139,7 +139,9 @@ def _program(run: Any, block: int, width: int | None) -> lanes.Program:
     """One compiled program an attack; equal attacks on equal shapes share it."""
 
     def one(target: Target, ground: Ground) -> dict[str, Array]:
-        known = known_rows(ground, target.seed_index, target.knobs.get("known", jnp.float32(0)))
+        count = target.knobs.get("known")
+        count = jnp.float32(0) if count is None else count
+        known = known_rows(ground, target.seed_index, count)
         key = keys.fold(keys.run_key(target.seed), "attack", target.key_name)
         scores = run(key, view_of(target, ground), known, target.knobs)
         return judge(scores, target, ground, known)
@@ -148,7 +150,7 @@ def _program(run: Any, block: int, width: int | None) -> lanes.Program:
 
 
 @functools.lru_cache(maxsize=2)  # settings of a structure follow each other by shard
-def _shard(folder: pathlib.Path) -> tuple[PyTree, dict[str, np.ndarray]]:
+def _shard(folder: pathlib.Path) -> tuple[PyTree, dict[str, HostArray]]:
     """A shard's weights, and its exchange arrays by memory map."""
     exchange = {
         path.stem: np.load(path, mmap_mode="r", allow_pickle=False)
@@ -164,11 +166,15 @@ def _target(
     weights, exchange = _shard(workdir / "shards" / row["shard"])
     attacker = attacker_of(row["structure"])
     own = {k.removeprefix(f"party{attacker}_"): v for k, v in exchange.items()}
+
+    def number(value: float, dtype: Any) -> HostArray:
+        return np.asarray(value, dtype)
+
     return Target(
-        seed=np.uint32(row["seed"]),
-        seed_index=np.int32(row["seed"]),
-        key_name=np.uint32(zlib.crc32(form.name.encode())),
-        knobs={k: np.float32(v) for k, v in knobs.items()},
+        seed=number(row["seed"], np.uint32),
+        seed_index=number(row["seed"], np.int32),
+        key_name=number(zlib.crc32(form.name.encode()), np.uint32),
+        knobs={k: number(v, np.float32) for k, v in knobs.items()},
         exchange={name: own[name][row["lane"]] for name in EXCHANGE},
         bottom=jax.tree.map(lambda a: a[row["lane"]], weights["bottoms"][str(attacker)]),
     )
@@ -388,7 +394,9 @@ def logistic_rows(
         scores[:, model.classes_] = model.predict_proba(columns(train))
         unlabeled = np.ones(len(train), np.float32)
         unlabeled[known] = 0
-        leak = metrics.leak(jnp.asarray(scores), jnp.asarray(ground.labels[train]), unlabeled)
+        leak = metrics.leak(
+            jnp.asarray(scores), jnp.asarray(ground.labels[train]), jnp.asarray(unlabeled)
+        )
         out.append(
             {
                 "attack": form.label,

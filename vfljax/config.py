@@ -82,6 +82,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def _plain(value: Any) -> Any:
+    """JSON values: dicts, lists and scalars."""
     if isinstance(value, (ConfigDict, Mapping)):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -113,7 +114,8 @@ def _typed(default: Any, given: Any, path: str) -> Any:
     """``given`` if it is of the default's kind; numbers of ``training`` may be tuples (axes)."""
     given = _plain(given)
     axis = path in AXES and isinstance(given, list)
-    for value in given if axis else [given]:
+    values: list[Any] = given if axis else [given]
+    for value in values:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         good = {
             bool: isinstance(value, bool),
@@ -127,9 +129,7 @@ def _typed(default: Any, given: Any, path: str) -> Any:
                 f"config.{path}={given!r} must be of type {type(default).__name__}, for example "
                 f"{default!r}."
             )
-    if type(default) is int and not axis:
-        return int(given)
-    return given
+    return int(values[0]) if type(default) is int and not axis else given
 
 
 AXES = (

@@ -18,7 +18,7 @@ from vfljax.judging import Point
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
 MARKERS = "osD^vP*X"
 TITLES = {"split": "with model splitting", "no_split": "without model splitting"}
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -31,7 +31,7 @@ STYLE = {
 
 def short(point: Point) -> str:
     """'ε.45 k3' for annotations."""
-    names = {"epsilon": "ε", "keep_rate": "p", "alpha": "α", "scale": ""}
+    names = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
     parts = []
     for key, value in point.knobs.items():
         name = key.split(".")[-1]
@@ -186,7 +186,7 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
             ax.imshow(values, cmap=cmap, vmin=0, vmax=1, aspect="auto", origin="lower")
             for (i, j), value in np.ndenumerate(values):
                 dark = value < 0.55 if field == "accuracy" else value > 0.55
-                text = "–" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
+                text = "-" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
                 ax.text(
                     j,
                     i,

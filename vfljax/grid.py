@@ -23,7 +23,7 @@ from vfljax.config import unknown
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
 from vfljax.training import Lane
-from vfljax.types import DefenseSpec, HParams, Spec
+from vfljax.types import DefenseSpec, HostArray, HParams, Spec
 
 
 class Structure(NamedTuple):
@@ -279,18 +279,19 @@ def groups(
 def lanes_of(group: Group, own: list[Setting], milestones: list[float]) -> Lane:
     """The settings' numbers as arrays with a leading lane axis, on the host."""
 
-    def column(values: Any) -> Any:
+    def column(values: Any) -> HostArray:
         return np.asarray(values, np.float32)
 
     knobs = {}
     for defense in group.spec.defenses:
-        values = [s.knobs.get(defense.name, defenses.NEUTRAL.get(defense.name)) for s in own]
+        neutral = defenses.NEUTRAL.get(defense.name, {})
+        values = [s.knobs.get(defense.name, neutral) for s in own]
         knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
     parties_ = range(len(group.spec.bottoms))
     gamma = [[s.training["gamma"] * (p in s.structure.malicious) for p in parties_] for s in own]
     numbers = {k: column([s.training[k] for s in own]) for k in own[0].training if k != "gamma"}
-    steps = np.tile(np.asarray(milestones, np.float32), (len(own), 1))
-    seeds = np.asarray([s.seed for s in own])
+    steps = column([milestones] * len(own))
+    seeds: HostArray = np.asarray([s.seed for s in own])
     hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
     # seeds are 0..Q-1, so a seed is also its place in the table
     return Lane(seeds.astype(np.uint32), seeds.astype(np.int32), hparams)

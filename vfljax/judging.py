@@ -10,7 +10,7 @@ two classes (chance 1/2), balanced top-1 for more (chance 1/C).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,7 +223,7 @@ def choices(all_points: Sequence[Point], tolerance: float = TOLERANCE) -> list[C
     return out
 
 
-def _paired(a: dict[int, float | None], b: dict[int, float | None]) -> Interval:
+def _paired(a: Mapping[int, float | None], b: Mapping[int, float | None]) -> Interval:
     shared = [(a[s], b[s]) for s in a if s in b]
     return interval(x - y for x, y in shared if x is not None and y is not None)
 

@@ -192,7 +192,9 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         )
 
         # 4 defend
-        treated, gradient_state = defense.gradient.update(
+        gradient_slot = optax.with_extra_args_support(defense.gradient)
+        treated: Any
+        treated, gradient_state = gradient_slot.update(
             _in_scope(spec, cut_gradients),
             state.gradient,
             None,

@@ -249,7 +249,7 @@ class Sweep(NamedTuple):
 
     def setting(self, number: int) -> Setting:
         """Setting ``number`` (its id): row, weights and exchange, read lazily."""
-        rows = self.results.filter(pa.compute.equal(self.results["setting"], number)).to_pylist()
+        rows = self.results.filter(pyarrow.compute.field("setting") == number).to_pylist()
         if not rows:
             raise UserError(f"setting {number} is not in {self.workdir}: see results['setting'].")
         return Setting(rows[0], self.workdir / "shards" / rows[0]["shard"], rows[0]["lane"])
@@ -263,7 +263,7 @@ def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp.npz")
     with temporary.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, allow_pickle=False, **arrays)
     os.replace(temporary, path)
 
 

@@ -25,7 +25,7 @@ from vfljax.datasets.core import checksum
 from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
 from vfljax.progress import Progress
 from vfljax.teacher import TeacherConfig, teacher_scores
-from vfljax.types import PyTree, Spec, Weights
+from vfljax.types import HostArray, PyTree, Spec, Weights
 
 SPAN_SECONDS = 2.0  # aim of one call, between which progress is shown
 AHEAD = 1  # structures compiled while one trains
@@ -207,7 +207,7 @@ def empty_progress(
 
     def zeros(a: jax.ShapeDtypeStruct) -> Any:
         if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(np.zeros((count, 2), np.uint32))
+            return jax.random.wrap_key_data(jnp.zeros((count, 2), jnp.uint32))
         return np.zeros((count, *a.shape), a.dtype)
 
     return jax.tree.map(zeros, shapes)
@@ -249,7 +249,7 @@ def train_shard(
         if epoch - 1 in wanted:
             recorded[epoch - 1] = _exchange(lanes.unpad(state.record, count))
         if epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
-            tree = {"progress": _pack(state)}
+            tree: dict[str, Any] = {"progress": _pack(state)}
             if recorded:
                 tree["recorded"] = {str(k): v for k, v in recorded.items()}
             store.write_partial(workdir, shard.name, epoch, tree)
@@ -288,8 +288,8 @@ def _unpack(packed: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
     return jax.tree.unflatten(structure, out)
 
 
-def _exchange(record: training.Record) -> dict[str, np.ndarray]:
-    out = {"order": record.order, "sent": record.sent}
+def _exchange(record: training.Record) -> dict[str, HostArray]:
+    out: dict[str, HostArray] = {"order": record.order, "sent": record.sent}
     for p, (z, g) in enumerate(zip(record.embeddings, record.gradients, strict=True)):
         out |= {f"party{p}_embeddings": z, f"party{p}_gradients": g}
     return out

@@ -8,7 +8,7 @@ images this is an MLP on the same schedule.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def teacher_scores(table: Table, seeds: Array, num_classes: int, config: Teacher
         params = model.init(keys.fold(key, "init"), features(jnp.arange(1)))["params"]
 
         def loss(params: PyTree, places: Array) -> Array:
-            logits = model.apply({"params": params}, features(places), train=True)
+            logits: Any = model.apply({"params": params}, features(places), train=True)
             labels = table.labels[table.train[index, places]]
             return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
 

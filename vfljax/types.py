@@ -21,6 +21,7 @@ import jax
 
 Array = jax.Array
 PyTree = Any
+HostArray = Any  # a NumPy array on its way to the device, where an Array is expected
 
 
 class Batch(NamedTuple):

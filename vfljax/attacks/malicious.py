@@ -15,7 +15,7 @@ first five steps are 1, 5.51, 4.04, 6.36, 6.73; gamma = 0 is plain momentum SGD.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +35,7 @@ def scale_by_malicious(gamma: Array | float) -> optax.GradientTransformation:
     def init(params: PyTree) -> MaliciousState:
         return MaliciousState(jnp.zeros([], jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
-    def update(
-        updates: PyTree, state: MaliciousState, params: PyTree = None
-    ) -> tuple[PyTree, MaliciousState]:
+    def update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
         del params
 
         def one(v: Array, s: Array) -> Array:

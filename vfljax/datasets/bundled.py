@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
@@ -11,14 +13,14 @@ from vfljax.datasets.core import Dataset, classes
 def digits(folder: str = "") -> Dataset:
     """1,797 handwritten digits, 8x8 pixels 0..16, 10 classes; parties divide image columns."""
     del folder
-    bunch = load_digits()
+    bunch: Any = load_digits()
     return Dataset("digits", bunch.images.astype(np.uint8), classes("digits", bunch.target), 10)
 
 
 def breast_cancer(folder: str = "") -> Dataset:
     """Breast cancer Wisconsin (diagnostic): 569 rows, 30 columns, 1 = malignant (37 %)."""
     del folder
-    bunch = load_breast_cancer()
+    bunch: Any = load_breast_cancer()
     malignant = 1 - bunch.target  # scikit-learn's 1 is benign; the sensitive class is 1 here
     columns = bunch.data.astype(np.float32)
     return Dataset("breast_cancer", columns, classes("breast_cancer", malignant), 2)

@@ -80,7 +80,7 @@ def split_rows(
 ) -> Split:
     """Stratified train, validation and test rows; sizes are shares (< 1) or counts of rows."""
     total = len(labels)
-    sizes = [int(round(s * total)) if s < 1 else int(s) for s in (train, validation, test)]
+    sizes = [round(s * total) if s < 1 else int(s) for s in (train, validation, test)]
     if train < 1 and validation < 1 and test < 1 and abs(train + validation + test - 1) < 1e-6:
         sizes[0] = total - sizes[1] - sizes[2]
     num_classes = len(np.unique(labels))
@@ -123,7 +123,7 @@ def statistics(x: np.ndarray, rows: np.ndarray, scaling: str) -> tuple[np.ndarra
     else:
         mean, scale = np.float64(0), np.float64(1)
     scale = np.where(scale > 0, scale, 1.0)  # a constant column stays constant, at 0
-    return mean.astype(np.float32), scale.astype(np.float32)
+    return np.asarray(mean, np.float32), np.asarray(scale, np.float32)
 
 
 def make_table(dataset: Dataset, parts: int, splits: Sequence[Split], scaling: str) -> Table:

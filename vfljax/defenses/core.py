@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import optax
+from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.types import Array, Context, PyTree
@@ -90,7 +90,7 @@ def _named_loss(name: str, wrap: Callable[[LossFn], LossFn], loss_fn: LossFn) ->
 def _named_gradient(name: str, transform: optax.GradientTransformation) -> Any:
     transform = optax.with_extra_args_support(transform)
 
-    def update(updates, state, params=None, *, context, **extra):
+    def update(updates, state, params=None, *, context: Any = None, **extra):
         return transform.update(updates, state, params, context=_named(context, name), **extra)
 
     return optax.GradientTransformationExtraArgs(transform.init, update)
@@ -129,7 +129,7 @@ def per_party(rule: Callable[[Array, Array], Array]) -> optax.GradientTransforma
     cut gradients: each party's tensor alone, with draws of its own (equal noise for two
     parties could be subtracted by colluders)."""
 
-    def update(updates, state, params=None, *, context, **extra):
+    def update(updates, state, params=None, *, context: Any = None, **extra):
         del params, extra
         sent = tuple(rule(keys.fold(context.key, i), g) for i, g in enumerate(updates))
         return sent, state
@@ -140,7 +140,7 @@ def per_party(rule: Callable[[Array, Array], Array]) -> optax.GradientTransforma
 def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> None:
     """Refuse a concrete knob outside [low, high]; silent on tracers (they were checked when
     the sweep was planned). NaN is outside every range."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return
     if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= high)):
         bounds = f"in [{low:g}, {high:g}]" if high != float("inf") else f"at least {low:g}"
@@ -149,7 +149,7 @@ def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> N
 
 def check_integer(name: str, value: Any) -> None:
     """Refuse a concrete knob that is not a whole number; silent on tracers."""
-    if not isinstance(value, jax.core.Tracer) and float(value) != int(value):
+    if not isinstance(value, Tracer) and float(value) != int(value):
         raise ValueError(f"{name}={value} is not a whole number: choose an integer {name}.")
 
 

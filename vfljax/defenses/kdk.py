@@ -75,6 +75,7 @@ def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> cor
         return ()
 
     def targets(targets: Array, context: Context, state: PyTree) -> tuple[Array, Context, PyTree]:
+        assert context.scores is not None  # init refused a chain without a teacher
         return kdk_targets(context.scores, targets, k, epsilon, anchor), context, state
 
     return core.Defense(init=init, targets=targets)
