@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
-from vfljax import config, defenses, grid
+from vfljax import config, defenses, grid, protocol
 from vfljax.types import Context, DefenseSpec
 
 
@@ -45,7 +45,7 @@ every_class_count = pytest.mark.parametrize("classes", [2, 5])
 
 
 def federation(name, classes, knobs, options=()):
-    spec = harness.make_spec(classes, (DefenseSpec(name, options),))
+    spec = harness.make_spec(classes, (DefenseSpec(name, options),), passive=1)
     return spec, harness.make_hparams(spec, {name: knobs})
 
 
@@ -68,12 +68,13 @@ def test_every_defense_of_the_table_has_a_row_here():
 @pytest.mark.parametrize(("classes", "split"), [(2, True), (5, True), (5, False)])
 @every_neutral
 def test_neutral_knobs_change_no_bit_of_three_steps(name, classes, split):
-    plain = harness.make_spec(classes, split=split)
+    plain = harness.make_spec(classes, split=split, passive=1)
     spec = dataclasses.replace(plain, defenses=(DefenseSpec(name),))
     hparams = harness.make_hparams(spec, {name: defenses.NEUTRAL[name]})
     for batches in (batches_of(spec), [constant(b) for b in batches_of(spec)]):
-        defended = harness.run_steps(spec, hparams, batches)
-        undefended = harness.run_steps(plain, harness.make_hparams(plain), batches)
+        # fully optimized, as sweeps run it
+        defended = harness.run_steps(spec, hparams, batches, jit=jax.jit)
+        undefended = harness.run_steps(plain, harness.make_hparams(plain), batches, jit=jax.jit)
         harness.assert_same_bits(seen(defended), seen(undefended))
 
 
@@ -86,7 +87,7 @@ def constant(batch):
 @every_defense
 def test_other_knobs_do_change_something(name, classes):
     spec, hparams = federation(name, classes, ROWS[name].knobs)
-    plain = harness.make_spec(classes)
+    plain = harness.make_spec(classes, passive=1)
     defended = harness.run_steps(spec, hparams, batches_of(spec))
     undefended = harness.run_steps(plain, harness.make_hparams(plain), batches_of(spec))
     pairs = zip(harness.numbers(defended[0].weights), harness.numbers(undefended[0].weights))
@@ -116,18 +117,16 @@ def test_a_vmapped_lane_equals_the_setting_alone(name, classes):
         harness.make_hparams(spec, {name: row.knobs}),
         harness.make_hparams(spec, {name: row.other}, learning_rate=0.02),
     ]
-    step = jax.jit(jax.vmap(harness.jitted_step(spec), in_axes=(0, None, 0)))
-    stack = lambda *leaves: jnp.stack(leaves)  # noqa: E731
-    states = jax.tree.map(stack, *(harness.make_state(spec, h, seed=3) for h in settings_))
-    hparams, batches = jax.tree.map(stack, *settings_), batches_of(spec, 2)
-    lanes = []
+    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
+    states = harness.stack([harness.make_state(spec, own, seed=3) for own in settings_])
+    hparams, batches, lanes = harness.stack(settings_), batches_of(spec, 2), []
     for batch in batches:
         states, exchange, metrics = step(states, batch, hparams)
         lanes.append((exchange, metrics))
     for i, own in enumerate(settings_):
         state, exchanges, metrics = harness.run_steps(spec, own, batches, seed=3)
-        lane = jax.tree.map(lambda a, i=i: a[i], (states, lanes))
-        harness.assert_close(lane, (state, list(zip(exchanges, metrics))), 1e-5)
+        alone = state, list(zip(exchanges, metrics))
+        harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_a_vmapped_lane_equals_the_setting_alone(name, classes):
     [(name, options) for name, row in ROWS.items() for options in row.options],
 )
 def test_a_static_option_changes_the_run_and_leaves_it_finite(name, options):
-    batches = batches_of(harness.make_spec(5))
+    batches = batches_of(harness.make_spec(5, passive=1))
     runs = [
         harness.run_steps(*federation(name, 5, ROWS[name].knobs, given), batches)
         for given in ((), options)

@@ -16,17 +16,20 @@ from vfljax.defenses.core import TrainingData
 from vfljax.models import MLP
 from vfljax.types import Batch, DefenseSpec, HParams, Spec
 
+# tests compile much and compute little: unoptimized code halves their time
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
 COLUMNS = 6  # of every party
 ROWS = 24  # training rows
 
 
 def make_spec(num_classes=5, defenses=(), **changes) -> Spec:
-    """Two passive parties and a label party with columns; linear bottoms, one hidden layer on top."""
+    """Two passive parties and a label party with columns; linear models unless given otherwise."""
     passive = changes.pop("passive", 2)
     count = passive + int(changes.pop("label_features", True))
     split = changes.pop("split", True)
     cut = changes.pop("cut", 4) if split else num_classes
-    top = MLP(changes.pop("top_hidden", (6,)), num_classes) if split else None
+    top = MLP(changes.pop("top_hidden", ()), num_classes) if split else None
     bottom = MLP(changes.pop("hidden", ()), cut)
     values = {
         "bottoms": (bottom,) * count,
@@ -76,30 +79,42 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
 
 
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
+    """The protocol's initial state around plain random weights (flax's own take long to compile)."""
     rows = spec.batch_size if rows is None else rows
-    key = keys.run_key(seed)
-    initial = _initial_weights(
-        dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed
-    )
-    data = TrainingData(
-        jnp.zeros(spec.num_rows, jnp.int32),
-        jnp.zeros((spec.num_rows, spec.num_classes)),
-        spec.num_classes,
-    )
-    cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
-    # eager: concrete knobs are range-checked here, as when a sweep is planned
-    return protocol.make_init(spec)(key, initial, hparams, data, cut)
+    weights = make_weights(dataclasses.replace(spec, defenses=(), optimizers=(), scope="all"), seed)
+    return _jitted_init(spec, rows)(keys.run_key(seed), weights, hparams)
 
 
-@functools.cache
-def _initial_weights(spec: Spec, seed: int):
+@functools.lru_cache(maxsize=None)
+def make_weights(spec: Spec, seed: int):
+    """Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
+    rng = np.random.default_rng(seed)
     examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
-    return _jitted_weights(spec)(keys.run_key(seed), examples)
+    shapes = jax.eval_shape(protocol.make_weights(spec), keys.run_key(0), examples)
+
+    def fill(path, leaf):
+        if path[-1].key in ("scale", "var", "mean"):
+            return jnp.asarray(np.full(leaf.shape, path[-1].key != "mean"), jnp.float32)
+        spread = 1 / np.sqrt(leaf.shape[0]) if path[-1].key == "kernel" else 0.1
+        return jnp.asarray(rng.normal(size=leaf.shape) * spread, jnp.float32)
+
+    return jax.tree_util.tree_map_with_path(fill, shapes)
 
 
-@functools.cache
-def _jitted_weights(spec: Spec):
-    return jax.jit(protocol.make_weights(spec))
+@functools.lru_cache(maxsize=None)
+def _jitted_init(spec: Spec, rows: int):
+    init = protocol.make_init(spec)
+
+    def start(key, weights, hparams):
+        data = TrainingData(
+            jnp.zeros(spec.num_rows, jnp.int32),
+            jnp.zeros((spec.num_rows, spec.num_classes)),
+            spec.num_classes,
+        )
+        cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
+        return init(key, weights, hparams, data, cut)
+
+    return quick_jit(start)
 
 
 TRACES = collections.Counter()  # how often each spec's step was traced
@@ -113,12 +128,12 @@ def jitted_step(spec: Spec):
         TRACES[spec] += 1
         return step(state, batch, hparams)
 
-    return jax.jit(counted)
+    return jit(counted)
 
 
-def run_steps(spec: Spec, hparams: HParams, batches, seed: int = 0):
+def run_steps(spec: Spec, hparams: HParams, batches, seed: int = 0, jit=quick_jit):
     """(final state, exchanges, metrics) of consecutive steps."""
-    step, state = jitted_step(spec), make_state(spec, hparams, seed, len(batches[0].labels))
+    step, state = jitted_step(spec, jit), make_state(spec, hparams, seed, len(batches[0].labels))
     exchanges, metrics = [], []
     for batch in batches:
         state, exchange, seen = step(state, batch, hparams)
@@ -129,10 +144,28 @@ def run_steps(spec: Spec, hparams: HParams, batches, seed: int = 0):
 
 def numbers(tree) -> list[np.ndarray]:
     """All leaves of a tree as NumPy arrays; keys as their words."""
-    return [
-        np.asarray(jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a)
-        for a in jax.tree.leaves(tree)
-    ]
+
+    def one(leaf):
+        key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if key else leaf)
+
+    return [one(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def stack(trees):
+    """Trees of lanes as one tree with a leading lane axis, on the host: nothing to compile."""
+
+    def one(*leaves):
+        if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+            return jnp.stack(leaves)
+        return np.stack([np.asarray(leaf) for leaf in leaves])
+
+    return jax.tree.map(one, *trees)
+
+
+def lane(tree, i: int) -> list[np.ndarray]:
+    """The numbers of one lane."""
+    return [leaf[i] for leaf in numbers(tree)]
 
 
 def assert_same_bits(one, other) -> None:

@@ -84,8 +84,7 @@ FEDERATIONS = {
     "concatenated": {},
     "summed": {"aggregation": "sum"},
     "averaged": {"aggregation": "mean"},
-    "hidden layers": {"hidden": (5,), "passive": 1},
-    "linear top": {"top_hidden": (), "passive": 1},
+    "hidden layers": {"hidden": (5,), "top_hidden": (6,), "passive": 1},
     "no split": {"split": False},
     "no split, two classes": {"split": False, "num_classes": 2},
     "label party without features": {"label_features": False},
@@ -146,7 +145,7 @@ def test_metrics_count_true_labels_whatever_the_targets_were():
     hparams = harness.make_hparams(spec, {"kdk": {"epsilon": 1.0, "k": 2}})
     batch = harness.make_batch(spec, 0)
     state = harness.make_state(spec, hparams)
-    logits = jax.jit(protocol.make_predict(spec))(state.weights, batch.features)
+    logits = harness.quick_jit(protocol.make_predict(spec))(state.weights, batch.features)
     batch = batch._replace(labels=jnp.argmax(logits, axis=1).astype(jnp.int32))
     _, _, metrics = harness.jitted_step(spec)(state, batch, hparams)
     assert metrics.correct == spec.batch_size
@@ -160,19 +159,16 @@ def test_vmapped_settings_equal_the_settings_alone():
         harness.make_hparams(spec, momentum=0.0, weight_decay=0.1),
     ]
     batches = [harness.make_batch(spec, i) for i in range(3)]
-    states = [harness.make_state(spec, h, seed) for seed, h in enumerate(settings)]
-    stacked, hparams = (
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees) for trees in (states, settings)
-    )
-    step, lanes = jax.jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0))), []
+    states = harness.stack([harness.make_state(spec, h, seed) for seed, h in enumerate(settings)])
+    hparams, lanes = harness.stack(settings), []
+    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
     for batch in batches:
-        stacked, exchange, metrics = step(stacked, batch, hparams)
-        lanes.append((exchange._replace(index=()), metrics))
+        states, exchange, metrics = step(states, batch, hparams)
+        lanes.append((exchange, metrics))
     for i, own in enumerate(settings):
         state, exchanges, metrics = harness.run_steps(spec, own, batches, seed=i)
-        lane = jax.tree.map(lambda a, i=i: a[i], (stacked, lanes))
-        alone = [(e._replace(index=()), m) for e, m in zip(exchanges, metrics)]
-        harness.assert_close(lane, (state, alone), 1e-5)
+        alone = state, list(zip(exchanges, metrics))
+        harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
 
 
 @pytest.mark.parametrize("label_features", [True, False])
@@ -201,7 +197,7 @@ def test_cut_gradients_carry_one_over_the_batch_size():
     )
     z = sum(np.float64(z) for z in one[0].embeddings)
     state = harness.make_state(spec, hparams)
-    z = np.float64(jax.jit(protocol.make_predict(spec))(state.weights, batch.features))
+    z = np.float64(harness.quick_jit(protocol.make_predict(spec))(state.weights, batch.features))
     p = np.exp(reference.log_softmax(z))
     expected = (p - np.eye(5)[np.asarray(batch.labels)]) / 8
     for small, large in zip(one[0].gradients, two[0].gradients):
@@ -263,12 +259,13 @@ def test_a_step_is_a_pure_function_of_state_batch_and_numbers():
 def test_initial_weights_depend_on_the_seed_alone_and_differ_between_parties():
     spec = harness.make_spec()
     with_noise = harness.make_spec(defenses=("noise",), scope="passive", batch_size=4)
-    weights = protocol.make_weights(spec)
+    weights = harness.quick_jit(protocol.make_weights(spec))
     rng = np.random.default_rng(0)
     features = tuple(jnp.float32(rng.normal(size=(3, harness.COLUMNS))) for _ in spec.bottoms)
     one = weights(keys.run_key(0), features)
-    zeros = tuple(jnp.zeros((2, harness.COLUMNS)) for _ in spec.bottoms)
-    harness.assert_same_bits(one, protocol.make_weights(with_noise)(keys.run_key(0), zeros))
+    zeros = tuple(jnp.zeros((3, harness.COLUMNS)) for _ in spec.bottoms)
+    noisy = harness.quick_jit(protocol.make_weights(with_noise))
+    harness.assert_same_bits(one, noisy(keys.run_key(0), zeros))
     kernels = [v["params"]["Dense_0"]["kernel"] for v in one.bottoms]
     assert np.all(np.asarray(kernels[0]) != np.asarray(kernels[1]))
     assert np.all(np.asarray(kernels[1]) != np.asarray(kernels[2]))
@@ -281,7 +278,7 @@ def test_predictions_are_the_twins_logits(changes):
     spec = harness.make_spec(**changes)
     state = harness.make_state(spec, harness.make_hparams(spec))
     batch = harness.make_batch(spec, 3)
-    logits = jax.jit(protocol.make_predict(spec))(state.weights, batch.features)
+    logits = harness.quick_jit(protocol.make_predict(spec))(state.weights, batch.features)
     bottoms, top = nets_of(state.weights)
     features = [np.float64(x) for x in batch.features]
     expected = reference.logits_of(bottoms, top, features, spec.aggregation)
@@ -293,13 +290,13 @@ def test_training_moves_the_tops_batch_statistics_and_predictions_read_them():
     hparams = harness.make_hparams(spec, learning_rate=0.0)
     batch, state = harness.make_batch(spec, 0), harness.make_state(spec, hparams)
     after, _, _ = harness.jitted_step(spec)(state, batch, hparams)
-    embed = jax.jit(protocol.make_embed(spec))
+    embed = harness.quick_jit(protocol.make_embed(spec))
     cut = np.concatenate(embed(state.weights, batch.features), axis=1)
     statistics = after.weights.active["batch_stats"]["BatchNorm_0"]
     np.testing.assert_allclose(statistics["mean"], 0.1 * cut.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(statistics["var"], 0.9 + 0.1 * cut.var(axis=0), atol=1e-5)
     harness.assert_same_bits(after.weights.active["params"], state.weights.active["params"])
-    predict = jax.jit(protocol.make_predict(spec))
+    predict = harness.quick_jit(protocol.make_predict(spec))
     before, now = (predict(s.weights, batch.features) for s in (state, after))
     assert np.any(np.abs(before - now) > 1e-3)
     rows = tuple(x[:1] for x in batch.features)  # evaluation treats rows alone

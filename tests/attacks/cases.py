@@ -6,10 +6,10 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests import harness
 from vfljax import attacking, keys
 from vfljax.attacks.core import Attack
 from vfljax.models import MLP
@@ -79,7 +79,7 @@ def sight(case: Case) -> tuple[View, Known]:
 
 @functools.cache
 def jitted(run):
-    return jax.jit(run)
+    return harness.quick_jit(run)
 
 
 def attack(one: Attack, case: Case, key=None, **knobs) -> Scores:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import harness
 from tests.attacks import cases
 from tests.reference import completion as reference
 from vfljax import keys
@@ -141,7 +142,7 @@ def two_row_run(finetune_bottom):
             finetune_bottom=finetune_bottom,
         )
 
-    return jax.jit(run), int(known.rows[0]), int(known.labels[0])
+    return harness.quick_jit(run), int(known.rows[0]), int(known.labels[0])
 
 
 @pytest.mark.parametrize("finetune_bottom", [False, True])
