@@ -89,21 +89,31 @@ class Size:
         self.settings = settings
         self.program = lanes.Program(training.make_run(SPEC), settings, _WIDTH.value or None)
         lane = self.program.pad(lane)
-        self.shared = self.program.share((table, initial, np.int32(0), np.int32(EPOCHS)))
-        self.own = (lane, self.program.pad(sweep.empty_progress(SPEC, lane, *self.shared[:2])))
+        table, initial = self.program.share((table, initial))
+        self.lane, self.seeds = lane, jnp.arange(SEEDS, dtype=jnp.uint32)
+        self.shared = table, initial
+        self.state = self.program.pad(sweep.empty_progress(SPEC, lane, table, initial))
         began = time.perf_counter()
-        jax.block_until_ready(self.program(self.own, self.shared))
+        self.train()
         self.first = time.perf_counter() - began  # tracing and compilation included
         self.memory = peak_memory()
         self.microseconds: list[float] = []
 
+    def train(self) -> None:
+        """All epochs of all settings, as a sweep runs them."""
+        state = self.state
+        for number in range(EPOCHS):
+            now = self.program.share(training.epoch_of(jnp.int32(number), self.seeds, ROWS))
+            state, finite = self.program((self.lane, state), (*self.shared, now))
+            jax.block_until_ready(finite)
+
     def measure(self) -> None:
-        """One repeat: at least half a second of calls."""
-        calls, began = 0, time.perf_counter()
-        while calls == 0 or time.perf_counter() - began < 0.5:
-            jax.block_until_ready(self.program(self.own, self.shared))
-            calls += 1
-        steps = calls * EPOCHS * SPEC.steps_per_epoch * self.settings
+        """One repeat: at least half a second of training."""
+        runs, began = 0, time.perf_counter()
+        while runs == 0 or time.perf_counter() - began < 0.5:
+            self.train()
+            runs += 1
+        steps = runs * EPOCHS * SPEC.steps_per_epoch * self.settings
         self.microseconds.append((time.perf_counter() - began) / steps * 1e6)
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import pathlib
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -35,7 +36,9 @@ def test_the_config_plans_and_trains_one_epoch(path):
     program = lanes.Program(training.make_run(group.spec), 2)
     own = program.pad(grid.lanes_of(group, list(group.settings[:2]), []))
     initial = lab.initial_weights(group.spec, made)
-    shared = program.share((table, initial, np.int32(0), np.int32(1)))
+    seeds = jnp.asarray(made.seeds)
+    now = training.epoch_of(jnp.int32(0), seeds, group.spec.num_rows)
+    shared = program.share((table, initial, now))
     state = program.pad(sweep.empty_progress(group.spec, own, *shared[:2]))
     progress, finite = program((own, state), shared)
     assert np.asarray(finite).all()

@@ -121,7 +121,7 @@ TRACES = collections.Counter()  # how often each spec's step was traced
 
 
 @functools.cache
-def jitted_step(spec: Spec):
+def jitted_step(spec: Spec, jit=quick_jit):
     step = protocol.make_step(spec)
 
     def counted(state, batch, hparams):

@@ -38,6 +38,15 @@ def test_a_block_is_a_multiple_of_the_devices():
     assert lanes.Program(square, 7, 1).block == 8
 
 
+@pytest.mark.parametrize(
+    ("settings", "width", "block"),
+    [(50, 5, 50), (84, 6, 84), (18, 3, 18), (1000, 5, 1000), (2, 1, 2)],
+)
+def test_the_width_is_the_largest_that_pads_least(settings, width, block):
+    program = lanes.Program(square, settings, 6)
+    assert (program.width, program.block) == (width, block)
+
+
 def test_a_second_trace_raises():
     program = lanes.Program(square, 4, 1)
     program(program.pad({"x": np.zeros(4, np.float32)}), program.share(jnp.float32(0)))

@@ -176,9 +176,7 @@ def test_only_passive_parties_tensors_are_exchanged(label_features):
     """The label party's own embedding and gradient differ in width, so none can hide among them."""
     count = 2 + label_features
     spec = harness.make_spec(label_features=label_features)
-    spec = dataclasses.replace(
-        spec, bottoms=tuple(MLP((), width) for width in (3, 4, 7)[:count])
-    )
+    spec = dataclasses.replace(spec, bottoms=tuple(MLP((), width) for width in (3, 4, 7)[:count]))
     hparams = harness.make_hparams(spec)
     _, exchanges, _ = harness.run_steps(spec, hparams, [harness.make_batch(spec, 0)])
     shapes = [z.shape for z in exchanges[0].embeddings], [g.shape for g in exchanges[0].gradients]
@@ -244,7 +242,9 @@ def test_the_learning_rate_falls_at_each_milestone():
         moved, _, _ = step(state._replace(step=jnp.int32(number)), batch, hparams)
         first, _, _ = step(state, batch, hparams)
         ratio = rate / 0.1
-        for a, b, start in zip(*map(harness.numbers, (moved.weights, first.weights, state.weights))):
+        for a, b, start in zip(
+            *map(harness.numbers, (moved.weights, first.weights, state.weights))
+        ):
             np.testing.assert_allclose(a - start, ratio * (b - start), rtol=1e-4, atol=1e-7)
 
 

@@ -121,7 +121,6 @@ def test_an_unfinished_shard_continues_from_its_last_save(tmp_path, monkeypatch)
     config = tiny(**{"training.epochs": 5, "attacks": {}, "grid": {"undefended": {}}})
     whole = comparable(train(tmp_path / "whole", config).results)
     monkeypatch.setattr(sweep, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(sweep, "SPAN_SECONDS", 0.0)
     original, saves = store.write_partial, []
 
     def killed(workdir, name, done, tree):

@@ -27,7 +27,6 @@ from vfljax.progress import Progress
 from vfljax.teacher import TeacherConfig, teacher_scores
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
-SPAN_SECONDS = 2.0  # aim of one call, between which progress is shown
 AHEAD = 1  # structures compiled while one trains
 SAVE_SECONDS = 15.0  # progress of an unfinished shard is saved this often
 
@@ -181,12 +180,13 @@ class Trainer:
         self.evaluate = _evaluate_program(plain(spec), largest, width)
         initial = initial_weights(spec, lab)
         self.table, self.initial = self.program.share((lab.table, initial))
-        self.program.compile_ahead(self.start(shard), self.shared(0, 1), pool)
+        self.seeds = jnp.asarray(lab.seeds)
+        self.program.compile_ahead(self.start(shard), self.shared(0), pool)
 
-    def shared(self, first: int, last: int) -> tuple[Any, ...]:
-        """What all lanes of a span of epochs share."""
-        bounds = self.program.share((np.int32(first), np.int32(last)))
-        return (self.table, self.initial, *bounds)
+    def shared(self, epoch: int) -> tuple[Any, ...]:
+        """What all lanes share in an epoch."""
+        now = training.epoch_of(jnp.int32(epoch), self.seeds, self.group.spec.num_rows)
+        return self.table, self.initial, self.program.share(now)
 
     def start(self, shard: Shard) -> tuple[training.Lane, training.Progress]:
         """A shard's lanes and what they start from, on the devices."""
@@ -221,7 +221,7 @@ def _evaluate_program(spec: Spec, block: int, width: int | None) -> lanes.Progra
 def train_shard(
     trainer: Trainer, shard: Shard, lab: Lab, workdir: pathlib.Path, progress: Progress
 ) -> None:
-    """Train one shard in spans of epochs, saving between them, and commit it."""
+    """Train one shard epoch by epoch, saving now and then, and commit it."""
     spec = trainer.group.spec
     own = [trainer.group.settings[i] for i in shard.settings]
     count, began = len(own), time.monotonic()
@@ -234,18 +234,13 @@ def train_shard(
         state = trainer.program.pad(_unpack(tree["progress"], state))
         recorded = {int(k): v for k, v in tree.get("recorded", {}).items()}
         progress.resume(0, epoch * spec.steps_per_epoch * count)
-    saved, span = time.monotonic(), 1
+    saved = time.monotonic()
     finite = np.ones(count, bool)
     while epoch < spec.epochs:
-        stop = min([e + 1 for e in wanted if e + 1 > epoch] + [spec.epochs, epoch + span])
-        start = time.monotonic()
-        state, ok = trainer.program((lane, state), trainer.shared(epoch, stop))
-        finite = lanes.unpad(ok, count)
-        if epoch > 0:  # the first span's time holds the compilation
-            took = (time.monotonic() - start) / (stop - epoch)
-            span = max(1, int(SPAN_SECONDS / max(took, 1e-6)))
-        progress.update(0, (stop - epoch) * spec.steps_per_epoch * count, trainer.group.name)
-        epoch = stop
+        state, ok = trainer.program((lane, state), trainer.shared(epoch))
+        finite = lanes.unpad(ok, count)  # waits for the epoch
+        progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
+        epoch += 1
         if epoch - 1 in wanted:
             recorded[epoch - 1] = _exchange(lanes.unpad(state.record, count))
         if epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:

@@ -2,13 +2,14 @@
 
 What enters: a static ``Spec``, the data of every seed (``Table``, shared by all settings) and one
 setting's ``Lane``. What leaves: pure functions of one lane (``run``, ``evaluate``), which
-``vfljax.lanes`` maps over settings and devices. A run is done in spans of epochs, so that the host may report,
-record and save between them; the span is traced, so any division compiles once and gives the
-same result.
+``vfljax.lanes`` maps over settings and devices. One call trains one epoch, so that the host may
+report, record and save between calls; what every setting of a seed shares (the order of rows) is
+made once, outside them.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -56,8 +57,16 @@ class Lane(NamedTuple):
     hparams: HParams
 
 
+class Epoch(NamedTuple):
+    """Which epoch it is, and the order in which each seed's rows are sent."""
+
+    number: Array  # [] int32
+    order: Array  # [Q, N] int32: order[j] is sent j-th
+    place: Array  # [Q, N] int32, the inverse: row i is sent place[i]-th
+
+
 class Progress(NamedTuple):
-    """What a span of epochs starts from; zeros for a run that starts at epoch 0."""
+    """What an epoch starts from; zeros for a run that starts at epoch 0."""
 
     state: State
     record: Record
@@ -122,16 +131,15 @@ def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Progress]:
     return start
 
 
-def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Array], Progress]:
+def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
     padding corrupts batch statistics and norms)."""
     step = make_step(spec)
     full = spec.num_rows // spec.batch_size
     rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
 
-    def epoch(progress: Progress, lane: Lane, table: Table, number: Array) -> Progress:
-        order_key = keys.fold(keys.run_key(lane.seed), "order", number)
-        order = jax.random.permutation(order_key, spec.num_rows)
+    def epoch(progress: Progress, lane: Lane, table: Table, now: Epoch) -> Progress:
+        order, place = now.order[lane.seed_index], now.place[lane.seed_index]
 
         def one(state: State, index: Array) -> tuple[State, Any]:
             raw = table.train[lane.seed_index, index]
@@ -152,7 +160,6 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Array], Progress]
             parts.append(((z, g), seen.loss * rest, seen.correct))
 
         sent_rows = full * spec.batch_size + rest
-        place = jnp.argsort(order).astype(jnp.int32)  # the inverse: place[row]
         was_sent = place < sent_rows
         where = jnp.minimum(place, sent_rows - 1)
 
@@ -174,8 +181,8 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Array], Progress]
             place,
             was_sent,
             sums,
-            record.loss.at[number].set(loss),
-            record.accuracy.at[number].set(correct),
+            record.loss.at[now.number].set(loss),
+            record.accuracy.at[now.number].set(correct),
         )
         return Progress(state, record)
 
@@ -183,30 +190,35 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Array], Progress]
 
 
 def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
-    """``run((lane, progress), (table, initial, first, last)) -> (progress, finite)``: trains
-    epochs first..last-1.
+    """``run((lane, progress), (table, initial, now)) -> (progress, finite)``: trains one epoch.
 
-    ``first`` and ``last`` are traced. At ``first`` = 0 the progress given is ignored and the run
-    starts from its seed's ``initial`` weights [Q, ...]. ``finite`` is False once a loss or a
-    weight is not finite.
+    At epoch 0 the progress given is ignored and the run starts from its seed's ``initial`` weights
+    [Q, ...]. ``finite`` is False once a loss or a weight is not finite.
     """
     start, epoch = make_start(spec), make_epoch(spec)
 
     def run(
-        own: tuple[Lane, Progress], shared: tuple[Table, Weights, Array, Array]
+        own: tuple[Lane, Progress], shared: tuple[Table, Weights, Epoch]
     ) -> tuple[Progress, Array]:
-        (lane, progress), (table, initial, first, last) = own, shared
+        (lane, progress), (table, initial, now) = own, shared
         fresh = start(lane, table, initial)
-        progress = jax.tree.map(lambda a, b: jnp.where(first == 0, a, b), fresh, progress)
-        progress = jax.lax.fori_loop(
-            first, last, lambda n, carry: epoch(carry, lane, table, n), progress
-        )
-        weights = jnp.stack(
-            [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)]
-        )
-        return progress, jnp.all(jnp.isfinite(progress.record.loss)) & jnp.all(weights)
+        progress = jax.tree.map(lambda a, b: jnp.where(now.number == 0, a, b), fresh, progress)
+        progress = epoch(progress, lane, table, now)
+        finite = [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)]
+        return progress, jnp.all(jnp.isfinite(progress.record.loss)) & jnp.all(jnp.stack(finite))
 
     return run
+
+
+@functools.partial(jax.jit, static_argnames="rows")
+def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
+    """Every seed's order of rows in one epoch; from the seed alone, once for all settings."""
+
+    def one(seed: Array) -> Array:
+        return jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
+
+    order = jax.vmap(one)(seeds)
+    return Epoch(number, order, jnp.argsort(order, axis=-1).astype(jnp.int32))
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
