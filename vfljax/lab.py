@@ -77,7 +77,7 @@ def plan_shards(groups: list[grid.Group], table: training.Table, seconds: float)
     """Divide groups into shards by an estimate of their work and memory.
 
     The estimate is rough (60 us a step plus 6 operations a weight and row at 20 GFLOP/s a core);
-    what bounds the work a kill can lose is that unfinished shards are saved every 15 s.
+    what bounds the work a kill can lose is that unfinished shards are saved every 5 s.
     """
     shards: list[Shard] = []
     devices = jax.device_count()

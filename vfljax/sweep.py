@@ -28,7 +28,7 @@ from vfljax.teacher import TeacherConfig, teacher_scores
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
-SAVE_SECONDS = 15.0  # progress of an unfinished shard is saved this often
+SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
 
 
 def versions() -> dict[str, str]:
