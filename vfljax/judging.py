@@ -296,6 +296,19 @@ def _direct_findings(all_points: Sequence[Point]) -> list[str]:
             "uniform (the first epoch), and the label is read off the magnitudes. The published "
             "figure understates the leak; it is not protection."
         )
+    beyond = [
+        p
+        for p in both
+        if p.knobs.get("kdk.k", 1) > 1
+        and p.knobs["kdk.epsilon"] > (p.knobs["kdk.k"] - 1) / p.knobs["kdk.k"]
+    ]
+    if beyond:
+        text += (
+            f" At {len(beyond)} points epsilon exceeds (k-1)/k and the true class carries the smallest "
+            "of the k masses: both rules fail there, but an attacker who knows k would take the LEAST "
+            "negative of the k entries. That attack is not in this suite, so low figures there show "
+            "nothing; the accuracy is lost as well."
+        )
     return [text]
 
 
