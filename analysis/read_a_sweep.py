@@ -14,7 +14,9 @@ import numpy as np
 from vfljax import judging, store
 
 sweep = store.load(sys.argv[1] if len(sys.argv) > 1 else "runs/quickstart")
-print(f"{sweep.results.num_rows} settings of {sweep.header['settings']}, data {sweep.header['data']}")
+print(
+    f"{sweep.results.num_rows} settings of {sweep.header['settings']}, data {sweep.header['data']}"
+)
 
 # %% [markdown]
 # ## Points: mean and 95 % interval over seeds
@@ -23,7 +25,9 @@ print(f"{sweep.results.num_rows} settings of {sweep.header['settings']}, data {s
 for point in judging.points(sweep):
     for federation, worst in point.worst.items():
         accuracy = point.accuracy[federation]
-        print(f"{point.label:28} {federation:9} accuracy {accuracy}  worst {worst.attack} {worst.leak}")
+        print(
+            f"{point.label:28} {federation:9} accuracy {accuracy}  worst {worst.attack} {worst.leak}"
+        )
 
 # %% [markdown]
 # ## The direct attack by hand, from one setting's saved gradients

@@ -7,7 +7,9 @@ import sys
 SCRIPT = pathlib.Path(__file__).parents[1] / "analysis" / "read_a_sweep.py"
 
 
-def test_reading_a_sweep_by_hand_finds_what_the_direct_attack_found(tiny_sweep, monkeypatch, capsys):
+def test_reading_a_sweep_by_hand_finds_what_the_direct_attack_found(
+    tiny_sweep, monkeypatch, capsys
+):
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(tiny_sweep)])
     runpy.run_path(str(SCRIPT))
     said = capsys.readouterr().out

@@ -11,13 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import vfljax.attacks  # noqa: F401  first: see imports_test.py
-from vfljax import keys, protocol
+from vfljax import keys, metrics, protocol
 from vfljax.defenses.core import TrainingData
 from vfljax.models import MLP
 from vfljax.types import Batch, DefenseSpec, HParams, Spec
 
 # tests compile much and compute little: unoptimized code halves their time
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
+accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
 
 COLUMNS = 6  # of every party
 ROWS = 24  # training rows
@@ -85,7 +87,7 @@ def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = N
     return _jitted_init(spec, rows)(keys.run_key(seed), weights, hparams)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def make_weights(spec: Spec, seed: int):
     """Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
     rng = np.random.default_rng(seed)
@@ -101,7 +103,7 @@ def make_weights(spec: Spec, seed: int):
     return jax.tree_util.tree_map_with_path(fill, shapes)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _jitted_init(spec: Spec, rows: int):
     init = protocol.make_init(spec)
 

@@ -2,7 +2,6 @@
 
 import warnings
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,16 +9,17 @@ import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import harness
 from vfljax import metrics
 
 ROWS = 40
 few = settings(deadline=None, max_examples=30, database=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 auc, accuracy, balanced = (
-    jax.jit(f) for f in (metrics.auc, metrics.accuracy, metrics.balanced_accuracy)
+    harness.quick_jit(f) for f in (metrics.auc, metrics.accuracy, metrics.balanced_accuracy)
 )
-leak, cross_entropy = jax.jit(metrics.leak), jax.jit(metrics.cross_entropy)
-topk = jax.jit(metrics.topk, static_argnums=2)
+leak, cross_entropy = harness.quick_jit(metrics.leak), harness.quick_jit(metrics.cross_entropy)
+topk = harness.quick_jit(metrics.topk, static_argnums=2)
 
 
 def binary(seed, levels):

@@ -15,6 +15,12 @@ from vfljax.models import MLP, Head
 X = jnp.asarray(np.random.default_rng(0).normal(size=(6, 4)), jnp.float32)
 
 
+def born(module):
+    """A module's party and its initial variables."""
+    party = parties.from_module(module)
+    return party, harness.quick_jit(party.init)(jax.random.key(0), X)
+
+
 class Dropped(nn.Module):
     @nn.compact
     def __call__(self, x, train=False):
@@ -23,16 +29,14 @@ class Dropped(nn.Module):
 
 def test_a_party_embeds_as_its_module_does():
     module = MLP((5,), 3)
-    party = parties.from_module(module)
-    variables = party.init(jax.random.key(0), X)
+    party, variables = born(module)
     out, (after, _) = party.apply(variables, X, False, None)
     np.testing.assert_array_equal(out, module.apply(variables, X))
     harness.assert_same_bits(after, variables)
 
 
 def test_layers_are_returned_beside_the_variables_and_never_among_them():
-    party = parties.from_module(MLP((5, 2), 3))
-    variables = party.init(jax.random.key(0), X)
+    party, variables = born(MLP((5, 2), 3))
     assert set(variables) == {"params"}
     for train in (False, True):
         _, (after, layers) = party.apply(variables, X, train, None)
@@ -41,8 +45,7 @@ def test_layers_are_returned_beside_the_variables_and_never_among_them():
 
 
 def test_batch_statistics_move_in_training_only():
-    party = parties.from_module(Head((), 3))
-    variables = party.init(jax.random.key(0), X)
+    party, variables = born(Head((), 3))
     _, (seen, _) = party.apply(variables, X, False, None)
     _, (trained, _) = party.apply(variables, X, True, None)
     harness.assert_same_bits(seen, variables)
@@ -92,6 +95,9 @@ def test_a_spec_names_its_bottoms_in_order_and_its_aggregation():
         harness.make_spec(aggregation="sum"), bottoms=(MLP((), 2), MLP((), 3), MLP((), 4))
     )
     bottoms, _, aggregate = parties.parties(spec)
-    widths = [party.apply(party.init(jax.random.key(0), X), X, False, None)[0] for party in bottoms]
-    assert [w.shape for w in widths] == [(6, 2), (6, 3), (6, 4)]
+    shapes = [
+        jax.eval_shape(lambda x, p=p: p.apply(p.init(jax.random.key(0), x), x, False, None)[0], X)
+        for p in bottoms
+    ]
+    assert [z.shape for z in shapes] == [(6, 2), (6, 3), (6, 4)]
     assert aggregate is parties.AGGREGATIONS["sum"]

@@ -104,9 +104,3 @@ def test_initial_weights_depend_on_the_seed_alone(made):
     assert (leaf[0] != leaf[1]).any()
     again = lab.initial_weights(dataclasses.replace(made.groups[0].spec, defenses=()), made)
     jax.tree.map(np.testing.assert_array_equal, initial, again)
-
-
-@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 2500])
-def test_chunks_cover_every_row_once(rows):
-    out = training.over_chunks(lambda r: {"twice": 2 * r}, jnp.arange(rows))
-    np.testing.assert_array_equal(out["twice"], 2 * np.arange(rows))

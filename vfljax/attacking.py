@@ -26,8 +26,9 @@ from vfljax import checkpoint, keys, lanes, metrics, store
 from vfljax.attacks.core import Attack
 from vfljax.lab import Lab, initial_weights, split_arrays
 from vfljax.progress import Progress
+from vfljax.rows import scaled
 from vfljax.suite import Form, attacker_of, forms, kind, make_attack
-from vfljax.training import Table, scaled
+from vfljax.training import Table
 from vfljax.types import Array, HostArray, Known, PyTree, Scores, Sums, View
 
 EXCHANGE = (

@@ -249,12 +249,16 @@ def groups(
     """Settings by equal Spec, in order of first appearance.
 
     Honest and malicious settings share a program (gamma is a number). Undefended settings join
-    the first chain whose every defense has neutral knobs: one program less, and they differ from
-    that chain's neutral setting in no bit.
+    the first chain whose every defense has neutral knobs and default options: one program less, and
+    they differ from that chain's neutral setting in no bit.
     """
     malicious = any(s.structure.malicious for s in all_settings)
     chains = dict.fromkeys(chain_spec(s) for s in all_settings)
-    host = next((c for c in chains if c and all(d.name in defenses.NEUTRAL for d in c)), ())
+    # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
+    host = next(
+        (c for c in chains if c and all(d.name in defenses.NEUTRAL and not d.options for d in c)),
+        (),
+    )
 
     @functools.cache
     def spec_of(split: bool, chain: tuple[DefenseSpec, ...]) -> Spec:

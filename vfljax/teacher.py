@@ -16,7 +16,8 @@ import optax
 
 from vfljax import keys
 from vfljax.models import MLP
-from vfljax.training import Table, over_chunks, scaled
+from vfljax.rows import over_chunks, scaled
+from vfljax.training import Table
 from vfljax.types import Array, PyTree
 
 

@@ -19,9 +19,8 @@ import jax.numpy as jnp
 from vfljax import keys, metrics
 from vfljax.defenses.core import TrainingData
 from vfljax.protocol import make_embed, make_init, make_predict, make_step, make_weights
-from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weights
-
-CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory than batches
+from vfljax.rows import over_chunks, scaled
+from vfljax.types import Array, Batch, HParams, Spec, State, Sums, Weights
 
 
 class Table(NamedTuple):
@@ -72,31 +71,12 @@ class Progress(NamedTuple):
     record: Record
 
 
-def scaled(x: Array, mean: Array, scale: Array) -> Array:
-    """(x - mean) / scale in float32, statistics per column or one for the whole block."""
-    lead = (1,) * (x.ndim - mean.ndim)
-    return (x.astype(jnp.float32) - mean.reshape(lead + mean.shape)) / scale.reshape(
-        lead + scale.shape
-    )
-
-
 def rows_of(table: Table, seed_index: Array, rows: Array) -> tuple[Array, ...]:
     """Every bottom's scaled columns of raw ``rows``, [rows, ...]."""
     return tuple(
         scaled(x[rows], mean[seed_index], scale[seed_index])
         for x, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
     )
-
-
-def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) -> PyTree:
-    """``fn`` (rows -> arrays with a leading row axis) over ``rows`` in chunks; equal to
-    ``fn(rows)`` for a function that treats rows alone (evaluation mode)."""
-    if len(rows) <= chunk:
-        return fn(rows)
-    count = -(-len(rows) // chunk)
-    padded = jnp.concatenate([rows, jnp.broadcast_to(rows[:1], (count * chunk - len(rows),))])
-    out = jax.lax.map(fn, padded.reshape(count, chunk))
-    return jax.tree.map(lambda a: a.reshape(count * chunk, *a.shape[2:])[: len(rows)], out)
 
 
 def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:

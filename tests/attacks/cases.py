@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from tests import harness
@@ -37,44 +36,56 @@ def make_case(
     epochs, _, cut = gradients.shape
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
-    zeros = jnp.zeros((rows, cut))
+    zeros = np.zeros((rows, cut), np.float32)
     target = attacking.Target(
-        seed=jnp.uint32(0),
-        seed_index=jnp.int32(0),
-        key_name=jnp.uint32(0),
-        knobs={"known": jnp.float32(known)},
+        seed=np.uint32(0),
+        seed_index=np.int32(0),
+        key_name=np.uint32(0),
+        knobs={"known": np.float32(known)},
         exchange={
-            "embeddings": jnp.zeros((epochs, rows, cut)),
-            "gradients": jnp.asarray(gradients, jnp.float32),
-            "order": jnp.tile(jnp.arange(rows), (epochs, 1)),
-            "sent": jnp.asarray(sent),
-            "epochs": jnp.arange(epochs),
+            "embeddings": np.zeros((epochs, rows, cut), np.float32),
+            "gradients": np.asarray(gradients, np.float32),
+            "order": np.tile(np.arange(rows, dtype=np.int32), (epochs, 1)),
+            "sent": sent,
+            "epochs": np.arange(epochs, dtype=np.int32),
             "sum_gradient": zeros,
             "sum_sign": zeros,
             "sum_square": zeros,
-            "sum_count": jnp.zeros(rows, jnp.int32),
+            "sum_count": np.zeros(rows, np.int32),
         },
-        bottom={"params": {"Dense_0": {"kernel": jnp.eye(WIDTH, CUT), "bias": jnp.zeros(CUT)}}},
+        bottom={
+            "params": {
+                "Dense_0": {
+                    "kernel": np.eye(WIDTH, CUT, dtype=np.float32),
+                    "bias": np.zeros(CUT, np.float32),
+                }
+            }
+        },
     )
     by_class = np.argsort(labels, kind="stable")
     turn = np.concatenate([np.arange(np.sum(labels == c)) for c in range(num_classes)])
     ground = attacking.Ground(
-        features=jnp.asarray(np.concatenate([features, test_features]), jnp.float32),
-        mean=jnp.zeros((1, WIDTH)),
-        scale=jnp.ones((1, WIDTH)),
-        train=jnp.arange(rows)[None],
-        test=jnp.arange(rows, total)[None],
-        labels=jnp.asarray(np.concatenate([labels, np.zeros(total - rows, int)]), jnp.int32),
-        known_order=jnp.asarray(by_class[np.argsort(turn, kind="stable")])[None],
-        selects=jnp.asarray(np.arange(rows) % 2 == 0)[None],
+        features=np.float32(np.concatenate([features, test_features])),
+        mean=np.zeros((1, WIDTH), np.float32),
+        scale=np.ones((1, WIDTH), np.float32),
+        train=np.arange(rows, dtype=np.int32)[None],
+        test=np.arange(rows, total, dtype=np.int32)[None],
+        labels=np.int32(np.concatenate([labels, np.zeros(total - rows, int)])),
+        known_order=np.int32(by_class[np.argsort(turn, kind="stable")])[None],
+        selects=(np.arange(rows) % 2 == 0)[None],
     )
     return Case(target, ground)
 
 
 def sight(case: Case) -> tuple[View, Known]:
     """What the attacker sees and knows of a case."""
-    known = attacking.known_rows(case.ground, jnp.int32(0), case.target.knobs["known"])
-    return attacking.view_of(case.target, case.ground), known
+    return _sight(case.target, case.ground)
+
+
+@harness.quick_jit
+def _sight(target, ground):
+    known = attacking.known_rows(ground, target.seed_index, target.knobs["known"])
+    return attacking.view_of(target, ground), known
 
 
 @functools.cache
@@ -87,4 +98,4 @@ def attack(one: Attack, case: Case, key=None, **knobs) -> Scores:
     key = keys.run_key(0) if key is None else key
     numbers = {**one.knobs, **knobs}
     view, known = sight(case)
-    return jitted(one.run)(key, view, known, {k: jnp.float32(v) for k, v in numbers.items()})
+    return jitted(one.run)(key, view, known, {k: np.float32(v) for k, v in numbers.items()})

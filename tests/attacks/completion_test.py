@@ -19,8 +19,9 @@ from vfljax.attacks.core import MALICIOUS, SPLIT
 from vfljax.parties import Party
 
 CLASSES = 3
-jitted_sharpen, jitted_mixup = jax.jit(sharpen), jax.jit(mixup)
-jitted_loss = jax.jit(mixmatch_loss, static_argnums=2)
+jitted_sharpen, jitted_mixup = harness.quick_jit(sharpen), harness.quick_jit(mixup)
+value_and_gradient = harness.quick_jit(jax.value_and_grad(mixmatch_loss), static_argnums=2)
+jitted_loss = harness.quick_jit(mixmatch_loss, static_argnums=2)
 few = settings(deadline=None, max_examples=20, database=None, derandomize=True)
 
 
@@ -67,7 +68,7 @@ def test_mixing_with_weight_one_changes_nothing():
 def test_the_loss_and_its_gradient_agree_with_the_twin(seed, weight):
     logits = np.random.default_rng(seed).normal(size=(8, CLASSES)).astype(np.float32)
     targets = probabilities(seed)
-    ours, gradient = jax.value_and_grad(jitted_loss)(logits, targets, 3, weight)
+    ours, gradient = value_and_gradient(logits, targets, 3, weight)
     expected = reference.mixmatch_loss(np.float64(logits), np.float64(targets), 3, weight)
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
     expected = reference.logits_gradient(np.float64(logits), np.float64(targets), 3, weight)
@@ -188,18 +189,22 @@ def test_batch_statistics_of_a_frozen_bottom_move_once_a_step_on_fresh_draws(mon
     view, known = cases.sight(cases.make_case(np.arange(40) % 8, 8, known=16))
     view = view._replace(bottom=start)
     knobs = {**passive(cases.BOTTOM, 8).knobs, **NO_MIXING, "learning_rate": 0.0, "ema": 0.0}
-    scores = complete(
-        keys.run_key(0),
-        view,
-        known,
-        as_arrays(knobs),
-        bottom=bottom,
-        head=head,
-        num_classes=8,
-        steps=6,
-        batch_size=2,
-        finetune_bottom=False,
-    )
+
+    def run(knobs):
+        return complete(
+            keys.run_key(0),
+            view,
+            known,
+            knobs,
+            bottom=bottom,
+            head=head,
+            num_classes=8,
+            steps=6,
+            batch_size=2,
+            finetune_bottom=False,
+        )
+
+    scores = harness.quick_jit(run)(as_arrays(knobs))
     logits = np.log(np.asarray(scores.train[0]))
     recorded = logits - logits[-1]  # the last place was never written: 0
     assert np.all(np.abs(recorded[:6]) > 1e-4)
@@ -226,7 +231,10 @@ def test_only_heads_started_at_ones_start_with_equal_scores(monkeypatch, options
     monkeypatch.setattr(completion, "complete", lambda *arguments, **static: seen.update(static))
     passive(cases.BOTTOM, CLASSES, **options).run(None, None, None, {})
     z = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)), jnp.float32)
-    logits, _ = seen["head"].apply(seen["head"].init(jax.random.key(0), z), z, True, None)
+    head = seen["head"]
+    logits = harness.quick_jit(
+        lambda z: head.apply(head.init(jax.random.key(0), z), z, True, None)[0]
+    )(z)
     assert np.allclose(logits, logits[:, :1], atol=1e-6) == equal
 
 

@@ -10,16 +10,16 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import direct as reference
 from tests.reference import kdk as kdk_reference
-from vfljax import metrics
 from vfljax.attacks.direct import RULES, direct, first_negative, most_negative
 
 CLASSES = 5
+JITTED = {rule: harness.quick_jit(fn) for rule, fn in RULES.items()}
 both_rules = pytest.mark.parametrize("rule", RULES)
 
 
 def guesses(rule, g):
     """Class guesses, None for a row without one."""
-    scores = np.asarray(RULES[rule](jnp.asarray(g, jnp.float32)))
+    scores = np.asarray(JITTED[rule](np.float32(g)))
     return [None if np.any(np.isnan(row)) else int(np.argmax(row)) for row in scores]
 
 
@@ -73,10 +73,10 @@ def test_under_kdk_the_most_negative_rule_reads_the_label_until_its_companions_w
 @both_rules
 def test_a_row_without_a_negative_entry_has_no_guess_and_counts_as_wrong(rule):
     g = jnp.float32([[0, 0], [1, 2], [3, -1]])
-    scores = RULES[rule](g)
+    scores = JITTED[rule](g)
     assert guesses(rule, g) == [None, None, 1]
     for label in (0, 1):
-        hits = metrics.accuracy(scores, jnp.int32([label, label, 1]))
+        hits = harness.accuracy(scores, jnp.int32([label, label, 1]))
         np.testing.assert_allclose(hits, 1 / 3, rtol=1e-6)
 
 
@@ -84,7 +84,7 @@ def test_a_row_without_a_negative_entry_has_no_guess_and_counts_as_wrong(rule):
 def test_rows_without_a_guess_leave_a_finite_leak_for_two_classes(rule):
     """They count as wrong, as they do for more classes; they must not hide the other rows' leak."""
     g, labels = jnp.float32([[1, 2], [3, -1], [-1, 3], [2, -2]]), jnp.int32([0, 1, 0, 1])
-    assert np.isfinite(metrics.leak(RULES[rule](g), labels))
+    assert np.isfinite(harness.leak(JITTED[rule](g), labels))
 
 
 def test_a_negative_zero_is_not_negative():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from tests import harness
 from tests.attacks import cases
-from vfljax import metrics
 from vfljax.attacks.norm import norm
 
 
@@ -32,7 +32,7 @@ def test_scores_are_euclidean_norms_around_their_median():
 def test_the_leak_is_the_auc_of_the_norm():
     labels, g = problem(1)
     a = roc_auc_score(labels, np.linalg.norm(g, axis=1))
-    leak = metrics.leak(scores_of(labels, [g]), labels)
+    leak = harness.leak(scores_of(labels, [g]), labels)
     assert 0.6 < a < 1
     np.testing.assert_allclose(leak, a, rtol=1e-5)
 
@@ -41,7 +41,7 @@ def test_the_leak_does_not_depend_on_which_class_has_the_longer_gradients():
     labels, g = problem(2)
     scores = scores_of(labels, [g])
     np.testing.assert_allclose(
-        metrics.leak(scores, labels), metrics.leak(scores, 1 - labels), rtol=1e-6
+        harness.leak(scores, labels), harness.leak(scores, 1 - labels), rtol=1e-6
     )
 
 
@@ -70,7 +70,7 @@ def test_rows_never_sent_leave_a_finite_leak():
     """drop_last leaves some rows unsent: they must not hide the leak of the others."""
     labels, g = problem(6)
     scores = scores_of(labels, [g], sent=[np.arange(len(g)) != 7])
-    assert np.isfinite(metrics.leak(scores, labels))
+    assert np.isfinite(harness.leak(scores, labels))
 
 
 def test_is_defined_for_two_classes_only_and_has_no_test_scores():

@@ -12,8 +12,8 @@ from tests.reference import dcor as reference
 from vfljax.defenses.dcor import FLOOR, distance_correlation
 
 ROWS = 12
-correlation = jax.jit(distance_correlation, static_argnames="root")
-value_and_gradient = jax.jit(jax.value_and_grad(distance_correlation))
+correlation = harness.quick_jit(distance_correlation, static_argnames="root")
+value_and_gradient = harness.quick_jit(jax.value_and_grad(distance_correlation))
 
 
 def sample(rng, columns, rows=ROWS):

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from tests import harness
 from tests.reference import kdk as reference
+from vfljax import protocol
 from vfljax.defenses.core import TrainingData
 from vfljax.defenses.kdk import kdk, kdk_targets
 from vfljax.types import Context
 
 ROWS = 16
-targets_fn = jax.jit(kdk_targets, static_argnames="anchor")
+targets_fn = harness.quick_jit(kdk_targets, static_argnames="anchor")
 
 
 def problem(classes: int, seed: int):
@@ -129,16 +130,9 @@ def test_the_protocol_descends_the_cross_entropy_of_the_soft_targets():
     hparams = harness.make_hparams(spec, {"kdk": {"epsilon": 0.6, "k": 3}})
     batch = harness.make_batch(spec, 0)
     state = harness.make_state(spec, hparams)
-    _, exchange, metrics = harness.jitted_step(spec)(state, batch, hparams)
+    _, _, metrics = harness.jitted_step(spec)(state, batch, hparams)
     targets = reference.kdk_targets(np.asarray(batch.scores), np.asarray(batch.labels), 3, 0.6)
-    z = jnp.concatenate(
-        [
-            batch.features[p] @ own["params"]["Dense_0"]["kernel"]
-            for p, own in enumerate(state.weights.bottoms)
-        ],
-        axis=1,
-    )
-    logits = spec.top.apply(state.weights.active, z)
+    logits = harness.quick_jit(protocol.make_predict(spec))(state.weights, batch.features)
     expected = -np.mean(np.sum(targets * np.asarray(jax.nn.log_softmax(logits)), axis=1))
     np.testing.assert_allclose(metrics.loss, expected, rtol=1e-5)
 

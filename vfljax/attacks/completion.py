@@ -38,7 +38,7 @@ from vfljax import keys
 from vfljax.attacks.core import MALICIOUS, SPLIT, Attack
 from vfljax.models import Head
 from vfljax.parties import Party, from_module
-from vfljax.training import over_chunks
+from vfljax.rows import over_chunks
 from vfljax.types import Array, Known, PyTree, Scores, View
 
 KNOBS = {
