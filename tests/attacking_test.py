@@ -1,10 +1,12 @@
 """Attacks on stored sweeps: what an attacker is given, baselines, halves."""
 
+import shutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.sweeps import TINY
+from tests.sweeps import TINY, comparable
 from vfljax import attacking, lab, store
 from vfljax.types import Known, Scores
 
@@ -78,3 +80,20 @@ def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
     assert passive[0]["all_labels_success"] != passive[0]["success"]
     direct = next(r for r in rows if r["attack"].startswith("direct"))
     assert direct["logistic_success"] is None
+
+
+def test_a_machine_with_other_blocks_continues_a_stored_attack(tiny_sweep, tmp_path, monkeypatch):
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    before = comparable(store.load(workdir).attacks)
+    files = sorted((workdir / "attacks" / "passive").glob("split-*.parquet"))
+    assert len(files) == 1
+    files[0].unlink()
+    monkeypatch.setattr(attacking, "BLOCK", 8)
+    made = lab.prepare(TINY)
+    attacking.run(made, workdir, say=lambda line: None)
+    assert len(list((workdir / "attacks" / "passive").glob("split-*.parquet"))) == 4  # 26 jobs
+    attacking.run(made, workdir, say=lambda line: None)
+    after = comparable(store.load(workdir).attacks)
+    assert len(after) == len(before)
+    for a, b in zip(after, before, strict=True):
+        assert (a["attack"], a["setting"], a["seed"]) == (b["attack"], b["setting"], b["seed"])

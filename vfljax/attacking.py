@@ -289,35 +289,30 @@ def _run_form(
     wanted = {row["structure"] for row in rows}
     spec = next(g.spec for g in lab.groups if any(s.structure.name in wanted for s in g.settings))
     block = _block(lab, spec.bottoms[0].out)
-    attacker_groups: dict[int, list[dict]] = {}
+    by_structure: dict[str, list[dict]] = {}
     for row in rows:
-        attacker_groups.setdefault(attacker_of(row["structure"]), []).append(row)
-    jobs = [
-        (attacker, job)
-        for attacker, own in attacker_groups.items()
-        for job in _jobs(attack, own, len(form.knobs), lab.config["seeds"])
-    ]
-    diverged = [row for row in rows if row["status"] != "ok"]
-    settings = sum(job.what == "attack" for _, job in jobs)
-    steps = max(1, attack.steps)
-    progress = Progress(f"attack {form.label}", settings, steps * len(jobs))
+        by_structure.setdefault(row["structure"], []).append(row)
+    jobs = {
+        structure: _jobs(attack, own, len(form.knobs), lab.config["seeds"])
+        for structure, own in by_structure.items()
+    }
+    every = [job for own in jobs.values() for job in own]
+    settings, steps = sum(job.what == "attack" for job in every), max(1, attack.steps)
+    progress = Progress(f"attack {form.label}", settings, steps * len(every))
     program = _program(attack.run, block, width)
     initial = jax.device_get(initial_weights(spec, lab).bottoms)
-    shared = {
-        attacker: program.share(ground_of(lab.table, arrays, attacker))
-        for attacker in attacker_groups
-    }
-    by_attacker = itertools.groupby(jobs, key=lambda pair: pair[0])
-    for attacker, pairs in by_attacker:
-        own = [job for _, job in pairs]
-        for start in range(0, len(own), program.block):
-            part = own[start : start + program.block]
-            path = folder / f"{attacker}-{start:06d}.parquet"
-            done = sum(job.what == "attack" for job in part)
-            if path.exists():
-                store.read_table([path])  # a damaged block is named, not silently recomputed
-                progress.resume(done, steps * len(part))
-                continue
+    # what is stored is known by its rows, not its file: blocks differ between machines
+    stored = store.read_table(sorted(folder.glob("*.parquet"))).to_pylist()
+    done = {_identity(row) for row in stored}
+    for structure, own in jobs.items():
+        attacker = attacker_of(structure)
+        shared = program.share(ground_of(lab.table, arrays, attacker))
+        known = [_identity(_figures(form, job, {}, 0)) in done for job in own]
+        todo = [job for job, found in zip(own, known, strict=True) if not found]
+        finished = [job for job, found in zip(own, known, strict=True) if found]
+        progress.resume(sum(job.what == "attack" for job in finished), steps * len(finished))
+        for start in range(0, len(todo), program.block):
+            part = todo[start : start + program.block]
             targets = []
             for job in part:
                 knobs = dict(form.knobs[job.point])
@@ -325,13 +320,15 @@ def _run_form(
                     knobs["known"] = float(len(lab.splits[0].train))
                 target = _target(sweep.workdir, job.row, form, knobs)
                 if job.what == "untrained":
-                    own_bottom = jax.tree.map(lambda a, i=job.row["seed"]: a[i], initial[attacker])
-                    target = target._replace(bottom=own_bottom)
+                    bottom = jax.tree.map(lambda a, i=job.row["seed"]: a[i], initial[attacker])
+                    target = target._replace(bottom=bottom)
                 targets.append(target)
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *targets)
-            out = lanes.unpad(program(program.pad(stacked), shared[attacker]), len(part))
-            store.write_rows(path, [_figures(form, job, out, i) for i, job in enumerate(part)])
-            progress.update(done, steps * len(part))
+            out = lanes.unpad(program(program.pad(stacked), shared), len(part))
+            figures = [_figures(form, job, out, i) for i, job in enumerate(part)]
+            path = folder / f"{structure}-{len(finished) + start:06d}.parquet"
+            store.write_rows(path, figures)
+            progress.update(sum(job.what == "attack" for job in part), steps * len(part))
     progress.close()
     if attack.baselines:
         store.write_rows(folder / "logistic.parquet", logistic_rows(form, rows, lab, arrays))
@@ -343,7 +340,7 @@ def _run_form(
         "oracle": attack.oracle,
         "structure": attack.structure,
         "settings": settings,
-        "diverged": len(diverged),
+        "diverged": sum(row["status"] != "ok" for row in rows),
         "seconds": time.monotonic() - began,
         "compiles": program.traces,
     }
@@ -354,6 +351,11 @@ def _block(lab: Lab, cut: int) -> int:
     lane = 4 * len(lab.splits[0].train) * (7 * cut + lab.table.features[0][0].size)
     most = BLOCK if jax.default_backend() == "cpu" else 1024
     return max(jax.device_count(), min(most, MEMORY // lane))
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes a row of an attack the same row."""
+    return tuple(row.get(name) for name in ("structure", "setting", "what", "point", "seed"))
 
 
 def _figures(form: Form, job: Job, out: Mapping[str, np.ndarray], lane: int) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Progress:
         self.started = self.shown = time.monotonic()
         self.interval = 0.2 if self.stream.isatty() else 5.0
         self.done_settings, self.done_steps, self.skipped = 0, 0, 0
+        self.warm: tuple[float, int] | None = None  # when and where the first work was done
 
     def resume(self, settings: int, steps: int) -> None:
         """Count work found finished; it does not enter the rate."""
@@ -34,6 +35,8 @@ class Progress:
     def update(self, settings: int, steps: int, note: str = "") -> None:
         self.done_settings += settings
         self.done_steps += steps
+        if self.warm is None:  # what came before was mostly compilation: no guide to what is left
+            self.warm = time.monotonic(), self.done_steps
         if time.monotonic() - self.shown >= self.interval:
             self._show(note)
 
@@ -42,8 +45,10 @@ class Progress:
         elapsed = self.shown - self.started
         rate = (self.done_steps - self.skipped) / max(elapsed, 1e-9)
         left = "done" if end else "estimating"
-        if rate > 0 and not end:
-            left = f"{clock((self.steps - self.done_steps) / rate)} left"
+        if self.warm is not None and not end:
+            since, steps = self.shown - self.warm[0], self.done_steps - self.warm[1]
+            if since > 0.5 and steps > 0:
+                left = f"{clock((self.steps - self.done_steps) / steps * since)} left"
         line = (
             f"{self.phase}: {self.done_settings}/{self.settings} settings, "
             f"{rate:,.0f} steps/s, {clock(elapsed)} elapsed, {left} {note}"

@@ -179,14 +179,13 @@ def recording(passes):
     return Party(lambda key, x: start, apply), start
 
 
-def test_batch_statistics_of_a_frozen_bottom_move_once_a_step_on_fresh_draws(monkeypatch):
-    """Not by the guess, not never, not past the last step, and with new rows in every chunk of
-    draws: 6 steps drawn 4 at a time, seen through a bottom that records its batches."""
-    monkeypatch.setattr(completion, "DRAWN", 4)
+def recorded_batches(features, known, steps, batch_size):
+    """Mean of the batch of every step, seen through that bottom; its places beyond are 0."""
     bottom, start = recording(8)
     scale = {"params": {"scale": jnp.float32(1)}}
     head = Party(lambda key, x: scale, lambda v, z, train, key: (z * v["params"]["scale"], (v, {})))
-    view, known = cases.sight(cases.make_case(np.arange(40) % 8, 8, known=16))
+    case = cases.make_case(np.arange(40) % 8, 8, features=features, known=known)
+    view, known = cases.sight(case)
     view = view._replace(bottom=start)
     knobs = {**passive(cases.BOTTOM, 8).knobs, **NO_MIXING, "learning_rate": 0.0, "ema": 0.0}
 
@@ -199,17 +198,33 @@ def test_batch_statistics_of_a_frozen_bottom_move_once_a_step_on_fresh_draws(mon
             bottom=bottom,
             head=head,
             num_classes=8,
-            steps=6,
-            batch_size=2,
+            steps=steps,
+            batch_size=batch_size,
             finetune_bottom=False,
         )
 
-    scores = harness.quick_jit(run)(as_arrays(knobs))
-    logits = np.log(np.asarray(scores.train[0]))
-    recorded = logits - logits[-1]  # the last place was never written: 0
-    assert np.all(np.abs(recorded[:6]) > 1e-4)
-    np.testing.assert_allclose(recorded[6:], 0, atol=1e-5)
-    assert len(np.unique(np.round(recorded[:6], 4))) == 6
+    logits = np.log(np.asarray(harness.quick_jit(run)(as_arrays(knobs)).train[0]))
+    return logits - logits[-1]
+
+
+def test_batch_statistics_of_a_frozen_bottom_move_once_a_step_on_fresh_draws(monkeypatch):
+    """Not by the guess, not never, not past the last step, and with new rows in every chunk of
+    draws: 6 steps drawn 4 at a time."""
+    monkeypatch.setattr(completion, "DRAWN", 4)
+    batches = recorded_batches(None, 16, steps=6, batch_size=2)
+    assert np.all(np.abs(batches[:6]) > 1e-4)
+    np.testing.assert_allclose(batches[6:], 0, atol=1e-5)
+    assert len(np.unique(np.round(batches[:6], 4))) == 6
+
+
+@pytest.mark.parametrize("known", [16, 40])
+def test_half_of_a_batch_is_unlabeled_rows_or_any_rows_where_all_are_labeled(known):
+    """With 16 known, rows 0..15 have labels; a column growing with the row tells who was drawn."""
+    value = np.linspace(0, 1, 40)
+    features = np.tile(value[:, None], (1, cases.WIDTH))
+    batches = recorded_batches(features, known, steps=7, batch_size=64)[:7]
+    expected = (value[:known].mean() + (value[known:] if known < 40 else value).mean()) / 2
+    np.testing.assert_allclose(batches.mean(), expected, atol=0.03)
 
 
 # Options of the attack.

@@ -1,5 +1,7 @@
 """Distance correlation: its twin, its invariances, its guarded gradient, and its place in the loss."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests import harness
 from tests.reference import dcor as reference
-from vfljax.defenses.dcor import FLOOR, distance_correlation
+from vfljax.defenses.dcor import FLOOR, _centered_distances, dcor, distance_correlation
 
 ROWS = 12
 correlation = harness.quick_jit(distance_correlation, static_argnames="root")
@@ -104,6 +106,21 @@ def test_equal_rows_leave_the_gradient_finite():
     assert np.any(gradient != 0)
 
 
+def test_wide_embeddings_far_from_the_origin_keep_equal_rows_at_distance_zero():
+    """Gram matrices round: what is left of a distance 0 must not reach the root."""
+    rng = np.random.default_rng(8)
+    x = sample(rng, 1) * np.ones((1, 600), np.float32) + 0.1 * sample(rng, 600)
+    x[1] = x[0]
+    y = labels_of(rng, 3)
+    np.testing.assert_allclose(
+        _centered_distances(jnp.asarray(x)), reference.centered_distances(x), atol=3e-4
+    )
+    value, gradient = value_and_gradient(x, y)
+    expected = reference.squared_distance_correlation(x, y)
+    np.testing.assert_allclose(value, expected, rtol=1e-4)
+    assert np.all(np.isfinite(gradient))
+
+
 def test_samples_of_different_length_are_refused():
     with pytest.raises(ValueError, match=r"\(3, 2\).*\(4, 2\)"):
         distance_correlation(jnp.zeros((3, 2)), jnp.zeros((4, 2)))
@@ -129,6 +146,21 @@ def test_the_loss_gains_alpha_log_dcor_of_every_passive_party_and_of_no_other():
     ]
     assert len(terms) == spec.passive == 2
     np.testing.assert_allclose(defended - undefended, 0.3 * sum(terms), rtol=1e-3)
+
+
+def test_y_are_the_labels_later_slots_may_see_whatever_the_targets_are():
+    rng = np.random.default_rng(7)
+    z, labels = sample(rng, 4), rng.integers(3, size=ROWS)
+    context = types.SimpleNamespace(labels=jnp.asarray(labels))
+    soft = jnp.asarray(rng.dirichlet(np.ones(3), ROWS), jnp.float32)
+
+    def nothing(active, f, embeddings, targets, context, state):
+        return jnp.float32(0), ("logits", "variables", state)
+
+    value, aux = dcor(0.5).loss(nothing)({}, None, (jnp.asarray(z),), soft, context, "state")
+    expected = reference.squared_distance_correlation(z, reference.one_hot(labels, 3))
+    np.testing.assert_allclose(value, 0.5 * np.log(expected), rtol=1e-4)
+    assert aux == ("logits", "variables", "state")
 
 
 def test_the_log_is_floored_on_constant_embeddings():
