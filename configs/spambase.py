@@ -4,7 +4,7 @@
 
 DIR holds UCI's spambase.data. Two parties: the passive one owns the first 29 columns, the label
 party the other 28 and the labels. One member of every defense slot; passive, direct and norm
-attacks; 3 seeds. About two minutes on 2 cores. Not a published set-up (GAFM's Table 2 on this data
+attacks; 3 seeds. About a minute on 2 cores. Not a published set-up (GAFM's Table 2 on this data
 has one party and no label-party columns): rate and optimizer are Fu et al.'s for tables.
 """
 
