@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import vfljax.attacks  # noqa: F401  first: see imports_test.py
 from vfljax import keys, metrics, protocol
 from vfljax.defenses.core import TrainingData
 from vfljax.models import MLP
