@@ -207,3 +207,11 @@ def test_weights_of_zero_leave_a_row_out_of_every_metric():
     np.testing.assert_allclose(
         auc(scores[:, 0], two, weights), auc(scores[:30, 0], two[:30]), rtol=1e-6
     )
+
+
+def test_a_row_left_out_of_the_auc_may_hold_anything():
+    scores = jnp.array([0.1, 0.9, jnp.nan, 0.4])
+    labels = jnp.array([0, 1, 1, 1])
+    weights = jnp.array([1.0, 1.0, 0.0, 1.0])
+    assert float(metrics.auc(scores, labels, weights)) == 1
+    assert np.isnan(metrics.auc(scores, labels))

@@ -50,6 +50,7 @@ def auc(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
     positive = weights * (labels == 1)
     negative = weights * (labels != 1)
+    scores = jnp.where(weights > 0, scores, 0.0)  # a row left out may hold anything
     order = jnp.argsort(scores)
     ordered = scores[order]
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(negative[order])])

@@ -20,6 +20,7 @@ TABLE: dict[str, Callable[..., Defense]] = {
 }
 
 # Knob values at which a defense changes nothing, bit for bit; defenses without any are absent.
+# They hold at default options: KDk anchored at its teacher changes labels at epsilon = 0 too.
 NEUTRAL: dict[str, dict[str, float]] = {
     "kdk": {"epsilon": 0.0, "k": 1.0},
     "dcor": {"alpha": 0.0},
