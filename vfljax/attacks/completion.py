@@ -185,7 +185,7 @@ def complete(
     return Scores(score(view.features), score(view.test_features))
 
 
-@functools.cache  # equal attacks are one object, hence one compiled program
+@functools.cache  # one object, hence one program, for calls spelled alike (`active` spells its own)
 def passive(
     bottom: nn.Module,
     num_classes: int,
