@@ -1,12 +1,18 @@
 """Measure what a setting costs when many are trained in one program.
 
     python -m launch.benchmark --suite=grid --out=runs/benchmark
+    python -m launch.benchmark --suite=defenses --out=runs/benchmark
 
 Suite grid: 8, 50 and 1,000 settings of one two-party MLP structure (32 columns a party, hidden
 64-64, cut 16, top 64, 10 classes, batch 256, SGD with momentum), each size one compiled program. The
 sizes are timed in turn, five times over; read the ratios and the spread, single times drift with the
 machine. Useful rate: 6 operations a weight and row over the time of a step, beside the rate at which
 the same devices multiply 1024 x 1024 float32 matrices. Writes grid.json and grid.md.
+
+Suite defenses: for every defense the time it adds to the step of that structure at 64 settings, and
+at the papers' batch x cut shapes; each defense is timed in turn with its undefended twin, the median
+of the paired differences is given. Two classes where the defense or the shape's data has two. Writes
+defenses.json and defenses.md.
 """
 
 from __future__ import annotations
@@ -14,146 +20,85 @@ from __future__ import annotations
 import json
 import pathlib
 import platform
-import resource
 import statistics
-import time
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from absl import flags
 
 from launch import common
-from vfljax import lanes, store, sweep, training
+from launch.measuring import Case, matmul_rate
+from vfljax import store, sweep
 from vfljax.errors import UserError
-from vfljax.models import MLP
-from vfljax.types import HostArray, HParams, Spec
+from vfljax.models import MLP, Generator
+from vfljax.types import DefenseSpec, Spec
 
-_SUITE = flags.DEFINE_string("suite", "grid", "what to measure; only 'grid' so far")
+_SUITE = flags.DEFINE_string("suite", "grid", "what to measure: grid or defenses")
 _OUT = flags.DEFINE_string("out", None, "folder for the JSON and the table")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "times each size is measured, in turn", lower_bound=1)
 _WIDTH = flags.DEFINE_integer("width", 0, "settings mapped at once on a device; 0: by backend")
+_ONLY = flags.DEFINE_string("only", "", "suite defenses: one defense's row")
 
 SIZES = (8, 50, 1000)
-ROWS, COLUMNS, CLASSES, BATCH, EPOCHS, SEEDS = 4096, 32, 10, 256, 2, 3
-SPEC = Spec(
+COLUMNS = 32
+GRID = Spec(
     bottoms=(MLP((64, 64), 16),) * 2,
-    top=MLP((64,), CLASSES),
+    top=MLP((64,), 10),
     passive=1,
-    num_classes=CLASSES,
-    num_rows=ROWS,
-    batch_size=BATCH,
-    epochs=EPOCHS,
+    num_classes=10,
+    num_rows=4096,
+    batch_size=256,
+    epochs=2,
     optimizers=("sgd",) * 3,
 )
 
-
-def make_table() -> training.Table:
-    """Random columns and labels: the time of a step does not depend on their values."""
-    rng = np.random.default_rng(0)
-    rows = np.tile(np.arange(ROWS, dtype=np.int32), (SEEDS, 1))
-    return training.Table(
-        features=tuple(
-            jnp.asarray(rng.normal(size=(ROWS, COLUMNS)), jnp.float32) for _ in range(2)
-        ),
-        labels=jnp.asarray(rng.integers(0, CLASSES, ROWS), jnp.int32),
-        train=jnp.asarray(rows),
-        validation=jnp.asarray(rows[:, :1]),
-        test=jnp.asarray(rows[:, :1]),
-        mean=(jnp.zeros((SEEDS, COLUMNS)),) * 2,
-        scale=(jnp.ones((SEEDS, COLUMNS)),) * 2,
-        scores=None,
-    )
-
-
-class Size:
-    """One grid size: its compiled program, its arguments on the devices, its times."""
-
-    def __init__(self, settings: int, table: training.Table, initial: Any) -> None:
-        def column(value: float) -> HostArray:
-            return np.full(settings, value, np.float32)
-
-        rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
-        hparams = HParams(
-            learning_rate=rates,
-            momentum=column(0.9),
-            weight_decay=column(5e-4),
-            milestones=column(0.0)[:, None][:, :0],
-            decay=column(0.1),
-            gamma=column(0.0)[:, None].repeat(2, axis=1),
-            defenses={},
-        )
-        seeds: HostArray = np.arange(settings) % SEEDS
-        lane = training.Lane(seeds.astype(np.uint32), seeds.astype(np.int32), hparams)
-        self.settings = settings
-        self.program = lanes.Program(training.make_run(SPEC), settings, _WIDTH.value or None)
-        lane = self.program.pad(lane)
-        table, initial = self.program.share((table, initial))
-        self.lane, self.seeds = lane, jnp.arange(SEEDS, dtype=jnp.uint32)
-        self.shared = table, initial
-        self.state = self.program.pad(sweep.empty_progress(SPEC, lane, table, initial))
-        began = time.perf_counter()
-        self.train()
-        self.first = time.perf_counter() - began  # tracing and compilation included
-        self.memory = peak_memory()
-        self.microseconds: list[float] = []
-
-    def train(self) -> None:
-        """All epochs of all settings, as a sweep runs them."""
-        state = self.state
-        for number in range(EPOCHS):
-            now = self.program.share(training.epoch_of(jnp.int32(number), self.seeds, ROWS))
-            state, finite = self.program((self.lane, state), (*self.shared, now))
-            jax.block_until_ready(finite)
-
-    def measure(self) -> None:
-        """One repeat: at least half a second of training."""
-        runs, began = 0, time.perf_counter()
-        while runs == 0 or time.perf_counter() - began < 0.5:
-            self.train()
-            runs += 1
-        steps = runs * EPOCHS * SPEC.steps_per_epoch * self.settings
-        self.microseconds.append((time.perf_counter() - began) / steps * 1e6)
+SETTINGS = 64
+# batch, cut, classes: the grid's, then KDk on CIFAR-10, Criteo and GAFM's Spambase
+SHAPES = ((256, 16, 10), (32, 10, 10), (1000, 4, 2), (1028, 1, 2))
+# label, chain with options, knobs, needs two classes
+ROWS: tuple[tuple[str, DefenseSpec, dict[str, float], bool], ...] = (
+    ("kdk", DefenseSpec("kdk"), {"epsilon": 0.4, "k": 2.0}, False),
+    ("label_dp", DefenseSpec("label_dp"), {"epsilon": 1.0}, False),
+    ("dcor", DefenseSpec("dcor"), {"alpha": 0.01}, False),
+    (
+        "gafm",
+        DefenseSpec("gafm"),
+        {"delta": 0.05, "gamma": 1.0, "sigma": 0.01, "clip": 0.1, "learning_rate": 1e-4},
+        True,
+    ),
+    ("noise laplace", DefenseSpec("noise"), {"scale": 1e-3}, False),
+    ("noise gaussian", DefenseSpec("noise", (("law", "gaussian"),)), {"scale": 1e-3}, False),
+    ("compression", DefenseSpec("compression"), {"keep_rate": 0.25}, False),
+    (
+        "ppdl",
+        DefenseSpec("ppdl"),
+        {"theta": 0.25, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
+        False,
+    ),
+    ("discrete_sgd", DefenseSpec("discrete_sgd"), {"intervals": 6.0, "bound": 0.03}, False),
+    ("max_norm", DefenseSpec("max_norm"), {}, False),
+    ("marvell", DefenseSpec("marvell"), {"power": 1.0, "error": 0.25}, True),
+)
 
 
-def peak_memory() -> float:
-    """GiB: the accelerator's peak, or this process's on CPU (so far: it never falls)."""
-    stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
-    peak = (
-        stats["peak_bytes_in_use"]
-        if stats
-        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    )
-    return peak / 2**30
-
-
-def matmul_rate() -> float:
-    """GFLOP/s of 1024^3 float32 products, all devices at once, best of five."""
-    count, n = jax.device_count(), 1024
-    program = lanes.Program(lambda a, _: (a @ a) / n, count, 1)
-    a = program.pad(np.ones((count, n, n), np.float32))
-    jax.block_until_ready(program(a, ()))
-    best = float("inf")
-    for _ in range(5):
-        began = time.perf_counter()
-        for _ in range(10):
-            out = program(a, ())
-        jax.block_until_ready(out)
-        best = min(best, time.perf_counter() - began)
-    return 10 * count * 2 * n**3 / best / 1e9
+def head(suite: str) -> dict[str, Any]:
+    """What every suite's JSON says of the machine."""
+    return {
+        "suite": suite,
+        "backend": jax.default_backend(),
+        "devices": [str(d.device_kind) for d in jax.devices()],
+        "machine": platform.processor() or platform.machine(),
+        "versions": sweep.versions(),
+        "revision": sweep.revision(),
+    }
 
 
 def grid() -> tuple[dict[str, Any], str]:
     """The grid suite's figures and their table."""
-    table = make_table()
-    seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
-    initial = jax.jit(training.make_initial(SPEC))(seeds, table)
-    sizes = [Size(n, table, initial) for n in SIZES]
+    sizes = [Case(GRID, n, COLUMNS, {}, _WIDTH.value or None) for n in SIZES]
     for _ in range(_REPEATS.value):
         for size in sizes:
             size.measure()
-    weights = sum(a[0].size for a in jax.tree.leaves(initial))
     machine = matmul_rate()
     rows = []
     for size in sizes:
@@ -167,17 +112,12 @@ def grid() -> tuple[dict[str, Any], str]:
                 "compiles": size.program.traces,
                 "first_call_seconds": size.first,
                 "peak_gib": size.memory,
-                "useful_gflops": 6 * weights * BATCH / median / 1e3,
+                "useful_gflops": 6 * size.weights * GRID.batch_size / median / 1e3,
             }
         )
     pairs = zip(sizes[-1].microseconds, sizes[1].microseconds, strict=True)
     result = {
-        "suite": "grid",
-        "backend": jax.default_backend(),
-        "devices": [str(d.device_kind) for d in jax.devices()],
-        "machine": platform.processor() or platform.machine(),
-        "versions": sweep.versions(),
-        "revision": sweep.revision(),
+        **head("grid"),
         "width": sizes[-1].program.width,
         "matmul_gflops": machine,
         "ratio_1000_to_50": statistics.median(a / b for a, b in pairs),
@@ -202,15 +142,91 @@ def grid() -> tuple[dict[str, Any], str]:
     return result, "\n".join(lines)
 
 
+def spec_of(shape: tuple[int, int, int], defense: DefenseSpec | None, binary: bool) -> Spec:
+    """The grid's structure at another batch and cut. GAFM's has its generator and averages."""
+    batch, cut, classes = shape
+    classes = 2 if binary else classes
+    top = Generator((16,), 2) if binary else MLP((64,), classes)
+    return Spec(
+        bottoms=(MLP((64, 64), cut),) * 2,
+        top=top,
+        passive=1,
+        num_classes=classes,
+        num_rows=16 * batch,
+        batch_size=batch,
+        epochs=2,
+        optimizers=("sgd",) * 3,
+        defenses=() if defense is None else (defense,),
+        aggregation="mean",
+    )
+
+
+def defenses() -> tuple[dict[str, Any], str]:
+    """The defenses suite's figures and their table."""
+    rows = []
+    chosen = [row for row in ROWS if not _ONLY.value or row[0].startswith(_ONLY.value)]
+    for shape in SHAPES:
+        width = _WIDTH.value or None
+        plain: dict[bool, Case] = {}
+        for label, defense, knobs, binary in chosen:
+            if binary not in plain:
+                plain[binary] = Case(spec_of(shape, None, binary), SETTINGS, COLUMNS, {}, width)
+            spec = spec_of(shape, defense, binary)
+            case = Case(spec, SETTINGS, COLUMNS, {defense.name: knobs}, width)
+            base, plain[binary].microseconds = plain[binary], []
+            for _ in range(_REPEATS.value):
+                base.measure(0.25)
+                case.measure(0.25)
+            pairs = list(zip(case.microseconds, base.microseconds, strict=True))
+            added = sorted(a - b for a, b in pairs)
+            rows.append(
+                {
+                    "defense": label,
+                    "batch": shape[0],
+                    "cut": shape[1],
+                    "classes": spec.num_classes,
+                    "added_microseconds": statistics.median(added),
+                    "lowest": added[0],
+                    "highest": added[-1],
+                    "undefended_microseconds": statistics.median(base.microseconds),
+                    "ratio": statistics.median(a / b for a, b in pairs),
+                    "compiles": case.program.traces,
+                }
+            )
+            print(
+                f"{label} {shape[0]} x {shape[1]}: {rows[-1]['added_microseconds']:+.0f} us "
+                f"({added[0]:+.0f} to {added[-1]:+.0f}) on "
+                f"{rows[-1]['undefended_microseconds']:.0f}",
+                flush=True,
+            )
+    names = [f"{b} x {d}" for b, d, _ in SHAPES]
+    lines = [
+        "| added us a setting and step (lowest to highest) | " + " | ".join(names) + " |",
+        "|---|" + "---|" * len(names),
+    ]
+    for label, *_ in chosen:
+        own = [r for r in rows if r["defense"] == label]
+        cells = (
+            f"{r['added_microseconds']:.0f} ({r['lowest']:.0f} to {r['highest']:.0f}), x "
+            f"{r['ratio']:.2f}"
+            for r in own
+        )
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    return {**head("defenses"), "settings": SETTINGS, "rows": rows}, "\n".join(lines)
+
+
+SUITES = {"grid": grid, "defenses": defenses}
+
+
 def run() -> None:
-    if _SUITE.value != "grid":
-        raise UserError(f"--suite={_SUITE.value!r} is unknown: choose grid.")
+    if _SUITE.value not in SUITES:
+        raise UserError(f"--suite={_SUITE.value!r} is unknown: choose {', '.join(SUITES)}.")
     if not _OUT.value:
-        raise UserError("--out is needed: a folder for grid.json and grid.md.")
-    result, text = grid()
+        raise UserError("--out is needed: a folder for the JSON and the table.")
+    result, text = SUITES[_SUITE.value]()
     out = pathlib.Path(_OUT.value)
-    store.write_text(out / "grid.json", json.dumps(result, indent=1))
-    store.write_text(out / "grid.md", text + "\n")
+    store.write_text(out / f"{_SUITE.value}.json", json.dumps(result, indent=1))
+    store.write_text(out / f"{_SUITE.value}.md", text + "\n")
     print(text)
 
 

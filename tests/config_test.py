@@ -23,6 +23,8 @@ def test_listing_order_is_kept_at_every_level():
     assert list(resolve(config)["grid"]["b"]) == ["noise", "kdk"]
 
 
+CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
+
 BAD = [
     ({"training.epoch": 3}, "training.epoch", "training.epochs"),
     ({"grid": {"x": {"kdkk": {}}}}, "kdkk", "did you mean 'kdk'"),
@@ -40,6 +42,58 @@ BAD = [
     ({"grid": {"x": {"noise": {"scale": -1.0}}}}, "scale=-1.0", "at least 0"),
     ({"grid": {"x": {"compression": {"keep_rate": 2.0}}}}, "keep_rate=2.0", "[0, 1]"),
     ({"grid": {"x": {"dcor": {"alpha": -2}}}}, "alpha=-2", "at least 0"),
+    ({"grid": {"x": {"marvell": {"power": 1.0}}}}, "2 classes", "has 10"),
+    ({"grid": {"x": {"gafm": {"delta": 0.1}}}}, "2 classes", "has 10"),
+    (
+        {"grid": {"x": {"gafm": {"delta": 0.1}}}, **CANCER},
+        "aggregation='concatenate'",
+        "'mean'",
+    ),
+    (
+        {
+            "grid": {"x": {"gafm": {"delta": 0.1}}},
+            **CANCER,
+            "model.aggregation": "mean",
+            "model.output": "sigmoid",
+        },
+        "(4, 4) wide",
+        "config.model.cut=1",
+    ),
+    (
+        {
+            "grid": {"x": {"dcor": {"alpha": 0.1}, "gafm": {"delta": 0.1}}},
+            **CANCER,
+        },
+        "gafm replaces",
+        "list gafm before dcor",
+    ),
+    (
+        {"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2}, "label_dp": {"epsilon": 1}}}},
+        "label_dp replaces",
+        "list label_dp before kdk",
+    ),
+    (
+        {
+            "grid": {"x": {"label_dp": {"epsilon": 1, "mechanism": "rr_with_prior"}}},
+            "parties.label_features": False,
+        },
+        "needs a teacher",
+        "randomized_response",
+    ),
+    (
+        {"grid": {"x": {"label_dp": {"epsilon": 1, "prior": "teacher"}}}},
+        "prior='teacher'",
+        "guarantee='none'",
+    ),
+    ({"grid": {"x": {"label_dp": {"epsilon": -1}}}}, "epsilon=-1", "at least 0"),
+    ({"grid": {"x": {"noise": {"scale": 1, "law": "cauchy"}}}}, "law='cauchy'", "laplace"),
+    ({"grid": {"x": {"dcor": {"alpha": 1, "form": "log"}}}}, "form='log'", "log_squared"),
+    ({"grid": {"x": {"ppdl": {"theta": 1.5}}}}, "theta=1.5", "[0, 1]"),
+    ({"grid": {"x": {"ppdl": {"theta": 0.5, "on_exhaustion": "x"}}}}, "'x'", "zero, keep"),
+    ({"grid": {"x": {"discrete_sgd": {"intervals": 0}}}}, "intervals=0", "[1, "),
+    ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
+    ({"model.top": "generator"}, "2 classes", "'head'"),
+    ({"model.output": "sigmoidd"}, "sigmoidd", "did you mean 'sigmoid'"),
     ({"grid": {"x": 3}}, "config.grid.x=3", "{defense"),
     ({"grid": {}}, "config.grid is empty", "undefended"),
     ({"attacks": {"pasive": {}}}, "pasive", "did you mean 'passive'"),

@@ -25,7 +25,7 @@ def test_the_config_plans_and_trains_one_epoch(path):
     module = load(path)
     assert "python -m launch.sweep" in module.__doc__
     config = module.get_config()
-    if path.stem == "spambase":
+    if config.data.name == "spambase":
         config.data.dir = str(real_data("spambase"))
     made = lab.prepare(config)
     group = made.groups[-1]

@@ -13,7 +13,7 @@ import numpy as np
 from vfljax import keys, metrics, protocol
 from vfljax.defenses.core import TrainingData
 from vfljax.models import MLP
-from vfljax.types import Batch, DefenseSpec, HParams, Spec
+from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec
 
 # tests compile much and compute little: unoptimized code halves their time
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -69,14 +69,36 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
     rng = np.random.default_rng(seed)
     rows = spec.batch_size if rows is None else rows
     scores = rng.dirichlet(np.ones(spec.num_classes), rows)
+    index = jnp.asarray(rng.permutation(spec.num_rows)[:rows], jnp.int32)
     return Batch(
         features=tuple(
             jnp.asarray(rng.normal(size=(rows, COLUMNS)), jnp.float32) for _ in spec.bottoms
         ),
-        labels=jnp.asarray(rng.integers(spec.num_classes, size=rows), jnp.int32),
-        index=jnp.asarray(rng.permutation(spec.num_rows)[:rows], jnp.int32),
+        labels=make_labels(spec)[index],
+        index=index,
         scores=jnp.asarray(scores, jnp.float32),
     )
+
+
+def make_context(rows: int, step: int = 0) -> Context:
+    """Of a batch of ``rows`` two-class rows, as the gradient slot sees it."""
+    return Context(
+        index=jnp.arange(rows),
+        labels=jnp.arange(rows) % 2,
+        scores=jnp.full((rows, 2), 0.5),
+        step=jnp.int32(step),
+        epoch=jnp.int32(1),
+        steps_per_epoch=jnp.int32(3),
+        key=jax.random.key(step),
+        run_key=jax.random.key(99),
+        train=True,
+    )
+
+
+def make_labels(spec: Spec) -> jax.Array:
+    """The labels [N] of all training rows, every class among any dozen or so."""
+    rng = np.random.default_rng(spec.num_classes)
+    return jnp.asarray(rng.integers(spec.num_classes, size=spec.num_rows), jnp.int32)
 
 
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
@@ -108,9 +130,10 @@ def _jitted_init(spec: Spec, rows: int):
 
     def start(key, weights, hparams):
         data = TrainingData(
-            jnp.zeros(spec.num_rows, jnp.int32),
-            jnp.zeros((spec.num_rows, spec.num_classes)),
+            make_labels(spec),
+            jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes),
             spec.num_classes,
+            spec.federation,
         )
         cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
         return init(key, weights, hparams, data, cut)

@@ -3,15 +3,20 @@
 import jax.numpy as jnp
 import numpy as np
 
+from tests.sweeps import tiny
+from vfljax import defenses, keys, lab
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import make_table, split_rows
-from vfljax.teacher import TeacherConfig, teacher_scores
+from vfljax.teacher import Lessons, TeacherConfig, lessons, teacher_scores
 
 CONFIG = TeacherConfig(hidden=(16,), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0)
 
 
-def scores(table, config=CONFIG):
-    return np.asarray(teacher_scores(table, jnp.arange(2, dtype=jnp.uint32), 10, config))
+def scores(table, config=CONFIG, given=None):
+    labels = np.asarray(table.labels)[np.asarray(table.train)]
+    raw = Lessons(np.arange(2), labels, np.ones(labels.shape, np.float32))
+    seeds = jnp.arange(2, dtype=jnp.uint32)
+    return np.asarray(teacher_scores(table, seeds, given or raw, 10, config))
 
 
 def make():
@@ -39,3 +44,64 @@ def test_temperature_flattens_and_keeps_the_ranks():
     sharp, flat = scores(table), scores(table, CONFIG._replace(temperature=4.0))
     assert flat.max(-1).mean() < sharp.max(-1).mean()
     np.testing.assert_array_equal(sharp.argmax(-1), flat.argmax(-1))
+
+
+def test_rows_of_weight_0_teach_nothing():
+    """Whatever their labels say."""
+    _, _, table = make()
+    labels = np.asarray(table.labels)[np.asarray(table.train)]
+    weights = np.random.default_rng(0).integers(0, 2, labels.shape).astype(np.float32)
+    other = np.where(weights > 0, labels, (labels + 3) % 10)
+    one, two = (scores(table, given=Lessons(np.arange(2), y, weights)) for y in (labels, other))
+    np.testing.assert_array_equal(one, two)
+    assert np.any(one != scores(table, given=Lessons(np.arange(2), other, np.ones_like(weights))))
+
+
+CHAINS = {
+    "undefended": {},
+    "kdk": {"kdk": {"epsilon": (0.1, 0.4), "k": 2}},
+    "both": {"label_dp": {"epsilon": (1.0, 4.0)}, "kdk": {"epsilon": (0.1, 0.4), "k": 2}},
+    "prior": {"label_dp": {"epsilon": 1.0, "mechanism": "rr_with_prior"}},
+}
+
+
+def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
+    made = lab.prepare(tiny(grid=CHAINS, attacks={}))
+    given, teachers = lessons(made.groups, made.table)
+    settings = [s for group in made.groups for s in group.settings if s.id in teachers]
+    assert {s.arm for s in settings} >= {"kdk", "both", "prior"}
+    for s in settings:
+        drawn = s.knobs.get("label_dp", {}).get("epsilon")
+        same = {
+            t.id
+            for t in settings
+            if t.seed == s.seed
+            and t.knobs.get("label_dp", {}).get("epsilon") == drawn
+            and (t.arm == "prior") == (s.arm == "prior")
+        }
+        assert same == {t.id for t in settings if teachers[t.id] == teachers[s.id]}
+        assert given.seed_index[teachers[s.id]] == s.seed
+
+
+def test_under_label_dp_the_teacher_sees_the_labels_training_sees_and_no_others():
+    """KDk after label DP: the lesson is, row by row, what the targets slot shows later slots."""
+    made = lab.prepare(tiny(grid={"both": CHAINS["both"]}, attacks={}))
+    given, teachers = lessons(made.groups, made.table)
+    setting = made.groups[0].settings[0]
+    raw = made.table.labels[made.table.train[setting.seed]]
+    chain = defenses.build(made.groups[0].spec.defenses, setting.knobs)
+    key = keys.fold(keys.run_key(setting.seed), "defense")
+    uniform = jnp.full((len(raw), 10), 0.1)
+    state = chain.init(key, defenses.TrainingData(raw, uniform, 10))
+    lesson = given.labels[teachers[setting.id]]
+    np.testing.assert_array_equal(lesson, state["label_dp"])
+    assert 0.05 < np.mean(lesson == np.asarray(raw)) < 0.5  # e / (e + 9) = .23
+    assert np.all(given.weights[teachers[setting.id]] == 1)
+
+
+def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():
+    made = lab.prepare(tiny(grid={"prior": CHAINS["prior"]}, attacks={}))
+    given, _ = lessons(made.groups, made.table)
+    assert np.all((given.weights == 0) | (given.weights == 1))
+    np.testing.assert_allclose(given.weights.mean(1), 0.5, atol=0.01)
+    assert np.all(given.labels[given.weights == 0] == 0)  # their labels have not been touched

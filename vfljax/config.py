@@ -32,6 +32,8 @@ DEFAULT: dict[str, Any] = {
     "model": {
         "bottom": "mlp",
         "hidden": (64,),
+        "activation": "relu",  # of the bottoms' hidden layers
+        "output": "identity",  # what the bottoms end in, with model splitting
         "cut": 16,  # width of each party's embedding; without model splitting it is C
         "top": "head",
         "top_hidden": (),

@@ -150,6 +150,11 @@ def make_spec(
     for field, table in (("bottom", models.BOTTOMS), ("top", models.TOPS)):
         if model[field] not in table:
             raise unknown(f"config.model.{field}", model[field], table)
+    if model["top"] == "generator" and num_classes != 2:
+        raise UserError(
+            f"config.model.top='generator' predicts 2 classes and the data has {num_classes}: choose "
+            "'head' or 'mlp'."
+        )
     if model["aggregation"] not in parties.AGGREGATIONS:
         raise unknown("config.model.aggregation", model["aggregation"], parties.AGGREGATIONS)
     honest = training["optimizer"]
@@ -163,7 +168,12 @@ def make_spec(
     passive = config["parties"]["passive"]
     count = passive + int(config["parties"]["label_features"])
     cut = model["cut"] if structure.split else num_classes
-    bottom = models.BOTTOMS[model["bottom"]](tuple(model["hidden"]), cut)
+    bottom = models.BOTTOMS[model["bottom"]](
+        tuple(model["hidden"]),
+        cut,
+        model["activation"],
+        model["output"] if structure.split else "identity",  # logits are not squashed
+    )
     top = models.TOPS[model["top"]](tuple(model["top_hidden"]), num_classes)
     batch = min(training["batch_size"], num_rows)
     if (
@@ -195,11 +205,9 @@ def make_spec(
     )
 
 
-def settings(
-    config: Mapping[str, Any], structures: list[Structure], num_classes: int
-) -> list[Setting]:
-    """Every setting of a resolved config, grid points outermost, seeds innermost."""
-    del num_classes
+def settings(config: Mapping[str, Any], structures: list[Structure]) -> list[Setting]:
+    """Every setting of a resolved config, grid points outermost, seeds innermost. A chain that needs
+    a top model is not trained in federations without one."""
     training = {
         k: config["training"][k] for k in ("learning_rate", "momentum", "weight_decay", "decay")
     }
@@ -207,32 +215,32 @@ def settings(
     out: list[Setting] = []
     point = 0
     for arm, chain in config["grid"].items():
-        for (knobs, options), numbers in itertools.product(
-            _arm_points(arm, chain), product(training)
-        ):
-            for structure, seed in itertools.product(structures, range(config["seeds"])):
+        points = _arm_points(arm, chain)
+        own = [s for s in structures if s.split or not defenses.NEEDS_TOP & set(chain)]
+        for (knobs, options), numbers in itertools.product(points, product(training)):
+            for structure, seed in itertools.product(own, range(config["seeds"])):
                 out.append(Setting(len(out), point, arm, seed, structure, knobs, options, numbers))
             point += 1
     return out
 
 
-def check_points(all_settings: list[Setting], num_classes: int, teacher: bool) -> None:
+def check_points(config: Mapping[str, Any], all_settings: list[Setting], num_classes: int) -> None:
     """Build every distinct chain once with concrete knobs, so that a knob out of range, an unknown
-    option or a defense the data cannot serve is refused before anything is trained."""
+    option or a defense this federation cannot serve is refused before anything is trained."""
     labels = jax.ShapeDtypeStruct((8,), jnp.int32)
+    teacher = config["parties"]["label_features"]
     scores = jax.ShapeDtypeStruct((8, num_classes), jnp.float32) if teacher else None
-    seen = set()
-    for setting in all_settings:
-        if setting.point in seen:
-            continue
-        seen.add(setting.point)
+    for setting in {(s.point, s.structure.split): s for s in all_settings}.values():
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
-            jax.eval_shape(
-                lambda y, s, d=defense: d.init(jax.random.key(0), TrainingData(y, s, num_classes)),
-                labels,
-                scores,
-            )
+            spec = make_spec(config, setting.structure, num_classes, 8, (), malicious=False)
+
+            def init(y: Any, s: Any, d: Any = defense, seen: Any = spec.federation) -> Any:
+                return d.init(jax.random.key(0), TrainingData(y, s, num_classes, seen))
+
+            jax.eval_shape(init, labels, scores)
+        except UserError:
+            raise
         except ValueError as error:
             raise UserError(f"config.grid.{setting.arm}: {error}") from error
 
@@ -280,8 +288,14 @@ def groups(
     ]
 
 
-def lanes_of(group: Group, own: list[Setting], milestones: list[float]) -> Lane:
-    """The settings' numbers as arrays with a leading lane axis, on the host."""
+def lanes_of(
+    group: Group,
+    own: list[Setting],
+    milestones: list[float],
+    teachers: Mapping[int, int] | None = None,
+) -> Lane:
+    """The settings' numbers as arrays with a leading lane axis, on the host; ``teachers`` says which
+    setting (by id) reads which teacher."""
 
     def column(values: Any) -> HostArray:
         return np.asarray(values, np.float32)
@@ -298,4 +312,5 @@ def lanes_of(group: Group, own: list[Setting], milestones: list[float]) -> Lane:
     seeds: HostArray = np.asarray([s.seed for s in own])
     hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
     # seeds are 0..Q-1, so a seed is also its place in the table
-    return Lane(seeds.astype(np.uint32), seeds.astype(np.int32), hparams)
+    taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in own], np.int32)
+    return Lane(seeds.astype(np.uint32), seeds.astype(np.int32), taught, hparams)

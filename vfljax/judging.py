@@ -13,9 +13,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from vfljax.defenses import NEEDS_TOP
+from vfljax.defenses.label_dp import best_guess, channel
 from vfljax.store import Sweep
 from vfljax.suite import kind
 
@@ -61,13 +64,14 @@ class Point(NamedTuple):
     number: int
     arm: str
     knobs: dict[str, Any]  # "kdk.epsilon" -> .45; only those of its own defenses
-    accuracy: dict[str, Interval]  # federation kind -> test accuracy
+    accuracy: dict[str, Interval]  # federation kind -> test accuracy (oriented, for C = 2)
     validation: dict[str, Interval]
     by_seed: dict[str, dict[int, float]]  # federation kind -> seed -> test accuracy
     attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
     leaks: dict[str, Interval]  # attack -> leak, all unlabeled rows
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
     diverged: int
+    inverted: int  # runs that learned two classes the wrong way round
     settings: int
 
     @property
@@ -129,17 +133,22 @@ def _point(
             )
             seeds = {x["seed"]: x["leak_report"] for x in candidates[label]}
             worst[federation] = Worst(label, interval(seeds.values()), seeds)
+    test, validation = (
+        f"{part}_oriented_accuracy" if f"{part}_oriented_accuracy" in first else f"{part}_accuracy"
+        for part in ("test", "validation")
+    )
     return Point(
         number=number,
         arm=first["arm"],
         knobs=knobs,
-        accuracy={k: interval(r["test_accuracy"] for r in v) for k, v in kinds.items()},
-        validation={k: interval(r["validation_accuracy"] for r in v) for k, v in kinds.items()},
-        by_seed={k: {r["seed"]: r["test_accuracy"] for r in v} for k, v in kinds.items()},
+        accuracy={k: interval(r[test] for r in v) for k, v in kinds.items()},
+        validation={k: interval(r[validation] for r in v) for k, v in kinds.items()},
+        by_seed={k: {r["seed"]: r[test] for r in v} for k, v in kinds.items()},
         attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
         leaks={k: interval(x["leak"] for x in v) for k, v in attacked.items()},
         worst=worst,
         diverged=sum(row["status"] != "ok" for row in rows),
+        inverted=sum(row.get("inverted") == 1 for row in rows),
         settings=len(rows),
     )
 
@@ -265,6 +274,9 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
         )
     out += _direct_findings(all_points)
     out += _passive_findings(sweep)
+    out += _label_dp_findings(sweep, all_points)
+    out += _inverted_findings(all_points)
+    out += _untrained_findings(sweep)
     diverged = sum(p.diverged for p in all_points)
     if diverged:
         total = sum(p.settings for p in all_points)
@@ -325,6 +337,71 @@ def _passive_findings(sweep: Sweep) -> list[str]:
             f"the attacker's own columns in {sum(above)}. Where it does not beat the latter, taking "
             "part in the federation told the attacker nothing new."
         )
+    return out
+
+
+def _label_dp_findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
+    """What each epsilon bounds, and beside it what the attacks reached."""
+    balance = np.asarray(sweep.header["data"]["balance"], float)
+    prior = jnp.asarray(balance / balance.sum(), jnp.float32)
+    uniform = jnp.full(len(balance), 1 / len(balance))
+    out = []
+    for p in all_points:
+        epsilon = p.knobs.get("label_dp.epsilon")
+        if epsilon is None or not p.worst:
+            continue
+        reached = "; ".join(
+            f"{w.attack} reached {w.leak} ({TITLES[f]})" for f, w in p.worst.items()
+        )
+        if p.knobs.get("label_dp.guarantee") == "none":
+            out.append(
+                f"{p.label}: no guarantee: its prior comes from a teacher that has seen the raw "
+                f"labels. {reached}."
+            )
+            continue
+        guess = float(best_guess(prior, channel(uniform, epsilon)))
+        alone = (
+            f"from the noisy label alone the best guess is right with probability {guess:.3f}"
+            if p.knobs.get("label_dp.mechanism", "randomized_response") == "randomized_response"
+            else "its prior differs from row to row, and so does the bound of a guess"
+        )
+        out.append(
+            f"{p.label}: an attacker's posterior odds of two labels are at most e^epsilon = "
+            f"{math.exp(min(epsilon, 700)):.3g} times its prior odds, which include what it knows from "
+            f"features; {alone}. {reached}: an attacker with features may exceed that number "
+            "without breaking the guarantee."
+        )
+    return out
+
+
+TITLES = {"split": "with model splitting", "no_split": "without"}
+
+
+def _inverted_findings(all_points: Sequence[Point]) -> list[str]:
+    out = []
+    for arm in dict.fromkeys(p.arm for p in all_points):
+        own = [p for p in all_points if p.arm == arm]
+        count = sum(p.inverted for p in own)
+        if count:
+            out.append(
+                f"{arm}: {count} of {sum(p.settings for p in own)} runs learned the two classes the "
+                "wrong way round (training AUC below 1/2). The label party sees that on its own "
+                "training labels and turns its predictions: accuracies here are after that; the "
+                "results hold both (test_accuracy, test_oriented_accuracy)."
+            )
+    return out
+
+
+def _untrained_findings(sweep: Sweep) -> list[str]:
+    """Arms that some federations of the sweep cannot train."""
+    structures = {row["structure"] for row in sweep.results.select(["structure"]).to_pylist()}
+    out = []
+    for arm, chain in sweep.config["grid"].items():
+        for name in NEEDS_TOP & set(chain) if "no_split" in structures else ():
+            out.append(
+                f"{arm} is not trained without model splitting, and not attacked there: the top model "
+                f"is part of {name}."
+            )
     return out
 
 

@@ -41,6 +41,7 @@ class Lab(NamedTuple):
     seeds: np.ndarray  # [Q] uint32
     groups: list[grid.Group]
     shards: list[Shard]
+    teachers: dict[int, int]  # setting id -> its teacher's place in table.scores
 
 
 def load_dataset(config: Mapping[str, Any]) -> Dataset:
@@ -64,13 +65,12 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     table = make_table(dataset, config["parties"]["passive"] + int(owns), splits, data["scaling"])
     forms = suite.forms(config, dataset.num_classes)
     structures = suite.structures(config, forms, dataset.num_classes)
-    settings = grid.settings(config, structures, dataset.num_classes)
-    grid.check_points(settings, dataset.num_classes, teacher=owns)
+    settings = grid.settings(config, structures)
+    grid.check_points(config, settings, dataset.num_classes)
     groups = grid.groups(config, settings, dataset.num_classes, len(splits[0].train))
     shards = plan_shards(groups, table, config["execution"]["shard_seconds"])
-    return Lab(
-        config, dataset, table, splits, np.arange(config["seeds"], dtype=np.uint32), groups, shards
-    )
+    seeds = np.arange(config["seeds"], dtype=np.uint32)
+    return Lab(config, dataset, table, splits, seeds, groups, shards, teachers={})
 
 
 def plan_shards(groups: list[grid.Group], table: training.Table, seconds: float) -> list[Shard]:

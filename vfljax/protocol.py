@@ -156,6 +156,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
             key=key,
             run_key=state.run_key,
             train=True,
+            federation=spec.federation,
         )
 
         # 1 embed

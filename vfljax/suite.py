@@ -12,7 +12,7 @@ from vfljax import attacks, grid
 from vfljax.attacks.core import MALICIOUS, NO_SPLIT, Attack
 from vfljax.config import unknown
 from vfljax.errors import UserError
-from vfljax.models import BOTTOMS
+from vfljax.models import ACTIVATIONS, BOTTOMS
 
 
 class Form(NamedTuple):
@@ -77,7 +77,12 @@ def _bottom(config: Mapping[str, Any]) -> nn.Module:
     model = config["model"]
     if model["bottom"] not in BOTTOMS:
         raise unknown("config.model.bottom", model["bottom"], BOTTOMS)
-    return BOTTOMS[model["bottom"]](tuple(model["hidden"]), model["cut"])
+    for field in ("activation", "output"):
+        if model[field] not in ACTIVATIONS:
+            raise unknown(f"config.model.{field}", model[field], ACTIVATIONS)
+    return BOTTOMS[model["bottom"]](
+        tuple(model["hidden"]), model["cut"], model["activation"], model["output"]
+    )
 
 
 def make_attack(form: Form, bottom: nn.Module, num_classes: int) -> Attack:

@@ -20,11 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import defenses, grid, lanes, store, training
+from vfljax import grid, lanes, store, training
 from vfljax.datasets.core import checksum
 from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
 from vfljax.progress import Progress
-from vfljax.teacher import TeacherConfig, teacher_scores
+from vfljax.teacher import TeacherConfig, lessons, teacher_scores
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
@@ -110,8 +110,7 @@ def run(
     store.write_arrays(workdir / "splits.npz", split_arrays(lab.dataset.labels, lab.splits))
     done = [store.finished(workdir, shard.name) for shard in lab.shards]
     if not all(done):
-        table = with_teacher(lab, workdir)
-        _train(lab._replace(table=table), workdir, done)
+        _train(with_teachers(lab, workdir), workdir, done)
     return lab
 
 
@@ -124,22 +123,21 @@ def _stored_plan(lab: Lab, stored: Mapping[str, Any]) -> list[Shard]:
     ]
 
 
-def with_teacher(lab: Lab, workdir: pathlib.Path) -> training.Table:
-    """The table with teacher scores where a defense of the grid reads them; computed once."""
-    used = {d.name for group in lab.groups for d in group.spec.defenses}
-    if not used & defenses.USE_TEACHER:
-        return lab.table
+def with_teachers(lab: Lab, workdir: pathlib.Path) -> Lab:
+    """The lab with the scores of every teacher its defenses read; trained once, then stored."""
+    given, teachers = lessons(lab.groups, lab.table)
+    if given is None:
+        return lab
     path = workdir / "teacher.npz"
     if path.exists():
         scores = store.read_arrays(path)["scores"]
     else:
         fields = lab.config["teacher"]
         teacher = TeacherConfig(**{**fields, "hidden": tuple(fields["hidden"])})
-        scores = np.asarray(
-            teacher_scores(lab.table, jnp.asarray(lab.seeds), lab.dataset.num_classes, teacher)
-        )
+        seeds, classes = jnp.asarray(lab.seeds), lab.dataset.num_classes
+        scores = np.asarray(teacher_scores(lab.table, seeds, given, classes, teacher))
         store.write_arrays(path, {"scores": scores})
-    return lab.table._replace(scores=jnp.asarray(scores))
+    return lab._replace(table=lab.table._replace(scores=jnp.asarray(scores)), teachers=teachers)
 
 
 def _train(lab: Lab, workdir: pathlib.Path, done: list[bool]) -> None:
@@ -180,7 +178,7 @@ class Trainer:
         self.evaluate = _evaluate_program(plain(spec), largest, width)
         initial = initial_weights(spec, lab)
         self.table, self.initial = self.program.share((lab.table, initial))
-        self.seeds = jnp.asarray(lab.seeds)
+        self.seeds, self.teachers = jnp.asarray(lab.seeds), lab.teachers
         self.program.compile_ahead(self.start(shard), self.shared(0), pool)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
@@ -191,7 +189,7 @@ class Trainer:
     def start(self, shard: Shard) -> tuple[training.Lane, training.Progress]:
         """A shard's lanes and what they start from, on the devices."""
         own = [self.group.settings[i] for i in shard.settings]
-        lane = self.program.pad(grid.lanes_of(self.group, own, self.milestones))
+        lane = self.program.pad(grid.lanes_of(self.group, own, self.milestones, self.teachers))
         return lane, self.program.pad(
             empty_progress(self.group.spec, lane, self.table, self.initial)
         )

@@ -1,24 +1,29 @@
-"""The label party's teacher: trained on its own columns alone, before the federation starts.
+"""The label party's teachers: trained on its own columns alone, before the federation starts.
 
-What leaves: class probabilities of the training rows, ``[Q, N, C]``, a data column computed once
-per data set and seed and read by every (epsilon, k). KDk (Arazzi et al. 2024) trains ResNet-50,
-BERT or FCNN-4 with Adam for 20 epochs, the rate times 0.1 at 50 % and 80 %; for tables and small
-images this is an MLP on the same schedule.
+What leaves: class probabilities of the training rows, ``[T, N, C]``, a data column read by every
+(epsilon, k). A teacher depends on the seed and on the labels it may see: those a chain's ``teach``
+slot gives, so that under label DP it never sees the true ones. Settings that agree in both share one.
+
+KDk (Arazzi et al. 2024) trains ResNet-50, BERT or FCNN-4 with Adam for 20 epochs, the rate times 0.1
+at 50 % and 80 %; for tables and small images this is an MLP on the same schedule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from vfljax import keys
+from vfljax import defenses, keys
+from vfljax.grid import Group, lanes_of
 from vfljax.models import MLP
 from vfljax.rows import over_chunks, scaled
-from vfljax.training import Table
-from vfljax.types import Array, PyTree
+from vfljax.training import Lane, Table
+from vfljax.types import Array, HostArray, PyTree, Spec
 
 
 class TeacherConfig(NamedTuple):
@@ -31,16 +36,58 @@ class TeacherConfig(NamedTuple):
     temperature: float  # scores are softmax(logits / temperature); ranks do not depend on it
 
 
-def teacher_scores(table: Table, seeds: Array, num_classes: int, config: TeacherConfig) -> Array:
-    """Probabilities [Q, N, C] of every seed's training rows, from the last party's columns."""
+class Lessons(NamedTuple):
+    """What each teacher is trained on; leading axis T."""
+
+    seed_index: np.ndarray  # [T] int32
+    labels: np.ndarray  # [T, N] int32, of the seed's training rows
+    weights: np.ndarray  # [T, N] float32, 0 for rows whose label it may not see
+
+
+def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
+    """One lesson for each distinct (seed, labels) of settings whose chain reads a teacher's scores,
+    and which setting (by id) has which. None where no chain reads any."""
+    found: dict[tuple[int, bytes, bytes], int] = {}
+    kept: list[tuple[int, HostArray, HostArray]] = []
+    of: dict[int, int] = {}
+    for group in groups:
+        spec, lane = group.spec, lanes_of(group, list(group.settings), [])
+        knobs = next((s.knobs for s in group.settings if s.knobs), {})  # not an undefended guest's
+        if not knobs or not defenses.build(spec.defenses, knobs).reads_scores:
+            continue
+
+        def one(lane: Lane, spec: Spec = spec) -> tuple[Array, Array]:
+            chain = defenses.build(spec.defenses, lane.hparams.defenses)
+            labels = table.labels[table.train[lane.seed_index]]
+            key = keys.fold(keys.run_key(lane.seed), "defense")  # as the protocol's init
+            return chain.teach(key, labels, spec.num_classes)
+
+        drawn = jax.jit(lambda lanes, one=one: jax.lax.map(one, lanes, batch_size=64))(lane)
+        for setting, labels, weights in zip(group.settings, *map(np.asarray, drawn), strict=True):
+            identity = (setting.seed, labels.tobytes(), weights.tobytes())
+            if identity not in found:
+                found[identity] = len(kept)
+                kept.append((setting.seed, labels, weights))
+            of[setting.id] = found[identity]
+    if not kept:
+        return None, {}
+    seed_index, labels, weights = zip(*kept, strict=True)
+    return Lessons(np.asarray(seed_index, np.int32), np.stack(labels), np.stack(weights)), of
+
+
+def teacher_scores(
+    table: Table, seeds: Array, given: Lessons, num_classes: int, config: TeacherConfig
+) -> Array:
+    """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns."""
     model = MLP(config.hidden, num_classes)
     x, mean, scale = table.features[-1], table.mean[-1], table.scale[-1]
     rows = table.train.shape[1]
     batch = min(config.batch_size, rows)
     steps = rows // batch
 
-    def one(seed: Array, index: Array) -> Array:
-        key = keys.fold(keys.run_key(seed), "teacher")
+    def one(lesson: tuple[Array, Array, Array]) -> Array:
+        index, labels, weights = lesson
+        key = keys.fold(keys.run_key(seeds[index]), "teacher")
 
         def features(places: Array) -> Array:
             return scaled(x[table.train[index, places]], mean[index], scale[index])
@@ -54,8 +101,9 @@ def teacher_scores(table: Table, seeds: Array, num_classes: int, config: Teacher
 
         def loss(params: PyTree, places: Array) -> Array:
             logits: Any = model.apply({"params": params}, features(places), train=True)
-            labels = table.labels[table.train[index, places]]
-            return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, labels))
+            losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels[places])
+            own = weights[places]
+            return jnp.sum(own * losses) / jnp.maximum(jnp.sum(own), 1.0)
 
         def step(carry: PyTree, places: Array) -> tuple[PyTree, None]:
             params, state = carry
@@ -73,4 +121,4 @@ def teacher_scores(table: Table, seeds: Array, num_classes: int, config: Teacher
         )
         return jax.nn.softmax(logits / config.temperature)
 
-    return jax.jit(jax.vmap(one))(seeds, jnp.arange(len(seeds)))
+    return jax.jit(lambda own: jax.lax.map(one, own, batch_size=8))(tuple(map(jnp.asarray, given)))

@@ -33,7 +33,7 @@ class Table(NamedTuple):
     test: Array  # [Q, M]
     mean: tuple[Array, ...]  # one a bottom, [Q, ...], of the seed's training rows
     scale: tuple[Array, ...]  # likewise; features are (x - mean) / scale
-    scores: Array | None  # [Q, N, C] teacher probabilities, None without a teacher
+    scores: Array | None  # [T, N, C] each teacher's probabilities, None without teachers
 
 
 class Record(NamedTuple):
@@ -49,10 +49,11 @@ class Record(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One setting: which seed (its value, and its place in ``Table``), and its numbers."""
+    """One setting: which seed (its value, and its place in ``Table``), teacher, and its numbers."""
 
     seed: Array  # [] uint32
     seed_index: Array  # [] int32
+    teacher: Array  # [] int32, its place in ``Table.scores``; 0 where nothing reads it
     hparams: HParams
 
 
@@ -100,8 +101,8 @@ def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Progress]:
     def start(lane: Lane, table: Table, initial: Weights) -> Progress:
         weights = jax.tree.map(lambda a: a[lane.seed_index], initial)
         raw = table.train[lane.seed_index]
-        scores = None if table.scores is None else table.scores[lane.seed_index]
-        data = TrainingData(table.labels[raw], scores, spec.num_classes)
+        scores = None if table.scores is None else table.scores[lane.teacher]
+        data = TrainingData(table.labels[raw], scores, spec.num_classes, spec.federation)
         batch = raw[: spec.batch_size]
         cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed_index, batch)))
         cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
@@ -123,7 +124,7 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
 
         def one(state: State, index: Array) -> tuple[State, Any]:
             raw = table.train[lane.seed_index, index]
-            scores = None if table.scores is None else table.scores[lane.seed_index, index]
+            scores = None if table.scores is None else table.scores[lane.teacher, index]
             features = rows_of(table, lane.seed_index, raw)
             batch = Batch(features, table.labels[raw], index, scores)
             state, exchange, seen = step(state, batch, lane.hparams)
@@ -181,8 +182,10 @@ def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
         own: tuple[Lane, Progress], shared: tuple[Table, Weights, Epoch]
     ) -> tuple[Progress, Array]:
         (lane, progress), (table, initial, now) = own, shared
-        fresh = start(lane, table, initial)
-        progress = jax.tree.map(lambda a, b: jnp.where(now.number == 0, a, b), fresh, progress)
+        # `now` is shared by all lanes, so this stays a branch: later epochs do not start again
+        progress = jax.lax.cond(
+            now.number == 0, lambda: start(lane, table, initial), lambda: progress
+        )
         progress = epoch(progress, lane, table, now)
         finite = [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)]
         return progress, jnp.all(jnp.isfinite(progress.record.loss)) & jnp.all(jnp.stack(finite))
@@ -202,24 +205,42 @@ def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
-    """``evaluate((seed_index, weights), table)``: accuracy, balanced accuracy, cross entropy (and AUC
-    for C = 2) of the joint model on validation and test rows. Defenses play no part in it."""
+    """``evaluate((seed_index, weights), table)``: accuracy, balanced accuracy and cross entropy of the
+    joint model on validation and test rows. Defenses play no part in it.
+
+    For C = 2 also AUC, and whether the labels were learned inverted (training AUC below 1/2, which
+    the label party can see) with the "oriented" figures after undoing that; equal where it was not.
+    """
     predict = make_predict(spec)
 
     def evaluate(own: tuple[Array, Weights], table: Table) -> dict[str, Array]:
         seed_index, weights = own
         out = {}
+
+        def of(rows: Array) -> tuple[Array, Array]:
+            logits = over_chunks(lambda r: predict(weights, rows_of(table, seed_index, r)), rows)
+            return logits, table.labels[rows]
+
+        inverted = jnp.asarray(False)
+        if spec.num_classes == 2:
+            logits, labels = of(table.train[seed_index])
+            out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
+            inverted = out["train_auc"] < 0.5
+            out["inverted"] = inverted.astype(jnp.float32)
         for part, rows in (
             ("validation", table.validation[seed_index]),
             ("test", table.test[seed_index]),
         ):
-            logits = over_chunks(lambda r: predict(weights, rows_of(table, seed_index, r)), rows)
-            labels = table.labels[rows]
+            logits, labels = of(rows)
             out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
             out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)
             out[f"{part}_loss"] = metrics.cross_entropy(logits, labels)
             if spec.num_classes == 2:
-                out[f"{part}_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
+                auc = metrics.auc(logits[:, 1] - logits[:, 0], labels)
+                turned = jnp.where(inverted, logits[:, ::-1], logits)
+                out[f"{part}_auc"] = auc
+                out[f"{part}_oriented_auc"] = jnp.where(inverted, 1 - auc, auc)
+                out[f"{part}_oriented_accuracy"] = metrics.accuracy(turned, labels)
         return out
 
     return evaluate

@@ -33,6 +33,15 @@ class Batch(NamedTuple):
     scores: Array | None = None  # [B, C] the teacher's probabilities, a data column
 
 
+class Federation(NamedTuple):
+    """What a defense may know of the federation it stands in; static."""
+
+    split: bool = True  # whether there is a top model
+    output: str = "identity"  # the activation bottoms end in: "identity" or "sigmoid"
+    widths: tuple[int, ...] = (1,)  # D of each bottom
+    aggregation: str = "concatenate"
+
+
 class Context(NamedTuple):
     """What a defense may see of the step it stands in."""
 
@@ -45,6 +54,7 @@ class Context(NamedTuple):
     key: Array  # this step's key, folded by the defense's name
     run_key: Array  # the run's key, the same at every step, folded by the defense's name
     train: bool
+    federation: Federation = Federation()  # static
 
 
 class Exchange(NamedTuple):
@@ -157,6 +167,16 @@ class Spec:
     def steps_per_epoch(self) -> int:
         full, rest = divmod(self.num_rows, self.batch_size)
         return full if self.drop_last or not rest else full + 1
+
+    @property
+    def federation(self) -> Federation:
+        """What defenses may know of it."""
+        return Federation(
+            split=self.top is not None,
+            output=getattr(self.bottoms[0], "output", "identity"),
+            widths=tuple(module.out for module in self.bottoms),
+            aggregation=self.aggregation,
+        )
 
     @property
     def label_features(self) -> bool:

@@ -290,7 +290,7 @@ def test_members_prepare_themselves_from_keys_folded_by_name():
 
 
 def test_per_party_rules_draw_for_every_party_anew():
-    transform = per_party(lambda key, g: g + jax.random.normal(key, g.shape))
+    transform = per_party(lambda key, g, context: g + jax.random.normal(key, g.shape))
     sent, _ = transform.update(ZEROS, transform.init(ZEROS), context=context())
     assert np.min(np.abs(np.asarray(sent[0]) - np.asarray(sent[1]))) > 0
 

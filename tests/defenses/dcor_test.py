@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from tests import harness
 from tests.reference import dcor as reference
-from vfljax.defenses.dcor import FLOOR, _centered_distances, dcor, distance_correlation
+from vfljax.defenses.dcor import FLOOR, dcor, distance_correlation, penalty
 
 ROWS = 12
+FORMS = ["log_squared", "squared", "log_root", "root"]
 correlation = harness.quick_jit(distance_correlation, static_argnames="root")
 value_and_gradient = harness.quick_jit(jax.value_and_grad(distance_correlation))
+penalty_and_gradient = harness.quick_jit(jax.value_and_grad(penalty), static_argnums=(2, 3))
+every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def sample(rng, columns, rows=ROWS):
@@ -86,15 +89,10 @@ def test_is_zero_with_a_finite_gradient_where_a_sample_is_constant(x, y):
 def test_the_gradient_is_that_of_the_twin_by_finite_differences():
     rng = np.random.default_rng(4)
     x, y = sample(rng, 2), labels_of(rng, 3)
-    ours = value_and_gradient(x, y)[1]
-    numeric, step = np.zeros(x.shape), 1e-5
-    for place in np.ndindex(*x.shape):
-        shift = np.zeros(x.shape)
-        shift[place] = step
-        up = reference.squared_distance_correlation(x + shift, y)
-        down = reference.squared_distance_correlation(x - shift, y)
-        numeric[place] = (up - down) / (2 * step)
-    np.testing.assert_allclose(ours, numeric, atol=1e-4)
+    numeric = reference.differences(
+        lambda x: reference.squared_distance_correlation(x, y), x.astype(float), 1e-5
+    )
+    np.testing.assert_allclose(value_and_gradient(x, y)[1], numeric, atol=1e-4)
 
 
 def test_equal_rows_leave_the_gradient_finite():
@@ -112,20 +110,118 @@ def test_wide_embeddings_far_from_the_origin_keep_equal_rows_at_distance_zero():
     x = sample(rng, 1) * np.ones((1, 600), np.float32) + 0.1 * sample(rng, 600)
     x[6:] = x[:6]
     y = labels_of(rng, 3)
-    centered = np.asarray(_centered_distances(jnp.asarray(x)))
-    one, twin = np.arange(6), np.arange(6, 12)
-    # centering cancels: this is 2 a_ij - a_ii - a_jj, three distances that are 0
-    left = 2 * centered[one, twin] - centered[one, one] - centered[twin, twin]
-    np.testing.assert_allclose(left, 0, atol=1e-4)
-    value, gradient = value_and_gradient(x, y)
+    y[6:] = y[:6]
     expected = reference.squared_distance_correlation(x, y)
-    np.testing.assert_allclose(value, expected, rtol=1e-4)
-    assert np.all(np.isfinite(gradient))
+    np.testing.assert_allclose(correlation(x, y), expected, rtol=1e-4)
+    gradient = np.asarray(penalty_and_gradient(x, y.argmax(axis=1), 3, "log_squared")[1])
+    np.testing.assert_allclose(gradient[6:], gradient[:6], atol=1e-5 * np.abs(gradient).max())
 
 
 def test_samples_of_different_length_are_refused():
     with pytest.raises(ValueError, match=r"\(3, 2\).*\(4, 2\)"):
         distance_correlation(jnp.zeros((3, 2)), jnp.zeros((4, 2)))
+
+
+def problem(seed, classes=3, columns=3):
+    rng = np.random.default_rng(seed)
+    return sample(rng, columns), rng.integers(classes, size=ROWS)
+
+
+def numeric_gradient(z, labels, classes, form):
+    """Of the twin; where rows are equal their distance is even in every step, so it counts as 0."""
+    return reference.differences(
+        lambda z: reference.penalty(z, labels, classes, form), z.astype(float), 1e-5
+    )
+
+
+@every_form
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_penalty_and_its_gradient_are_the_twins(form, seed):
+    z, labels = problem(seed)
+    if seed:
+        z[3], z[7], z[8] = z[0], z[0], z[1]
+    value, gradient = penalty_and_gradient(z, labels, 3, form)
+    np.testing.assert_allclose(value, reference.penalty(z, labels, 3, form), rtol=1e-5)
+    numeric = numeric_gradient(z, labels, 3, form)
+    assert np.abs(numeric).max() > 1e-2
+    np.testing.assert_allclose(gradient, numeric, atol=1e-5 * max(1, np.abs(numeric).max()))
+
+
+@every_form
+@pytest.mark.parametrize("scale", [1e-30, 1e-19, 1e19, 1e30])
+def test_the_unit_of_the_embeddings_changes_no_penalty_and_divides_its_gradient(form, scale):
+    z, labels = problem(2)
+    z[5] = z[4]
+    value, gradient = penalty_and_gradient(z, labels, 3, form)
+    scaled, small = penalty_and_gradient(z * np.float32(scale), labels, 3, form)
+    np.testing.assert_allclose(scaled, value, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(small, float) * scale, gradient, rtol=1e-4, atol=1e-6)
+
+
+@every_form
+@pytest.mark.parametrize(
+    ("z", "labels"),
+    [
+        (np.full((ROWS, 4), 3.7, np.float32), np.arange(ROWS) % 3),
+        (np.tile(np.float32(np.pi) ** np.arange(-9, 9), (33, 1)), np.arange(33) % 3),
+        (np.eye(ROWS, dtype=np.float32), np.ones(ROWS, int)),
+        (np.ones((1, 4), np.float32), np.ones(1, int)),
+    ],
+    ids=["constant embedding", "constant, many numbers", "one class", "one row"],
+)
+def test_without_any_dependence_the_penalty_is_at_its_floor_and_its_gradient_zero(z, labels, form):
+    value, gradient = penalty_and_gradient(z, labels, 3, form)
+    floor = {"log_squared": np.log(FLOOR), "log_root": np.log(FLOOR) / 2}.get(form, 0.0)
+    np.testing.assert_allclose(value, floor, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(gradient, np.zeros_like(z))
+
+
+def test_embeddings_that_are_the_labels_have_penalty_zero_or_one_and_no_way_up():
+    labels = np.arange(ROWS) % 3
+    for form in FORMS:
+        value, gradient = penalty_and_gradient(np.eye(3, dtype=np.float32)[labels], labels, 3, form)
+        np.testing.assert_allclose(value, float(form in ("squared", "root")), atol=1e-5)
+        np.testing.assert_allclose(gradient, 0, atol=1e-5)
+
+
+def bare_loss(active, f, embeddings, targets, context, state):
+    return jnp.sum(embeddings[0] ** 2), ("logits", "variables", state)
+
+
+def slot(alpha, z, labels, form="log_squared"):
+    """The defended loss and its gradient for one party's embeddings, and three classes."""
+    context = types.SimpleNamespace(labels=jnp.asarray(labels))
+
+    def loss(z):
+        args = ({}, None, (z,), jnp.zeros((len(z), 3)), context, ())
+        return dcor(alpha, form=form).loss(bare_loss)(*args)[0]
+
+    return jax.value_and_grad(loss)(jnp.asarray(z))
+
+
+@every_form
+def test_alpha_weighs_the_chosen_form_and_one_program_serves_a_grid_of_alphas(form):
+    z, labels = problem(3)
+    grid = jnp.float32([0.0, 0.3, 2.0])
+    values, gradients = harness.quick_jit(jax.vmap(lambda a: slot(a, z, labels, form)))(grid)
+    numeric = numeric_gradient(z, labels, 3, form)
+    for alpha, value, gradient in zip(grid, values, gradients):
+        expected = np.sum(z.astype(float) ** 2) + alpha * reference.penalty(z, labels, 3, form)
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+        np.testing.assert_allclose(gradient, 2 * z + alpha * numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_alpha_zero_is_no_defense_to_the_bit_also_without_any_dependence():
+    z, labels = problem(4)
+    for own in (z, np.full_like(z, 3.7), z * np.float32(1e-36)):
+        value, gradient = slot(0.0, own, labels)
+        undefended = jax.value_and_grad(lambda z: bare_loss({}, None, (z,), *(None,) * 3)[0])
+        harness.assert_same_bits((value, gradient), undefended(own))
+
+
+def test_an_unknown_form_is_refused_with_the_choices():
+    with pytest.raises(ValueError, match="form='cubed'.*log_squared, squared, log_root, root"):
+        dcor(0.1, form="cubed")
 
 
 def losses(alpha, batch, spec, plain):

@@ -9,9 +9,14 @@ import math
 import numpy as np
 
 
+def quota(rate, size):
+    """floor(p n); exact for a ``rate`` given as a Fraction."""
+    return math.floor(rate * size)
+
+
 def keep_largest(g, keep_rate):
     """``keep_rate`` may be a Fraction, so that floor(p n) is exact."""
-    wanted = math.floor(keep_rate * g.size)
+    wanted = quota(keep_rate, g.size)
     if wanted == 0:
         return np.zeros_like(g)
     threshold = sorted(np.abs(g).ravel().tolist(), reverse=True)[wanted - 1]

@@ -33,3 +33,24 @@ def one_hot(labels, classes):
     for i, label in enumerate(labels):
         out[i, label] = 1.0
     return out
+
+
+def penalty(z, labels, classes, form="log_squared", floor=1e-12):
+    """log R^2, R^2, log R or R of embeddings and one-hot labels; R^2 is floored inside the log."""
+    squared = squared_distance_correlation(z, one_hot(labels, classes))
+    return {
+        "log_squared": math.log(max(squared, floor)),
+        "squared": squared,
+        "log_root": math.log(max(squared, floor)) / 2,
+        "root": math.sqrt(max(squared, 0.0)),
+    }[form]
+
+
+def differences(function, x, step):
+    """Central differences of a scalar function, entry by entry."""
+    out = np.zeros(x.shape)
+    for place in np.ndindex(*x.shape):
+        shift = np.zeros(x.shape)
+        shift[place] = step
+        out[place] = (function(x + shift) - function(x - shift)) / (2 * step)
+    return out

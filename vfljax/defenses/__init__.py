@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from vfljax.defenses.compression import compression
 from vfljax.defenses.core import Defense, TrainingData, chain
 from vfljax.defenses.dcor import dcor
+from vfljax.defenses.discrete_sgd import discrete_sgd
+from vfljax.defenses.gafm import gafm
 from vfljax.defenses.kdk import kdk
+from vfljax.defenses.label_dp import label_dp
+from vfljax.defenses.marvell import marvell
+from vfljax.defenses.max_norm import max_norm
 from vfljax.defenses.noise import noise
+from vfljax.defenses.ppdl import ppdl
 from vfljax.types import DefenseSpec
 
 TABLE: dict[str, Callable[..., Defense]] = {
     "kdk": kdk,
+    "label_dp": label_dp,
     "dcor": dcor,
+    "gafm": gafm,
     "noise": noise,
     "compression": compression,
+    "ppdl": ppdl,
+    "discrete_sgd": discrete_sgd,
+    "max_norm": max_norm,
+    "marvell": marvell,
 }
 
 # Knob values at which a defense changes nothing, bit for bit; defenses without any are absent.
 # They hold at default options: KDk anchored at its teacher changes labels at epsilon = 0 too.
 NEUTRAL: dict[str, dict[str, float]] = {
     "kdk": {"epsilon": 0.0, "k": 1.0},
+    "label_dp": {"epsilon": math.inf},
     "dcor": {"alpha": 0.0},
     "noise": {"scale": 0.0},
     "compression": {"keep_rate": 1.0},
+    "marvell": {"power": 0.0, "error": 0.25},
 }
-USE_TEACHER = frozenset({"kdk"})  # read teacher scores; the teacher is trained only for these
+NEEDS_TOP = frozenset({"gafm"})  # not trained without model splitting: the top model is part of it
 
 
 def build(specs: tuple[DefenseSpec, ...], knobs: Mapping[str, Mapping[str, Any]]) -> Defense:

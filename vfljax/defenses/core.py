@@ -1,21 +1,22 @@
 """The defense record, its composition, and the checks every factory shares.
 
-A defense is four pure functions, each with an identity default. A factory takes its knobs
+A defense is five pure functions, each with an identity default. A factory takes its knobs
 (numbers, possibly traced: it must never branch on them) and its static options (keyword-only
 strings), and is called inside the traced step, so one compiled program serves a whole grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.core import Tracer
 
 from vfljax import keys
-from vfljax.types import Array, Context, PyTree
+from vfljax.types import Array, Context, Federation, PyTree
 
 LossFn = Callable[..., tuple[Array, tuple[Array, PyTree, PyTree]]]
 """``(active, f, embeddings, targets, context, state) -> (loss, (logits, variables, state))``:
@@ -25,9 +26,10 @@ LossFn = Callable[..., tuple[Array, tuple[Array, PyTree, PyTree]]]
 class TrainingData(NamedTuple):
     """What a defense may prepare itself with before training."""
 
-    labels: Array  # [N] int32
+    labels: Array  # [N] int32; for members of a chain after label DP, the randomized ones
     scores: Array | None  # [N, C] teacher probabilities, None without a teacher
     num_classes: int  # static
+    federation: Federation = Federation()  # static
 
 
 class Scoped(NamedTuple):
@@ -42,6 +44,11 @@ def _no_state(key: Array, data: TrainingData) -> PyTree:
     return ()
 
 
+def _same_labels(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
+    del key, num_classes
+    return labels, jnp.ones(labels.shape, jnp.float32)
+
+
 def _same_targets(targets: Array, context: Context, state: PyTree) -> Any:
     return targets, context, state
 
@@ -54,9 +61,14 @@ class Defense(NamedTuple):
     """``Defense()`` is no defense: every slot is the identity."""
 
     init: Callable[[Array, TrainingData], PyTree] = _no_state
+    # (key, labels [N], C) -> (labels, weights [N]): what the teacher may be trained on, with the
+    # same key as init
+    teach: Callable[[Array, Array, int], tuple[Array, Array]] = _same_labels
     targets: Callable[[Array, Context, PyTree], Any] = _same_targets  # before the loss
     loss: Callable[[LossFn], LossFn] = _same_loss  # in the loss
     gradient: optax.GradientTransformation = optax.identity()  # after it, on cut gradients
+    reads_scores: bool = False  # whether it needs the teacher's scores
+    replaces: bool = False  # what reaches its targets or loss slot is discarded, not changed
 
 
 def _named(context: Context, name: str) -> Context:
@@ -101,11 +113,27 @@ def chain(**defenses: Defense) -> Defense:
     innermost). Reduces to no defense for ``chain()``; an identity member changes nothing.
 
     Each member draws from keys folded by its name here, so no two members share a draw and
-    inserting or removing one leaves the others' draws as they were.
+    inserting or removing one leaves the others' draws as they were. A member that replaces what
+    reaches its slot (label DP the targets, GAFM the loss) must come before the others of that slot.
     """
+    _check_order(defenses)
 
     def init(key: Array, data: TrainingData) -> PyTree:
-        return {name: one.init(keys.fold(key, name), data) for name, one in defenses.items()}
+        states = {}
+        for name, one in defenses.items():
+            own = keys.fold(key, name)
+            states[name] = one.init(own, data)
+            if one.teach is not _same_labels:
+                labels, _ = one.teach(own, data.labels, data.num_classes)
+                data = data._replace(labels=labels)
+        return states
+
+    def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
+        labels, weights = _same_labels(key, labels, num_classes)
+        for name, one in defenses.items():
+            labels, own = one.teach(keys.fold(key, name), labels, num_classes)
+            weights = weights * own
+        return labels, weights
 
     def targets(targets: Array, context: Context, state: PyTree) -> Any:
         state = dict(state)
@@ -121,20 +149,43 @@ def chain(**defenses: Defense) -> Defense:
 
     members = (_named_gradient(name, one.gradient) for name, one in defenses.items())
     gradient = optax.chain(optax.identity(), *members)  # optax refuses an empty chain
-    return Defense(init, targets, loss, gradient)
+    reads_scores = any(one.reads_scores for one in defenses.values())
+    return Defense(init, teach, targets, loss, gradient, reads_scores)
 
 
-def per_party(rule: Callable[[Array, Array], Array]) -> optax.GradientTransformationExtraArgs:
-    """A stateless rule ``(key, g [B, D]) -> g`` as an optax transformation over the parties'
-    cut gradients: each party's tensor alone, with draws of its own (equal noise for two
+def _check_order(defenses: Mapping[str, Defense]) -> None:
+    for slot, identity in (("targets", _same_targets), ("loss", _same_loss)):
+        members = {n: one for n, one in defenses.items() if getattr(one, slot) is not identity}
+        for place, (name, one) in enumerate(members.items()):
+            if one.replaces and place:
+                earlier = next(iter(members))
+                raise ValueError(
+                    f"{name} replaces what {earlier} makes: list {name} before {earlier}."
+                )
+
+
+def per_party(
+    rule: Callable[[Array, Array, Context], Array],
+) -> optax.GradientTransformationExtraArgs:
+    """A stateless rule ``(key, g [B, D], context) -> g`` as an optax transformation over the
+    parties' cut gradients: each party's tensor alone, with draws of its own (equal noise for two
     parties could be subtracted by colluders)."""
 
     def update(updates, state, params=None, *, context: Any = None, **extra):
         del params, extra
-        sent = tuple(rule(keys.fold(context.key, i), g) for i, g in enumerate(updates))
+        sent = tuple(rule(keys.fold(context.key, i), g, context) for i, g in enumerate(updates))
         return sent, state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+
+def require_two_classes(name: str, num_classes: int) -> None:
+    """Refuse data that a two-class defense is not defined on."""
+    if num_classes != 2:
+        raise ValueError(
+            f"{name} is defined for 2 classes and the data has {num_classes}: drop {name} or "
+            "choose two-class data."
+        )
 
 
 def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> None:

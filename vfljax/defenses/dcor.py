@@ -5,22 +5,31 @@ The label party adds to its loss, for every passive party's embedding z,
     alpha * log dCor(z, Y),   dCor(z, Y) = dCov2(z, Y) / sqrt(dCov2(z, z) dCov2(Y, Y))
 
 with Y one-hot and dCov2 the mean product of doubly centered Euclidean distance matrices. That
-ratio is the SQUARED distance correlation R2 of Szekely et al.; log of its root with weight
-lambda is this with alpha = lambda/2.
+ratio is the SQUARED distance correlation R2 of Szekely et al.; four readings of it circulate:
+
+    form="log_squared"  log R2 (the paper's; default)     "squared"  R2
+    form="log_root"     log R = 1/2 log R2                "root"     R
+
+so log_root with weight lambda is log_squared with alpha = lambda/2.
 
 Reference: Sun, Yang, Yao, Wang. "Label Leakage and Protection from Forward Embedding in Vertical
-Federated Learning", 2022, section 4.
+Federated Learning", 2022, section 4; Szekely, Rizzo, Bakirov 2007.
 
 Guarantee: none; it discourages dependence of z on Y on training batches.
+Scale: alpha weighs a number that does not depend on the scale of z; paper .002 to .04, B = 8192.
 
 Edge cases
-    alpha = 0              exactly the undefended loss and gradient, also where dCor = 0
-    constant embedding     dCor = 0; the log is floored, its gradient is 0
-    one-class batch        dCor = 0, likewise; B = 1 likewise
-    equal rows             distance 0: the root's gradient is taken as 0 there
+    alpha = 0              exactly the undefended loss and gradient, also where R2 = 0
+    constant embedding     R2 = 0; the log is floored, the gradient is 0
+    one-class batch        R2 = 0, likewise; B = 1 likewise
+    equal rows             distance 0: its gradient is taken as 0 there
+    tiny or huge z         value unchanged, gradient times 1/scale (down to 1e-36)
 """
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +37,15 @@ import jax.numpy as jnp
 from vfljax.defenses import core
 from vfljax.types import Array
 
-FLOOR = 1e-12  # of dCor inside the log: -27.6, far below anything a batch reaches by training
+FLOOR = 1e-12  # of R2 inside the log: -27.6, far below anything a batch reaches by training
+
+# form -> (value, derivative) at R2
+FORMS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
+    "log_squared": lambda r: (jnp.log(jnp.maximum(r, FLOOR)), 1 / jnp.maximum(r, FLOOR)),
+    "squared": lambda r: (r, jnp.ones_like(r)),
+    "log_root": lambda r: (jnp.log(jnp.maximum(r, FLOOR)) / 2, 0.5 / jnp.maximum(r, FLOOR)),
+    "root": lambda r: (jnp.sqrt(r), 0.5 / jnp.sqrt(jnp.maximum(r, FLOOR))),
+}
 
 
 def _safe_sqrt(x: Array) -> Array:
@@ -36,19 +53,40 @@ def _safe_sqrt(x: Array) -> Array:
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)  # double where
 
 
-def _centered_distances(x: Array) -> Array:
-    """Doubly centered Euclidean distances, [B, D] -> [B, B]. Via the Gram matrix, since
-    [B, B, D] differences do not fit at the paper's B = 8192; rows are centered first and
-    squared distances within rounding of 0 are 0, so equal rows have distance 0 exactly."""
+def _center(a: Array) -> Array:
+    """A symmetric [B, B] matrix, doubly centered."""
+    rows = a.mean(0)
+    return a - rows[None, :] - rows[:, None] + rows.mean()
+
+
+def _distances(x: Array) -> tuple[Array, Array, Array]:
+    """Euclidean distances of the rows of ``x`` [B, D] in units of the largest entry off the mean:
+    ([B, B], the rows in those units [B, D], the unit []).
+
+    Via the Gram matrix, since [B, B, D] differences do not fit at the paper's B = 8192; rows are
+    centered first and squared distances within rounding of 0 are 0, so that equal rows have
+    distance 0 exactly."""
     x = x - jnp.mean(x, axis=0, keepdims=True)
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))
+    unit = jnp.where(largest > 1e-36, largest, 1.0)
+    x = x / unit
     norms = jnp.sum(x * x, axis=1)
     pairs = norms[:, None] + norms[None, :]
-    squared = pairs - 2 * (x @ x.T)
+    # full precision: an accelerator's default would drown small distances
+    squared = pairs - 2 * jnp.matmul(x, x.T, precision="highest")
     rounding = 8 * jnp.finfo(x.dtype).eps * pairs
     # the diagonal is 0 by definition; left to rounding, its root would bias every mean
     keep = (squared > rounding) & ~jnp.eye(x.shape[0], dtype=bool)
-    a = _safe_sqrt(jnp.where(keep, squared, 0.0))
-    return a - a.mean(0, keepdims=True) - a.mean(1, keepdims=True) + a.mean()
+    return _safe_sqrt(jnp.where(keep, squared, 0.0)), x, unit
+
+
+def _centered_label_distances(labels: Array, num_classes: int) -> Array:
+    """``_center`` of the one-hot labels' distances, sqrt(2) between classes, in closed form."""
+    members = jax.nn.one_hot(labels, num_classes)
+    share = jnp.mean(members, axis=0)
+    own = share[labels]
+    same = (labels[:, None] == labels[None, :]).astype(jnp.float32)
+    return jnp.sqrt(2.0) * (own[:, None] + own[None, :] - same - jnp.sum(share**2))
 
 
 def distance_correlation(x: Array, y: Array, root: bool = False) -> Array:
@@ -59,24 +97,70 @@ def distance_correlation(x: Array, y: Array, root: bool = False) -> Array:
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
         raise ValueError(f"x {x.shape} and y {y.shape} must be [B, D1] and [B, D2].")
-    a, b = _centered_distances(x), _centered_distances(y)
-    covariance = jnp.mean(a * b)
-    scale = _safe_sqrt(jnp.mean(a * a)) * _safe_sqrt(jnp.mean(b * b))
-    positive = (scale > 0) & (covariance > 0)
-    value = jnp.where(positive, covariance / jnp.where(positive, scale, 1.0), 0.0)
+    a, b = _center(_distances(x)[0]), _center(_distances(y)[0])
+    value = _ratio(jnp.mean(a * b), jnp.mean(a * a), jnp.mean(b * b))
     return _safe_sqrt(value) if root else value
 
 
-def dcor(alpha: Array | float) -> core.Defense:
+def _ratio(covariance: Array, variance_x: Array, variance_y: Array) -> Array:
+    scale = _safe_sqrt(variance_x) * _safe_sqrt(variance_y)
+    positive = (scale > 0) & (covariance > 0)
+    return jnp.where(positive, covariance / jnp.where(positive, scale, 1.0), 0.0)
+
+
+def _penalty_and_gradient(
+    z: Array, labels: Array, num_classes: int, form: str
+) -> tuple[Array, Array]:
+    distances, x, unit = _distances(z)
+    a, b = _center(distances), _centered_label_distances(labels, num_classes)
+    variance_x, variance_y = jnp.mean(a * a), jnp.mean(b * b)
+    r2 = _ratio(jnp.mean(a * b), variance_x, variance_y)
+    value, slope = FORMS[form](r2)
+    # centering is a projection and a, b are centered, so by a raw distance the derivative of R2 is
+    # (b / sqrt(var_x var_y) - R2 a / var_x) / B^2; by x_i it is 2 sum_j of that (x_i - x_j) / d_ij
+    real = r2 > FLOOR
+    safe_x, safe_y = jnp.where(real, variance_x, 1.0), jnp.where(real, variance_y, 1.0)
+    by_distance = b / (jnp.sqrt(safe_x) * jnp.sqrt(safe_y)) - (r2 / safe_x) * a
+    apart = distances > 0
+    w = jnp.where(apart, by_distance / jnp.where(apart, distances, 1.0), 0.0)
+    pull = jnp.sum(w, axis=1, keepdims=True) * x - jnp.matmul(w, x, precision="highest")
+    factor = jnp.where(real, 2 * slope / (z.shape[0] ** 2), 0.0) / unit
+    return value, factor * pull
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def penalty(z: Array, labels: Array, num_classes: int, form: str = "log_squared") -> Array:
+    """What alpha multiplies: a scalar for one party's ``z`` [B, D] and ``labels`` [B].
+
+    Its gradient with respect to z is written out (autodiff through root and centering costs three
+    times as much and is not finite at zero distances); there is no second derivative.
+    """
+    return _penalty_and_gradient(z, labels, num_classes, form)[0]
+
+
+def _forward(z: Array, labels: Array, num_classes: int, form: str) -> tuple[Array, Array]:
+    return _penalty_and_gradient(z, labels, num_classes, form)
+
+
+def _backward(num_classes: int, form: str, gradient: Array, cotangent: Array) -> tuple:
+    del num_classes, form
+    # a zero weight gives a zero gradient, whatever the gradient is
+    return jnp.where(cotangent == 0, 0.0, cotangent * gradient), None
+
+
+penalty.defvjp(_forward, _backward)
+
+
+def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:
     """Add alpha * log dCor(z_p, Y), one term a passive party. ``alpha`` >= 0 is the paper's
-    alpha_d (0.002 to 0.04 there, batch 8192). Y are the labels later slots may see."""
+    alpha_d. Y are the labels later slots may see. Reduces to no defense at 0."""
     core.check("alpha", alpha, 0.0, jnp.inf)
+    core.check_option("form", form, tuple(FORMS))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):
             value, aux = loss_fn(active, f, embeddings, targets, context, state)
-            y = jax.nn.one_hot(context.labels, targets.shape[-1])
-            terms = [jnp.log(jnp.maximum(distance_correlation(z, y), FLOOR)) for z in embeddings]
+            terms = [penalty(z, context.labels, targets.shape[-1], form) for z in embeddings]
             return value + alpha * sum(terms), aux
 
         return defended

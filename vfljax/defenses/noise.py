@@ -1,13 +1,18 @@
-"""Noisy gradients: Laplace noise on what each party receives (Fu et al. 2022).
+"""Noisy gradients: noise on what each party receives (Fu et al. 2022; Li et al. 2022).
 
-    g <- g + scale * Laplace(0, 1), independent for every element, party and step
+    laplace    g <- g + scale * Laplace(0, 1)                        default, Fu et al.
+    gaussian   g <- g + scale * N(0, 1)
+    isotropic  g <- g + scale * max_j |g_j|_2 / sqrt(D) * N(0, 1)    relative to the batch
+
+independent for every element, party and step.
 
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
-Security 2022, section 6 (after Zhu et al. 2019); scales 1e-4 .. 1e-1.
+Security 2022, section 6 (after Zhu et al. 2019), scales 1e-4 .. 1e-1; isotropic: Li et al. "Label
+Leakage and Protection in Two-party Split Learning", ICLR 2022, section 4.
 
 Guarantee: none; gradients are not clipped, so no differential privacy follows.
-Scale: absolute, on cut gradients of the batch-MEAN loss (they carry 1/B).
-Edge cases: scale = 0 changes nothing.
+Scale: absolute, on cut gradients of the batch-MEAN loss (they carry 1/B); isotropic's is a ratio.
+Edge cases: scale = 0 changes nothing; isotropic noise on zero gradients is zero.
 """
 
 from __future__ import annotations
@@ -24,7 +29,25 @@ def laplace(key: Array, g: Array, scale: Array | float) -> Array:
     return g + scale * jax.random.laplace(key, g.shape, g.dtype)
 
 
-def noise(scale: Array | float) -> core.Defense:
-    """Noisy gradients with Laplace ``scale`` >= 0; reduces to no defense at 0."""
+def gaussian(key: Array, g: Array, scale: Array | float) -> Array:
+    """``g`` plus i.i.d. N(0, scale^2) noise, same shape."""
+    return g + scale * jax.random.normal(key, g.shape, g.dtype)
+
+
+def isotropic(key: Array, g: Array, scale: Array | float) -> Array:
+    """``g`` [B, D] plus N(0, s^2) noise, s = scale * max_j |g_j|_2 / sqrt(D): a row's expected
+    squared noise norm is (scale times the longest gradient)^2."""
+    largest = jnp.max(jnp.abs(g))
+    unit = g / jnp.where(largest > 0, largest, 1.0)  # squares of 1e-30 and 1e30 stay finite
+    longest = largest * jnp.sqrt(jnp.max(jnp.sum(unit * unit, axis=-1)))
+    return gaussian(key, g, scale * (longest / jnp.sqrt(g.shape[-1])))
+
+
+LAWS = {"laplace": laplace, "gaussian": gaussian, "isotropic": isotropic}
+
+
+def noise(scale: Array | float, *, law: str = "laplace") -> core.Defense:
+    """Noisy gradients of ``scale`` >= 0 and a law; reduces to no defense at 0."""
     core.check("scale", scale, 0.0, jnp.inf)
-    return core.Defense(gradient=core.per_party(lambda key, g: laplace(key, g, scale)))
+    core.check_option("law", law, tuple(LAWS))
+    return core.Defense(gradient=core.per_party(lambda key, g, context: LAWS[law](key, g, scale)))

@@ -1,8 +1,8 @@
 """Flax modules, by the name a config gives them. A new network is one file and one row here."""
 
-from vfljax.models.mlp import MLP, Head
+from vfljax.models.mlp import ACTIVATIONS, MLP, Generator, Head
 
 BOTTOMS = {"mlp": MLP}
-TOPS = {"mlp": MLP, "head": Head}
+TOPS = {"mlp": MLP, "head": Head, "generator": Generator}
 
-__all__ = ["BOTTOMS", "MLP", "TOPS", "Head"]
+__all__ = ["ACTIVATIONS", "BOTTOMS", "MLP", "TOPS", "Generator", "Head"]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from vfljax.types import Array
 
@@ -23,11 +24,13 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 class MLP(nn.Module):
-    """Linear -> activation, repeated, then Linear: [B, ...] -> [B, out]. ``hidden=()`` is linear."""
+    """Linear -> activation, repeated, then Linear -> output: [B, ...] -> [B, out]. ``hidden=()`` is
+    one layer. GAFM's bottom for Spambase is 57 -> 16 -> 1, "leaky_relu", output "sigmoid"."""
 
     hidden: tuple[int, ...]
     out: int
     activation: str = "relu"
+    output: str = "identity"
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -36,7 +39,24 @@ class MLP(nn.Module):
         for width in self.hidden:
             x = ACTIVATIONS[self.activation](nn.Dense(width)(x))
             self.sow("layers", "hidden", x)
-        return nn.Dense(self.out)(x)
+        return ACTIVATIONS[self.output](nn.Dense(self.out)(x))
+
+
+class Generator(nn.Module):
+    """GAFM's generator G as a top model: Linear -> LeakyReLU(.01), repeated, then Linear to one
+    number h, returned as the two logits (0, h), whose softmax is G = sigmoid(h)."""
+
+    hidden: tuple[int, ...]
+    out: int  # always 2
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool = False) -> Array:
+        del train
+        for width in self.hidden:
+            x = nn.leaky_relu(nn.Dense(width)(x))
+            self.sow("layers", "hidden", x)
+        h = nn.Dense(1)(x)
+        return jnp.concatenate([jnp.zeros_like(h), h], axis=-1)
 
 
 class Head(nn.Module):

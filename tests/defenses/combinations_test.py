@@ -1,0 +1,155 @@
+"""Defenses combined by ``chain`` alone: none knows of the others, none disturbs them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import harness
+from tests.defenses_contract_test import ROWS
+from vfljax import defenses, protocol
+from vfljax.defenses.core import Defense
+from vfljax.types import DefenseSpec
+
+# members in listing order, classes
+COMBINATIONS = {
+    "gafm+marvell": 2,  # G-M of Han and Guan
+    "dcor+marvell": 2,
+    "label_dp+dcor": 5,
+    "kdk+noise": 5,
+    "label_dp+kdk+compression": 5,
+    "gafm+dcor+max_norm": 2,
+    "ppdl+compression+noise+discrete_sgd": 5,  # the released order on gradients
+}
+every_combination = pytest.mark.parametrize("combination", COMBINATIONS)
+
+
+def federation(combination, knobs="knobs", leave_out=()):
+    """Spec and numbers; ``leave_out`` members are not in the chain."""
+    names = [name for name in combination.split("+") if name not in leave_out]
+    spec = harness.make_spec(
+        COMBINATIONS[combination],
+        tuple(DefenseSpec(name) for name in names),
+        passive=1,
+        label_features="gafm" not in combination,
+    )
+    own = {n: getattr(ROWS[n], knobs) for n in names}
+    if "ppdl" in own:  # nearly no noise and no clipping: or all it sends ties at +-gamma
+        own["ppdl"] = {**own["ppdl"], "epsilon": 1e6, "gamma": 10.0}
+    return spec, harness.make_hparams(spec, own)
+
+
+def batches_of(spec):
+    return [harness.make_batch(spec, i) for i in range(5)]
+
+
+@every_combination
+def test_every_member_acts_and_everything_stays_finite(combination):
+    spec, hparams = federation(combination)
+    together = harness.run_steps(spec, hparams, batches_of(spec))
+    harness.assert_finite(together)
+    for name in combination.split("+"):
+        without = harness.run_steps(*federation(combination, leave_out=(name,)), batches_of(spec))
+        pairs = zip(harness.numbers(together[0].weights), harness.numbers(without[0].weights))
+        assert any(np.any(a != b) for a, b in pairs), name
+
+
+@every_combination
+def test_a_vmapped_lane_of_a_combination_equals_it_alone(combination):
+    spec, one = federation(combination)
+    _, other = federation(combination, "other")
+    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
+    states = harness.stack([harness.make_state(spec, own, seed=3) for own in (one, other)])
+    hparams, batches, lanes = harness.stack([one, other]), batches_of(spec)[:1], []
+    for batch in batches:
+        states, exchange, metrics = step(states, batch, hparams)
+        lanes.append((exchange, metrics))
+    for i, own in enumerate((one, other)):
+        state, exchanges, metrics = harness.run_steps(spec, own, batches, seed=3)
+        alone = state, list(zip(exchanges, metrics))
+        harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
+
+
+@every_combination
+def test_identity_members_before_between_and_after_change_no_bit(combination, monkeypatch):
+    monkeypatch.setitem(defenses.TABLE, "nothing", Defense)
+    monkeypatch.setitem(defenses.TABLE, "nothing_more", Defense)
+    spec, hparams = federation(combination)
+    first, *rest = spec.defenses
+    idle = DefenseSpec("nothing"), DefenseSpec("nothing_more")
+    padded = dataclasses.replace(spec, defenses=(idle[0], first, idle[1], *rest))
+    knobs = {**hparams.defenses, "nothing": {}, "nothing_more": {}}
+    plain = harness.run_steps(spec, hparams, batches_of(spec))
+    with_idle = harness.run_steps(padded, hparams._replace(defenses=knobs), batches_of(spec))
+    for a, b in zip(
+        (plain[0].weights, *plain[1:]), (with_idle[0].weights, *with_idle[1:]), strict=True
+    ):
+        harness.assert_same_bits(a, b)
+
+
+@pytest.mark.parametrize(
+    ("combination", "neutral"),
+    [(c, name) for c in COMBINATIONS for name in c.split("+") if name in defenses.NEUTRAL],
+)
+def test_a_member_at_its_neutral_value_is_as_good_as_absent(combination, neutral):
+    spec, hparams = federation(combination)
+    off = {**hparams.defenses, neutral: {k: jnp.float32(v) for k, v in NEUTRAL[neutral].items()}}
+    present = harness.run_steps(spec, hparams._replace(defenses=off), batches_of(spec))
+    absent = harness.run_steps(*federation(combination, leave_out=(neutral,)), batches_of(spec))
+    harness.assert_close(
+        (present[0].weights, present[1]), (absent[0].weights, absent[1]), tolerance=1e-6
+    )
+
+
+NEUTRAL = defenses.NEUTRAL
+
+
+@pytest.mark.parametrize("combination", [c for c in COMBINATIONS if "label_dp" in c])
+def test_under_label_dp_no_slot_ever_sees_a_true_label(combination):
+    """The labels of the batches can be anything: what was drawn at the start is all that counts."""
+    spec, hparams = federation(combination)
+    true = batches_of(spec)
+    false = [batch._replace(labels=(batch.labels + 1) % spec.num_classes) for batch in true]
+    one, other = (harness.run_steps(spec, hparams, batches) for batches in (true, false))
+    harness.assert_same_bits((one[0].weights, one[1]), (other[0].weights, other[1]))
+    assert [m.correct for m in one[2]] != [m.correct for m in other[2]]  # metrics see the truth
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("kdk", "label_dp"), "label_dp replaces what kdk makes: list label_dp before kdk"),
+        (("dcor", "gafm"), "gafm replaces what dcor makes: list gafm before dcor"),
+    ],
+)
+def test_what_replaces_everything_before_it_is_refused_after_another(names, message):
+    knobs = {name: ROWS[name].knobs for name in names}
+    with pytest.raises(ValueError, match=message):
+        defenses.build(tuple(map(DefenseSpec, names)), knobs)
+
+
+def test_two_noisy_defenses_of_one_chain_never_share_a_draw():
+    """Gaussian noise and Marvell's at the same step: what each adds to zero-mean gradients is
+    uncorrelated, over many entries, with what the other adds."""
+    rows, context = 4096, harness.make_context(4096)
+    g = jnp.zeros((rows, 2)).at[:, 0].set(jnp.where(context.labels == 1, 1.0, -1.0))
+    members = {
+        "gaussian": defenses.TABLE["noise"](1.0, law="gaussian"),
+        "laplace": defenses.TABLE["noise"](1.0),
+        "marvell": defenses.TABLE["marvell"](1.0),
+        "max_norm": defenses.TABLE["max_norm"](),
+    }
+    added = {}
+    for name, one in members.items():
+        # alone in a chain: the same draws as among others, by the name alone
+        transform = defenses.chain(**{name: one}).gradient
+        start = g + jnp.arange(2)[None, :] * jnp.arange(rows)[:, None] / rows
+        sent, _ = transform.update((start,), transform.init((start,)), context=context)
+        added[name] = np.ravel(np.asarray(sent[0] - start))
+        assert np.std(added[name]) > 0.1
+    for one in added:
+        for other in added:
+            if one < other:
+                assert abs(np.corrcoef(added[one], added[other])[0, 1]) < 0.06, (one, other)

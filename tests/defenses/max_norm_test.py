@@ -1,0 +1,130 @@
+"""MaxNorm: the scale of every row's noise, its law, and the rows it leaves alone."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from tests import harness
+from tests.reference import max_norm as reference
+from vfljax.defenses.max_norm import max_norm, perturb, scales
+
+scales_of = harness.quick_jit(scales)
+treat = harness.quick_jit(perturb)
+SHAPES = [(8, 4), (5, 1), (1, 3), (1, 1)]
+
+
+def tensor(seed, shape=(8, 4)):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def draws(g, sent):
+    """Every row's xi, from what was sent; rows of sigma 0 have none."""
+    g, sent = np.asarray(g, np.float64), np.asarray(sent, np.float64)
+    sigma = reference.scales(g)
+    rows = sigma > 0
+    change = np.sum((sent - g) * g, axis=1)[rows] / np.sum(g * g, axis=1)[rows]
+    return change / sigma[rows]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("exponent", [-30, -15, 0, 15, 30])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scales_agree_with_the_numpy_twin_at_any_scale(shape, exponent, seed):
+    g = tensor(seed, shape) * np.float32(10.0**exponent)
+    np.testing.assert_allclose(scales_of(g), reference.scales(g), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", [2, 3])
+def test_rows_are_treated_as_by_the_numpy_twin(shape, seed):
+    g = tensor(seed, shape)
+    sent = np.asarray(treat(jax.random.key(seed), g))
+    xi = np.zeros(shape[0])
+    xi[reference.scales(g) > 0] = draws(g, sent)
+    np.testing.assert_allclose(sent, reference.perturb(g, xi), rtol=1e-5, atol=1e-5)
+
+
+def test_there_is_one_scalar_draw_a_row_so_directions_stay_up_to_their_sign():
+    g = tensor(4, (200, 3))
+    ratio = np.asarray(treat(jax.random.key(0), g)) / g
+    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:, :1], ratio.shape), rtol=1e-5)
+    assert len(np.unique(ratio[:, 0])) > 190
+    assert np.any(ratio < 0)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_draws_are_standard_normal_and_not_half_as_wide_again(width):
+    g = tensor(5, (25_000, width))
+    xi = draws(g, treat(jax.random.key(1), g))
+    assert len(xi) == 24_999  # all rows but the longest
+    assert scipy.stats.kstest(xi, scipy.stats.norm.cdf).pvalue > 1e-3
+    assert scipy.stats.kstest(xi, scipy.stats.norm(scale=1.5).cdf).pvalue < 1e-6
+    assert abs(np.corrcoef(xi[1:], xi[:-1])[0, 1]) < 4 / np.sqrt(len(xi))
+
+
+def test_all_rows_have_the_same_expected_squared_length():
+    g = tensor(6)
+    sent = harness.quick_jit(jax.vmap(lambda key: perturb(key, g)))(
+        jax.random.split(jax.random.key(2), 20_000)
+    )
+    squares = np.mean(np.sum(np.asarray(sent, np.float64) ** 2, axis=2), axis=0)
+    longest = np.max(np.sum(g * g, axis=1))
+    np.testing.assert_allclose(squares, longest, rtol=0.06)  # 6 deviations of sqrt(2 / 20,000)
+
+
+def test_zero_rows_and_the_longest_row_are_left_alone():
+    g = tensor(7)
+    g[[1, 5]] = 0
+    longest = np.argmax(np.sum(g * g, axis=1))
+    sent = np.asarray(treat(jax.random.key(3), g))
+    assert np.all(np.isfinite(sent))
+    np.testing.assert_array_equal(sent[[1, 5, longest]], g[[1, 5, longest]])
+    assert np.all(np.delete(sent - g, [1, 5, longest], axis=0) != 0)
+
+
+@pytest.mark.parametrize(
+    "g", [np.zeros((4, 3)), np.ones((4, 3)), [[1, 0], [0, -1], [-1, 0]], [[2.5, -1.0]]]
+)
+def test_rows_of_one_length_are_sent_as_they_are(g):
+    g = np.float32(g)
+    np.testing.assert_array_equal(treat(jax.random.key(4), g), g)
+
+
+@pytest.mark.parametrize("exponent", [-30, 30])
+def test_the_scale_of_the_batch_does_not_matter(exponent):
+    g, factor = tensor(8), np.float32(10.0**exponent)
+    one, other = (np.asarray(treat(jax.random.key(5), x)) for x in (g, g * factor))
+    np.testing.assert_allclose(other / factor, one, rtol=1e-4)
+
+
+@pytest.mark.parametrize("length", [1e-10, 1e-18, 1e-20, 1e-25, 1e-30])
+def test_the_scale_of_a_short_row_is_the_twins_however_short(length):
+    g = np.float32([[length, 2 * length], [1.0, -2.0]])
+    np.testing.assert_allclose(scales_of(g), reference.scales(g), rtol=1e-5)
+    assert np.all(np.abs(np.asarray(treat(jax.random.key(8), g))[0]) > 1e-4)
+
+
+def test_a_row_far_shorter_than_the_longest_stays_finite():
+    g = np.float32([[1e-30, 0], [1e30, 1e30], [1e-3, 1]])
+    assert np.all(np.isfinite(np.asarray(treat(jax.random.key(6), g))))
+
+
+def test_each_partys_tensor_is_treated_alone_with_draws_of_its_own():
+    g = tensor(9)
+    context = type("Context", (), {"key": jax.random.key(0)})
+    transform = max_norm().gradient
+    sent, _ = transform.update((g, 1e3 * g), transform.init((g, g)), context=context)
+    for one, own in zip(sent, (g, 1e3 * g)):
+        longest = np.argmax(np.sum(own * own, axis=1))
+        np.testing.assert_array_equal(np.asarray(one)[longest], own[longest])
+    assert np.min(np.abs(draws(g, sent[0]) - draws(1e3 * g, sent[1]))) > 1e-4
+
+
+def test_vmapped_batches_equal_batches_alone():
+    batches = jnp.stack([tensor(10), 1e3 * tensor(11)])
+    keys = jax.random.split(jax.random.key(7), 2)
+    together = harness.quick_jit(jax.vmap(perturb))(keys, batches)
+    for i in range(2):
+        np.testing.assert_allclose(together[i], treat(keys[i], batches[i]), rtol=1e-6)

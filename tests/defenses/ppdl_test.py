@@ -1,0 +1,194 @@
+"""PPDL: one visit at a time, the quota, what is left when entries run out, and the noise laws."""
+
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from tests import harness
+from tests.reference import ppdl as reference
+from vfljax.defenses.ppdl import Draws, ppdl, ppdl_gradient, treat
+
+treat_fn = harness.quick_jit(treat, static_argnames="on_exhaustion")
+send = harness.quick_jit(ppdl_gradient, static_argnames="on_exhaustion")
+SHAPES = [(6, 5), (8, 1), (1, 3), (1, 1)]
+every_exhaustion = pytest.mark.parametrize("on_exhaustion", ["zero", "keep"])
+PUBLISHED = {"epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0}
+
+
+def tensor(seed, shape=(6, 5), scale=1e-3):
+    return (np.random.default_rng(seed).normal(size=shape) * scale).astype(np.float32)
+
+
+def visits(seed, size, scale=1.0):
+    """An order and standard draws."""
+    rng = np.random.default_rng(seed)
+    draws = (
+        rng.laplace(size=n).astype(np.float32) * np.float32(scale) for n in (size + 1, size, size)
+    )
+    return rng.permutation(size).astype(np.int32), Draws(*draws)
+
+
+def both(g, order, draws, theta, on_exhaustion="zero", **knobs):
+    """What is sent, and what the NumPy twin would send."""
+    knobs = {**PUBLISHED, **knobs}
+    ours = np.asarray(treat_fn(g, order, draws, float(theta), on_exhaustion=on_exhaustion, **knobs))
+    quota = math.floor(theta * g.size)
+    draws = [np.asarray(x, np.float64) for x in draws]
+    return ours, reference.treat(g, order, draws, quota, **knobs, on_exhaustion=on_exhaustion)
+
+
+@every_exhaustion
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("theta", ["0", "0.1", "0.25", "0.5", "0.75", "1"])
+@pytest.mark.parametrize("sensitivity", [1.0, 1e-5, 1e-9])
+def test_agrees_with_the_numpy_twin_from_noise_alone_to_hardly_any(
+    shape, theta, on_exhaustion, sensitivity
+):
+    for seed in range(5):
+        order, draws = visits(seed, math.prod(shape))
+        ours, twin = both(
+            *(tensor(90 + seed, shape), order, draws, Fraction(theta), on_exhaustion),
+            sensitivity=sensitivity,
+        )
+        np.testing.assert_allclose(ours, twin, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize(("gamma", "tau"), [(1e30, 0.0), (1e-30, 1e-31), (0.0, 0.0), (1e-3, 1e30)])
+def test_agrees_with_the_numpy_twin_at_extreme_knobs(gamma, tau):
+    order, draws = visits(0, 30)
+    for scale in (1e-30, 1.0, 1e30):
+        ours, twin = both(tensor(1, scale=scale), order, draws, 0.5, gamma=gamma, tau=tau)
+        assert np.all(np.isfinite(ours))
+        np.testing.assert_allclose(ours, twin, rtol=1e-5, atol=1e-35)
+
+
+def test_without_noise_the_first_c_entries_of_the_order_above_the_threshold_are_sent_clipped():
+    g = np.float32([[5, 0.1, -7], [0.6, -0.2, 3]])
+    order, draws = visits(0, 6, scale=0.0)
+    order = np.int32([1, 5, 3, 4, 2, 0])
+    ours, _ = both(g, order, draws, Fraction(1, 2), gamma=4.0, tau=0.5)
+    np.testing.assert_array_equal(ours, np.float32([[0, 0, -4], [0.6, 0, 3]]))
+
+
+def test_draws_belong_to_visits_and_the_threshold_is_redrawn_on_acceptance_only():
+    """With sigma(epsilon_1) = 1, positions 1 and 2 are accepted: position 0 misses threshold[0] by
+    a hair, position 1 meets it, and position 2 meets threshold[2]."""
+    g = np.ones((1, 3), np.float32)
+    order = np.int32([2, 0, 1])
+    draws = Draws(
+        np.float32([3, -9, 8, -9]), np.float32([0.99, 1.01, 3.51]), np.float32([9, -1, 2])
+    )
+    knobs = {"epsilon": 9 / 8 * 6, "gamma": 10.0, "tau": 0.0, "sensitivity": 1.0}
+    ours = treat_fn(g, order, draws, 1.0, on_exhaustion="keep", **knobs)
+    np.testing.assert_allclose(ours, [[1 - 4, 1 + 8, 1]], rtol=1e-6)
+
+
+@every_exhaustion
+def test_a_quota_of_no_entries_sends_zeros(on_exhaustion):
+    for theta in (0.0, 1 / 31):
+        sent = send(jax.random.key(0), tensor(0), theta, on_exhaustion=on_exhaustion)
+        np.testing.assert_array_equal(sent, np.zeros((6, 5)))
+
+
+@pytest.mark.parametrize("theta", [0.1, 0.25, 0.5, 0.75, 1.0])
+def test_at_most_c_entries_are_sent_and_all_within_the_clip(theta):
+    g = tensor(2, (64, 8))
+    sent = np.asarray(send(jax.random.key(1), g, theta))
+    count = np.sum(sent != 0)
+    assert 0 < count <= math.floor(theta * 512)
+    assert (count == math.floor(theta * 512)) == (theta < 0.3)
+    assert np.max(np.abs(sent)) <= np.float32(1e-3)
+
+
+def test_zero_gradients_are_sent_as_noise_whose_sign_selection_says_nothing_about():
+    sent = np.asarray(send(jax.random.key(2), np.zeros((512, 8), np.float32), 0.25))
+    assert np.sum(sent != 0) == 1024
+    assert scipy.stats.binomtest(int(np.sum(sent > 0)), 1024).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("theta", [0.5, 0.75])
+def test_when_entries_run_out_keep_leaves_the_expected_share_bit_exact_and_zero_zeroes_it(theta):
+    """Share not accepted: 1 - 1 / (4 ln 2) = .639; .57 were the query noise half as wide again."""
+    np.testing.assert_allclose(reference.accepted_share(), 1 / (4 * math.log(2)), rtol=1e-6)
+    g, shares = tensor(3, (512, 8)), []
+    for seed in range(8):
+        kept = np.asarray(send(jax.random.key(seed), g, theta, on_exhaustion="keep"))
+        zeroed = np.asarray(send(jax.random.key(seed), g, theta))
+        same = kept == g
+        shares.append(np.mean(same))
+        np.testing.assert_array_equal(zeroed[same], 0)
+        np.testing.assert_array_equal(zeroed[~same], kept[~same])
+        assert np.all(zeroed[~same] != 0)
+    assert abs(np.mean(shares) - (1 - reference.accepted_share())) < 0.012
+    assert abs(np.mean(shares) - (1 - reference.accepted_share(3.0))) > 0.05
+
+
+def test_a_full_quota_zeroes_all_others_whatever_is_done_on_exhaustion():
+    g = tensor(4, (512, 8))
+    one, other = (
+        np.asarray(send(jax.random.key(3), g, 0.25, on_exhaustion=o)) for o in ("zero", "keep")
+    )
+    np.testing.assert_array_equal(one, other)
+    assert np.sum(one != 0) == 1024
+
+
+def test_the_value_noise_follows_its_law_and_not_half_as_much_again():
+    g = np.full((5000, 4), 200.0, np.float32)  # far above all noise: every entry is accepted
+    epsilon = 20_000.0 * 9  # sigma(epsilon_1) = 1/4, sigma(epsilon_2) = 1
+    noise = np.asarray(send(jax.random.key(4), g, 1.0, epsilon, 1e6, 0.0)) - g
+    assert np.mean(noise == 0) < 1e-3
+    laws = [scipy.stats.kstest(noise.ravel(), scipy.stats.laplace(scale=s).cdf) for s in (1, 1.5)]
+    assert laws[0].pvalue > 1e-3
+    assert laws[1].pvalue < 1e-6
+
+
+@pytest.mark.parametrize("gap", [0.5, 2.0])
+def test_a_lone_entry_is_accepted_as_often_as_query_and_threshold_noise_say(gap):
+    """tau - |g| = gap, sigma(epsilon_1) = 2."""
+    g, count = jnp.full((1, 1), 0.5), 40_000
+    one = lambda key: ppdl_gradient(key, g, 1.0, 9 / 8, 1.0, 0.5 + gap)  # noqa: E731
+    sent = harness.quick_jit(jax.vmap(one))(jax.random.split(jax.random.key(5), count))
+    accepted = int(np.sum(np.asarray(sent) != 0))
+    own, wide = (reference.first_accepted(gap, s) for s in (2.0, 3.0))
+    assert scipy.stats.binomtest(accepted, count, own).pvalue > 1e-3
+    assert scipy.stats.binomtest(accepted, count, wide).pvalue < 1e-6
+
+
+def test_entries_are_visited_in_a_uniform_order():
+    """With a quota of one and no noise to speak of, the first visited is the one sent."""
+    g, count = jnp.ones((2, 3)), 6000
+    one = lambda key: ppdl_gradient(key, g, 0.2, 1e6, 1.0, 0.0)  # noqa: E731
+    sent = harness.quick_jit(jax.vmap(one))(jax.random.split(jax.random.key(6), count))
+    hits = np.sum(np.asarray(sent).reshape(count, 6) != 0, axis=0)
+    assert hits.sum() == count
+    assert scipy.stats.chisquare(hits).pvalue > 1e-3
+
+
+@every_exhaustion
+def test_each_partys_tensor_is_treated_alone_with_draws_of_its_own(on_exhaustion):
+    g = tensor(5, (128, 8))
+    context = type("Context", (), {"key": jax.random.key(7)})
+    transform = ppdl(0.75, on_exhaustion=on_exhaustion).gradient
+    sent, _ = transform.update((g, g), transform.init((g, g)), context=context)
+    assert np.any(np.asarray(sent[0]) != np.asarray(sent[1]))
+    for one in sent:
+        untouched = g if on_exhaustion == "keep" else np.zeros_like(g)
+        assert 0.55 < np.mean(np.asarray(one) == untouched) < 0.75
+
+
+def test_vmapped_knobs_equal_knobs_alone():
+    g, thetas = jnp.asarray(tensor(6)), jnp.float32([0.1, 0.5, 1.0])
+    key = jax.random.key(8)
+    together = harness.quick_jit(jax.vmap(lambda theta: ppdl_gradient(key, g, theta)))(thetas)
+    for one, theta in zip(together, thetas):
+        np.testing.assert_allclose(one, send(key, g, theta), rtol=1e-6)
+
+
+def test_an_unknown_rule_for_exhaustion_is_refused_with_the_choices():
+    with pytest.raises(ValueError, match="on_exhaustion='stop'.*zero, keep"):
+        ppdl(0.5, on_exhaustion="stop")

@@ -1,0 +1,124 @@
+"""One batch of GAFM: Han et al. 2023, section 3, in the order of the released code.
+
+D descends mean D(fake) - mean D(real), real = y + N(0, sigma^2), fake = G(f), by Adam, and its
+weights are clipped to [-c, c]. With the new D and the old G, the generator's gradient is that of
+L_GAN = -mean D(G(f)), and f's is gamma grad L_GAN / |grad L_GAN| + grad L_CE / |grad L_CE| with
+L_CE = -mean(y~ log s + (1 - y~) log(1 - s)), norms over the whole batch.
+
+Nets are lists of (weight [in, out], bias [out]). G is 1 -> hidden -> 1, LeakyReLU(.01) between,
+sigmoid at the end; D has LeakyReLU(.01) after every layer, the last one included.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+SLOPE = 0.01
+
+
+class Adam(NamedTuple):
+    count: int
+    first: list  # moments, one a tensor, in the order weight, bias, weight, bias, ...
+    second: list
+
+
+class Step(NamedTuple):
+    discriminator: list
+    adam: Adam
+    generator_gradient: list
+    gradient: np.ndarray  # of f, [B, D]
+    critic_gradient: list  # what Adam was given
+
+
+def sigmoid(x):
+    return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), 1 - 1 / (1 + np.exp(-np.abs(x))))
+
+
+def forward(net, x, last):
+    """The output [B, out] and, for every layer, (its input, its sum, whether it is rectified)."""
+    tape = []
+    for i, (weight, bias) in enumerate(net):
+        total, rectified = x @ weight + bias, last or i < len(net) - 1
+        tape.append((x, total, rectified))
+        x = np.where(total >= 0, total, SLOPE * total) if rectified else total
+    return x, tape
+
+
+def backward(net, tape, gradient):
+    """Gradients of every (weight, bias), and of the input."""
+    out = []
+    for (weight, _), (x, total, rectified) in zip(reversed(net), reversed(tape)):
+        if rectified:
+            gradient = gradient * np.where(total >= 0, 1.0, SLOPE)
+        out.append((x.T @ gradient, gradient.sum(axis=0)))
+        gradient = gradient @ weight.T
+    return out[::-1], gradient
+
+
+def discriminate(net, x):
+    return forward(net, x[:, None], last=True)[0][:, 0]
+
+
+def critic_gradient(net, real, fake):
+    rows, grads = len(real), []
+    for x, sign in ((fake, 1.0), (real, -1.0)):
+        _, tape = forward(net, x[:, None], last=True)
+        grads.append(backward(net, tape, np.full((rows, 1), sign / rows))[0])
+    return [tuple(a + b for a, b in zip(*layers)) for layers in zip(*grads)]
+
+
+def start(net):
+    zeros = [np.zeros_like(tensor) for layer in net for tensor in layer]
+    return Adam(0, zeros, zeros)
+
+
+def adam_step(net, gradient, state, rate, b1=0.9, b2=0.999, epsilon=1e-8):
+    """Kingma and Ba 2015, algorithm 1."""
+    count, first, second, moved = state.count + 1, [], [], []
+    flat = [(t, g) for layer, grads in zip(net, gradient) for t, g in zip(layer, grads)]
+    for (tensor, g), m, v in zip(flat, state.first, state.second):
+        first.append(b1 * m + (1 - b1) * g)
+        second.append(b2 * v + (1 - b2) * g**2)
+        unbiased = first[-1] / (1 - b1**count), second[-1] / (1 - b2**count)
+        moved.append(tensor - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon))
+    return list(zip(moved[::2], moved[1::2])), Adam(count, first, second)
+
+
+def label_loss(s, ytilde):
+    return -np.mean(ytilde * np.log(s) + (1 - ytilde) * np.log(1 - s))
+
+
+def label_gradient(f, ytilde, bottom_sigmoid):
+    """Of the label loss with respect to f: through s = f or s = sigmoid(sum of f's columns)."""
+    rows = len(f)
+    if bottom_sigmoid:
+        s = f[:, 0]
+        out = np.zeros_like(f)
+        out[:, 0] = ((1 - ytilde) / (1 - s) - ytilde / s) / rows
+        return out
+    return np.repeat((sigmoid(f.sum(axis=1)) - ytilde)[:, None] / rows, f.shape[1], axis=1)
+
+
+def normalized(gradient):
+    norm = np.sqrt((gradient**2).sum())
+    return gradient / norm if norm > 0 else np.zeros_like(gradient)
+
+
+def mixed_gradient(gan, ce, gamma):
+    return gamma * normalized(gan) + normalized(ce)
+
+
+def step(generator, discriminator, adam, f, real, ytilde, **knobs):
+    """All of one batch; ``knobs``: gamma, clip, learning_rate, bottom_sigmoid."""
+    h, tape = forward(generator, f, last=False)
+    fake = sigmoid(h[:, 0])
+    critic = critic_gradient(discriminator, real, fake)
+    net, adam = adam_step(discriminator, critic, adam, knobs["learning_rate"])
+    net = [tuple(np.clip(t, -knobs["clip"], knobs["clip"]) for t in layer) for layer in net]
+
+    _, judged = forward(net, fake[:, None], last=True)
+    _, at_fake = backward(net, judged, np.full((len(f), 1), -1 / len(f)))
+    at_h = at_fake * (fake * (1 - fake))[:, None]
+    generator_gradient, gan = backward(generator, tape, at_h)
+    ce = label_gradient(f, ytilde, knobs["bottom_sigmoid"])
+    return Step(net, adam, generator_gradient, mixed_gradient(gan, ce, knobs["gamma"]), critic)

@@ -1,0 +1,230 @@
+"""GAFM: gradients of a GAN loss and of a randomized cross entropy that disturb each other (Han and
+Guan 2023). Two classes.
+
+The label party's top model is a generator G: its prediction is G(f), f the aggregated embedding. A
+discriminator D compares predictions with noisy labels; beside it stands a cross entropy between
+f itself and a randomized response y~:
+
+    L_GAN = E D(y + N(0, sigma^2)) - E D(G(f))
+    L_CE  = -E [y~ log s + (1 - y~) log(1 - s)],   y~ = 0.5 +- u,   u ~ U(0, Delta) anew every batch
+
+One batch: (1) D ascends L_GAN (Adam), weights clipped to +-c; (2) G descends it with the new D; (3)
+f, hence the parties, receive  gamma grad_f L_GAN / |grad_f L_GAN| + grad_f L_CE / |grad_f L_CE|,
+norms over the whole batch, with the new D and the old G. What s is depends on the bottom:
+
+    ce_input="released"        s = f where the bottoms end in a sigmoid (released code on Spambase
+                               and IMDB), else sigmoid(sum_d f) (Criteo, ISIC)
+    ce_input="double_sigmoid"  s = sigmoid(sum_d f) always (the paper's text)
+
+Ablations: terms="gan", terms="ce" (which leaves G as it started: look at attacks, not at its
+utility). Parties are averaged (config.model.aggregation="mean").
+
+Reference: Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary
+Classification", 2023, equations 3-6, algorithm A.1. Released values: c .1, sigma .01, Delta / gamma
+.05 / 1 Spambase, .1 / 1 IMDB, .5 / 1 Criteo, .05 / 20 ISIC; Adam 1e-4 for all parts.
+
+Guarantee: none. Normalization sends gradients of norm at most 1 + gamma, whatever B: absolute scales
+of other defenses are relative to that, not to the batch-mean loss. Nothing in the loss fixes the sign
+of the prediction: many runs learn the labels inverted (the sweep's results say which, and orient).
+Edge cases: a zero gradient contributes zero; Delta = 0 removes the label from L_CE; gamma = 0 is
+terms="ce" for the parties. It has no value of its knobs that changes nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from vfljax import keys
+from vfljax.defenses import core
+from vfljax.types import Array, PyTree
+
+TERMS = ("both", "gan", "ce")
+INPUTS = ("released", "double_sigmoid")
+HIDDEN = (10, 10)
+SLOPE = 0.01  # of LeakyReLU
+CANDIDATES = (0.05, 0.1, 0.2, 0.3, 0.5)  # Delta, section 3.3 and appendix D.3
+
+
+class GAFMState(NamedTuple):
+    """What the label party keeps between batches."""
+
+    discriminator: PyTree
+    optimizer: PyTree
+
+
+def init_discriminator(key: Array, hidden: tuple[int, ...] = HIDDEN) -> PyTree:
+    """(kernel [in, out], bias [out]) of every layer of 1 -> hidden -> 1, uniform within
+    1/sqrt(in) as PyTorch's Linear."""
+    widths = (1, *hidden, 1)
+    layers = []
+    for i, (fan_in, out) in enumerate(itertools.pairwise(widths)):
+        bound = fan_in**-0.5
+        kernel = jax.random.uniform(keys.fold(key, i, "kernel"), (fan_in, out), minval=-1) * bound
+        bias = jax.random.uniform(keys.fold(key, i, "bias"), (out,), minval=-1) * bound
+        layers.append((kernel, bias))
+    return tuple(layers)
+
+
+def discriminate(params: PyTree, x: Array) -> Array:
+    """D(x) [B] of numbers [B]; LeakyReLU after every layer, the last included."""
+    x = x[:, None]
+    for kernel, bias in params:
+        x = jax.nn.leaky_relu(x @ kernel + bias[None, :], SLOPE)
+    return x[:, 0]
+
+
+def critic_loss(params: PyTree, real: Array, fake: Array) -> Array:
+    """-L_GAN: what the discriminator descends."""
+    return jnp.mean(discriminate(params, fake)) - jnp.mean(discriminate(params, real))
+
+
+def perturbed_labels(key: Array, labels: Array, delta: Array | float) -> Array:
+    """The randomized response y~ [B]: 0.5 + u for label 1, 0.5 - u for 0, u ~ U(0, delta)."""
+    u = delta * jax.random.uniform(key, labels.shape)
+    return jnp.where(labels == 1, 0.5 + u, 0.5 - u)
+
+
+def draws(
+    key: Array, labels: Array, delta: Array | float, sigma: Array | float
+) -> tuple[Array, Array]:
+    """One batch's (y + noise, y~), both [B]."""
+    noise = sigma * jax.random.normal(keys.fold(key, "real"), labels.shape)
+    return labels + noise, perturbed_labels(keys.fold(key, "response"), labels, delta)
+
+
+def label_loss(f: Array, response: Array, ends_in_sigmoid: bool) -> Array:
+    """L_CE of f [B, D] against y~ [B]: s = f [B, 1] itself where it is a probability already (kept
+    1e-7 off 0 and 1: a saturated sigmoid is exactly 1), else sigmoid(sum_d f)."""
+    if ends_in_sigmoid:
+        s = jnp.clip(f[:, 0], 1e-7, 1 - 1e-7)
+        return -jnp.mean(response * jnp.log(s) + (1 - response) * jnp.log1p(-s))
+    x = jnp.sum(f, axis=-1)
+    log_s, log_rest = jax.nn.log_sigmoid(x), jax.nn.log_sigmoid(-x)
+    return -jnp.mean(response * log_s + (1 - response) * log_rest)
+
+
+def _unit(g: Array) -> Array:
+    """g over its Frobenius norm; zero where that is zero."""
+    largest = jnp.max(jnp.abs(g))
+    scaled = g / jnp.where(largest > 0, largest, 1.0)
+    norm = jnp.sqrt(jnp.sum(scaled * scaled))
+    return scaled / jnp.where(norm > 0, norm, 1.0)
+
+
+def mixed_gradient(gan_gradient: Array, ce_gradient: Array, gamma: Array | float) -> Array:
+    """gamma a/|a| + b/|b| over the whole batch [B, D]."""
+    return gamma * _unit(gan_gradient) + _unit(ce_gradient)
+
+
+def select_delta(leaks: Mapping[float, np.ndarray], train_auc: Mapping[float, np.ndarray]) -> float:
+    """The Delta whose mean over repeats and attacks of leakAUC / oriented trainAUC is smallest
+    (section 3.3, appendix D.3). ``leaks[Delta]`` [repeats, attacks], ``train_auc[Delta]``
+    [repeats]. Unoriented, a run that learned the labels inverted makes the ratio explode."""
+
+    def ratio(delta: float) -> float:
+        auc = np.asarray(train_auc[delta], float)
+        return float(np.mean(np.asarray(leaks[delta], float) / np.maximum(auc, 1 - auc)[:, None]))
+
+    return min(leaks, key=lambda delta: (ratio(delta), delta))
+
+
+def gafm(
+    delta: Array | float,
+    gamma: Array | float = 1.0,
+    sigma: Array | float = 0.01,
+    clip: Array | float = 0.1,
+    learning_rate: Array | float = 1e-4,
+    *,
+    terms: str = "both",
+    ce_input: str = "released",
+) -> core.Defense:
+    """GAFM with Delta = ``delta`` in [0, .5], weight ``gamma`` >= 0 of the GAN's gradient, ``sigma``
+    >= 0, weights of D within +-``clip``, and D's Adam rate. It replaces the loss, so it is listed
+    before other defenses in the loss. Two classes, and a top model to be the generator."""
+    core.check("delta", delta, 0.0, 0.5)
+    core.check("gamma", gamma, 0.0, jnp.inf)
+    core.check("sigma", sigma, 0.0, jnp.inf)
+    core.check("clip", clip, 0.0, jnp.inf)
+    core.check("learning_rate", learning_rate, 0.0, jnp.inf)
+    core.check_option("terms", terms, TERMS)
+    core.check_option("ce_input", ce_input, INPUTS)
+    adam = optax.adam(learning_rate)
+
+    def init(key: Array, data: core.TrainingData) -> GAFMState:
+        core.require_two_classes("gafm", data.num_classes)
+        _check_federation(data.federation)
+        params = init_discriminator(key)
+        return GAFMState(params, adam.init(params))
+
+    def loss(loss_fn: core.LossFn) -> core.LossFn:
+        def defended(active, f, embeddings, targets, context, state):
+            real, response = draws(context.key, context.labels, delta, sigma)
+            frozen = jax.lax.stop_gradient((active, f, embeddings))
+
+            def generate(active: PyTree, f: Array) -> tuple[Array, Any]:
+                _, aux = loss_fn(active, f, frozen[2], targets, context, state)
+                return jax.nn.softmax(aux[0])[:, 1], aux
+
+            # (1) the discriminator, on predictions of the old generator
+            fake, pullback, (logits, variables, state) = jax.vjp(
+                generate, *frozen[:2], has_aux=True
+            )
+            own = state.own
+            slope = jax.grad(critic_loss)(own.discriminator, real, fake)
+            update, optimizer = adam.update(slope, own.optimizer, own.discriminator)
+            params = optax.apply_updates(own.discriminator, update)
+            params = jax.tree.map(lambda w: jnp.clip(w, -clip, clip), params)
+
+            # (2), (3) with the new discriminator and the old generator
+            gan, by_fake = jax.value_and_grad(lambda x: -jnp.mean(discriminate(params, x)))(fake)
+            by_active, by_f = pullback(by_fake)
+            plain = context.federation.output == "sigmoid" and ce_input == "released"
+            ce, ce_by_f = jax.value_and_grad(
+                lambda x: label_loss(x, response, plain)
+            )(frozen[1])
+            if terms == "gan":
+                by_f = mixed_gradient(by_f, jnp.zeros_like(ce_by_f), gamma)
+            else:
+                by_f = mixed_gradient(by_f, ce_by_f, gamma if terms == "both" else 0.0)
+
+            # a loss whose value is L_GAN + L_CE and whose gradients are the ones above
+            value = gan + ce
+            value += _with_gradient(f, by_f)
+            if terms != "ce":
+                value += sum(map(_with_gradient, *map(jax.tree.leaves, (active, by_active))), 0.0)
+            state = state._replace(own=GAFMState(params, optimizer))
+            return value, (logits, variables, state)
+
+        return defended
+
+    return core.Defense(init=init, loss=loss, replaces=True)
+
+
+def _with_gradient(x: Array, gradient: Array) -> Array:
+    """0, with ``gradient`` with respect to ``x``."""
+    return jnp.sum(gradient * (x - jax.lax.stop_gradient(x)))
+
+
+def _check_federation(federation: Any) -> None:
+    if not federation.split:
+        raise ValueError(
+            "gafm's generator is the top model and this federation has none: train it with model "
+            "splitting."
+        )
+    if federation.output == "sigmoid" and set(federation.widths) != {1}:
+        raise ValueError(
+            f"gafm reads embeddings that end in a sigmoid as probabilities, and theirs are "
+            f"{federation.widths} wide: set config.model.cut=1 or config.model.output='identity'."
+        )
+    if federation.aggregation == "concatenate" and len(federation.widths) > 1:
+        raise ValueError(
+            f"gafm's generator reads one embedding and config.model.aggregation='concatenate' gives "
+            f"it {len(federation.widths)} parties': set config.model.aggregation='mean'."
+        )

@@ -1,0 +1,180 @@
+"""Label DP: labels randomized once, before anybody learns from them (Ghazi et al. 2021).
+
+    randomized_response  keep y with probability e^eps / (e^eps + C - 1), else uniform over the others
+    rr_with_prior        with k* = argmax_k e^eps / (e^eps + k - 1) * sum of the top-k prior:
+                         y in the top k*: kept with e^eps / (e^eps + k* - 1), else uniform over the
+                         other k* - 1;  y outside: uniform over the top k*
+
+Drawn ONCE a row for the whole training (fresh draws every epoch would spend eps every epoch).
+Every later slot, and the label party's teacher, see the randomized labels only; metrics alone see
+the true ones.
+
+Reference: Ghazi, Golowich, Kumar, Manurangsi, Zhang. "Deep Learning with Label Differential
+Privacy", NeurIPS 2021, algorithms 1 and 2; LP-2ST is their algorithm 3 with two stages.
+
+Guarantee: eps-label-differential privacy. An attacker's posterior odds of two labels are at most
+e^eps times its prior odds, the prior including whatever it knows from features: an attacker with
+features may well guess better than ``best_guess``, the bound for one who sees the noisy label alone.
+The prior of rr_with_prior must not have seen the row's label:
+    prior="two_stage"  (default) half of the rows is randomized plainly; a teacher trained on those
+                       randomized labels gives the prior of the other half (LP-2ST)
+    prior="teacher", guarantee="none"  a teacher trained on the raw labels. No eps holds then.
+Public knowledge (class frequencies, a model trained elsewhere) goes to ``rr_with_prior`` directly.
+
+Edge cases
+    epsilon = inf    every label is kept (rr_with_prior: if it is in the top k*)
+    epsilon = 0      independent of the label (C = 2: a coin)
+    uniform prior    rr_with_prior is randomized_response (k* = C)
+    k* = 1           the prior's first class, whatever the label
+Deviation: Google's released k* is off by one, and sampling all C classes for y outside the top k*
+breaks eps-DP; neither is offered.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from vfljax import keys
+from vfljax.defenses import core
+from vfljax.types import Array, Context, PyTree
+
+MECHANISMS = ("randomized_response", "rr_with_prior")
+PRIORS = ("two_stage", "teacher")
+GUARANTEES = ("epsilon", "none")
+
+
+def _other(key: Array, position: Array, count: Array | int) -> Array:
+    """Uniform over 0..count-1 without ``position`` [N]; ``position`` itself where count is 1."""
+    draw = jax.random.uniform(key, position.shape)
+    place = jnp.minimum(jnp.floor(draw * (count - 1)), count - 2).astype(jnp.int32)
+    moved = place + (place >= position)
+    return jnp.where(jnp.asarray(count) > 1, moved, position)
+
+
+def _keeps(key: Array, shape: tuple[int, ...], count: Array | int, epsilon: Array | float) -> Array:
+    """Bernoulli(e^eps / (e^eps + count - 1)), written so that eps = inf is 1."""
+    keep = 1 / (1 + (jnp.asarray(count) - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
+    return jax.random.uniform(key, shape) < keep
+
+
+def randomized_response(
+    key: Array, labels: Array, num_classes: int, epsilon: Array | float
+) -> Array:
+    """Randomized ``labels`` [N] int32 of ``num_classes``, epsilon-DP each; ``epsilon`` >= 0 may be
+    traced and infinite."""
+    kept = _keeps(keys.fold(key, "keep"), labels.shape, num_classes, epsilon)
+    other = _other(keys.fold(key, "other"), labels, num_classes)
+    return jnp.where(kept, labels, other).astype(jnp.int32)
+
+
+def optimal_k(prior: Array, epsilon: Array | float) -> Array:
+    """k* [N] of every row's ``prior`` [N, C]; ties go to the smaller k."""
+    mass = jnp.cumsum(-jnp.sort(-prior, axis=-1), axis=-1)
+    k = jnp.arange(1, prior.shape[-1] + 1)
+    keep = 1 / (1 + (k - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
+    return 1 + jnp.argmax(keep[None, :] * mass, axis=-1).astype(jnp.int32)
+
+
+def rr_with_prior(key: Array, labels: Array, prior: Array, epsilon: Array | float) -> Array:
+    """Randomized ``labels`` [N] given each row's ``prior`` [N, C] (rows summing to 1), which must
+    not depend on the row's own label. Reduces to ``randomized_response`` for a uniform prior."""
+    if prior.ndim != 2 or prior.shape[0] != labels.shape[0]:
+        raise ValueError(f"prior {prior.shape} must be [N, C] for labels {labels.shape}.")
+    k = optimal_k(prior, epsilon)
+    order = jnp.argsort(-prior, axis=-1, stable=True)  # [N, C], the likeliest class first
+    rank = jnp.argmax(order == labels[:, None], axis=-1)  # the label's place in that order
+    kept = _keeps(keys.fold(key, "keep"), labels.shape, k, epsilon)
+    other = _other(keys.fold(key, "other"), rank, k)
+    within = jnp.where(kept, rank, other)
+    uniform = jax.random.uniform(keys.fold(key, "outside"), labels.shape)
+    outside = jnp.minimum(jnp.floor(uniform * k), k - 1).astype(jnp.int32)
+    place = jnp.where(rank < k, within, outside)
+    return jnp.take_along_axis(order, place[:, None], axis=-1)[:, 0].astype(jnp.int32)
+
+
+def channel(prior: Array, epsilon: Array | float) -> Array:
+    """P(noisy = column | true = row) [C, C] of RRWithPrior with ``prior`` [C]; randomized response
+    for a uniform one."""
+    classes = prior.shape[0]
+    k = optimal_k(prior[None], epsilon)[0]
+    rank = jnp.argsort(jnp.argsort(-prior, stable=True))
+    top = rank < k
+    keep = 1 / (1 + (k - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
+    off = (1 - keep) / jnp.maximum(k - 1, 1)
+    within = jnp.where(jnp.eye(classes, dtype=bool), keep, off) * top[None, :]
+    return jnp.where(top[:, None], within, top[None, :] / k)
+
+
+def best_guess(prior: Array, noisy_given_true: Array) -> Array:
+    """Probability that the best guess from the noisy label alone is right: the sum over noisy
+    labels of max_y prior_y P(noisy | y). For a uniform prior and randomized response this is
+    e^eps / (e^eps + C - 1)."""
+    return jnp.sum(jnp.max(prior[:, None] * noisy_given_true, axis=0))
+
+
+def first_half(key: Array, rows: int) -> Array:
+    """Which rows [N] bool the first stage of ``two_stage`` randomizes: half of them."""
+    return jax.random.permutation(keys.fold(key, "fold"), rows) < rows // 2
+
+
+def label_dp(
+    epsilon: Array | float,
+    *,
+    mechanism: str = "randomized_response",
+    prior: str = "two_stage",
+    guarantee: str = "epsilon",
+) -> core.Defense:
+    """Label DP with ``epsilon`` in [0, inf]; reduces to no defense at infinity (randomized
+    response). It must be listed before other defenses on targets. ``rr_with_prior`` needs a
+    teacher, hence a label party that owns columns."""
+    core.check("epsilon", epsilon, 0.0, jnp.inf)
+    core.check_option("mechanism", mechanism, MECHANISMS)
+    core.check_option("prior", prior, PRIORS)
+    core.check_option("guarantee", guarantee, GUARANTEES)
+    reads_scores = mechanism == "rr_with_prior"
+    raw_teacher = reads_scores and prior == "teacher"
+    if (prior == "teacher") != (guarantee == "none") or (prior == "teacher" and not reads_scores):
+        raise ValueError(
+            f"mechanism={mechanism!r}, prior={prior!r}, guarantee={guarantee!r}: a teacher that has "
+            "seen the raw labels destroys the guarantee. Choose prior='two_stage', or "
+            "prior='teacher' together with mechanism='rr_with_prior' and guarantee='none'."
+        )
+
+    def plain(key: Array, labels: Array, num_classes: int) -> Array:
+        return randomized_response(keys.fold(key, "plain"), labels, num_classes, epsilon)
+
+    def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
+        everyone = jnp.ones(labels.shape, jnp.float32)
+        if not reads_scores:
+            return plain(key, labels, num_classes), everyone
+        if raw_teacher:
+            return labels, everyone
+        first = first_half(key, len(labels))
+        drawn = plain(key, labels, num_classes)
+        # the second half's labels are spent on its own draw: the teacher gets a constant there
+        return jnp.where(first, drawn, 0), first.astype(jnp.float32)
+
+    def init(key: Array, data: core.TrainingData) -> PyTree:
+        drawn = plain(key, data.labels, data.num_classes)
+        if not reads_scores:
+            return drawn
+        if data.scores is None:
+            raise ValueError(
+                "label_dp's rr_with_prior needs a teacher, which is trained on the label party's own "
+                "columns, and the label party owns none: set config.parties.label_features=True or "
+                "choose mechanism='randomized_response'."
+            )
+        informed = rr_with_prior(keys.fold(key, "prior"), data.labels, data.scores, epsilon)
+        if raw_teacher:
+            return informed
+        return jnp.where(first_half(key, len(data.labels)), drawn, informed)
+
+    def targets(targets: Array, context: Context, state: PyTree) -> tuple[Array, Context, PyTree]:
+        labels = state[context.index]
+        randomized = jax.nn.one_hot(labels, targets.shape[-1], dtype=targets.dtype)
+        return randomized, context._replace(labels=labels), state
+
+    return core.Defense(
+        init=init, teach=teach, targets=targets, reads_scores=reads_scores, replaces=True
+    )
