@@ -106,7 +106,11 @@ BAD = [
     ({"training.batch_size": 0}, "batch_size=0", "at least 1"),
     ({"training.learning_rate": -1.0}, "learning_rate=-1.0", "at least 0"),
     ({"training.optimizer": "sgdd"}, "sgdd", "did you mean 'sgd'"),
-    ({"training.optimizer": "adam", "attacks.active": {}}, "adam", "no malicious form"),
+    (
+        {"training.optimizer": "malicious_sgd", "attacks.active": {}},
+        "malicious_sgd",
+        "no malicious",
+    ),
     ({"training.scope": "some"}, "'some'", "passive"),
     ({"model.top": "tree"}, "tree", "head"),
     ({"model.bottom": "mlpp"}, "mlpp", "mlp"),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.sweeps import tiny
-from vfljax import grid, lab
+from vfljax import config, grid, lab
 
 
 def test_a_grid_is_the_product_of_its_axes_times_structures_times_seeds():
@@ -71,3 +71,16 @@ def test_shards_cover_every_setting_once_and_are_limited_in_work():
     assert len(seen) == len(set(seen)) == sum(len(g.settings) for g in made.groups)
     for group in range(len(made.groups)):
         assert len({s.block for s in made.shards if s.group == group}) == 1
+
+
+def test_groups_of_one_defense_with_different_options_have_names_of_their_own():
+    """Shards are found again by these names: arms that shared one were trained as each other."""
+    arms = {
+        "a": {"noise": {"scale": 0.1}},
+        "b": {"noise": {"scale": 0.1, "law": "gaussian"}},
+        "c": {"noise": {"scale": 0.1, "law": "isotropic"}},
+    }
+    values = config.resolve({"grid": arms, "attacks": {}})
+    structures = [grid.Structure(), grid.Structure(False)]
+    made = grid.groups(values, grid.settings(values, structures), 5, 100)
+    assert len({group.name for group in made}) == len(made) == 6

@@ -5,11 +5,14 @@ import math
 import pytest
 from scipy import stats
 
+from tests.sweeps import tiny, train
 from vfljax import judging, store
 from vfljax.judging import Interval, Point, Worst
 
 
-def point(arm, accuracy, leak, knobs=None, validation=None, attack="passive", **attacks):
+def point(
+    arm, accuracy, leak, knobs=None, validation=None, attack="passive", inverted=0, **attacks
+):
     def constant(value):
         return Interval(value, 0.0, 3)
 
@@ -17,6 +20,8 @@ def point(arm, accuracy, leak, knobs=None, validation=None, attack="passive", **
         number=0,
         arm=arm,
         knobs=knobs or {},
+        named=tuple(knobs or {}),
+        auc={},
         accuracy={"split": constant(accuracy)},
         validation={"split": constant(accuracy if validation is None else validation)},
         by_seed={"split": {0: accuracy, 1: accuracy}},
@@ -24,6 +29,7 @@ def point(arm, accuracy, leak, knobs=None, validation=None, attack="passive", **
         leaks={},
         worst={"split": Worst(attack, constant(leak), {0: leak, 1: leak})},
         diverged=0,
+        inverted=inverted,
         settings=2,
     )
 
@@ -95,3 +101,71 @@ def test_chance_and_majority_come_from_the_class_balance(tiny_sweep, balance, ch
     assert found["chance"] == chance
     assert found["majority"] == max(balance) / sum(balance)
     assert found["scale"] == scale
+
+
+def test_runs_that_learned_the_labels_inverted_are_counted_and_said():
+    found = judging._inverted_findings(
+        [point("gafm", 0.9, 0.6, inverted=1), point("gafm", 0.9, 0.6), point("kdk", 0.9, 0.6)]
+    )
+    assert len(found) == 1
+    assert found[0].startswith("gafm: 1 of 4 runs")
+
+
+@pytest.fixture(scope="module")
+def defended(tmp_path_factory):
+    """Label DP and GAFM on two classes."""
+    config = tiny(
+        data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
+        grid={
+            "undefended": {},
+            "plain": {"label_dp": {"epsilon": (1.0, 3.0)}},
+            "gafm": {"gafm": {"delta": (0.1, 0.5)}},
+        },
+        attacks={"direct": {"rule": "most_negative"}},
+        **{"model.aggregation": "mean", "model.top": "generator"},
+    )
+    return train(tmp_path_factory.mktemp("defended"), config)
+
+
+def test_a_label_names_what_varies_in_its_arm_and_what_had_to_be_chosen(defended):
+    labels = [p.label for p in judging.points(defended)]
+    assert labels == [
+        *("undefended", "plain epsilon=1", "plain epsilon=3"),
+        *("gafm delta=0.1", "gafm delta=0.5"),
+    ]
+
+
+def test_label_dp_bounds_are_printed_except_where_there_is_none(defended):
+    prior = {"label_dp.epsilon": 1.0, "label_dp.mechanism": "rr_with_prior"}
+    points = [
+        *judging.points(defended),
+        point("prior", 0.9, 0.6, prior),
+        point("raw", 0.9, 0.6, {**prior, "label_dp.guarantee": "none"}),
+    ]
+    _, rows = judging.label_dp_table(defended, points)
+    odds, guess = ([row[i] for row in rows] for i in (1, 2))
+    assert odds[:3] == ["2.72", "20.1", "2.72"]
+    # 37 % and 63 % of 569 rows: at e / (e + 1) = .731 the noisy label is the best guess
+    assert abs(float(guess[0]) - 0.731) < 2e-3
+    assert guess[2] == "differs from row to row"
+    assert "no guarantee" in odds[3]
+    assert "no guarantee" in guess[3]
+    assert any("Label DP bounds" in line for line in judging.findings(defended, points[:5]))
+
+
+def test_what_cannot_be_trained_without_a_top_model_is_not_trained_and_said(defended):
+    rows = defended.results.select(["arm", "structure"]).to_pylist()
+    assert {r["structure"] for r in rows if r["arm"] == "gafm"} == {"split"}
+    assert {r["structure"] for r in rows if r["arm"] == "plain"} == {"split", "no_split"}
+    said = judging.findings(defended, judging.points(defended))
+    assert any(line.startswith("gafm is not trained without model splitting") for line in said)
+
+
+def test_oriented_figures_turn_inverted_runs_and_leave_the_others(defended):
+    for row in defended.results.to_pylist():
+        turned = row["train_auc"] < 0.5
+        assert row["inverted"] == turned
+        auc = 1 - row["test_auc"] if turned else row["test_auc"]
+        assert row["test_oriented_auc"] == pytest.approx(auc, abs=1e-6)
+        if not turned:
+            assert row["test_oriented_accuracy"] == row["test_accuracy"]

@@ -15,8 +15,11 @@ from matplotlib.figure import Figure
 
 from vfljax.judging import Point
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
-MARKERS = "osD^vP*X"
+COLORS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
+    *("#882255", "#44AA99", "#999933", "#332288", "#DDCC77", "#AA4499"),
+)
+MARKERS = "osD^vP*X<>hpd8"
 TITLES = {"split": "with model splitting", "no_split": "without model splitting"}
 STYLE: Any = {
     "font.size": 9,
@@ -34,6 +37,8 @@ def short(point: Point) -> str:
     names = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
     parts = []
     for key, value in point.knobs.items():
+        if key not in point.named:
+            continue
         name = key.split(".")[-1]
         text = f"{value:g}" if isinstance(value, float) else str(value)
         parts.append(f"{names.get(name, name)}{text.removeprefix('0') if '.' in text else text}")
@@ -52,6 +57,8 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
             squeeze=False,
         )
         arms = list(dict.fromkeys(p.arm for p in points))
+        reached = [v.mean for p in points for v in p.accuracy.values() if v.count]
+        lowest = max(0.0, min([*reached, base["majority"]]) - 0.08)
         for ax, federation in zip(axes[0], federations, strict=False):
             # annotations keep clear of each other and of the undefended star
             taken = [
@@ -107,7 +114,7 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                 title=f"{TITLES[federation]}",
                 xlabel="test accuracy of the federation  (better →)",
                 ylabel=f"worst attack, {base['scale']}  (better ↓)",
-                xlim=(0, 1.03),
+                xlim=(lowest, 1.02),
                 ylim=(0.45 if base["chance"] == 0.5 else 0, 1.05),
             )
             if federation == "split" and not math.isnan(base["alone"]):
@@ -123,8 +130,8 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                     transform=ax.get_yaxis_transform(),
                 )
         handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncols=min(8, len(labels)))
-        figure.tight_layout(rect=(0, 0.06, 1, 1))
+        figure.legend(handles, labels, loc="lower center", ncols=min(7, len(labels)))
+        figure.tight_layout(rect=(0, 0.05 * -(-len(labels) // 7) + 0.02, 1, 1))
     return figure
 
 

@@ -277,15 +277,14 @@ def groups(
     for setting in all_settings:
         spec = spec_of(setting.structure.split, chain_spec(setting))
         members.setdefault(spec, []).append(setting)
-    return [
-        Group(
-            "+".join(d.name for d in spec.defenses or (DefenseSpec("undefended"),))
-            + ("" if spec.top else "-no_split"),
-            spec,
-            tuple(own),
-        )
-        for spec, own in members.items()
-    ]
+    return [Group(_group_name(spec), spec, tuple(own)) for spec, own in members.items()]
+
+
+def _group_name(spec: Spec) -> str:
+    """Unique in a sweep, options included: shards are found again by it."""
+    chain = spec.defenses or (DefenseSpec("undefended"),)
+    words = ("-".join([d.name, *(str(value) for _, value in d.options)]) for d in chain)
+    return "+".join(words) + ("" if spec.top else "-no_split")
 
 
 def lanes_of(

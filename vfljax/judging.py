@@ -9,6 +9,7 @@ two classes (chance 1/2), balanced top-1 for more (chance 1/C).
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from vfljax.defenses import NEEDS_TOP
+from vfljax.defenses import NEEDS_TOP, TABLE
 from vfljax.defenses.label_dp import best_guess, channel
 from vfljax.store import Sweep
 from vfljax.suite import kind
@@ -64,7 +65,11 @@ class Point(NamedTuple):
     number: int
     arm: str
     knobs: dict[str, Any]  # "kdk.epsilon" -> .45; only those of its own defenses
+    named: tuple[
+        str, ...
+    ]  # the knobs a label names: what varies in the arm, and what has no default
     accuracy: dict[str, Interval]  # federation kind -> test accuracy (oriented, for C = 2)
+    auc: dict[str, Interval]  # likewise, test AUC (oriented); empty for C > 2
     validation: dict[str, Interval]
     by_seed: dict[str, dict[int, float]]  # federation kind -> seed -> test accuracy
     attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
@@ -76,10 +81,11 @@ class Point(NamedTuple):
 
     @property
     def label(self) -> str:
-        """'kdk epsilon=0.45 k=3'; the arm alone where nothing varies."""
+        """'kdk epsilon=0.45 k=3'; defaults and options that do not vary are the arm's own business."""
         names = [
             f"{key.split('.')[-1]}={value:g}" if isinstance(value, float) else str(value)
             for key, value in self.knobs.items()
+            if key in self.named
         ]
         return " ".join([self.arm, *names])
 
@@ -100,12 +106,39 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     for attack in attacks:
         of_setting.setdefault(attack["setting"], []).append(attack)
     varied = {n for n in NUMBERS[:-1] if len({row[n] for row in rows}) > 1}
-    return [_point(number, own[number], of_setting, oracle, varied) for number in sorted(own)]
+    named = _named(rows, varied)
+    return [
+        _point(number, own[number], named[own[number][0]["arm"]], of_setting, oracle, varied)
+        for number in sorted(own)
+    ]
+
+
+def _named(rows: list[dict], varied: set[str]) -> dict[str, tuple[str, ...]]:
+    """Per arm, the knobs that tell its points apart, and those whose value somebody had to choose."""
+    out = {}
+    for arm in dict.fromkeys(row["arm"] for row in rows):
+        own = [row for row in rows if row["arm"] == arm]
+        keys = [k for k, v in own[0].items() if v is not None and ("." in k or k in varied)]
+        out[arm] = tuple(
+            key
+            for key in keys
+            if len({row[key] for row in own}) > 1 or key in varied or _required(key)
+        )
+    return out
+
+
+def _required(key: str) -> bool:
+    name, knob = key.split(".")
+    if name not in TABLE:
+        return True
+    parameter = inspect.signature(TABLE[name]).parameters.get(knob)
+    return parameter is not None and parameter.default is parameter.empty
 
 
 def _point(
     number: int,
     rows: list[dict],
+    named: tuple[str, ...],
     of_setting: dict[int, list[dict]],
     oracle: set[str],
     varied: set[str],
@@ -141,7 +174,11 @@ def _point(
         number=number,
         arm=first["arm"],
         knobs=knobs,
+        named=named,
         accuracy={k: interval(r[test] for r in v) for k, v in kinds.items()},
+        auc={k: interval(r["test_oriented_auc"] for r in v) for k, v in kinds.items()}
+        if "test_oriented_auc" in first
+        else {},
         validation={k: interval(r[validation] for r in v) for k, v in kinds.items()},
         by_seed={k: {r["seed"]: r[test] for r in v} for k, v in kinds.items()},
         attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
@@ -274,7 +311,7 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
         )
     out += _direct_findings(all_points)
     out += _passive_findings(sweep)
-    out += _label_dp_findings(sweep, all_points)
+    out += _label_dp_findings(all_points)
     out += _inverted_findings(all_points)
     out += _untrained_findings(sweep)
     diverged = sum(p.diverged for p in all_points)
@@ -340,41 +377,45 @@ def _passive_findings(sweep: Sweep) -> list[str]:
     return out
 
 
-def _label_dp_findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
-    """What each epsilon bounds, and beside it what the attacks reached."""
+def label_dp_table(sweep: Sweep, all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """What each epsilon bounds, and beside it what the attacks reached; no rows without label DP."""
     balance = np.asarray(sweep.header["data"]["balance"], float)
     prior = jnp.asarray(balance / balance.sum(), jnp.float32)
     uniform = jnp.full(len(balance), 1 / len(balance))
-    out = []
+    federations = list(dict.fromkeys(f for p in all_points for f in p.worst))
+    header = [
+        "setting",
+        "posterior odds at most (times prior odds)",
+        "best guess from the noisy label alone",
+        *(f"worst attack, {FEDERATIONS[f]}" for f in federations),
+    ]
+    rows = []
     for p in all_points:
         epsilon = p.knobs.get("label_dp.epsilon")
-        if epsilon is None or not p.worst:
+        if epsilon is None:
             continue
-        reached = "; ".join(
-            f"{w.attack} reached {w.leak} ({TITLES[f]})" for f, w in p.worst.items()
-        )
+        odds, guess = f"{math.exp(min(epsilon, 700)):.3g}", "differs from row to row"
         if p.knobs.get("label_dp.guarantee") == "none":
-            out.append(
-                f"{p.label}: no guarantee: its prior comes from a teacher that has seen the raw "
-                f"labels. {reached}."
-            )
-            continue
-        guess = float(best_guess(prior, channel(uniform, epsilon)))
-        alone = (
-            f"from the noisy label alone the best guess is right with probability {guess:.3f}"
-            if p.knobs.get("label_dp.mechanism", "randomized_response") == "randomized_response"
-            else "its prior differs from row to row, and so does the bound of a guess"
-        )
-        out.append(
-            f"{p.label}: an attacker's posterior odds of two labels are at most e^epsilon = "
-            f"{math.exp(min(epsilon, 700)):.3g} times its prior odds, which include what it knows from "
-            f"features; {alone}. {reached}: an attacker with features may exceed that number "
-            "without breaking the guarantee."
-        )
-    return out
+            odds = guess = "no guarantee (its prior has seen the raw labels)"
+        elif p.knobs.get("label_dp.mechanism") != "rr_with_prior":
+            guess = f"{float(best_guess(prior, channel(uniform, epsilon))):.3f}"
+        worst = [p.worst.get(f) for f in federations]
+        rows.append([p.label, odds, guess, *(f"{w.leak} {w.attack}" if w else "-" for w in worst)])
+    return header, rows
 
 
-TITLES = {"split": "with model splitting", "no_split": "without"}
+def _label_dp_findings(all_points: Sequence[Point]) -> list[str]:
+    if not any("label_dp.epsilon" in p.knobs for p in all_points):
+        return []
+    return [
+        "Label DP bounds how much an attacker learns, not how often it is right: its posterior odds of "
+        "two labels are at most e^epsilon times its prior odds, and the prior includes whatever it "
+        "knows from features. Attacks that use features may exceed what the noisy label alone gives "
+        "without breaking the guarantee; the table below has both."
+    ]
+
+
+FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
 
 
 def _inverted_findings(all_points: Sequence[Point]) -> list[str]:
@@ -412,6 +453,7 @@ def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
     header = [
         "setting",
         *(f"accuracy {f}" for f in federations),
+        *(f"AUC {f}" for f in federations),
         *attacks,
         "worst (split)",
         "worst (no split)",
@@ -420,6 +462,7 @@ def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
     for p in all_points:
         row = [p.label + (f" ({p.diverged} diverged)" if p.diverged else "")]
         row += [str(p.accuracy.get(f, "-")) for f in federations]
+        row += [str(p.auc.get(f, "-")) for f in federations]
         row += [str(p.attacks.get(a, "-")) for a in attacks]
         for federation in ("split", "no_split"):
             worst = p.worst.get(federation)

@@ -51,10 +51,24 @@ def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransform
     )
 
 
+def malicious_adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
+    """``adam`` whose direction the malicious rule amplifies; gamma = 0 is ``adam``."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay),
+        optax.scale_by_adam(),
+        scale_by_malicious(gamma),
+        optax.scale(-rate),
+    )
+
+
 TABLE: dict[str, Callable[[HParams, Array, Array], optax.GradientTransformation]] = {
     "sgd": sgd,
     "adam": adam,
     "malicious_sgd": malicious_sgd,
+    "malicious_adam": malicious_adam,
 }
 
-MALICIOUS = {"sgd": "malicious_sgd"}  # the malicious form of an honest optimizer
+MALICIOUS = {
+    "sgd": "malicious_sgd",
+    "adam": "malicious_adam",
+}  # the malicious form of an honest optimizer

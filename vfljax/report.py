@@ -55,6 +55,8 @@ def text_table(points: Sequence[judging.Point]) -> str:
         "accuracy split": "acc split",
         "accuracy malicious": "acc malic",
         "accuracy no_split": "acc nosplit",
+        "AUC malicious": "AUC malic",
+        "AUC no_split": "AUC nosplit",
     }
     short = [names.get(h, h) for h in header]
     short = [
@@ -237,6 +239,11 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
                 parts.append(
                     f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{kind}_{arm}")
                 )
+    bounds = judging.label_dp_table(sweep, points)
+    if bounds[1]:
+        parts.append(
+            "<h2>Label DP: what epsilon bounds, what attacks reached</h2>" + _table(*bounds)
+        )
     rows = _baseline_rows(sweep)
     if rows[1]:
         parts.append(

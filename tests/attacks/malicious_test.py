@@ -172,3 +172,37 @@ def test_parameter_trees_are_treated_element_by_element():
     np.testing.assert_allclose(sent["a"], [[2, 4]], rtol=1e-5)
     np.testing.assert_allclose(sent["b"][0], 6, rtol=1e-5)
     assert state.count == 2
+
+
+def adam_steps(name, gamma, gradients):
+    """Parameters after every step of an Adam form at rate .1."""
+    hparams = HParams(*(jnp.float32(0),) * 3, jnp.zeros(0), jnp.float32(0), jnp.zeros(1), {})
+    optimizer = optimizers.TABLE[name](hparams, jnp.float32(0.1), jnp.float32(gamma))
+    params = jnp.zeros(3)
+    state, out = optimizer.init(params), []
+    for g in gradients:
+        update, state = optimizer.update(g, state, params)
+        params = params + update
+        out.append(np.asarray(params))
+    return np.array(out)
+
+
+def test_the_adam_form_at_gamma_0_is_adam_bit_for_bit():
+    gradients = jax.random.normal(jax.random.key(0), (6, 3))
+    honest = adam_steps("adam", 0.0, gradients)
+    np.testing.assert_array_equal(adam_steps("malicious_adam", 0.0, gradients), honest)
+    assert np.any(adam_steps("malicious_adam", 1.0, gradients) != honest)
+
+
+def test_the_adam_form_amplifies_adams_own_direction_by_the_published_rule():
+    """s_t = clip(1 + gamma v_t / s_{t-1}, 1, 5) v_t with v_t the step Adam would take."""
+    gradients = jax.random.normal(jax.random.key(1), (6, 3))
+    honest = adam_steps("adam", 0.0, gradients)
+    directions = -np.diff(np.vstack([np.zeros(3), honest]), axis=0) / 0.1
+    s = directions[0]
+    steps = [s]
+    for v in directions[1:]:
+        s = np.clip(1 + v / (s + 1e-7), 1, 5) * v
+        steps.append(s)
+    found = adam_steps("malicious_adam", 1.0, gradients)
+    np.testing.assert_allclose(found, -0.1 * np.cumsum(steps, axis=0), rtol=2e-4, atol=2e-5)

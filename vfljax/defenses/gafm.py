@@ -186,9 +186,7 @@ def gafm(
             gan, by_fake = jax.value_and_grad(lambda x: -jnp.mean(discriminate(params, x)))(fake)
             by_active, by_f = pullback(by_fake)
             plain = context.federation.output == "sigmoid" and ce_input == "released"
-            ce, ce_by_f = jax.value_and_grad(
-                lambda x: label_loss(x, response, plain)
-            )(frozen[1])
+            ce, ce_by_f = jax.value_and_grad(lambda x: label_loss(x, response, plain))(frozen[1])
             if terms == "gan":
                 by_f = mixed_gradient(by_f, jnp.zeros_like(ce_by_f), gamma)
             else:

@@ -1,0 +1,134 @@
+"""GAFM's choice of Delta: train on a tenth of the rows for each candidate, keep the best trade.
+
+What enters: a config with a gafm arm. What leaves: the Delta whose mean ratio of leak AUC to oriented
+training AUC, over repeats and the norm, mean and median attacks, is smallest (Han and Guan 2023,
+section 3.3 and appendix D.3). The label party runs this on labels it owns: the attacks here know the
+true class centers, which makes them an upper bound on what the parties could do.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from vfljax import grid, store, sweep
+from vfljax.config import resolve
+from vfljax.defenses.gafm import CANDIDATES, select_delta
+from vfljax.errors import UserError
+
+SHARE, REPEATS = 0.1, 5  # of the training rows; seeds
+
+
+class Selection(NamedTuple):
+    """The chosen Delta and what it was chosen on; figures are means over repeats and attacks."""
+
+    delta: float
+    leak: dict[float, float]  # candidate -> mean leak AUC of norm, mean and median attacks
+    train_auc: dict[float, float]  # candidate -> mean oriented training AUC
+
+
+def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
+    """Leak AUC max(a, 1-a) of the norm, mean and median attacks on ``gradients`` [N, D]; mean and
+    median assign a row to the nearer TRUE class center (paper, equations 8 and 9)."""
+
+    def leak(scores: np.ndarray) -> float:
+        a = float(roc_auc_score(labels, scores))
+        return max(a, 1 - a)
+
+    def nearer(center: Callable[..., np.ndarray]) -> np.ndarray:
+        to = [
+            np.linalg.norm(gradients - center(gradients[labels == c], axis=0), axis=1)
+            for c in (0, 1)
+        ]
+        return (to[1] <= to[0]).astype(float)
+
+    norms = np.linalg.norm(gradients, axis=1)
+    return leak(norms), leak(nearer(np.mean)), leak(nearer(np.median))
+
+
+def _subset_config(config: Mapping[str, Any], candidates: tuple[float, ...]) -> dict[str, Any]:
+    """The first arm with GAFM alone, every other axis at its first value, on a tenth of the rows."""
+    small = copy.deepcopy(resolve(config))
+    arms = [arm for arm, chain in small["grid"].items() if "gafm" in chain]
+    if not arms:
+        raise UserError(
+            "there is no Delta to select: no arm of config.grid has gafm in it. Add one, or leave "
+            "out --select_delta."
+        )
+    chain = {
+        name: {knob: grid.as_axis(values)[0] for knob, values in knobs.items()}
+        for name, knobs in small["grid"][arms[0]].items()
+    }
+    chain["gafm"]["delta"] = list(candidates)
+    rows = small["data"]["train"]
+    share = rows * SHARE
+    small["data"]["train"] = share if rows < 1 else max(2, round(share))
+    small["training"]["batch_size"] = min(
+        small["training"]["batch_size"], max(2, round(share)) if rows >= 1 else 10**9
+    )
+    for axis in ("learning_rate", "momentum", "weight_decay", "decay"):
+        small["training"][axis] = grid.as_axis(small["training"][axis])[0]
+    return {
+        **small,
+        "name": f"{small['name']}-select-delta",
+        "seeds": REPEATS,
+        "grid": {arms[0]: chain},
+        "attacks": {},
+    }
+
+
+def run(
+    config: Mapping[str, Any],
+    workdir: pathlib.Path,
+    command: str,
+    say: Callable[[str], None] = print,
+    candidates: tuple[float, ...] = CANDIDATES,
+) -> Selection:
+    """Train ``candidates`` x 5 seeds on a tenth of the training rows in ``workdir``/select_delta
+    (resumed like any sweep) and select; writes selection.json there."""
+    folder = workdir / "select_delta"
+    say(f"selecting Delta of gafm among {', '.join(map(str, candidates))}")
+    lab = sweep.run(_subset_config(config, candidates), folder, command, say)
+    stored = store.load(folder)
+    leaks: dict[float, list] = {delta: [] for delta in candidates}
+    aucs: dict[float, list] = {delta: [] for delta in candidates}
+    for row in stored.results.to_pylist():
+        if row["status"] != "ok":
+            continue
+        gradients = np.asarray(stored.setting(row["setting"]).exchange()["party0_gradients"][-1])
+        labels = lab.dataset.labels[lab.splits[row["seed"]].train]
+        delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
+        leaks[delta].append(gradient_leaks(gradients, labels))
+        aucs[delta].append(row["train_auc"])
+    good = {delta: np.array(leaks[delta]) for delta in candidates if leaks[delta]}
+    if not good:
+        raise UserError("every run of the selection of Delta diverged: lower the learning rate.")
+    auc = {delta: np.array(aucs[delta]) for delta in good}
+    chosen = Selection(
+        select_delta(good, auc),
+        {delta: float(values.mean()) for delta, values in good.items()},
+        {delta: float(np.maximum(a, 1 - a).mean()) for delta, a in auc.items()},
+    )
+    store.write_text(folder / "selection.json", json.dumps(chosen._asdict(), indent=1))
+    for delta in good:
+        mark = " <- chosen" if delta == chosen.delta else ""
+        say(
+            f"Delta {delta:g}: leak AUC {chosen.leak[delta]:.3f}, oriented training AUC "
+            f"{chosen.train_auc[delta]:.3f}{mark}"
+        )
+    return chosen
+
+
+def with_delta(config: Mapping[str, Any], delta: float) -> dict[str, Any]:
+    """The resolved config with that Delta in every arm that has gafm."""
+    chosen = copy.deepcopy(resolve(config))
+    for chain in chosen["grid"].values():
+        if "gafm" in chain:
+            chain["gafm"]["delta"] = delta
+    return chosen
