@@ -23,8 +23,8 @@ def get_config():
                 "30 epochs of training, fewer than published (100 on CIFAR-10 in Fu et al.); the rate .01 "
                 "is theirs for MLPs on tables.",
                 "Model completion averages weights with EMA .99, published .999 (for 25 times the steps).",
-                "discrete_sgd sends its first epoch raw by construction: attacks that read that epoch "
-                "(direct) read everything. discrete_fixed is the released rule.",
+                "discrete_sgd sends epoch 0 raw by construction: the direct attack on it reads "
+                "everything; epoch 1 is the first it discretizes. discrete_fixed is the released rule.",
                 "gafm and marvell are defined for two classes: configs/defenses_spambase.py.",
             ),
             "seeds": 5,
@@ -58,6 +58,7 @@ def get_config():
                 "decay": 0.1,
                 "drop_last": False,
                 "scope": "all",
+                "record": (0, 1, -1),  # 1: the first epoch DiscreteSGD discretizes
             },
             "malicious": {"parties": ((0,),), "gamma": 1.0},
             "teacher": {
@@ -92,7 +93,7 @@ def get_config():
             "attacks": {
                 "passive": {"known": 40, "steps": 1000, "ema": 0.99},
                 "active": {"known": 40, "steps": 1000, "ema": 0.99},
-                "direct": {"rule": ("first_negative", "most_negative")},
+                "direct": {"rule": ("first_negative", "most_negative"), "epoch": (0, 1)},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

@@ -22,8 +22,8 @@ def get_config():
                 "30 epochs with Adam 1e-3; GAFM is published with 300 epochs at 1e-4. Its gradients are "
                 "normalized over the batch, the others' carry 1/64.",
                 "1,000 completion steps with EMA .99; published .999 and 5 to 25 times 1,024.",
-                "discrete_sgd sends its first epoch raw by construction: attacks that read that epoch "
-                "(direct) read everything. discrete_fixed is the released rule.",
+                "discrete_sgd sends epoch 0 raw by construction: the direct attack on it reads "
+                "everything; epoch 1 is the first it discretizes. discrete_fixed is the released rule.",
             ),
             "seeds": 5,
             "data": {
@@ -56,6 +56,7 @@ def get_config():
                 "decay": 0.1,
                 "drop_last": False,
                 "scope": "all",
+                "record": (0, 1, -1),  # 1: the first epoch DiscreteSGD discretizes
             },
             "malicious": {"parties": ((0,),), "gamma": 1.0},
             "teacher": {
@@ -92,7 +93,7 @@ def get_config():
             "attacks": {
                 "passive": {"known": 20, "steps": 1000, "ema": 0.99},
                 "active": {"known": 20, "steps": 1000, "ema": 0.99},
-                "direct": {"rule": ("first_negative", "most_negative")},
+                "direct": {"rule": ("first_negative", "most_negative"), "epoch": (0, 1)},
                 "norm": {},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.sweeps import TINY, comparable
-from vfljax import attacking, lab, store
+from tests.sweeps import TINY, comparable, tiny, train
+from vfljax import attacking, lab, store, suite
 from vfljax.types import Known, Scores
 
 
@@ -97,3 +97,28 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(tiny_sweep, tmp_p
     assert len(after) == len(before)
     for a, b in zip(after, before, strict=True):
         assert (a["attack"], a["setting"], a["seed"]) == (b["attack"], b["setting"], b["seed"])
+
+
+def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_path):
+    config = tiny(
+        grid={"undefended": {}},
+        attacks={"direct": {"rule": "most_negative", "epoch": (0, 1)}},
+        **{"training.record": (1, 0), "seeds": 1},
+    )
+    stored = train(tmp_path, config)
+    (row,) = [r for r in stored.results.to_pylist() if r["structure"] == "no_split"]
+    exchange = stored.setting(row["setting"]).exchange()
+    assert exchange["epochs"].tolist() == [0, 1, 2]  # the last always
+    g = exchange["party0_gradients"]
+    assert np.any(g[0] != g[1])
+    found = {r["attack"] for r in stored.attacks.to_pylist()}
+    assert found == {"direct/most_negative/epoch=0", "direct/most_negative/epoch=1"}
+
+    config["attacks"]["direct"]["epoch"] = 2
+    config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
+    assert lab.prepare(config)
+    form = suite.Form("direct/epoch=7", "direct", {"epoch": 7}, [{}])
+    _, rows, reason = attacking._servable(form, lab.prepare(config), stored)
+    assert rows == []
+    assert "reads epoch 7" in reason
+    assert "config.training.record" in reason

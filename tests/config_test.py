@@ -95,6 +95,7 @@ BAD = [
     ({"model.top": "generator"}, "2 classes", "'head'"),
     ({"model.output": "sigmoidd"}, "sigmoidd", "did you mean 'sigmoid'"),
     ({"grid": {"x": 3}}, "config.grid.x=3", "{defense"),
+    ({"training.record": (0, 3)}, "epoch 3", "0 to 2"),
     ({"grid": {}}, "config.grid is empty", "undefended"),
     ({"attacks": {"pasive": {}}}, "pasive", "did you mean 'passive'"),
     ({"attacks": {"passive": {"know": 3}}}, "know", "known"),

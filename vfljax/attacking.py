@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from vfljax import checkpoint, keys, lanes, metrics, store
 from vfljax.attacks.core import Attack
+from vfljax.config import recorded_epochs
 from vfljax.lab import Lab, initial_weights, split_arrays
 from vfljax.progress import Progress
 from vfljax.rows import scaled
@@ -239,6 +240,14 @@ def _servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[di
                 f"it needs runs of the structure {attack.structure!r} and this sweep trained none: add "
                 f"{form.name!r} to config.attacks and train in a new workdir"
             ),
+        )
+    recorded = recorded_epochs(sweep.config)
+    if attack.epoch >= 0 and attack.epoch not in recorded:
+        return (
+            attack,
+            [],
+            f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
+            "config.training.record and train in a new workdir",
         )
     count = len(lab.splits[0].train)
     for point in form.knobs:

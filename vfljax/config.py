@@ -50,6 +50,7 @@ DEFAULT: dict[str, Any] = {
         "decay": 0.1,
         "drop_last": False,
         "scope": "all",
+        "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
     },
     "malicious": {"parties": ((0,),), "gamma": 1.0},  # an axis: one tuple a set of attackers
     "teacher": {
@@ -185,6 +186,13 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
             f"config.training.scope={resolved['training']['scope']!r} is unknown: choose 'all' "
             "(every bottom's gradient, as released) or 'passive' (what leaves the label party)."
         )
+    epochs = resolved["training"]["epochs"]
+    for epoch in resolved["training"]["record"]:
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or not -1 <= epoch < epochs:
+            raise UserError(
+                f"config.training.record names epoch {epoch!r}: choose 0 to {epochs - 1}, or -1 for the "
+                "last."
+            )
     if not resolved["grid"]:
         raise UserError("config.grid is empty: give at least {'undefended': {}}.")
     passive = resolved["parties"]["passive"]
@@ -196,6 +204,12 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
                 "give a tuple of tuples such as ((0,),)."
             )
     return resolved
+
+
+def recorded_epochs(config: Mapping[str, Any]) -> list[int]:
+    """The epochs of a resolved config whose exchange is stored, in order; the last is always one."""
+    last = config["training"]["epochs"] - 1
+    return sorted({last if epoch == -1 else epoch for epoch in [*config["training"]["record"], -1]})
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[str]:

@@ -325,7 +325,10 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
 
 def _direct_findings(all_points: Sequence[Point]) -> list[str]:
     """Whether a defense stops the direct attack or only the published way of reading the gradient."""
-    first, most = "direct/first_negative", "direct/most_negative"
+    names = dict.fromkeys(name for p in all_points for name in p.attacks)
+    # the first epoch asked for, if several are
+    first = next((name for name in names if name.startswith("direct/first_negative")), "")
+    most = first.replace("first_negative", "most_negative")
     both = [p for p in all_points if first in p.attacks and most in p.attacks]
     fooled = [p for p in both if p.attacks[most].mean - p.attacks[first].mean > 0.2]
     if not fooled:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, grid, suite, training
-from vfljax.config import resolve, unknown
+from vfljax.config import recorded_epochs, resolve, unknown
 from vfljax.datasets.core import SCALINGS, Dataset, Split, make_table, split_rows
 from vfljax.types import Spec, Weights
 
@@ -68,13 +68,17 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     settings = grid.settings(config, structures)
     grid.check_points(config, settings, dataset.num_classes)
     groups = grid.groups(config, settings, dataset.num_classes, len(splits[0].train))
-    shards = plan_shards(groups, table, config["execution"]["shard_seconds"])
+    shards = plan_shards(
+        groups, table, config["execution"]["shard_seconds"], len(recorded_epochs(config))
+    )
     seeds = np.arange(config["seeds"], dtype=np.uint32)
     return Lab(config, dataset, table, splits, seeds, groups, shards, teachers={})
 
 
-def plan_shards(groups: list[grid.Group], table: training.Table, seconds: float) -> list[Shard]:
-    """Divide groups into shards by an estimate of their work and memory.
+def plan_shards(
+    groups: list[grid.Group], table: training.Table, seconds: float, epochs: int
+) -> list[Shard]:
+    """Divide groups into shards by an estimate of their work and memory; ``epochs`` are recorded.
 
     The estimate is rough (60 us a step plus 6 operations a weight and row at 20 GFLOP/s a core);
     what bounds the work a kill can lose is that unfinished shards are saved every 5 s.
@@ -90,7 +94,7 @@ def plan_shards(groups: list[grid.Group], table: training.Table, seconds: float)
         step = 60e-6 + 6 * size * spec.batch_size / 20e9
         lane = step * spec.epochs * spec.steps_per_epoch
         cuts = sum(module.out for module in spec.bottoms[: spec.passive])
-        memory = 4 * 7 * spec.num_rows * cuts  # two epochs of z and g, three sums
+        memory = 4 * (2 * epochs + 3) * spec.num_rows * cuts  # z and g of each, three sums
         most = max(devices, min(int(seconds * devices / lane), MEMORY // memory))
         count = -(-len(group.settings) // most)
         block = -(-len(group.settings) // count)

@@ -34,7 +34,7 @@ from vfljax.config import differences
 from vfljax.errors import UserError
 from vfljax.types import PyTree
 
-SCHEMA = 1
+SCHEMA = 2
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import grid, lanes, store, training
+from vfljax.config import recorded_epochs
 from vfljax.datasets.core import checksum
 from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
 from vfljax.progress import Progress
@@ -225,7 +226,7 @@ def train_shard(
     count, began = len(own), time.monotonic()
     lane, state = trainer.start(shard)
     recorded: dict[int, dict[str, np.ndarray]] = {}
-    wanted = sorted({0, spec.epochs - 1})
+    wanted = recorded_epochs(lab.config)
     epoch, partial = 0, store.read_partial(workdir, shard.name)
     if partial is not None:
         epoch, tree = partial

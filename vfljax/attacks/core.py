@@ -26,3 +26,4 @@ class Attack(NamedTuple):
     binary: bool = False  # defined for two classes only
     oracle: bool = False  # knows more than an attacker can: stays out of the worst case
     steps: int = 0
+    epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded

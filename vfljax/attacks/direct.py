@@ -47,16 +47,17 @@ RULES: dict[str, Callable[[Array], Array]] = {
 def direct(
     bottom: nn.Module, num_classes: int, *, rule: str = "first_negative", epoch: int = 0
 ) -> Attack:
-    """The direct attack on recorded epoch number ``epoch`` (0 the first, -1 the last recorded)."""
+    """The direct attack on what was sent in epoch ``epoch`` (0 the first, -1 the last)."""
     del bottom, num_classes
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
-    if epoch not in (0, -1):
-        raise ValueError(f"epoch={epoch} is not recorded: choose 0 (first) or -1 (last).")
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < -1:
+        raise ValueError(f"epoch={epoch!r} is not an epoch: choose 0, 1, ... or -1 (the last).")
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        scores = RULES[rule](view.gradients[epoch])
-        return Scores(jnp.where(view.sent[epoch][:, None], scores, jnp.nan))
+        place = -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
+        scores = RULES[rule](view.gradients[place])
+        return Scores(jnp.where(view.sent[place][:, None], scores, jnp.nan))
 
-    return Attack(run, NO_SPLIT)
+    return Attack(run, NO_SPLIT, epoch=epoch)

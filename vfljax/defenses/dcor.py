@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -160,8 +161,10 @@ def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:
     def loss(loss_fn: core.LossFn) -> core.LossFn:
         def defended(active, f, embeddings, targets, context, state):
             value, aux = loss_fn(active, f, embeddings, targets, context, state)
-            terms = [penalty(z, context.labels, targets.shape[-1], form) for z in embeddings]
-            return value + alpha * sum(terms), aux
+            for z in embeddings:
+                term: Any = penalty(z, context.labels, targets.shape[-1], form)
+                value += alpha * term
+            return value, aux
 
         return defended
 

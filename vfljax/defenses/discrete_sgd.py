@@ -81,8 +81,8 @@ def discrete_sgd(
     core.check("bound", bound, 1e-30, jnp.inf)
     core.check_option("interval", interval, INTERVALS)
 
-    def init(gradients: tuple[Array, ...]) -> tuple[Moments, ...]:
-        return tuple(start() for _ in gradients)
+    def init(params: Any) -> tuple[Moments, ...]:
+        return tuple(start() for _ in params)  # one a party
 
     def update(updates, state, params=None, *, context: Any = None, **extra):
         del params, extra
