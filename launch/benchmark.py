@@ -9,10 +9,11 @@ sizes are timed in turn, five times over; read the ratios and the spread, single
 machine. Useful rate: 6 operations a weight and row over the time of a step, beside the rate at which
 the same devices multiply 1024 x 1024 float32 matrices. Writes grid.json and grid.md.
 
-Suite defenses: for every defense the time it adds to the step of that structure at 64 settings, and
-at the papers' batch x cut shapes; each defense is timed in turn with its undefended twin, the median
-of the paired differences is given. Two classes where the defense or the shape's data has two. Writes
-defenses.json and defenses.md.
+Suite defenses: for every defense the time it adds to a step, 64 settings a program, at the grid's
+batch x cut and the papers': the same bottoms, averaged, a top of 64 (GAFM and Marvell: the generator
+and two classes). Teachers and drawn labels are made before training and are not in it. Each defense
+is timed in turn with its undefended twin; the median of the paired differences is given. About ten
+minutes. Writes defenses.json and defenses.md.
 """
 
 from __future__ import annotations

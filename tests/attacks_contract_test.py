@@ -41,11 +41,11 @@ ROWS = {
     "direct": Row(
         (2, 5),
         "signs",
-        (("rule", "x"), ("epoch", 7)),
+        (("rule", "x"), ("epoch", -7)),
         ({"rule": "first_negative"}, {"rule": "most_negative"}, {"epoch": -1}),
         deterministic=True,
     ),
-    "norm": Row((2,), "lengths", (("epoch", 7),), ({}, {"epoch": 0}), deterministic=True),
+    "norm": Row((2,), "lengths", (("epoch", -7),), ({}, {"epoch": 0}), deterministic=True),
 }
 FORMS = [
     pytest.param(name, options, classes, id=f"{name}-{options}-{classes}")

@@ -1,5 +1,6 @@
 """Bad input: one clear line that names the value and the remedy, before anything is trained."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,6 +93,36 @@ BAD = [
     ({"grid": {"x": {"ppdl": {"theta": 0.5, "on_exhaustion": "x"}}}}, "'x'", "zero, keep"),
     ({"grid": {"x": {"discrete_sgd": {"intervals": 0}}}}, "intervals=0", "[1, "),
     ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": float("inf")}}}}, "k=inf", "at least 1"),
+    ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale", "too large"),
+    ({"grid": {"x": {"noise": {"scale": float("inf")}}}}, "scale=inf", "at most 1e+30"),
+    ({"grid": {"x": {"noise": {"scale": 1, "law": np.array(["laplace", "x"])}}}}, "'x'", "laplace"),
+    ({"grid": [1, 2]}, "config.grid=[1, 2]", "{arm"),
+    (
+        {
+            "grid": {"x": {"gafm": {"delta": 0.1}, "kdk": {"epsilon": 0.5, "k": 2}}},
+            "model.aggregation": "mean",
+            **CANCER,
+        },
+        "kdk has no effect beside it",
+        "drop one",
+    ),
+    (
+        {
+            "grid": {"x": {"gafm": {"delta": 0.1}}},
+            "model.aggregation": "sum",
+            "model.output": "sigmoid",
+            "model.cut": 1,
+            **CANCER,
+        },
+        "'sum' of 2 parties",
+        "'mean'",
+    ),
+    (
+        {"grid": {"x": {"marvell": {"power": 0, "budget": "dynamic"}}}, **CANCER},
+        "power=0",
+        "grows by factors",
+    ),
     ({"model.top": "generator"}, "2 classes", "'head'"),
     ({"model.output": "sigmoidd"}, "sigmoidd", "did you mean 'sigmoid'"),
     ({"grid": {"x": 3}}, "config.grid.x=3", "{defense"),

@@ -55,7 +55,7 @@ ROWS = {
             *(("delta", -0.1), ("delta", 0.6), ("gamma", -1.0), ("sigma", -0.5)),
             *(("clip", -0.5), ("learning_rate", nan)),
         ),
-        ((("terms", "gan"),), (("terms", "ce"),)),
+        ((("terms", "gan"),), (("terms", "ce"),), (("discriminator", "10"),)),
         classes=(2,),
         changes=(("label_features", False),),
     ),
@@ -103,6 +103,14 @@ every_class_count = pytest.mark.parametrize(
 every_form = pytest.mark.parametrize(
     ("name", "options"),
     [(name, options) for name, row in ROWS.items() for options in ((), *row.options)],
+)
+
+every_form_and_class_count = pytest.mark.parametrize(
+    ("name", "options", "classes"),
+    [
+        *((name, (), classes) for name, row in ROWS.items() for classes in row.classes),
+        *((name, options, 2) for name, row in ROWS.items() for options in row.options),
+    ],
 )
 
 
@@ -158,9 +166,9 @@ def test_other_knobs_do_change_something(name, classes):
     assert any(np.any(a != b) for a, b in pairs)
 
 
-@every_class_count
-def test_one_trace_serves_all_knobs(name, classes):
-    spec, hparams = federation(name, classes, ROWS[name].knobs)
+@every_form_and_class_count
+def test_one_trace_serves_all_knobs(name, options, classes):
+    spec, hparams = federation(name, classes, ROWS[name].knobs, options)
     first = harness.run_steps(spec, hparams, batches_of(spec))
     traces = harness.TRACES[spec]
     second = harness.run_steps(
@@ -171,10 +179,10 @@ def test_one_trace_serves_all_knobs(name, classes):
     assert any(np.any(a != b) for a, b in pairs) == (ROWS[name].knobs != ROWS[name].other)
 
 
-@every_class_count
-def test_a_vmapped_lane_equals_the_setting_alone(name, classes):
+@every_form_and_class_count
+def test_a_vmapped_lane_equals_the_setting_alone(name, options, classes):
     row = ROWS[name]
-    spec, _ = federation(name, classes, row.knobs)
+    spec, _ = federation(name, classes, row.knobs, options)
     settings_ = [
         harness.make_hparams(spec, {name: row.knobs}),
         harness.make_hparams(spec, {name: row.other}, learning_rate=0.02),
@@ -207,13 +215,7 @@ def test_a_static_option_changes_the_run_and_leaves_it_finite(name, options):
     assert any(np.any(a != b) for a, b in pairs)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "classes"),
-    [
-        *((name, (), classes) for name, row in ROWS.items() for classes in row.classes),
-        *((name, options, 2) for name, row in ROWS.items() for options in row.options),
-    ],
-)
+@every_form_and_class_count
 def test_degenerate_batches_leave_everything_finite(name, options, classes):
     spec, hparams = federation(name, classes, ROWS[name].knobs, options)
     state = harness.make_state(spec, hparams)

@@ -143,6 +143,7 @@ def test_label_dp_bounds_are_printed_except_where_there_is_none(defended):
         point("raw", 0.9, 0.6, {**prior, "label_dp.guarantee": "none"}),
     ]
     _, rows = judging.label_dp_table(defended, points)
+    assert rows[3][0] == "raw strength=1 rr_with_prior none"
     odds, guess = ([row[i] for row in rows] for i in (1, 2))
     assert odds[:3] == ["2.72", "20.1", "2.72"]
     # 37 % and 63 % of 569 rows: at e / (e + 1) = .731 the noisy label is the best guess

@@ -65,6 +65,12 @@ def test_the_chosen_delta_is_the_best_of_what_was_trained_and_is_used_in_every_a
     assert full["data"] == resolve(CONFIG)["data"]
 
 
+def test_delta_is_not_selected_on_labels_that_label_dp_hides(tmp_path):
+    chain = {"label_dp": {"epsilon": 1.0}, "gafm": {"delta": 0.2}}
+    with pytest.raises(UserError, match="true labels.*leave out --select_delta"):
+        selection.run(tiny(grid={"both": chain}), tmp_path, "test", print)
+
+
 def test_without_a_gafm_arm_there_is_nothing_to_select(tmp_path):
     with pytest.raises(UserError, match="no arm of config.grid has gafm"):
         selection.run(tiny(), tmp_path, "test", print)

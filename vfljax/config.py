@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from vfljax.errors import UserError
@@ -81,13 +82,18 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return UserError(f"unknown {kind} {name!r}: {hint}choose from {', '.join(known)}.")
+    choice = f"choose from {', '.join(known)}" if known else "there is none"
+    return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")
 
 
 def _plain(value: Any) -> Any:
     """JSON values: dicts, lists and scalars."""
     if isinstance(value, (ConfigDict, Mapping)):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value

@@ -127,7 +127,10 @@ def _arm_points(arm: str, chain: Any) -> list[tuple[dict, dict]]:
             if knob in _signature(name)[0]:
                 if isinstance(value, bool) or not isinstance(value, (int, float)):
                     raise UserError(f"{name}.{knob}={value!r} is not a number.")
-                knob_values[name][knob] = float(value)
+                try:
+                    knob_values[name][knob] = float(value)
+                except OverflowError:  # an integer of hundreds of digits
+                    raise UserError(f"{name}.{knob} is too large: choose a smaller one.") from None
             else:
                 option_values[name][knob] = value
         for name in chain:  # defaulted knobs are columns too
@@ -212,6 +215,10 @@ def settings(config: Mapping[str, Any], structures: list[Structure]) -> list[Set
         k: config["training"][k] for k in ("learning_rate", "momentum", "weight_decay", "decay")
     }
     training["gamma"] = config["malicious"]["gamma"]
+    if not isinstance(config["grid"], Mapping):
+        raise UserError(
+            f"config.grid={config['grid']!r} must be {{arm: {{defense: {{knob: values}}}}}}."
+        )
     out: list[Setting] = []
     point = 0
     for arm, chain in config["grid"].items():

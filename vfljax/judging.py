@@ -82,11 +82,17 @@ class Point(NamedTuple):
     @property
     def label(self) -> str:
         """'kdk epsilon=0.45 k=3'; defaults and options that do not vary are the arm's own business."""
-        names = [
-            f"{key.split('.')[-1]}={value:g}" if isinstance(value, float) else str(value)
-            for key, value in self.knobs.items()
-            if key in self.named
-        ]
+        last = [key.split(".")[-1] for key in self.named]
+        names = []
+        for key, value in self.knobs.items():
+            if key not in self.named:
+                continue
+            word = key.split(".")[-1]
+            if last.count(word) > 1:  # label_dp+kdk: two epsilons
+                word = key
+            if key == "label_dp.epsilon" and self.knobs.get("label_dp.guarantee") == "none":
+                word = "strength"  # no epsilon is promised
+            names.append(f"{word}={value:g}" if isinstance(value, float) else str(value))
         return " ".join([self.arm, *names])
 
 
@@ -397,7 +403,8 @@ def label_dp_table(sweep: Sweep, all_points: Sequence[Point]) -> tuple[list[str]
         epsilon = p.knobs.get("label_dp.epsilon")
         if epsilon is None:
             continue
-        odds, guess = f"{math.exp(min(epsilon, 700)):.3g}", "differs from row to row"
+        odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
+        guess = "differs from row to row"
         if p.knobs.get("label_dp.guarantee") == "none":
             odds = guess = "no guarantee (its prior has seen the raw labels)"
         elif p.knobs.get("label_dp.mechanism") != "rr_with_prior":
@@ -408,7 +415,8 @@ def label_dp_table(sweep: Sweep, all_points: Sequence[Point]) -> tuple[list[str]
 
 
 def _label_dp_findings(all_points: Sequence[Point]) -> list[str]:
-    if not any("label_dp.epsilon" in p.knobs for p in all_points):
+    bound = [p for p in all_points if "label_dp.epsilon" in p.knobs]
+    if all(p.knobs.get("label_dp.guarantee") == "none" for p in bound):
         return []
     return [
         "Label DP bounds how much an attacker learns, not how often it is right: its posterior odds of "

@@ -3,7 +3,8 @@
 What enters: a config with a gafm arm. What leaves: the Delta whose mean ratio of leak AUC to oriented
 training AUC, over repeats and the norm, mean and median attacks, is smallest (Han and Guan 2023,
 section 3.3 and appendix D.3). The label party runs this on labels it owns: the attacks here know the
-true class centers, which makes them an upper bound on what the parties could do.
+true class centers, which makes them an upper bound on what the parties could do. Averaged parties
+receive the same gradient, so the first one's stands for all.
 """
 
 from __future__ import annotations
@@ -53,19 +54,24 @@ def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, fl
 
 
 def _subset_config(config: Mapping[str, Any], candidates: tuple[float, ...]) -> dict[str, Any]:
-    """The first arm with GAFM alone, every other axis at its first value, on a tenth of the rows."""
+    """GAFM as the first arm that has it, alone, every other axis at its first value, on a tenth of
+    the rows."""
     small = copy.deepcopy(resolve(config))
     arms = [arm for arm, chain in small["grid"].items() if "gafm" in chain]
+    secret = [arm for arm in arms if "label_dp" in small["grid"][arm]]
+    if secret:
+        raise UserError(
+            f"config.grid.{secret[0]} has label_dp and gafm: selecting Delta reads the true labels, "
+            "which epsilon does not cover. Choose delta there yourself and leave out --select_delta."
+        )
     if not arms:
         raise UserError(
             "there is no Delta to select: no arm of config.grid has gafm in it. Add one, or leave "
             "out --select_delta."
         )
-    chain = {
-        name: {knob: grid.as_axis(values)[0] for knob, values in knobs.items()}
-        for name, knobs in small["grid"][arms[0]].items()
-    }
-    chain["gafm"]["delta"] = list(candidates)
+    knobs = small["grid"][arms[0]]["gafm"]
+    first = {knob: grid.as_axis(values)[0] for knob, values in knobs.items()}
+    chain = {"gafm": {**first, "delta": list(candidates)}}
     rows = small["data"]["train"]
     share = rows * SHARE
     small["data"]["train"] = share if rows < 1 else max(2, round(share))
@@ -74,6 +80,7 @@ def _subset_config(config: Mapping[str, Any], candidates: tuple[float, ...]) -> 
     )
     for axis in ("learning_rate", "momentum", "weight_decay", "decay"):
         small["training"][axis] = grid.as_axis(small["training"][axis])[0]
+    small["malicious"]["gamma"] = 1.0  # nobody is: only the honest federation is trained
     return {
         **small,
         "name": f"{small['name']}-select-delta",
@@ -101,8 +108,10 @@ def run(
     for row in stored.results.to_pylist():
         if row["status"] != "ok":
             continue
-        gradients = np.asarray(stored.setting(row["setting"]).exchange()["party0_gradients"][-1])
-        labels = lab.dataset.labels[lab.splits[row["seed"]].train]
+        exchange = stored.setting(row["setting"]).exchange()
+        sent = np.asarray(exchange["sent"][-1])
+        gradients = np.asarray(exchange["party0_gradients"][-1])[sent]
+        labels = lab.dataset.labels[lab.splits[row["seed"]].train][sent]
         delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
         leaks[delta].append(gradient_leaks(gradients, labels))
         aucs[delta].append(row["train_auc"])

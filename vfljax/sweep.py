@@ -23,6 +23,7 @@ import numpy as np
 from vfljax import grid, lanes, store, training
 from vfljax.config import recorded_epochs
 from vfljax.datasets.core import checksum
+from vfljax.errors import UserError
 from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
 from vfljax.progress import Progress
 from vfljax.teacher import TeacherConfig, lessons, teacher_scores
@@ -137,6 +138,11 @@ def with_teachers(lab: Lab, workdir: pathlib.Path) -> Lab:
         teacher = TeacherConfig(**{**fields, "hidden": tuple(fields["hidden"])})
         seeds, classes = jnp.asarray(lab.seeds), lab.dataset.num_classes
         scores = np.asarray(teacher_scores(lab.table, seeds, given, classes, teacher))
+        if not np.all(np.isfinite(scores)):
+            raise UserError(
+                "the label party's teacher diverged: lower config.teacher.learning_rate "
+                f"({teacher.learning_rate:g})."
+            )
         store.write_arrays(path, {"scores": scores})
     return lab._replace(table=lab.table._replace(scores=jnp.asarray(scores)), teachers=teachers)
 
@@ -176,9 +182,12 @@ class Trainer:
         self.milestones = lab.config["training"]["milestones"]
         self.program = lanes.Program(training.make_run(spec), shard.block, width)
         largest = max(shard.block for shard in lab.shards)
-        self.evaluate = _evaluate_program(plain(spec), largest, width)
+        bare = lab.table._replace(scores=None)  # evaluation has no teacher
+        shapes = tuple(a.shape for a in jax.tree.leaves(bare))
+        self.evaluate = _evaluate_program(plain(spec), largest, width, shapes)
         initial = initial_weights(spec, lab)
         self.table, self.initial = self.program.share((lab.table, initial))
+        self.bare = self.table._replace(scores=None)
         self.seeds, self.teachers = jnp.asarray(lab.seeds), lab.teachers
         self.program.compile_ahead(self.start(shard), self.shared(0), pool)
 
@@ -213,7 +222,11 @@ def empty_progress(
 
 
 @functools.cache
-def _evaluate_program(spec: Spec, block: int, width: int | None) -> lanes.Program:
+def _evaluate_program(
+    spec: Spec, block: int, width: int | None, shapes: tuple[tuple[int, ...], ...]
+) -> lanes.Program:
+    """Shared by the groups of a sweep with equal models; ``shapes`` tell data sets apart."""
+    del shapes
     return lanes.Program(training.make_evaluate(spec), block, width)
 
 
@@ -250,7 +263,7 @@ def train_shard(
             saved = time.monotonic()
     weights = lanes.unpad(state.state.weights, count)
     judged = trainer.evaluate.pad((lanes.unpad(lane.seed_index, count), weights))
-    values = lanes.unpad(trainer.evaluate(judged, trainer.table), count)
+    values = lanes.unpad(trainer.evaluate(judged, trainer.bare), count)
     record = lanes.unpad(state.record, count)
     seconds = (time.monotonic() - began) / count
     rows = [

@@ -80,6 +80,6 @@ def test_is_defined_for_two_classes_only_and_has_no_test_scores():
     assert cases.attack(attack, cases.make_case(labels, 2, gradients=[g])).test is None
 
 
-def test_an_epoch_that_is_not_recorded_is_refused():
-    with pytest.raises(ValueError, match="epoch=5 is not recorded"):
-        norm(cases.BOTTOM, 2, epoch=5)
+def test_what_is_no_epoch_is_refused():
+    with pytest.raises(ValueError, match="epoch=-5 is not an epoch"):
+        norm(cases.BOTTOM, 2, epoch=-5)

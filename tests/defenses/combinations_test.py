@@ -122,6 +122,7 @@ def test_under_label_dp_no_slot_ever_sees_a_true_label(combination):
     [
         (("kdk", "label_dp"), "label_dp replaces what kdk makes: list label_dp before kdk"),
         (("dcor", "gafm"), "gafm replaces what dcor makes: list gafm before dcor"),
+        (("gafm", "kdk"), "gafm reads labels, not targets, so kdk has no effect beside it"),
     ],
 )
 def test_what_replaces_everything_before_it_is_refused_after_another(names, message):

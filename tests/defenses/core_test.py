@@ -329,3 +329,19 @@ def test_check_integer_and_check_option_name_the_value():
     check_option("anchor", "label", ("label", "teacher"))
     with pytest.raises(ValueError, match="anchor='x' is unknown: choose one of label, teacher"):
         check_option("anchor", "x", ("label", "teacher"))
+
+
+@pytest.mark.parametrize("options", [{}, {"mechanism": "rr_with_prior"}])
+def test_members_after_label_dp_prepare_themselves_with_the_labels_it_drew(options):
+    """All rows', as training will see them: not the teacher's lesson, which hides half."""
+    seen = []
+
+    def watch(key, data):
+        seen.append(data.labels)
+        return ()
+
+    drawn = defenses.TABLE["label_dp"](0.5, **options)
+    data = DATA._replace(labels=jnp.arange(8) % 3, scores=jnp.full((8, 3), 1 / 3))
+    states = chain(label_dp=drawn, other=Defense(init=watch)).init(jax.random.key(3), data)
+    np.testing.assert_array_equal(seen[0], states["label_dp"])
+    assert np.any(np.asarray(seen[0]) != np.asarray(data.labels))

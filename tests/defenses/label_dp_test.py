@@ -66,9 +66,22 @@ def test_k_is_the_best_of_all_by_brute_force(epsilon):
             assert k == reference.optimal_k(prior, epsilon)
 
 
-def test_equally_good_ks_give_the_smaller():
-    np.testing.assert_array_equal(best_k(np.float32([[0.5, 0.5, 0, 0]]), 0.0), [1])
-    np.testing.assert_array_equal(best_k(np.float32([[0.5, 0.5, 0, 0]]), np.inf), [2])
+def test_equally_good_ks_give_the_largest():
+    np.testing.assert_array_equal(best_k(np.float32([[0.5, 0.5, 0, 0]]), 0.0), [2])
+    np.testing.assert_array_equal(best_k(np.float32([[0.5, 0.5, 0, 0]]), np.inf), [4])
+
+
+@pytest.mark.parametrize("classes", [2, 10, 100])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-8, 1e-6, 1e-3, 1.0, np.inf])
+def test_a_uniform_prior_is_randomized_response_at_any_epsilon(classes, epsilon):
+    assert int(best_k(jnp.full((1, classes), 1 / classes), epsilon)[0]) == classes
+
+
+def test_no_finite_epsilon_keeps_every_label_for_certain():
+    """A float32 uniform cannot fall below e^-30, so rounding the chance to flip down would."""
+    labels = jnp.zeros(2**26, jnp.int32)
+    drawn = jax.jit(lambda key: jnp.sum(randomized_response(key, labels, 2, 30.0)))
+    assert int(drawn(jax.random.key(0))) > 0  # 8 expected
 
 
 @pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])

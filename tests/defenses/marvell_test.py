@@ -18,13 +18,14 @@ solve_one = jax.jit(optimal_noise)
 treat = harness.quick_jit(perturb)
 
 
-def problems(count, seed):
-    """u, v, g, d, p and the budget of badly scaled problems, as float32 holds them."""
+def problems(count, seed, rare=1e-3):
+    """u, v, g, d, p and the budget of badly scaled problems, as float32 holds them; classes as rare
+    as ``rare``."""
     rng = np.random.default_rng(seed)
     log = lambda low, high: np.exp(rng.uniform(np.log(low), np.log(high), count))  # noqa: E731
     u, v, g = log(1e-6, 1), log(1e-6, 1), log(1e-5, 10)
     u[rng.random(count) < 0.1], v[rng.random(count) < 0.1] = 0, 0
-    p = 1 / (1 + np.exp(rng.uniform(-np.log(999), np.log(999), count)))
+    p = 1 / (1 + np.exp(rng.uniform(np.log(rare), -np.log(rare), count)))
     values = u, v, g, np.minimum(np.floor(log(1, 129)), 128), p, g * log(0.1, 25)
     return tuple(np.float32(x).astype(np.float64) for x in values)
 
@@ -35,6 +36,23 @@ def solved():
     many = problems(10_000, 0)
     ours = [np.asarray(x, np.float64) for x in solve(*(jnp.asarray(x, jnp.float32) for x in many))]
     return many, ours, reference.optimal_noise(*many)
+
+
+def test_classes_as_rare_as_one_in_a_million_cost_no_accuracy():
+    many = problems(3_000, 1, rare=1e-6)
+    ours = [np.asarray(x, np.float64) for x in solve(*(jnp.asarray(x, jnp.float32) for x in many))]
+    (*moments, p, power), best = many, reference.optimal_noise(*many)
+    d = moments[3]
+    spent = p * (ours[2] + (d - 1) * ours[3]) + (1 - p) * (ours[0] + (d - 1) * ours[1])
+    np.testing.assert_allclose(spent, power, rtol=1e-3)
+    reached, optimum = (reference.sum_kl(x, *moments) for x in (ours, best))
+    assert np.max(reached / optimum) < 1.01
+
+
+def test_a_problem_of_zeros_has_no_noise():
+    for u, v in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0)):
+        found = solve(*(jnp.float32([x]) for x in (u, v, 0.0, 4.0, 0.5, 0.0)))
+        np.testing.assert_array_equal(np.ravel(found), 0)
 
 
 def test_sum_kl_is_within_a_percent_of_the_float64_optimum_on_10_000_problems():

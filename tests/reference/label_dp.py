@@ -30,9 +30,9 @@ def objectives(prior, epsilon):
 
 
 def optimal_k(prior, epsilon):
-    """By trying every k; ties to the smaller."""
+    """By trying every k; ties to the largest."""
     values = objectives(prior, epsilon)
-    return 1 + values.index(max(values))
+    return max(k for k, value in enumerate(values, 1) if value == max(values))
 
 
 def channel(prior, epsilon, k=None):

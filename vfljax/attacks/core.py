@@ -6,9 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import jax.numpy as jnp
+
 from vfljax.types import Array, Known, Scores, View
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
+
+
+def check_epoch(epoch: int) -> None:
+    """Refuse what is no epoch number; whether a sweep recorded it is checked when it is attacked."""
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < -1:
+        raise ValueError(f"epoch={epoch!r} is not an epoch: choose 0, 1, ... or -1 (the last).")
+
+
+def place_of(epoch: int, epochs: Array) -> Array | int:
+    """Where epoch number ``epoch`` stands among the recorded ``epochs`` [E]; -1 is the last."""
+    return -1 if epoch == -1 else jnp.argmax(epochs == epoch)
 
 
 class Attack(NamedTuple):

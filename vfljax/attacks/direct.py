@@ -22,7 +22,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import NO_SPLIT, Attack
+from vfljax.attacks.core import NO_SPLIT, Attack, check_epoch, place_of
 from vfljax.types import Array, Known, Scores, View
 
 
@@ -51,12 +51,11 @@ def direct(
     del bottom, num_classes
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
-    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < -1:
-        raise ValueError(f"epoch={epoch!r} is not an epoch: choose 0, 1, ... or -1 (the last).")
+    check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        place = -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
+        place = place_of(epoch, view.epochs)
         scores = RULES[rule](view.gradients[place])
         return Scores(jnp.where(view.sent[place][:, None], scores, jnp.nan))
 

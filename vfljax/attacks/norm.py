@@ -14,22 +14,23 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack
+from vfljax.attacks.core import SPLIT, Attack, check_epoch, place_of
 from vfljax.types import Array, Known, Scores, View
 
 
 def norm(bottom: nn.Module, num_classes: int, *, epoch: int = -1) -> Attack:
-    """Gradient norms of recorded epoch ``epoch`` (-1 the last, 0 the first), pooled over it."""
+    """Gradient norms of what was sent in epoch ``epoch`` (0 the first, -1 the last), pooled over it."""
     del bottom, num_classes
-    if epoch not in (0, -1):
-        raise ValueError(f"epoch={epoch} is not recorded: choose 0 (first) or -1 (last).")
+    check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        length = jnp.linalg.norm(view.gradients[epoch], axis=-1)
+        place = place_of(epoch, view.epochs)
+        sent = view.sent[place]
+        length = jnp.linalg.norm(view.gradients[place], axis=-1)
         # the class guess calls the longer half of the rows positive
-        centered = length - jnp.median(length)
+        centered = length - jnp.nanmedian(jnp.where(sent, length, jnp.nan))
         scores = jnp.stack([-centered, centered], axis=-1)
-        return Scores(jnp.where(view.sent[epoch][:, None], scores, jnp.nan))
+        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
 
-    return Attack(run, SPLIT, binary=True)
+    return Attack(run, SPLIT, binary=True, epoch=epoch)

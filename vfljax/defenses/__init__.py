@@ -6,30 +6,32 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.defenses.compression import compression
+from vfljax.defenses import (
+    compression,
+    dcor,
+    discrete_sgd,
+    gafm,
+    kdk,
+    label_dp,
+    marvell,
+    max_norm,
+    noise,
+    ppdl,
+)
 from vfljax.defenses.core import Defense, TrainingData, chain
-from vfljax.defenses.dcor import dcor
-from vfljax.defenses.discrete_sgd import discrete_sgd
-from vfljax.defenses.gafm import gafm
-from vfljax.defenses.kdk import kdk
-from vfljax.defenses.label_dp import label_dp
-from vfljax.defenses.marvell import marvell
-from vfljax.defenses.max_norm import max_norm
-from vfljax.defenses.noise import noise
-from vfljax.defenses.ppdl import ppdl
 from vfljax.types import DefenseSpec
 
 TABLE: dict[str, Callable[..., Defense]] = {
-    "kdk": kdk,
-    "label_dp": label_dp,
-    "dcor": dcor,
-    "gafm": gafm,
-    "noise": noise,
-    "compression": compression,
-    "ppdl": ppdl,
-    "discrete_sgd": discrete_sgd,
-    "max_norm": max_norm,
-    "marvell": marvell,
+    "kdk": kdk.kdk,
+    "label_dp": label_dp.label_dp,
+    "dcor": dcor.dcor,
+    "gafm": gafm.gafm,
+    "noise": noise.noise,
+    "compression": compression.compression,
+    "ppdl": ppdl.ppdl,
+    "discrete_sgd": discrete_sgd.discrete_sgd,
+    "max_norm": max_norm.max_norm,
+    "marvell": marvell.marvell,
 }
 
 # Knob values at which a defense changes nothing, bit for bit; defenses without any are absent.

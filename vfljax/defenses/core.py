@@ -1,6 +1,6 @@
 """The defense record, its composition, and the checks every factory shares.
 
-A defense is five pure functions, each with an identity default. A factory takes its knobs
+A defense is a few pure functions, each with an identity default. A factory takes its knobs
 (numbers, possibly traced: it must never branch on them) and its static options (keyword-only
 strings), and is called inside the traced step, so one compiled program serves a whole grid.
 """
@@ -49,6 +49,11 @@ def _same_labels(key: Array, labels: Array, num_classes: int) -> tuple[Array, Ar
     return labels, jnp.ones(labels.shape, jnp.float32)
 
 
+def _unchanged_labels(state: PyTree, labels: Array) -> Array:
+    del state
+    return labels
+
+
 def _same_targets(targets: Array, context: Context, state: PyTree) -> Any:
     return targets, context, state
 
@@ -64,6 +69,8 @@ class Defense(NamedTuple):
     # (key, labels [N], C) -> (labels, weights [N]): what the teacher may be trained on, with the
     # same key as init
     teach: Callable[[Array, Array, int], tuple[Array, Array]] = _same_labels
+    # (state, labels [N]) -> labels: what the init of members listed after it is given
+    labels: Callable[[PyTree, Array], Array] = _unchanged_labels
     targets: Callable[[Array, Context, PyTree], Any] = _same_targets  # before the loss
     loss: Callable[[LossFn], LossFn] = _same_loss  # in the loss
     gradient: optax.GradientTransformation = optax.identity()  # after it, on cut gradients
@@ -123,9 +130,7 @@ def chain(**defenses: Defense) -> Defense:
         for name, one in defenses.items():
             own = keys.fold(key, name)
             states[name] = one.init(own, data)
-            if one.teach is not _same_labels:
-                labels, _ = one.teach(own, data.labels, data.num_classes)
-                data = data._replace(labels=labels)
+            data = data._replace(labels=one.labels(states[name], data.labels))
         return states
 
     def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
@@ -150,7 +155,14 @@ def chain(**defenses: Defense) -> Defense:
     members = (_named_gradient(name, one.gradient) for name, one in defenses.items())
     gradient = optax.chain(optax.identity(), *members)  # optax refuses an empty chain
     reads_scores = any(one.reads_scores for one in defenses.values())
-    return Defense(init, teach, targets, loss, gradient, reads_scores)
+    return Defense(
+        init=init,
+        teach=teach,
+        targets=targets,
+        loss=loss,
+        gradient=gradient,
+        reads_scores=reads_scores,
+    )
 
 
 def _check_order(defenses: Mapping[str, Defense]) -> None:
@@ -162,6 +174,14 @@ def _check_order(defenses: Mapping[str, Defense]) -> None:
                 raise ValueError(
                     f"{name} replaces what {earlier} makes: list {name} before {earlier}."
                 )
+    for name, one in defenses.items():
+        if one.replaces and one.loss is not _same_loss:
+            for other, before in defenses.items():
+                if before.targets is not _same_targets and before.teach is _same_labels:
+                    raise ValueError(
+                        f"{name} reads labels, not targets, so {other} has no effect beside it: drop "
+                        "one of them."
+                    )
 
 
 def per_party(
@@ -188,19 +208,24 @@ def require_two_classes(name: str, num_classes: int) -> None:
         )
 
 
+LARGEST = 1e30  # of a knob without an upper bound: squares and products stay in float32's range
+
+
 def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> None:
     """Refuse a concrete knob outside [low, high]; silent on tracers (they were checked when
-    the sweep was planned). NaN is outside every range."""
+    the sweep was planned). NaN is outside every range; ``high`` = infinity means at most 1e30."""
     if isinstance(value, Tracer):
         return
-    if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= high)):
+    if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= min(high, LARGEST))):
         bounds = f"in [{low:g}, {high:g}]" if high != float("inf") else f"at least {low:g}"
+        if np.any(np.asarray(value) > LARGEST):
+            bounds += f" and at most {LARGEST:g}"
         raise ValueError(f"{name}={value} is out of range: choose {name} {bounds}.{remedy}")
 
 
 def check_integer(name: str, value: Any) -> None:
     """Refuse a concrete knob that is not a whole number; silent on tracers."""
-    if not isinstance(value, Tracer) and float(value) != int(value):
+    if not isinstance(value, Tracer) and not float(value).is_integer():
         raise ValueError(f"{name}={value} is not a whole number: choose an integer {name}.")
 
 

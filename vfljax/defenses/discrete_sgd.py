@@ -68,7 +68,8 @@ def measured(g: Array, mean: Array, deviation: Array, intervals: Array | float) 
 def fixed(g: Array, bound: Array | float, intervals: Array | float) -> Array:
     """``g`` rounded to multiples of 2 ``bound`` / ``intervals``, without clipping (released)."""
     width = 2 * jnp.asarray(bound, jnp.float32) / intervals
-    return width * jnp.round(g / width)
+    steps = g / width
+    return jnp.where(jnp.isfinite(steps), width * jnp.round(steps), g)  # too large to be rounded
 
 
 def discrete_sgd(

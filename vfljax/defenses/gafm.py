@@ -23,8 +23,9 @@ Reference: Han, Guan. "GAN-based Vertical Federated Learning for Label Protectio
 Classification", 2023, equations 3-6, algorithm A.1. Released values: c .1, sigma .01, Delta / gamma
 .05 / 1 Spambase, .1 / 1 IMDB, .5 / 1 Criteo, .05 / 20 ISIC; Adam 1e-4 for all parts.
 
-Guarantee: none. Normalization sends gradients of norm at most 1 + gamma, whatever B: absolute scales
-of other defenses are relative to that, not to the batch-mean loss. Nothing in the loss fixes the sign
+Guarantee: none. Normalization makes the gradient of f at most 1 + gamma long, whatever B (a party's
+share of it, one P-th where P are averaged): absolute scales of other defenses are relative to that,
+not to the batch-mean loss. Nothing in the loss fixes the sign
 of the prediction: many runs learn the labels inverted (the sweep's results say which, and orient).
 Edge cases: a zero gradient contributes zero; Delta = 0 removes the label from L_CE; gamma = 0 is
 terms="ce" for the parties. It has no value of its knobs that changes nothing.
@@ -47,7 +48,7 @@ from vfljax.types import Array, PyTree
 
 TERMS = ("both", "gan", "ce")
 INPUTS = ("released", "double_sigmoid")
-HIDDEN = (10, 10)
+DISCRIMINATORS = {"10-10": (10, 10), "10": (10,)}  # hidden widths: Spambase, IMDB; Criteo, ISIC
 SLOPE = 0.01  # of LeakyReLU
 CANDIDATES = (0.05, 0.1, 0.2, 0.3, 0.5)  # Delta, section 3.3 and appendix D.3
 
@@ -59,7 +60,7 @@ class GAFMState(NamedTuple):
     optimizer: PyTree
 
 
-def init_discriminator(key: Array, hidden: tuple[int, ...] = HIDDEN) -> PyTree:
+def init_discriminator(key: Array, hidden: tuple[int, ...] = (10, 10)) -> PyTree:
     """(kernel [in, out], bias [out]) of every layer of 1 -> hidden -> 1, uniform within
     1/sqrt(in) as PyTorch's Linear."""
     widths = (1, *hidden, 1)
@@ -144,10 +145,13 @@ def gafm(
     *,
     terms: str = "both",
     ce_input: str = "released",
+    discriminator: str = "10-10",
 ) -> core.Defense:
     """GAFM with Delta = ``delta`` in [0, .5], weight ``gamma`` >= 0 of the GAN's gradient, ``sigma``
     >= 0, weights of D within +-``clip``, and D's Adam rate. It replaces the loss, so it is listed
-    before other defenses in the loss. Two classes, and a top model to be the generator."""
+    before other defenses in the loss, and reads labels, so that KDk's targets have no place beside
+    it. Two classes, and a top model to be the generator: G(f) is the softmax of its two logits,
+    whatever the network ("generator" is the published one)."""
     core.check("delta", delta, 0.0, 0.5)
     core.check("gamma", gamma, 0.0, jnp.inf)
     core.check("sigma", sigma, 0.0, jnp.inf)
@@ -155,12 +159,13 @@ def gafm(
     core.check("learning_rate", learning_rate, 0.0, jnp.inf)
     core.check_option("terms", terms, TERMS)
     core.check_option("ce_input", ce_input, INPUTS)
+    core.check_option("discriminator", discriminator, tuple(DISCRIMINATORS))
     adam = optax.adam(learning_rate)
 
     def init(key: Array, data: core.TrainingData) -> GAFMState:
         core.require_two_classes("gafm", data.num_classes)
         _check_federation(data.federation)
-        params = init_discriminator(key)
+        params = init_discriminator(key, DISCRIMINATORS[discriminator])
         return GAFMState(params, adam.init(params))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
@@ -221,8 +226,12 @@ def _check_federation(federation: Any) -> None:
             f"gafm reads embeddings that end in a sigmoid as probabilities, and theirs are "
             f"{federation.widths} wide: set config.model.cut=1 or config.model.output='identity'."
         )
-    if federation.aggregation == "concatenate" and len(federation.widths) > 1:
+    kind, parties = federation.aggregation, len(federation.widths)
+    if parties > 1 and (
+        kind == "concatenate" or (kind == "sum" and federation.output == "sigmoid")
+    ):
+        reads = "one embedding" if kind == "concatenate" else "a probability"
         raise ValueError(
-            f"gafm's generator reads one embedding and config.model.aggregation='concatenate' gives "
-            f"it {len(federation.widths)} parties': set config.model.aggregation='mean'."
+            f"gafm reads {reads} and config.model.aggregation={kind!r} of {parties} parties gives it "
+            "none: set config.model.aggregation='mean'."
         )

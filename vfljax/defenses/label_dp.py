@@ -25,6 +25,7 @@ Edge cases
     epsilon = inf    every label is kept (rr_with_prior: if it is in the top k*)
     epsilon = 0      independent of the label (C = 2: a coin)
     uniform prior    rr_with_prior is randomized_response (k* = C)
+    float32          the chance to flip is never rounded below 2^-23 for a finite epsilon
     k* = 1           the prior's first class, whatever the label
 Deviation: Google's released k* is off by one, and sampling all C classes for y outside the top k*
 breaks eps-DP; neither is offered.
@@ -34,6 +35,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
@@ -53,9 +55,13 @@ def _other(key: Array, position: Array, count: Array | int) -> Array:
 
 
 def _keeps(key: Array, shape: tuple[int, ...], count: Array | int, epsilon: Array | float) -> Array:
-    """Bernoulli(e^eps / (e^eps + count - 1)), written so that eps = inf is 1."""
-    keep = 1 / (1 + (jnp.asarray(count) - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
-    return jax.random.uniform(key, shape) < keep
+    """Bernoulli(e^eps / (e^eps + count - 1)), drawn as its complement: a uniform float32 has steps
+    of 2^-23, and a chance to flip that is below them is rounded up, not to 0. Infinity keeps all."""
+    epsilon = jnp.asarray(epsilon, jnp.float32)
+    odds = (jnp.asarray(count) - 1) * jnp.exp(-epsilon)
+    flip = jnp.where(jnp.isinf(epsilon), 0.0, jnp.maximum(odds / (1 + odds), 2.0**-23))
+    flip = jnp.where(jnp.asarray(count) > 1, flip, 0.0)
+    return jax.random.uniform(key, shape) >= flip
 
 
 def randomized_response(
@@ -69,11 +75,14 @@ def randomized_response(
 
 
 def optimal_k(prior: Array, epsilon: Array | float) -> Array:
-    """k* [N] of every row's ``prior`` [N, C]; ties go to the smaller k."""
+    """k* [N] of every row's ``prior`` [N, C]; of equally good ones (to 1e-6) the largest, so that a
+    uniform prior gives C."""
     mass = jnp.cumsum(-jnp.sort(-prior, axis=-1), axis=-1)
     k = jnp.arange(1, prior.shape[-1] + 1)
     keep = 1 / (1 + (k - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
-    return 1 + jnp.argmax(keep[None, :] * mass, axis=-1).astype(jnp.int32)
+    right = keep[None, :] * mass
+    good = right >= (1 - 1e-6) * jnp.max(right, axis=-1, keepdims=True)
+    return jnp.max(jnp.where(good, k[None, :], 1), axis=-1).astype(jnp.int32)
 
 
 def rr_with_prior(key: Array, labels: Array, prior: Array, epsilon: Array | float) -> Array:
@@ -128,7 +137,8 @@ def label_dp(
     """Label DP with ``epsilon`` in [0, inf]; reduces to no defense at infinity (randomized
     response). It must be listed before other defenses on targets. ``rr_with_prior`` needs a
     teacher, hence a label party that owns columns."""
-    core.check("epsilon", epsilon, 0.0, jnp.inf)
+    if isinstance(epsilon, Tracer) or epsilon != jnp.inf:
+        core.check("epsilon", epsilon, 0.0, jnp.inf)
     core.check_option("mechanism", mechanism, MECHANISMS)
     core.check_option("prior", prior, PRIORS)
     core.check_option("guarantee", guarantee, GUARANTEES)
@@ -176,5 +186,10 @@ def label_dp(
         return randomized, context._replace(labels=labels), state
 
     return core.Defense(
-        init=init, teach=teach, targets=targets, reads_scores=reads_scores, replaces=True
+        init=init,
+        teach=teach,
+        labels=lambda state, labels: state,
+        targets=targets,
+        reads_scores=reads_scores,
+        replaces=True,
     )

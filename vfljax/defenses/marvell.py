@@ -89,20 +89,37 @@ def sum_kl(lambdas: tuple[Array, ...], u: Array, v: Array, g: Array, d: Array | 
     return (across + apart(x, y) + mean_term(x) + mean_term(y)) / 2
 
 
-def _split(c: Array, u: Array, v: Array, g: Array, d: Array, p: Array, power: Array) -> tuple:
+class _Problem(NamedTuple):
+    """u <= v, everything in units of the largest; q = 1 - p, each as exact as the other."""
+
+    u: Array
+    v: Array
+    g: Array
+    d: Array
+    p: Array
+    q: Array
+    power: Array
+
+
+def _split(c: Array, a: _Problem) -> tuple[Array, Array, Array, Array]:
     """Given l20 = c and l21 = 0: the best (l10, l11) for what is left of the budget.
 
-    With X = l10 + u, Y = l11 + v, R = pY + (1-p)X and rho = X/Y the objective is, up to a
-    constant, rho (1 + (1-p) g/R) + (1 + p g/R) / rho: minimal in closed form, and convex, so that
-    the bounds l10 >= c, l11 >= 0 clip it.
+    With X = l10 + u, Y = l11 + v, R = pY + qX and rho = X/Y the objective is, up to a constant,
+    rho (1 + q g/R) + (1 + p g/R) / rho: minimal in closed form, and convex, so that the bounds
+    l10 >= c, l11 >= 0 clip it. The rarer class's eigenvalue is taken from it, the other from the
+    budget: the other way round, a small difference would be divided by a small share.
     """
-    rest = jnp.maximum(power - (1 - p) * (d - 1) * c, 0.0)  # = p l11 + (1-p) l10
-    total = rest + p * v + (1 - p) * u
-    ratio = jnp.sqrt((total + p * g) / (total + (1 - p) * g))
-    y = total / (p + (1 - p) * ratio)
-    most = jnp.maximum(rest - (1 - p) * c, 0.0) / p
-    l11 = jnp.clip(y - v, 0.0, most)  # in lambdas: the budget is met where it is far below u, v
-    l10 = jnp.maximum((rest - p * l11) / (1 - p), c)
+    p, q = a.p, a.q
+    rest = jnp.maximum(a.power - q * (a.d - 1) * c, 0.0)  # = p l11 + q l10
+    total = rest + p * a.v + q * a.u
+    below = total + q * a.g
+    ratio = jnp.where(below > 0, jnp.sqrt((total + p * a.g) / jnp.where(below > 0, below, 1)), 1.0)
+    y = total / (p + q * ratio)
+    from_y = jnp.clip(y - a.v, 0.0, jnp.maximum(rest - q * c, 0.0) / p)
+    from_x = jnp.maximum(jnp.clip(ratio * y - a.u, 0.0, rest / q), c)
+    rare = p < q
+    l11 = jnp.where(rare, from_y, jnp.maximum(rest - q * from_x, 0.0) / p)
+    l10 = jnp.where(rare, jnp.maximum((rest - p * from_y) / q, c), from_x)
     return l10, c, l11, jnp.zeros_like(c)
 
 
@@ -117,15 +134,18 @@ def optimal_noise(
     unit = jnp.where(unit > 0, unit, 1.0)
     u, v, g, power = u / unit, v / unit, g / unit, power / unit
     p = jnp.clip(p, 1e-7, 1 - 1e-7)
+    q = 1 - p
     exchanged = u > v  # then l20 = 0: solve with the classes' roles exchanged
-    u, v, p = jnp.where(exchanged, v, u), jnp.where(exchanged, u, v), jnp.where(exchanged, 1 - p, p)
+    u, v = jnp.where(exchanged, v, u), jnp.where(exchanged, u, v)
+    p, q = jnp.where(exchanged, q, p), jnp.where(exchanged, p, q)
+    problem = _Problem(u, v, g, d, p, q, power)
 
-    # l20 <= v - u (more of it hurts), and all of d l20 (1-p) must be paid for
-    most = jnp.minimum(v - u, power / ((1 - p) * d))
+    # l20 <= v - u (more of it hurts), and all of d l20 q must be paid for
+    most = jnp.minimum(v - u, power / (q * d))
     most = jnp.where(d > 1, most, 0.0)
 
     def value(c: Array) -> Array:
-        return sum_kl(_split(c, u, v, g, d, p, power), u, v, g, d)
+        return sum_kl(_split(c, problem), u, v, g, d)
 
     # log(u + c) is the scale on which the objective is smooth; with u = 0 start far below `most`
     low = jnp.log(jnp.maximum(u, 1e-12 * most) + 1e-37)
@@ -142,7 +162,7 @@ def optimal_noise(
     candidates = jnp.stack([inner, jnp.zeros_like(most), most])
     values = jax.vmap(value)(candidates)
     c = candidates[jnp.argmin(jnp.where(jnp.isfinite(values), values, jnp.inf))]
-    l10, l20, l11, l21 = (a * unit for a in _split(c, u, v, g, d, p, power))
+    l10, l20, l11, l21 = (a * unit for a in _split(c, problem))
     return (
         jnp.where(exchanged, l11, l10),
         jnp.where(exchanged, l21, l20),
@@ -198,13 +218,16 @@ def marvell(
     """Marvell with power ratio s = ``power`` >= 0 (papers: .1 to 25); reduces to no defense at 0.
 
     dimension="batch" solves with d = B, as GAFM's released comparison does on its one-number cut
-    (so that about a tenth of the budget is added). budget="dynamic" raises s until the detection
-    error bound reaches ``error`` in [0, .5). Two classes only.
+    (so that about a tenth of the budget is added). budget="dynamic" raises s (at least 1e-6)
+    in steps of 1.5 until the detection error bound reaches ``error`` in [0, .5); after 64 steps, 1e11
+    times the start, the last is taken. Two classes only.
     """
     core.check("power", power, 0.0, jnp.inf)
     core.check("error", error, 0.0, 0.4999)
     core.check_option("dimension", dimension, DIMENSIONS)
     core.check_option("budget", budget, BUDGETS)
+    if budget == "dynamic":
+        core.check("power", power, 1e-6, jnp.inf, " A dynamic budget grows by factors from it.")
 
     def init(key: Array, data: core.TrainingData) -> PyTree:
         del key
