@@ -93,7 +93,15 @@ def get_config():
             "attacks": {
                 "passive": {"known": 40, "steps": 1000, "ema": 0.99},
                 "active": {"known": 40, "steps": 1000, "ema": 0.99},
-                "direct": {"rule": ("first_negative", "most_negative"), "epoch": (0, 1)},
+                "direct": {
+                    "rule": ("first_negative", "most_negative", "least_negative"),
+                    "epoch": (
+                        0,
+                        1,
+                        "mean",
+                        "votes",
+                    ),  # over epochs: for who knows of noise, rounding
+                },
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

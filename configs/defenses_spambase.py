@@ -3,7 +3,7 @@
     python -m launch.sweep --config=configs/defenses_spambase.py --workdir=runs/spam --config.data.dir=DIR
 
 DIR holds UCI's spambase.data. At least five strengths of each defense (MaxNorm has no strength), 5
-seeds, all four attacks of the main job. Two parties: the passive one owns the first 29 columns, the
+seeds, and every attack of the table. Two parties: the passive one owns the first 29 columns, the
 label party the other 28 and the labels. A few minutes on 2 cores.
 
 One federation for all, and one that GAFM can use: embeddings are averaged and the top model is
@@ -93,8 +93,20 @@ def get_config():
             "attacks": {
                 "passive": {"known": 20, "steps": 1000, "ema": 0.99},
                 "active": {"known": 20, "steps": 1000, "ema": 0.99},
-                "direct": {"rule": ("first_negative", "most_negative"), "epoch": (0, 1)},
-                "norm": {},
+                "direct": {
+                    "rule": ("first_negative", "most_negative"),  # of two classes one is negative
+                    "epoch": (
+                        0,
+                        1,
+                        "mean",
+                        "votes",
+                    ),  # over epochs: for who knows of noise, rounding
+                },
+                "norm": {"epoch": (-1, "mean")},
+                "mean": {"known": 20, "epoch": (-1, "mean"), "scores": "distance"},
+                "median": {"known": 20, "scores": "distance"},
+                "cosine": {"known": 20},
+                "hint": {"known": 20, "count": 5},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

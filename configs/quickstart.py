@@ -84,7 +84,7 @@ def get_config():
                     "ema": 0.99,
                     "finetune_bottom": (False, True),
                 },
-                "direct": {"rule": ("first_negative", "most_negative")},
+                "direct": {"rule": ("first_negative", "most_negative", "least_negative")},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

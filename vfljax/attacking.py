@@ -137,15 +137,18 @@ def judge(scores: Scores, target: Target, ground: Ground, known: Known) -> dict[
 
 
 @functools.cache
-def _program(run: Any, block: int, width: int | None) -> lanes.Program:
-    """One compiled program an attack; equal attacks on equal shapes share it."""
+def _program(run: Any, oracle: bool, block: int, width: int | None) -> lanes.Program:
+    """One compiled program an attack; equal attacks on equal shapes share it. An oracle form is given
+    every row's label and judged on all rows."""
 
     def one(target: Target, ground: Ground) -> dict[str, Array]:
         count = target.knobs.get("known")
         count = jnp.float32(0) if count is None else count
         known = known_rows(ground, target.seed_index, count)
         key = keys.fold(keys.run_key(target.seed), "attack", target.key_name)
-        scores = run(key, view_of(target, ground), known, target.knobs)
+        rows = jnp.float32(ground.known_order.shape[1])
+        given = known_rows(ground, target.seed_index, rows) if oracle else known
+        scores = run(key, view_of(target, ground), given, target.knobs)
         return judge(scores, target, ground, known)
 
     return lanes.Program(one, block, width)
@@ -308,7 +311,7 @@ def _run_form(
     every = [job for own in jobs.values() for job in own]
     settings, steps = sum(job.what == "attack" for job in every), max(1, attack.steps)
     progress = Progress(f"attack {form.label}", settings, steps * len(every))
-    program = _program(attack.run, block, width)
+    program = _program(attack.run, attack.oracle, block, width)
     initial = jax.device_get(initial_weights(spec, lab).bottoms)
     # what is stored is known by its rows, not its file: blocks differ between machines
     stored = store.read_table(sorted(folder.glob("*.parquet"))).to_pylist()

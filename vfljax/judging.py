@@ -361,11 +361,17 @@ def _direct_findings(all_points: Sequence[Point]) -> list[str]:
         and p.knobs["kdk.epsilon"] > (p.knobs["kdk.k"] - 1) / p.knobs["kdk.k"]
     ]
     if beyond:
+        least = first.replace("first_negative", "least_negative")
+        reads = [p.attacks[least] for p in beyond if least in p.attacks]
+        said = (
+            f"that reading reaches up to {max(reads, key=lambda r: r.mean)} there."
+            if reads
+            else "the rule least_negative is not among the attacks run, so low figures there show nothing."
+        )
         text += (
-            f" At {len(beyond)} points epsilon exceeds (k-1)/k and the true class carries the smallest "
-            "of the k masses: both rules fail there, but an attacker who knows k would take the LEAST "
-            "negative of the k entries. That attack is not in this suite, so low figures there show "
-            "nothing; the accuracy is lost as well."
+            f" At {len(beyond)} points epsilon exceeds (k-1)/k and the true class carries the smallest of "
+            f"the k masses: both rules fail there, but an attacker who knows k takes the LEAST negative "
+            f"of the k entries: {said}"
         )
     return [text]
 

@@ -48,9 +48,16 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
 
 
+WIDE = 8  # attacks; beyond, the terminal's table has the worst ones only
+
+
 def text_table(points: Sequence[judging.Point]) -> str:
     """The summary for a terminal: means over seeds, one line a point."""
     header, rows = judging.table(points)
+    attacks = {name for p in points for name in p.attacks}
+    if len(attacks) > WIDE:  # the report has them all
+        keep = [i for i, name in enumerate(header) if name not in attacks]
+        header, rows = [header[i] for i in keep], [[row[i] for i in keep] for row in rows]
     names = {
         "accuracy split": "acc split",
         "accuracy malicious": "acc malic",

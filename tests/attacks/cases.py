@@ -36,7 +36,7 @@ def make_case(
     epochs, _, cut = gradients.shape
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
-    zeros = np.zeros((rows, cut), np.float32)
+    received = np.where(sent[:, :, None], gradients, 0.0).astype(np.float32)
     target = attacking.Target(
         seed=np.uint32(0),
         seed_index=np.int32(0),
@@ -48,10 +48,10 @@ def make_case(
             "order": np.tile(np.arange(rows, dtype=np.int32), (epochs, 1)),
             "sent": sent,
             "epochs": np.arange(epochs, dtype=np.int32),
-            "sum_gradient": zeros,
-            "sum_sign": zeros,
-            "sum_square": zeros,
-            "sum_count": np.zeros(rows, np.int32),
+            "sum_gradient": received.sum(0),
+            "sum_sign": np.sign(received).sum(0),
+            "sum_square": (received**2).sum(0),
+            "sum_count": np.int32(sent.sum(0)),
         },
         bottom={
             "params": {

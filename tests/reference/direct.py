@@ -18,3 +18,12 @@ def most_negative(g):
         c = min(range(len(row)), key=lambda j: row[j])
         out.append(c if row[c] < 0 else None)
     return out
+
+
+def least_negative(g):
+    """[N] guesses: the negative entry nearest 0."""
+    out = []
+    for row in g:
+        negative = [c for c in range(len(row)) if row[c] < 0]
+        out.append(max(negative, key=lambda c: row[c]) if negative else None)
+    return out

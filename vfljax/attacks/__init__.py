@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from vfljax.attacks.centers import mean, median
 from vfljax.attacks.completion import active, passive
 from vfljax.attacks.core import Attack
 from vfljax.attacks.direct import direct
+from vfljax.attacks.hints import cosine, hint, inner
 from vfljax.attacks.norm import norm
 
 TABLE: dict[str, Callable[..., Attack]] = {
@@ -12,6 +14,11 @@ TABLE: dict[str, Callable[..., Attack]] = {
     "active": active,
     "direct": direct,
     "norm": norm,
+    "mean": mean,
+    "median": median,
+    "cosine": cosine,
+    "inner": inner,
+    "hint": hint,
 }
 
 __all__ = ["TABLE", "Attack"]

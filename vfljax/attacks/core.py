@@ -13,15 +13,43 @@ from vfljax.types import Array, Known, Scores, View
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
 
 
-def check_epoch(epoch: int) -> None:
-    """Refuse what is no epoch number; whether a sweep recorded it is checked when it is attacked."""
-    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < -1:
-        raise ValueError(f"epoch={epoch!r} is not an epoch: choose 0, 1, ... or -1 (the last).")
+OVER_EPOCHS = ("mean", "votes")
 
 
-def place_of(epoch: int, epochs: Array) -> Array | int:
-    """Where epoch number ``epoch`` stands among the recorded ``epochs`` [E]; -1 is the last."""
-    return -1 if epoch == -1 else jnp.argmax(epochs == epoch)
+def check_epoch(epoch: int | str) -> None:
+    """Refuse what is no epoch; whether a sweep recorded it is checked when it is attacked."""
+    number = isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= -1
+    if not number and epoch not in OVER_EPOCHS:
+        raise ValueError(
+            f"epoch={epoch!r} is not an epoch: choose 0, 1, ..., -1 (the last), 'mean' or 'votes'."
+        )
+
+
+def number_of(epoch: int | str) -> int:
+    """The recorded epoch an attack on ``epoch`` needs; -1 is always recorded."""
+    return epoch if isinstance(epoch, int) else -1
+
+
+def received(view: View, epoch: int | str) -> tuple[Array, Array]:
+    """The gradients [N, D] an attack reads, and which rows it has any of [N] bool.
+
+    ``epoch``: the number of a recorded epoch (-1 the last), or what an attacker who knows of zero-mean
+    noise keeps of all epochs: the "mean" of a row's gradients, or the mean of their signs, "votes".
+    """
+    if isinstance(epoch, int):
+        place = -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
+        return view.gradients[place], view.sent[place]
+    total = view.sums.gradient if epoch == "mean" else view.sums.sign
+    count = view.sums.count
+    return total / jnp.maximum(count, 1)[:, None], count > 0
+
+
+def two_sided(score: Array, sent: Array) -> Array:
+    """Scores [N, 2] of a number [N] that is larger for positives: the larger half is called positive;
+    NaN for rows never sent."""
+    centered = score - jnp.nanmedian(jnp.where(sent, score, jnp.nan))
+    scores = jnp.stack([-centered, centered], axis=-1)
+    return jnp.where(sent[:, None], scores, jnp.nan)
 
 
 class Attack(NamedTuple):

@@ -11,7 +11,11 @@ Rules
                      negative and it guesses among them.
     most_negative    the class with the most negative entry: reads the label off the magnitudes as
                      long as it carries more mass than its k-1 companions, 1-epsilon > epsilon/(k-1).
+    least_negative   (ours) the class with the least negative of the negative entries: for an attacker
+                     who knows of KDk beyond epsilon = (k-1)/k, where the label's mass is the smallest.
 No negative entry: no guess, which counts as wrong.
+Over epochs (ours): against zero-mean noise epoch="mean" reads a row's average gradient, against
+compression, PPDL and rounding epoch="votes" its average sign.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import NO_SPLIT, Attack, check_epoch, place_of
+from vfljax.attacks.core import NO_SPLIT, Attack, check_epoch, number_of, received
 from vfljax.types import Array, Known, Scores, View
 
 
@@ -38,16 +42,23 @@ def most_negative(g: Array) -> Array:
     return jnp.where(jnp.any(g < 0, axis=-1, keepdims=True), -g, jnp.nan)
 
 
+def least_negative(g: Array) -> Array:
+    """Scores [N, C]: the gradient where it is negative, below that elsewhere; NaN rows: no guess."""
+    lowest = jnp.min(g, axis=-1, keepdims=True)
+    return jnp.where(lowest < 0, jnp.where(g < 0, g, 2 * lowest - g), jnp.nan)
+
+
 RULES: dict[str, Callable[[Array], Array]] = {
     "first_negative": first_negative,
     "most_negative": most_negative,
+    "least_negative": least_negative,
 }
 
 
 def direct(
-    bottom: nn.Module, num_classes: int, *, rule: str = "first_negative", epoch: int = 0
+    bottom: nn.Module, num_classes: int, *, rule: str = "first_negative", epoch: int | str = 0
 ) -> Attack:
-    """The direct attack on what was sent in epoch ``epoch`` (0 the first, -1 the last)."""
+    """The direct attack on what was received in ``epoch`` (``core.received``)."""
     del bottom, num_classes
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
@@ -55,8 +66,7 @@ def direct(
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        place = place_of(epoch, view.epochs)
-        scores = RULES[rule](view.gradients[place])
-        return Scores(jnp.where(view.sent[place][:, None], scores, jnp.nan))
+        g, sent = received(view, epoch)
+        return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
 
-    return Attack(run, NO_SPLIT, epoch=epoch)
+    return Attack(run, NO_SPLIT, epoch=number_of(epoch))

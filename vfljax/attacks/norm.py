@@ -14,23 +14,18 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack, check_epoch, place_of
+from vfljax.attacks.core import SPLIT, Attack, check_epoch, number_of, received, two_sided
 from vfljax.types import Array, Known, Scores, View
 
 
-def norm(bottom: nn.Module, num_classes: int, *, epoch: int = -1) -> Attack:
-    """Gradient norms of what was sent in epoch ``epoch`` (0 the first, -1 the last), pooled over it."""
+def norm(bottom: nn.Module, num_classes: int, *, epoch: int | str = -1) -> Attack:
+    """Norms of what was received in ``epoch`` (``core.received``), pooled over it."""
     del bottom, num_classes
     check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        place = place_of(epoch, view.epochs)
-        sent = view.sent[place]
-        length = jnp.linalg.norm(view.gradients[place], axis=-1)
-        # the class guess calls the longer half of the rows positive
-        centered = length - jnp.nanmedian(jnp.where(sent, length, jnp.nan))
-        scores = jnp.stack([-centered, centered], axis=-1)
-        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+        g, sent = received(view, epoch)
+        return Scores(two_sided(jnp.linalg.norm(g, axis=-1), sent))
 
-    return Attack(run, SPLIT, binary=True, epoch=epoch)
+    return Attack(run, SPLIT, binary=True, epoch=number_of(epoch))

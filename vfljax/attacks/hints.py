@@ -1,0 +1,68 @@
+"""Cosine, inner product and n-hint: how alike a row's gradient is to known positives' (Li et al. 2022).
+
+    cosine  cos(g_i, g+)      inner  <g_i, g+>      hint  -min over n known positives |g_i - g+|
+
+with g+ the gradient of one row known to be positive.
+
+Reference: Li, Sun, Yang, Gao, Zhang, Xie, Wang. "Label Leakage and Protection in Two-party Split
+Learning", ICLR 2022, section 3 (direction attack); GAFM's code for inner product and n = 1, 3, 5.
+Two classes. Deviation: published with the clean gradient of the known row, computed without the
+defense; an attacker only has what it received, and that is what is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from vfljax.attacks.core import SPLIT, Attack, check_epoch, number_of, received, two_sided
+from vfljax.types import Array, Known, Scores, View
+
+
+def _positives(known: Known, count: int) -> Array:
+    """The first ``count`` rows known to be positive [count]; the first again where there are fewer."""
+    places = jnp.nonzero(known.labels == 1, size=count, fill_value=-1)[0]
+    return known.rows[jnp.where(places >= 0, places, places[0])]
+
+
+def _unit(g: Array) -> Array:
+    length = jnp.linalg.norm(g, axis=-1, keepdims=True)
+    return g / jnp.where(length > 0, length, 1.0)
+
+
+def _hints(alike: Callable[[Array, Array], Array], count: int, epoch: int | str) -> Attack:
+    check_epoch(epoch)
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del key, knobs
+        g, sent = received(view, epoch)
+        return Scores(two_sided(alike(g, g[_positives(known, count)]), sent))
+
+    return Attack(run, SPLIT, knobs={"known": 40.0}, binary=True, epoch=number_of(epoch))
+
+
+def cosine(bottom: nn.Module, num_classes: int, *, epoch: int | str = -1) -> Attack:
+    """Cosine with one known positive."""
+    del bottom, num_classes
+    return _hints(lambda g, hints: (_unit(g) @ _unit(hints).T)[:, 0], 1, epoch)
+
+
+def inner(bottom: nn.Module, num_classes: int, *, epoch: int | str = -1) -> Attack:
+    """Inner product with one known positive."""
+    del bottom, num_classes
+    return _hints(lambda g, hints: (g @ hints.T)[:, 0], 1, epoch)
+
+
+def hint(bottom: nn.Module, num_classes: int, *, count: int = 1, epoch: int | str = -1) -> Attack:
+    """Minus the distance to the nearest of ``count`` known positives (published: 1, 3, 5)."""
+    del bottom, num_classes
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"count={count!r} hints: choose a whole number of at least 1.")
+
+    def alike(g: Array, hints: Array) -> Array:
+        apart = jnp.linalg.norm(g[:, None, :] - hints[None, :, :], axis=-1)
+        return -jnp.min(apart, axis=-1)
+
+    return _hints(alike, count, epoch)
