@@ -3,8 +3,8 @@
     python -m launch.sweep --config=configs/defenses_spambase.py --workdir=runs/spam --config.data.dir=DIR
 
 DIR holds UCI's spambase.data. At least five strengths of each defense (MaxNorm has no strength), 5
-seeds, and every attack of the table. Two parties: the passive one owns the first 29 columns, the
-label party the other 28 and the labels. A few minutes on 2 cores.
+seeds, the attacks of the main job and those on two classes' gradients. Two parties: the passive one
+owns the first 29 columns, the label party the other 28 and the labels. A few minutes on 2 cores.
 
 One federation for all, and one that GAFM can use: embeddings are averaged and the top model is
 GAFM's generator, 4 -> 16 -> 1; Adam 1e-3 for all parts. Not a published set-up (GAFM's Table 2 on

@@ -7,17 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.sweeps import TINY, comparable, tiny, train
-from vfljax import attacking, lab, store, suite
+from vfljax import attacking, lab, sight, store, suite
 from vfljax.types import Known, Scores
 
 
 def ground(made):
-    return attacking.ground_of(made.table, lab.split_arrays(made.dataset.labels, made.splits), 0)
+    return sight.ground_of(made.table, lab.split_arrays(made.dataset.labels, made.splits), 0)
 
 
 def test_known_rows_are_balanced_and_no_other_label_is_given():
     shared = ground(lab.prepare(TINY))
-    known = attacking.known_rows(shared, jnp.int32(1), jnp.float32(40))
+    known = sight.known_rows(shared, jnp.int32(1), jnp.float32(40))
     assert np.bincount(known.labels[:40]).tolist() == [4] * 10
     assert (np.asarray(known.labels[40:]) == -1).all()
     np.testing.assert_array_equal(np.sort(known.rows), np.arange(320))
@@ -26,12 +26,10 @@ def test_known_rows_are_balanced_and_no_other_label_is_given():
 def test_true_labels_do_not_enter_a_view():
     made = lab.prepare(TINY)
     shared = ground(made)
-    exchange = {name: jnp.zeros((2, 320, 4)) for name in attacking.EXCHANGE}
-    target = attacking.Target(
-        jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, exchange, {"params": {}}
-    )
+    exchange = {name: jnp.zeros((2, 320, 4)) for name in sight.EXCHANGE}
+    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, exchange, {"params": {}})
     other = shared._replace(labels=shared.labels[::-1])
-    a, b = attacking.view_of(target, shared), attacking.view_of(target, other)
+    a, b = sight.view_of(target, shared), sight.view_of(target, other)
     jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
@@ -39,8 +37,8 @@ def test_the_judge_counts_known_rows_only_where_it_says_so():
     made = lab.prepare(TINY)
     shared = ground(made)
     labels = np.asarray(shared.labels)[np.asarray(shared.train[0])]
-    target = attacking.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, {}, {})
-    known = attacking.known_rows(shared, jnp.int32(0), jnp.float32(32))
+    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, {}, {})
+    known = sight.known_rows(shared, jnp.int32(0), jnp.float32(32))
     right = np.zeros(320, bool)
     right[np.asarray(known.rows[:32])] = True  # right on the known rows, wrong elsewhere
     guess = np.where(right, labels, (labels + 1) % 10)
@@ -56,7 +54,7 @@ def test_the_halves_for_choosing_and_reporting_are_disjoint():
     labels = np.asarray(shared.labels)[np.asarray(shared.train[0])]
     half = np.asarray(shared.selects[0])
     guess = np.where(half, labels, (labels + 1) % 10)  # right on the choosing half only
-    target = attacking.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, {}, {})
+    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, {}, {})
     known = Known(jnp.arange(320), jnp.full(320, -1), jnp.int32(0))
     found = attacking.judge(Scores(jax.nn.one_hot(guess, 10)), target, shared, known)
     assert float(found["leak_select"]) == 1

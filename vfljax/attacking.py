@@ -8,11 +8,9 @@ true labels meet their scores only in ``judge``.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import pathlib
 import time
-import warnings
 import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,90 +18,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from vfljax import checkpoint, keys, lanes, metrics, store
 from vfljax.attacks.core import Attack
+from vfljax.baselines import logistic_rows
 from vfljax.config import recorded_epochs
 from vfljax.lab import Lab, initial_weights, split_arrays
 from vfljax.progress import Progress
-from vfljax.rows import scaled
+from vfljax.sight import EXCHANGE, Ground, Target, ground_of, known_rows, view_of
 from vfljax.suite import Form, attacker_of, forms, kind, make_attack
-from vfljax.training import Table
-from vfljax.types import Array, HostArray, Known, PyTree, Scores, Sums, View
+from vfljax.types import Array, HostArray, Known, PyTree, Scores
 
-EXCHANGE = (
-    *("embeddings", "gradients", "order", "sent", "epochs"),
-    *("sum_gradient", "sum_sign", "sum_square", "sum_count"),
-)
 BLOCK = 32  # settings attacked by one call on CPU
 MEMORY = 2 << 30  # bytes of exchange a block may hold
-
-
-class Target(NamedTuple):
-    """One attack on one setting, as arrays; stacked to [L, ...] for a block."""
-
-    seed: Array  # [] uint32
-    seed_index: Array  # [] int32
-    key_name: Array  # [] uint32, folded into the seed's key: the attack, never the lane
-    knobs: dict[str, Array]
-    exchange: dict[str, Array]
-    bottom: PyTree
-
-
-class Ground(NamedTuple):
-    """What all settings share: the attacker's own columns, and the true labels for the judge."""
-
-    features: Array  # [R, ...] the attacker's own columns
-    mean: Array  # [Q, ...]
-    scale: Array
-    train: Array  # [Q, N]
-    test: Array  # [Q, M]
-    labels: Array  # [R] for the judge, and for the known rows
-    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
-    selects: Array  # [Q, N] bool: rows on which the worst attack is chosen
-
-
-def ground_of(table: Table, arrays: Mapping[str, np.ndarray], party: int) -> Ground:
-    return Ground(
-        features=table.features[party],
-        mean=table.mean[party],
-        scale=table.scale[party],
-        train=table.train,
-        test=table.test,
-        labels=table.labels,
-        known_order=jnp.asarray(arrays["known_order"]),
-        selects=jnp.asarray(arrays["selects"]),
-    )
-
-
-def known_rows(ground: Ground, seed_index: Array, count: Array) -> Known:
-    """The first ``count`` rows of the seed's order with their labels; -1 for all others."""
-    order = ground.known_order[seed_index]
-    labels = ground.labels[ground.train[seed_index]][order]
-    count = jnp.minimum(count.astype(jnp.int32), len(order))
-    return Known(order, jnp.where(jnp.arange(len(order)) < count, labels, -1), count)
-
-
-def view_of(target: Target, ground: Ground) -> View:
-    """One attacker's sight; true labels do not enter it."""
-
-    def own_columns(rows: Array) -> Array:
-        i = target.seed_index
-        return scaled(ground.features[rows], ground.mean[i], ground.scale[i])
-
-    e = target.exchange
-    return View(
-        embeddings=e["embeddings"],
-        gradients=e["gradients"],
-        order=e["order"],
-        sent=e["sent"],
-        sums=Sums(e["sum_gradient"], e["sum_sign"], e["sum_square"], e["sum_count"]),
-        epochs=e["epochs"],
-        features=own_columns(ground.train[target.seed_index]),
-        test_features=own_columns(ground.test[target.seed_index]),
-        bottom=target.bottom,
-    )
 
 
 def judge(scores: Scores, target: Target, ground: Ground, known: Known) -> dict[str, Array]:
@@ -381,47 +308,3 @@ def _figures(form: Form, job: Job, out: Mapping[str, np.ndarray], lane: int) -> 
         **{f"attack.{k}": float(v) for k, v in form.knobs[job.point].items()},
         **{name: float(values[lane]) for name, values in out.items()},
     }
-
-
-def logistic_rows(
-    form: Form, rows: list[dict], lab: Lab, arrays: Mapping[str, np.ndarray]
-) -> list[dict[str, Any]]:
-    """The baseline without any federation: logistic regression (scikit-learn) on the same few
-    labels and the attacker's own columns, one row a seed, attacker and number of known labels."""
-    out = []
-    structures = sorted({row["structure"] for row in rows})
-    for structure, (number, point), seed in itertools.product(
-        structures, enumerate(form.knobs), range(lab.config["seeds"])
-    ):
-        ground = jax.device_get(ground_of(lab.table, arrays, attacker_of(structure)))
-
-        def columns(raw: np.ndarray, seed: int = seed, ground: Any = ground) -> np.ndarray:
-            x = scaled(ground.features[raw], ground.mean[seed], ground.scale[seed])
-            return np.asarray(x).reshape(len(raw), -1)
-
-        known = ground.known_order[seed][: int(point["known"])]
-        train, test = ground.train[seed], ground.test[seed]
-        with warnings.catch_warnings():  # an unconverged baseline is still a baseline
-            warnings.simplefilter("ignore")
-            model = LogisticRegression(max_iter=1000)
-            model.fit(columns(train[known]), ground.labels[train[known]])
-        scores = np.zeros((len(train), lab.dataset.num_classes), np.float32)
-        scores[:, model.classes_] = model.predict_proba(columns(train))
-        unlabeled = np.ones(len(train), np.float32)
-        unlabeled[known] = 0
-        leak = metrics.leak(
-            jnp.asarray(scores), jnp.asarray(ground.labels[train]), jnp.asarray(unlabeled)
-        )
-        out.append(
-            {
-                "attack": form.label,
-                "seed": seed,
-                "structure": structure,
-                "what": "logistic",
-                "point": number,
-                "success": float(model.score(columns(train), ground.labels[train])),
-                "test_success": float(model.score(columns(test), ground.labels[test])),
-                "leak": float(leak),
-            }
-        )
-    return out

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tests import harness
-from vfljax import attacking, keys
+from vfljax import keys
 from vfljax.attacks.core import Attack
 from vfljax.models import MLP
+from vfljax.sight import Ground, Target, known_rows, view_of
 from vfljax.types import Known, Scores, View
 
 WIDTH = 6  # the attacker's columns
@@ -20,8 +21,8 @@ BOTTOM = MLP((), CUT)
 
 
 class Case(NamedTuple):
-    target: attacking.Target
-    ground: attacking.Ground
+    target: Target
+    ground: Ground
 
 
 def make_case(
@@ -37,7 +38,7 @@ def make_case(
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
     received = np.where(sent[:, :, None], gradients, 0.0).astype(np.float32)
-    target = attacking.Target(
+    target = Target(
         seed=np.uint32(0),
         seed_index=np.int32(0),
         key_name=np.uint32(0),
@@ -64,7 +65,7 @@ def make_case(
     )
     by_class = np.argsort(labels, kind="stable")
     turn = np.concatenate([np.arange(np.sum(labels == c)) for c in range(num_classes)])
-    ground = attacking.Ground(
+    ground = Ground(
         features=np.float32(np.concatenate([features, test_features])),
         mean=np.zeros((1, WIDTH), np.float32),
         scale=np.ones((1, WIDTH), np.float32),
@@ -84,8 +85,8 @@ def sight(case: Case) -> tuple[View, Known]:
 
 @harness.quick_jit
 def _sight(target, ground):
-    known = attacking.known_rows(ground, target.seed_index, target.knobs["known"])
-    return attacking.view_of(target, ground), known
+    known = known_rows(ground, target.seed_index, target.knobs["known"])
+    return view_of(target, ground), known
 
 
 @functools.cache
