@@ -163,6 +163,13 @@ BAD = [
         "malicious_sgd",
         "no malicious",
     ),
+    ({"malicious.rule": "relaesed"}, "relaesed", "did you mean 'released'"),
+    ({"malicious.rule": ("intended", "released")}, "malicious.rule", "type str"),
+    (
+        {"training.optimizer": "adam", "malicious.rule": "released", "attacks.active": {}},
+        "rule='released'",
+        "choose 'intended', or the optimizer 'sgd'",
+    ),
     ({"training.scope": "some"}, "'some'", "passive"),
     ({"model.top": "tree"}, "tree", "head"),
     ({"model.bottom": "mlpp"}, "mlpp", "mlp"),

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from typing import Any
 
 import jax
 import pytest
@@ -29,3 +30,21 @@ def tiny_sweep(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     workdir = tmp_path_factory.mktemp("sweep") / "tiny"
     train(workdir, TINY)
     return workdir
+
+
+@pytest.fixture(scope="session")
+def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A stored sweep of label DP and GAFM on two classes. Tests must not change it."""
+    from tests.sweeps import tiny, train
+
+    config = tiny(
+        data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
+        grid={
+            "undefended": {},
+            "plain": {"label_dp": {"epsilon": (1.0, 3.0)}},
+            "gafm": {"gafm": {"delta": (0.1, 0.5)}},
+        },
+        attacks={"direct": {"rule": "most_negative"}},
+        **{"model.aggregation": "mean", "model.top": "generator"},
+    )
+    return train(tmp_path_factory.mktemp("defended"), config)

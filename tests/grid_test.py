@@ -2,9 +2,10 @@
 
 import jax
 import numpy as np
+import pytest
 
 from tests.sweeps import tiny
-from vfljax import config, grid, lab
+from vfljax import config, grid, lab, optimizers
 
 
 def test_a_grid_is_the_product_of_its_axes_times_structures_times_seeds():
@@ -22,6 +23,18 @@ def test_honest_and_malicious_settings_share_one_program():
     gamma = grid.lanes_of(group, list(group.settings), []).hparams.gamma
     malicious = np.array([bool(s.structure.malicious) for s in group.settings])
     np.testing.assert_array_equal(gamma, np.outer(malicious, [1.0, 0.0]))
+
+
+@pytest.mark.parametrize("rule", optimizers.RULES)
+def test_the_malicious_rule_chooses_the_passive_parties_optimizer_and_no_others(rule):
+    made = lab.prepare(tiny(**{"attacks": {"active": {}}, "malicious.rule": rule}))
+    name = optimizers.MALICIOUS["sgd"][rule]
+    assert {group.spec.optimizers for group in made.groups} == {(name, "sgd", "sgd")}
+
+
+def test_a_rule_is_no_matter_where_nobody_is_malicious():
+    changes = {"attacks": {}, "training.optimizer": "adam", "malicious.rule": "released"}
+    assert {g.spec.optimizers for g in lab.prepare(tiny(**changes)).groups} == {("adam",) * 3}
 
 
 def test_which_parties_are_malicious_is_an_axis():

@@ -1,10 +1,13 @@
 """Metrics agree with scikit-learn, also with ties, weights and absent classes."""
 
+import functools
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +23,11 @@ auc, accuracy, balanced = (
 )
 leak, cross_entropy = harness.quick_jit(metrics.leak), harness.quick_jit(metrics.cross_entropy)
 topk = harness.quick_jit(metrics.topk, static_argnums=2)
+f1, leak_under = harness.quick_jit(metrics.f1), harness.quick_jit(metrics.leak_under)
+leaks = harness.quick_jit(jax.vmap(metrics.leak, in_axes=(None, 0, None)))
+BATCHES = 6
+auc_by_batch = harness.quick_jit(functools.partial(metrics.auc_by_batch, num_batches=BATCHES))
+leak_quantile = harness.quick_jit(functools.partial(metrics.leak_quantile, num_batches=BATCHES))
 
 
 def binary(seed, levels):
@@ -215,3 +223,151 @@ def test_a_row_left_out_of_the_auc_may_hold_anything():
     weights = jnp.array([1.0, 1.0, 0.0, 1.0])
     assert float(metrics.auc(scores, labels, weights)) == 1
     assert np.isnan(metrics.auc(scores, labels))
+
+
+@given(seed=seeds, classes=st.sampled_from([2, 5]), absent=st.booleans(), broken=st.booleans())
+@few
+def test_f1_agrees_with_scikit_learn_also_without_some_class_or_some_scores(
+    seed, classes, absent, broken
+):
+    scores, labels, weights = multiclass(seed, classes)
+    labels = np.where(labels == classes - 1, 0, labels) if absent else labels
+    scores[: 10 * broken] = np.nan
+    guess = np.where(np.isnan(scores[:, 0]), -1, scores.argmax(axis=1))
+    for kept in (np.ones(ROWS, bool), weights > 0):
+        over = [1] if classes == 2 else np.unique(labels[kept])
+        expected = sklearn.metrics.f1_score(
+            labels[kept], guess[kept], labels=over, average="macro", zero_division=0
+        )
+        np.testing.assert_allclose(f1(scores, labels, np.float32(kept)), expected, atol=1e-6)
+        if kept.all():
+            np.testing.assert_array_equal(f1(scores, labels), f1(scores, labels, np.ones(ROWS)))
+
+
+def test_a_row_without_scores_is_a_miss_and_nobodys_false_positive():
+    labels = np.array([0, 1, 1, 0])
+    right = np.eye(2, dtype=np.float32)[labels]
+    right[2:] = np.nan
+    assert f1(right, labels) == np.float32(2 / 3)  # precision 1, recall 1/2
+
+
+def test_advantage_is_0_at_chance_and_1_at_certainty():
+    found = metrics.advantage(jnp.array([0.0, 0.25, 0.625, 1.0]), 0.25)
+    np.testing.assert_allclose(found, [-1 / 3, 0, 0.5, 1], rtol=1e-6)
+
+
+def batches(seed, levels):
+    """``binary`` rows in batches of unequal sizes, some without a class or without any row."""
+    scores, labels, weights = binary(seed, levels)
+    batch = np.random.default_rng(seed).geometric(0.35, ROWS).astype(np.int32) - 1
+    return scores, labels, batch, weights
+
+
+def auc_of_each_batch(scores, labels, batch, kept):
+    out = np.full(BATCHES, np.nan)
+    for b in range(BATCHES):
+        own = (batch == b) & kept
+        if len(np.unique(labels[own])) == 2:
+            out[b] = sklearn.metrics.roc_auc_score(labels[own], scores[own])
+    return out
+
+
+@given(seed=seeds, levels=st.sampled_from([2, 5, 1000]))
+@few
+def test_auc_by_batch_is_scikit_learns_within_each_batch(seed, levels):
+    """Also with batches that are no batch (the geometric law has no end) and lack a class."""
+    scores, labels, batch, weights = batches(seed, levels)
+    expected = auc_of_each_batch(scores, labels, batch, np.ones(ROWS, bool))
+    np.testing.assert_allclose(auc_by_batch(scores, labels, batch), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        auc_by_batch(scores, labels, batch - 1)[:-1], expected[1:], atol=1e-6
+    )
+    expected = auc_of_each_batch(scores, labels, batch, weights > 0)
+    found = auc_by_batch(scores, labels, batch, weights=weights)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@given(seed=seeds)
+@few
+def test_auc_by_batch_of_one_batch_is_the_auc(seed):
+    scores, labels, weights = binary(seed, 5)
+    found = auc_by_batch(scores, labels, np.zeros(ROWS, np.int32), weights=weights)
+    np.testing.assert_allclose(found[0], auc(scores, labels, weights), rtol=1e-6)
+    assert np.all(np.isnan(found[1:]))
+
+
+def test_a_score_that_is_not_finite_spoils_its_own_batch_only():
+    scores, labels = np.arange(ROWS, dtype=np.float32), np.arange(ROWS) % 2
+    batch = np.arange(ROWS, dtype=np.int32) // 10
+    whole = auc_by_batch(scores, labels, batch)
+    for bad in (np.nan, np.inf):
+        scores[3] = bad
+        np.testing.assert_array_equal(auc_by_batch(scores, labels, batch)[0], np.nan)
+        np.testing.assert_array_equal(auc_by_batch(scores, labels, batch)[1:], whole[1:])
+        left_out = auc_by_batch(scores, labels, batch, weights=np.float32(np.arange(ROWS) != 3))
+        assert np.all(np.isfinite(left_out[:4]))
+
+
+def test_auc_by_batch_maps_over_attackers():
+    cases = [batches(seed, 5) for seed in range(3)]
+    stacked = [np.stack(parts) for parts in zip(*cases)]
+    mapped = harness.quick_jit(
+        jax.vmap(lambda s, y, b, w: metrics.auc_by_batch(s, y, b, BATCHES, w))
+    )(*stacked)
+    for found, (scores, labels, batch, weights) in zip(mapped, cases):
+        expected = auc_by_batch(scores, labels, batch, weights=weights)
+        np.testing.assert_array_equal(found, expected)
+
+
+@given(seed=seeds, q=st.sampled_from([0.0, 0.5, 0.95]))
+@few
+def test_leak_quantile_is_numpys_over_the_batches_that_have_both_classes(seed, q):
+    scores, labels, batch, weights = batches(seed, 1000)
+    scores -= np.median(scores)
+    both = np.stack([-scores / 2, scores / 2], axis=1)
+    both[::7] = np.nan  # tie in the middle, as in leak
+    filled = np.where(np.arange(ROWS) % 7 == 0, 0, scores)
+    for kept in (np.ones(ROWS, bool), weights > 0):
+        each = auc_of_each_batch(filled, labels, batch, kept)
+        found = leak_quantile(both, labels, batch, q=q, weights=np.float32(kept))
+        expected = np.nan if np.all(np.isnan(each)) else np.nanquantile(each, q)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_leak_quantile_does_not_flip_and_is_nan_where_no_batch_has_both_classes():
+    labels, batch = np.arange(ROWS) % 2, np.arange(ROWS, dtype=np.int32) // 10
+    wrong = np.stack([labels, 1 - labels], axis=1).astype(np.float32)
+    assert leak_quantile(wrong, labels, batch) == 0
+    assert leak_quantile(wrong[:, ::-1], labels, batch) == 1
+    assert np.isnan(leak_quantile(wrong, labels, (labels % 2).astype(np.int32)))
+
+
+@given(seed=seeds, classes=st.sampled_from([2, 5]), decimals=st.sampled_from([0, 1, None]))
+@few
+def test_leak_under_is_leak_under_each_label_vector(seed, classes, decimals):
+    """Also with ties, rows without a guess, rows left out and vectors that lack a class."""
+    scores, labels, weights = multiclass(seed, classes, decimals)
+    scores[::6, 0] = np.nan
+    scores[1::9] = np.inf
+    rng = np.random.default_rng(seed)
+    many = np.stack([*(rng.permutation(labels) for _ in range(5)), np.zeros_like(labels)])
+    for given_weights in (weights, np.ones(ROWS, np.float32), np.zeros(ROWS, np.float32)):
+        found = leak_under(scores, many, given_weights)
+        np.testing.assert_allclose(found, leaks(scores, many, given_weights), atol=1e-6)
+    np.testing.assert_allclose(leak_under(scores, many), leaks(scores, many, None), atol=1e-6)
+
+
+@pytest.mark.parametrize("rare", [0.5, 0.001, 0.999])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_leak_under_of_many_rows_is_exact_whichever_class_is_rare(rare, shift):
+    rows = 50_000
+    rng = np.random.default_rng(0)
+    labels = (rng.random((3, rows)) < rare).astype(np.int32)
+    labels[2] = np.sort(labels[2])  # sums whose partial sums grow
+    scores = np.round(rng.normal(size=rows) + shift * labels[2], 3).astype(np.float32)
+    ranks = scipy.stats.rankdata(scores)
+    positives = labels.sum(axis=1)
+    wins = (labels * ranks).sum(axis=1) - positives * (positives + 1) / 2
+    a = wins / (positives * (rows - positives))
+    both = np.stack([np.zeros(rows, np.float32), scores], axis=1)
+    np.testing.assert_allclose(leak_under(both, labels), np.maximum(a, 1 - a), atol=1e-6)

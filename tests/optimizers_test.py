@@ -60,5 +60,6 @@ def test_adam_adds_weight_decay_to_the_gradient():
 
 
 def test_every_malicious_form_of_the_table_exists():
-    for honest, malicious in optimizers.MALICIOUS.items():
-        assert {honest, malicious} <= set(optimizers.TABLE)
+    for honest, forms in optimizers.MALICIOUS.items():
+        assert {honest, *forms.values()} <= set(optimizers.TABLE)
+        assert set(forms) <= set(optimizers.RULES)

@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 from vfljax import attacking, store, sweep
+from vfljax.judging import Interval, Point, Worst
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -51,3 +52,29 @@ def train(workdir: pathlib.Path, config: dict[str, Any], attack: bool = True) ->
 def comparable(table: Any) -> list[dict[str, Any]]:
     """Rows without the columns that hold times."""
     return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]
+
+
+def point(
+    arm, accuracy, leak, knobs=None, validation=None, attack="passive", inverted=0, **attacks
+):
+    """A judged point of one federation whose seeds agree."""
+
+    def constant(value):
+        return Interval(value, 0.0, 3)
+
+    return Point(
+        number=0,
+        arm=arm,
+        knobs=knobs or {},
+        named=tuple(knobs or {}),
+        auc={},
+        accuracy={"split": constant(accuracy)},
+        validation={"split": constant(accuracy if validation is None else validation)},
+        by_seed={"split": {0: accuracy, 1: accuracy}},
+        attacks={name: constant(value) for name, value in attacks.items()},
+        leaks={},
+        worst={"split": Worst(attack, constant(leak), {0: leak, 1: leak})},
+        diverged=0,
+        inverted=inverted,
+        settings=2,
+    )

@@ -56,7 +56,11 @@ DEFAULT: dict[str, Any] = {
         "scope": "all",
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
     },
-    "malicious": {"parties": ((0,),), "gamma": 1.0},  # an axis: one tuple a set of attackers
+    "malicious": {
+        "parties": ((0,),),  # an axis: one tuple a set of attackers
+        "gamma": 1.0,
+        "rule": "intended",  # the paper's, or the released class's: "released", "released_torch2"
+    },
     "teacher": {
         "hidden": (64,),
         "epochs": 20,

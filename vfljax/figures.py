@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from vfljax.findings import FEDERATIONS
 from vfljax.judging import Point
 
 COLORS = (
@@ -20,7 +21,6 @@ COLORS = (
     *("#882255", "#44AA99", "#999933", "#332288", "#DDCC77", "#AA4499"),
 )
 MARKERS = "osD^vP*X<>hpd8"
-TITLES = {"split": "with model splitting", "no_split": "without model splitting"}
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -111,7 +111,7 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                 transform=ax.get_xaxis_transform(),
             )
             ax.set(
-                title=f"{TITLES[federation]}",
+                title=f"{FEDERATIONS[federation]}",
                 xlabel="test accuracy of the federation  (better →)",
                 ylabel=f"worst attack, {base['scale']}  (better ↓)",
                 xlim=(lowest, 1.02),
@@ -172,7 +172,7 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
     rows = sorted({p.knobs[rows_name] for p in own})
     columns = sorted({p.knobs[columns_name] for p in own})
     panels = [
-        (f"accuracy, {TITLES[f]}", "accuracy", f)
+        (f"accuracy, {FEDERATIONS[f]}", "accuracy", f)
         for f in ("split", "no_split")
         if f in own[0].accuracy
     ]
@@ -226,7 +226,7 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7.6, 4.2))
         series = [
-            (f"accuracy, {TITLES[f]}", [p.accuracy[f] for p in own], "-", "black")
+            (f"accuracy, {FEDERATIONS[f]}", [p.accuracy[f] for p in own], "-", "black")
             for f in ("split", "no_split")
             if f in own[0].accuracy
         ]

@@ -200,6 +200,14 @@ def make_spec(
             f"config.training.optimizer={honest!r} has no malicious form: choose one of "
             f"{', '.join(optimizers.MALICIOUS)} or drop the active attack."
         )
+    rule = config["malicious"]["rule"]
+    if rule not in optimizers.RULES:
+        raise unknown("config.malicious.rule", rule, optimizers.RULES)
+    if malicious and rule not in optimizers.MALICIOUS[honest]:
+        raise UserError(
+            f"config.malicious.rule={rule!r} is not defined for config.training.optimizer={honest!r}: "
+            f"choose {' or '.join(map(repr, optimizers.MALICIOUS[honest]))}, or the optimizer 'sgd'."
+        )
     passive = config["parties"]["passive"]
     count = passive + int(config["parties"]["label_features"])
     if structure.split and model["top"] == "probability":
@@ -227,7 +235,8 @@ def make_spec(
         )
     # if any structure is malicious, passive parties run the malicious optimizer; gamma = 0 is honest
     names = [
-        optimizers.MALICIOUS[honest] if malicious and p < passive else honest for p in range(count)
+        optimizers.MALICIOUS[honest][rule] if malicious and p < passive else honest
+        for p in range(count)
     ]
     return Spec(
         bottoms=(bottom,) * count,

@@ -1,4 +1,7 @@
-"""Jittable metrics on logits or scores [n, C] and labels [n]; scikit-learn is their test oracle."""
+"""Jittable metrics on logits or scores [n, C] and labels [n]; scikit-learn is their test oracle.
+
+Unless said otherwise ``weights`` [n] are 0 or 1 and leave rows out.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,27 @@ def topk(scores: Array, labels: Array, k: int, weights: Array | None = None) -> 
 
 def balanced_accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """Mean over the classes present of the accuracy within the class."""
+    return _mean_recall(_guess(scores), labels, scores.shape[1], weights)
+
+
+def f1(scores: Array, labels: Array, weights: Array | None = None) -> Array:
+    """F1 of class 1 for two classes; for more, its mean over the classes some row has.
+
+    A row without finite scores predicts nothing: a miss for its class and a false positive for
+    none. 0 where a class is neither present nor predicted (as scikit-learn).
+    """
+    classes = scores.shape[1]
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
-    finite = jnp.all(jnp.isfinite(scores), axis=1)
-    hit = ((jnp.argmax(scores, axis=1) == labels) & finite).astype(jnp.float32)
-    members = jax.nn.one_hot(labels, scores.shape[1]) * weights[:, None]  # [n, C]
+    members = jax.nn.one_hot(labels, classes) * weights[:, None]  # [n, C]
+    guessed = jax.nn.one_hot(_guess(scores), classes)  # all zero without a guess
     count = members.sum(0)
-    recall = (members * hit[:, None]).sum(0) / jnp.maximum(count, 1e-12)
+    predicted = (guessed * weights[:, None]).sum(0)
+    # 2 / (1 / precision + 1 / recall), without either's zero denominators
+    value = 2 * (members * guessed).sum(0) / jnp.maximum(count + predicted, 1e-12)
+    if classes == 2:
+        return value[1]
     present = (count > 0).astype(jnp.float32)
-    return jnp.sum(recall * present) / jnp.maximum(present.sum(), 1.0)
+    return jnp.sum(value * present) / jnp.maximum(present.sum(), 1.0)
 
 
 def cross_entropy(logits: Array, labels: Array) -> Array:
@@ -68,10 +84,125 @@ def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     balanced top-1 accuracy for more (chance: 1/2 and 1/C). Rows without a guess (NaN) tie in the
     middle of the AUC and are wrong in the accuracy."""
     if scores.shape[1] == 2:
-        difference = scores[:, 1] - scores[:, 0]
-        a = auc(jnp.where(jnp.isfinite(difference), difference, 0.0), labels, weights)
+        a = auc(_difference(scores), labels, weights)
         return jnp.maximum(a, 1 - a)
     return balanced_accuracy(scores, labels, weights)
+
+
+def advantage(value: Array, chance: Array | float) -> Array:
+    """Where ``value`` stands between chance (0) and certainty (1); negative below chance."""
+    return (value - chance) / (1 - chance)
+
+
+def auc_by_batch(
+    scores: Array, labels: Array, batch: Array, num_batches: int, weights: Array | None = None
+) -> Array:
+    """``auc`` of the rows of each batch alone, [num_batches]; one sort serves them all.
+
+    ``batch`` [n] int32 numbers each row's batch; rows of other numbers are left out. NaN where a
+    batch lacks a class or holds a score that is not finite.
+    """
+    weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
+    scores = jnp.where(weights > 0, scores, 0.0)  # a row left out may hold anything
+    order = jnp.lexsort((scores, batch))
+    scores, labels, batch, weights = (x[order] for x in (scores, labels, batch, weights))
+    positive = weights * (labels == 1)
+    negative = weights * (labels != 1)
+    opens = _changes(batch)  # a batch
+    below, before = _below(negative, opens | _changes(scores)), _earlier(negative, opens)
+
+    def total(values: Array) -> Array:
+        return jax.ops.segment_sum(values, batch, num_batches)
+
+    positives, negatives = total(positive), total(negative)
+    wins = (below - before) / jnp.maximum(negatives[batch], 1)
+    value = total(positive * wins) / positives
+    broken = total((~jnp.isfinite(scores)).astype(jnp.float32))
+    return jnp.where((positives * negatives > 0) & (broken == 0), value, jnp.nan)
+
+
+def leak_quantile(
+    scores: Array,
+    labels: Array,
+    batch: Array,
+    num_batches: int,
+    q: float = 0.95,
+    weights: Array | None = None,
+) -> Array:
+    """Marvell's leak of two-class ``scores`` [n, 2]: a quantile over batches of each one's own AUC.
+
+    Not flipped: an attack that is wrong throughout scores below 1/2. Batches that lack a class are
+    left out; NaN where all do. Reference: Li et al. "Label Leakage and Protection in Two-party
+    Split Learning", ICLR 2022.
+    """
+    by_batch = auc_by_batch(_difference(scores), labels, batch, num_batches, weights)
+    return jnp.nanquantile(by_batch, q)
+
+
+def leak_under(scores: Array, labels: Array, weights: Array | None = None) -> Array:
+    """``leak`` of the same scores under each of many label vectors [R, n], as for a null band from
+    permuted labels. What depends on the scores alone is done once, the rest is one product.
+
+    For two classes, with c the rows' midranks as shares of all rows less 1/2, and P and N the
+    sizes of the classes:  AUC = 1/2 + (P + N) / (P N) * sum over rows of (label - P / (P + N)) c.
+    """
+    weights = jnp.ones(scores.shape[0], jnp.float32) if weights is None else weights
+    if scores.shape[1] > 2:
+        guess, classes = _guess(scores), scores.shape[1]
+        return jax.vmap(lambda one: _mean_recall(guess, one, classes, weights))(labels)
+    difference = _difference(scores)
+    order = jnp.argsort(difference)
+    count = weights.sum()
+    ranks = _below(weights[order], _changes(difference[order])) / count - 0.5
+    ranks = jnp.zeros_like(ranks).at[order].set(ranks)
+    positive = (labels == 1).astype(jnp.float32)  # [R, n]
+    # the default product keeps only some ten bits of each factor on accelerators
+    positives = jnp.matmul(positive, weights, precision="highest")
+    negatives = count - positives
+    # ranks and labels both centered: the sum stays small whichever class is rare, and float32 exact
+    centered = positive - (positives / count)[:, None]
+    shared = jnp.matmul(centered, weights * ranks, precision="highest")
+    a = 0.5 + shared / positives * (count / negatives)
+    return jnp.where(positives * negatives > 0, jnp.maximum(a, 1 - a), jnp.nan)
+
+
+def _guess(scores: Array) -> Array:
+    """Each row's largest class, -1 without finite scores."""
+    return jnp.where(jnp.all(jnp.isfinite(scores), axis=1), jnp.argmax(scores, axis=1), -1)
+
+
+def _difference(scores: Array) -> Array:
+    """s_1 - s_0, and 0 for a row without a guess."""
+    difference = scores[:, 1] - scores[:, 0]
+    return jnp.where(jnp.isfinite(difference), difference, 0.0)
+
+
+def _mean_recall(guess: Array, labels: Array, classes: int, weights: Array | None) -> Array:
+    weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
+    hit = (guess == labels).astype(jnp.float32)
+    members = jax.nn.one_hot(labels, classes) * weights[:, None]  # [n, C]
+    count = members.sum(0)
+    recall = (members * hit[:, None]).sum(0) / jnp.maximum(count, 1e-12)
+    present = (count > 0).astype(jnp.float32)
+    return jnp.sum(recall * present) / jnp.maximum(present.sum(), 1.0)
+
+
+def _changes(ordered: Array) -> Array:
+    """Of sorted values [n], which begin a run of equal ones."""
+    return jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+
+
+def _earlier(mass: Array, first: Array) -> Array:
+    """The mass before each row's run; ``first`` [n] marks where runs begin."""
+    places = jnp.arange(mass.shape[0])
+    total = jnp.concatenate([jnp.zeros(1), jnp.cumsum(mass)])
+    return total[jax.lax.cummax(jnp.where(first, places, 0))]
+
+
+def _below(mass: Array, first: Array) -> Array:
+    """The mass before each row's run of ties, and half of the run's own."""
+    later = jnp.sum(mass) - _earlier(mass[::-1], jnp.roll(first, -1)[::-1])[::-1]
+    return (_earlier(mass, first) + later) / 2
 
 
 def _mean(values: Array, weights: Array | None) -> Array:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import optax
 
-from vfljax.attacks.malicious import scale_by_malicious
+from vfljax.attacks.malicious import scale_by_malicious, trace_released, trace_released_torch2
 from vfljax.types import Array, HParams
 
 
@@ -41,6 +41,28 @@ def malicious_sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.Gradient
     )
 
 
+def malicious_sgd_released(
+    hparams: HParams, rate: Array, gamma: Array
+) -> optax.GradientTransformation:
+    """The released class where gradients are zeroed in place; gamma = 0 is ``sgd``."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay),
+        trace_released(hparams.momentum, gamma),
+        optax.scale(-rate),
+    )
+
+
+def malicious_sgd_released_torch2(
+    hparams: HParams, rate: Array, gamma: Array
+) -> optax.GradientTransformation:
+    """The released class where gradients are set to None; gamma = 0 is ``sgd``."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay),
+        trace_released_torch2(hparams.momentum, gamma),
+        optax.scale(-rate),
+    )
+
+
 def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """Adam with coupled weight decay (PyTorch's ``weight_decay``); momentum is not read."""
     del gamma
@@ -65,10 +87,18 @@ TABLE: dict[str, Callable[[HParams, Array, Array], optax.GradientTransformation]
     "sgd": sgd,
     "adam": adam,
     "malicious_sgd": malicious_sgd,
+    "malicious_sgd_released": malicious_sgd_released,
+    "malicious_sgd_released_torch2": malicious_sgd_released_torch2,
     "malicious_adam": malicious_adam,
 }
 
+# the malicious forms of an honest optimizer, by rule
 MALICIOUS = {
-    "sgd": "malicious_sgd",
-    "adam": "malicious_adam",
-}  # the malicious form of an honest optimizer
+    "sgd": {
+        "intended": "malicious_sgd",
+        "released": "malicious_sgd_released",
+        "released_torch2": "malicious_sgd_released_torch2",
+    },
+    "adam": {"intended": "malicious_adam"},
+}
+RULES = tuple(MALICIOUS["sgd"])  # SGD has them all

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from vfljax import attacks as attack_table
-from vfljax import figures, judging, store
+from vfljax import figures, findings, judging, store
+from vfljax.findings import FEDERATIONS
 
 CSS = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1a1a1a}
@@ -176,13 +177,13 @@ def _choice_rows(points: Sequence[judging.Point]) -> tuple[list[str], list[list[
     rows = []
     for c in judging.choices(points):
         if c.point is None:
-            rows.append([c.arm, figures.TITLES[c.federation], "none keeps the accuracy", *[""] * 5])
+            rows.append([c.arm, FEDERATIONS[c.federation], "none keeps the accuracy", *[""] * 5])
             continue
         worst = c.point.worst[c.federation]
         rows.append(
             [
                 c.arm,
-                figures.TITLES[c.federation],
+                FEDERATIONS[c.federation],
                 c.point.label,
                 str(c.point.accuracy[c.federation]),
                 str(c.accuracy_change),
@@ -223,7 +224,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     if notes:
         parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
     parts.append("<h2>What this means</h2><ul>")
-    parts += [f"<li>{html.escape(f)}</li>" for f in judging.findings(sweep, points)]
+    parts += [f"<li>{html.escape(sentence)}</li>" for sentence in findings.findings(sweep, points)]
     parts.append("</ul><h2>Privacy against utility</h2>")
     if any(p.worst for p in points):
         parts.append(_save(figures.frontier(points, base), folder, "frontier"))
@@ -246,7 +247,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
                 parts.append(
                     f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{kind}_{arm}")
                 )
-    bounds = judging.label_dp_table(sweep, points)
+    bounds = findings.label_dp_table(sweep, points)
     if bounds[1]:
         parts.append(
             "<h2>Label DP: what epsilon bounds, what attacks reached</h2>" + _table(*bounds)
@@ -283,5 +284,5 @@ def present(workdir: pathlib.Path) -> str:
     """Write the report; returns the table and findings for a terminal, and where the report is."""
     sweep = store.load(workdir)
     points = judging.points(sweep)
-    found = "\n".join(f"- {finding}" for finding in judging.findings(sweep, points))
+    found = "\n".join(f"- {sentence}" for sentence in findings.findings(sweep, points))
     return f"{text_table(points)}\n\n{found}\n\nreport: {write(workdir)}"

@@ -1,5 +1,7 @@
 """The malicious optimizer: golden steps, its honest limit, its fixed point, its twin."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +12,16 @@ from hypothesis import strategies as st
 
 from tests.reference import malicious as reference
 from vfljax import optimizers
+from vfljax.attacks import malicious
 from vfljax.attacks.malicious import scale_by_malicious
 from vfljax.types import HParams
 
-GOLDEN = [1, 5.51, 4.04, 6.36, 6.73]
+GOLDEN = {
+    "intended": [1, 5.51, 4.04, 6.36, 6.73],
+    "released": [1, 5.04, 2.44, 3.13, 2.84],
+    "released_torch2": [1, 5.51, 12.4, 24.1, 44.0],
+}
+RELEASED = ["released", "released_torch2"]
 
 
 def hparams(momentum=0.9, weight_decay=0.0):
@@ -21,11 +29,11 @@ def hparams(momentum=0.9, weight_decay=0.0):
     return HParams(*(jnp.asarray(v, jnp.float32) for v in values), defenses={})
 
 
-@jax.jit
-def run(gradients, theta, gamma, momentum, weight_decay, rate):
-    """Parameters after every step of ``malicious_sgd``."""
+@functools.partial(jax.jit, static_argnames="name")
+def run(gradients, theta, gamma, momentum, weight_decay, rate, name):
+    """Parameters after every step of an optimizer of the table."""
     numbers = hparams()._replace(momentum=momentum, weight_decay=weight_decay)
-    optimizer = optimizers.TABLE["malicious_sgd"](numbers, rate, gamma)
+    optimizer = optimizers.TABLE[name](numbers, rate, gamma)
 
     def step(carry, g):
         theta, state = carry
@@ -36,21 +44,30 @@ def run(gradients, theta, gamma, momentum, weight_decay, rate):
     return jax.lax.scan(step, (theta, optimizer.init(theta)), gradients)[1]
 
 
-def path(gradients, gamma, *, start=0.0, momentum=0.9, weight_decay=0.0, rate=1.0):
+def path(
+    gradients, gamma, *, start=0.0, momentum=0.9, weight_decay=0.0, rate=1.0, name="malicious_sgd"
+):
     gradients = jnp.asarray(gradients, jnp.float32)
     theta = jnp.full(gradients.shape[1:], start, jnp.float32)
     numbers = (jnp.float32(v) for v in (gamma, momentum, weight_decay, rate))
-    return np.asarray(run(gradients, theta, *numbers))
+    return np.asarray(run(gradients, theta, *numbers, name=name))
 
 
 def random_gradients(seed, steps=8):
     return np.random.default_rng(seed).normal(size=(steps, 5)).astype(np.float32)
 
 
-def test_the_first_five_steps_on_a_constant_gradient_are_the_intended_rules():
-    """If these change, the optimizer is no longer the paper's: see the module's docstring."""
-    theta = path(np.ones((5, 1)), 1.0)[:, 0]
-    np.testing.assert_allclose(-np.diff(theta, prepend=0), GOLDEN, atol=5e-3)
+def as_printed(steps):
+    """Three digits."""
+    return [float(f"{step:.3g}") for step in np.ravel(steps)]
+
+
+@pytest.mark.parametrize("rule", optimizers.RULES)
+def test_the_first_five_steps_on_a_constant_gradient_are_the_rules(rule):
+    """If these change, the optimizer is no longer the paper's, or no longer the released class:
+    see the module's docstring."""
+    theta = path(np.ones((5, 1)), 1.0, name=optimizers.MALICIOUS["sgd"][rule])[:, 0]
+    assert as_printed(-np.diff(theta, prepend=0)) == GOLDEN[rule]
 
 
 def test_the_twin_gives_the_published_five_numbers_of_every_variant():
@@ -59,11 +76,12 @@ def test_the_twin_gives_the_published_five_numbers_of_every_variant():
         after, state = reference.step(theta, np.ones(1), state, lr=1, mu=0.9, wd=0, gamma=1)
         steps.append(float(theta[0] - after[0]))
         theta = after
-    np.testing.assert_allclose(steps, GOLDEN, atol=5e-3)
-    forgetful = reference.released_steps_without_memory(5, 0.9, 1)
-    np.testing.assert_allclose(forgetful, [1, 5.04, 2.44, 3.13, 2.84], atol=5e-3)
-    exploding = reference.released_steps_exploding(5, 0.9, 1)
-    np.testing.assert_allclose(exploding, [1, 5.51, 12.4, 24.1, 44.0], rtol=5e-3)
+    assert as_printed(steps) == GOLDEN["intended"]
+    for rule in RELEASED:
+        theta = reference.released_path(
+            np.ones((5, 1)), np.zeros(1), lr=1, mu=0.9, wd=0, gamma=1, in_place=rule == "released"
+        )
+        assert as_printed(-np.diff(theta[:, 0], prepend=0)) == GOLDEN[rule]
 
 
 @given(
@@ -86,6 +104,72 @@ def test_agrees_with_the_numpy_twin(seed, gamma, momentum, weight_decay):
     np.testing.assert_allclose(ours, expected, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("rule", RELEASED)
+@given(
+    seed=st.integers(0, 2**16),
+    gamma=st.sampled_from([0.5, 1.0, 2.0]),
+    momentum=st.sampled_from([0.0, 0.5, 0.9]),
+    weight_decay=st.sampled_from([0.0, 5e-4, 0.1]),
+)
+@settings(deadline=None, max_examples=30, database=None, derandomize=True)
+def test_the_released_rules_agree_with_their_aliasing_acted_out(
+    rule, seed, gamma, momentum, weight_decay
+):
+    gradients = random_gradients(seed)
+    expected = reference.released_path(
+        gradients.astype(np.float64),
+        np.full(5, 0.7),
+        lr=0.1,
+        mu=momentum,
+        wd=weight_decay,
+        gamma=gamma,
+        in_place=rule == "released",
+    )
+    ours = path(
+        gradients,
+        gamma,
+        start=0.7,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        rate=0.1,
+        name=optimizers.MALICIOUS["sgd"][rule],
+    )
+    np.testing.assert_allclose(ours, expected, rtol=5e-4, atol=2e-4)
+
+
+def test_without_momentum_there_is_nothing_to_alias_and_the_rules_are_one():
+    paths = [
+        path(random_gradients(3), 1.0, start=0.7, momentum=0.0, weight_decay=0.1, rate=0.1, name=n)
+        for n in optimizers.MALICIOUS["sgd"].values()
+    ]
+    np.testing.assert_allclose(paths[1], paths[0], rtol=1e-6)
+    np.testing.assert_allclose(paths[2], paths[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", RELEASED)
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_strengths_are_lanes_of_one_program_and_the_honest_lane_is_sgd(rule, momentum):
+    gradients, gammas = jnp.asarray(random_gradients(4, 20)), jnp.float32([0.0, 0.5, 1.0])
+    name = optimizers.MALICIOUS["sgd"][rule]
+    numbers = (jnp.float32(v) for v in (momentum, 0.1, 0.1))
+    theta = jnp.full(5, 0.7)
+    lanes = jax.vmap(functools.partial(run, name=name), in_axes=(None, None, 0, None, None, None))(
+        gradients, theta, gammas, *numbers
+    )
+    kwargs = {"start": 0.7, "momentum": momentum, "weight_decay": 0.1, "rate": 0.1}
+    for lane, gamma in zip(lanes, gammas):
+        np.testing.assert_array_equal(lane, path(gradients, gamma, **kwargs, name=name))
+    np.testing.assert_array_equal(lanes[0], path(gradients, 0.0, **kwargs, name="sgd"))
+    assert np.all(np.any(lanes[1:] != lanes[:1], axis=(1, 2)))
+
+
+def test_on_a_steady_gradient_the_steps_of_the_torch2_rule_never_stop_growing():
+    """By mu (1 + gamma mu) each."""
+    theta = path(np.ones((30, 1)), 1.0, name=optimizers.MALICIOUS["sgd"]["released_torch2"])
+    steps = -np.diff(theta[:, 0].astype(np.float64))
+    np.testing.assert_allclose(steps[-1] / steps[-2], 0.9 * 1.9, rtol=1e-4)
+
+
 @given(
     seed=st.integers(0, 2**16),
     momentum=st.sampled_from([0.0, 0.9]),
@@ -106,11 +190,12 @@ def test_gamma_zero_is_optax_sgd_with_momentum(seed, momentum, exponent):
     np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)))
 
 
-def test_gamma_zero_is_the_honest_optimizer_bit_for_bit_also_in_the_table():
+@pytest.mark.parametrize("rule", optimizers.RULES)
+def test_gamma_zero_is_the_honest_optimizer_bit_for_bit_also_in_the_table(rule):
     g, theta = jnp.asarray(random_gradients(0)[0]), jnp.ones(5)
     numbers = hparams(weight_decay=0.1)
     after = []
-    for name in ("sgd", optimizers.MALICIOUS["sgd"]):
+    for name in ("sgd", optimizers.MALICIOUS["sgd"][rule]):
         optimizer = optimizers.TABLE[name](numbers, jnp.float32(0.1), jnp.float32(0))
         state, own = optimizer.init(theta), theta
         for _ in range(3):
@@ -154,8 +239,15 @@ def test_all_zero_gradients_leave_the_parameters_where_they_are():
     )
 
 
-def test_a_state_of_exactly_minus_epsilon_gives_no_nan():
-    rule = scale_by_malicious(0.0)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        scale_by_malicious(0.0),
+        malicious.trace_released(0.0, 0.0),
+        malicious.trace_released_torch2(0.0, 0.0),
+    ],
+)
+def test_a_state_of_exactly_minus_epsilon_gives_no_nan(rule):
     g = jnp.float32([-1e-7, -1e-7])
     state = rule.init(g)
     for _ in range(2):

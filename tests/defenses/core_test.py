@@ -227,8 +227,10 @@ def test_each_member_is_given_a_key_of_its_own_in_every_slot():
             seen[name, "gradient"] = context
             return updates, state
 
-        init = lambda params: optax.EmptyState()  # noqa: E731
-        transform = optax.GradientTransformationExtraArgs(init, update)
+        def init_state(params):
+            return optax.EmptyState()
+
+        transform = optax.GradientTransformationExtraArgs(init_state, update)
         return Defense(targets=targets, loss=wrap, gradient=transform)
 
     defense = chain(a=spy("a"), b=spy("b"))

@@ -22,7 +22,10 @@ def problems(count, seed, rare=1e-3):
     """u, v, g, d, p and the budget of badly scaled problems, as float32 holds them; classes as rare
     as ``rare``."""
     rng = np.random.default_rng(seed)
-    log = lambda low, high: np.exp(rng.uniform(np.log(low), np.log(high), count))  # noqa: E731
+
+    def log(low, high):
+        return np.exp(rng.uniform(np.log(low), np.log(high), count))
+
     u, v, g = log(1e-6, 1), log(1e-6, 1), log(1e-5, 10)
     u[rng.random(count) < 0.1], v[rng.random(count) < 0.1] = 0, 0
     p = 1 / (1 + np.exp(rng.uniform(np.log(rare), -np.log(rare), count)))

@@ -151,7 +151,10 @@ def test_the_value_noise_follows_its_law_and_not_half_as_much_again():
 def test_a_lone_entry_is_accepted_as_often_as_query_and_threshold_noise_say(gap):
     """tau - |g| = gap, sigma(epsilon_1) = 2."""
     g, count = jnp.full((1, 1), 0.5), 40_000
-    one = lambda key: ppdl_gradient(key, g, 1.0, 9 / 8, 1.0, 0.5 + gap)  # noqa: E731
+
+    def one(key):
+        return ppdl_gradient(key, g, 1.0, 9 / 8, 1.0, 0.5 + gap)
+
     sent = harness.quick_jit(jax.vmap(one))(jax.random.split(jax.random.key(5), count))
     accepted = int(np.sum(np.asarray(sent) != 0))
     own, wide = (reference.first_accepted(gap, s) for s in (2.0, 3.0))
@@ -162,7 +165,10 @@ def test_a_lone_entry_is_accepted_as_often_as_query_and_threshold_noise_say(gap)
 def test_entries_are_visited_in_a_uniform_order():
     """With a quota of one and no noise to speak of, the first visited is the one sent."""
     g, count = jnp.ones((2, 3)), 6000
-    one = lambda key: ppdl_gradient(key, g, 0.2, 1e6, 1.0, 0.0)  # noqa: E731
+
+    def one(key):
+        return ppdl_gradient(key, g, 0.2, 1e6, 1.0, 0.0)
+
     sent = harness.quick_jit(jax.vmap(one))(jax.random.split(jax.random.key(6), count))
     hits = np.sum(np.asarray(sent).reshape(count, 6) != 0, axis=0)
     assert hits.sum() == count

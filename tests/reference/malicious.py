@@ -1,4 +1,6 @@
-"""The malicious local optimizer: Fu et al. 2022, section 4.2, algorithm 1 (the intended rule).
+"""The malicious local optimizer: Fu et al. 2022, section 4.2, algorithm 1, and its released class.
+
+The intended rule:
 
 v_t = mu v_{t-1} + g_t + wd theta
 r_t = clip(1 + gamma v_t / (s_{t-1} + 1e-7), 1, 5)
@@ -29,21 +31,30 @@ def honest_step(theta, g, state, *, lr, mu, wd):
     return theta - lr * v, (t + 1, v, s)
 
 
-def released_steps_without_memory(count, mu, gamma):
-    """g = 1, released class on old torch (gradients zeroed in place): v_t = 2 mu g, no memory."""
-    steps, s = [], None
-    for t in range(count):
-        v = 1.0 if t == 0 else 2 * mu
-        s = v if t == 0 else np.clip(1 + gamma * v / (s + 1e-7), 1, 5) * v
-        steps.append(float(s))
-    return steps
+def released_path(gradients, theta, *, lr, mu, wd, gamma, in_place):
+    """Parameters after every step of the released class, its aliasing acted out.
 
-
-def released_steps_exploding(count, mu, gamma):
-    """g = 1, released class on torch >= 2: the scaled step becomes the momentum buffer."""
-    steps, s = [], None
-    for t in range(count):
-        v = 1.0 if t == 0 else mu * s + 1.0
-        s = v if t == 0 else np.clip(1 + gamma * v / (s + 1e-7), 1, 5) * v
-        steps.append(float(s))
-    return steps
+    Arrays stand for tensors, so all that matters here is which arrays are one and the same:
+    clearing the gradient in place clears the momentum buffer it has become.
+    """
+    gradient, buffer, last, out = np.zeros_like(theta), None, None, []
+    for g in gradients:
+        if in_place:
+            gradient[...] = 0
+        else:
+            gradient = np.zeros_like(theta)
+        gradient += g  # the backward pass adds
+        gradient += wd * theta
+        if mu != 0:
+            if buffer is None:
+                buffer = gradient.copy()
+            else:
+                buffer *= mu
+                buffer += gradient
+            gradient = buffer  # one array from here on
+        if last is not None:
+            gradient *= np.clip(1 + gamma * gradient / (last + 1e-7), 1, 5)
+        last = gradient.copy()
+        theta = theta - lr * gradient
+        out.append(theta)
+    return np.array(out)

@@ -70,8 +70,11 @@ def optimal_noise(u, v, g, d, p, power, grid=40):
 
     def along(m):
         high = np.maximum(power - (1 - p) * d * m, 0) / p
-        value = lambda l11: sum_kl(lambdas_of(m, l11), u, v, g, d)  # noqa: E731, convex in l11
-        return golden_section(value, np.zeros_like(m), high, 64)
+
+        def of_l11(l11):  # convex
+            return sum_kl(lambdas_of(m, l11), u, v, g, d)
+
+        return golden_section(of_l11, np.zeros_like(m), high, 64)
 
     def value(m):
         return sum_kl(lambdas_of(m, along(m)), u, v, g, d)

@@ -8,13 +8,28 @@ element, the direction its optimizer would have taken:
 with v_t the momentum direction of honest SGD; the parameters move by -rate * s_t.
 
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
-Security 2022, section 4.2, algorithm 1. This is the intended rule; the released class aliases
-gradient and momentum buffer and steps differently. For g = 1, momentum .9, gamma 1, rate 1 the
-first five steps are 1, 5.51, 4.04, 6.36, 6.73; gamma = 0 is plain momentum SGD.
+Security 2022, section 4.2, algorithm 1. The released class makes the gradient and the momentum
+buffer one tensor, so its v_t is another, and which depends on how the gradient is cleared between
+steps. With G_t = g_t + weight decay * theta and momentum mu, for t > 1:
+
+===============  ===================================  ====================  =========================
+rule             clearing                             v_t                   first five steps
+===============  ===================================  ====================  =========================
+intended                                              mu v_{t-1} + G_t      1, 5.51, 4.04, 6.36, 6.73
+released         to zero in place, buffer and all     2 mu G_t              1, 5.04, 2.44, 3.13, 2.84
+                 (torch before 2.0)
+released_torch2  to None: the buffer keeps the        mu s_{t-1} + G_t      1, 5.51, 12.4, 24.1, 44.0
+                 amplified step, and steps grow on
+===============  ===================================  ====================  =========================
+
+The steps are for g = 1, mu = .9, gamma = 1, rate = 1. Without momentum the class has no buffer:
+v_t = G_t, and the three are one. gamma = 0 is an honest party's plain momentum SGD under each of
+them (the released class at gamma = 0 is not, under the first).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -32,18 +47,63 @@ class MaliciousState(NamedTuple):
 def scale_by_malicious(gamma: Array | float) -> optax.GradientTransformation:
     """Amplify updates element-wise by the rule above; ``gamma`` >= 0 may be traced."""
 
+    def direction(v: Array, s: Array, first: Array) -> Array:
+        del s, first
+        return v
+
+    return _amplify(direction, gamma)
+
+
+def trace_released(momentum: Array | float, gamma: Array | float) -> optax.GradientTransformation:
+    """Momentum and amplification as released, gradients zeroed in place: no memory but s_{t-1}.
+
+    The gradient G_t overwrites the buffer it is one tensor with; ``mu * buffer + gradient`` then
+    doubles mu G_t. gamma = 0 is ``optax.trace(momentum)``.
+    """
+
+    def direction(g: Array, s: Array, first: Array) -> Array:
+        factor = jnp.where(first | (momentum == 0), 1.0, 2 * momentum)
+        # of an honest party s is the momentum buffer
+        return jnp.where(gamma > 0, factor * g, g + momentum * s)
+
+    return _amplify(direction, gamma)
+
+
+def trace_released_torch2(
+    momentum: Array | float, gamma: Array | float
+) -> optax.GradientTransformation:
+    """Momentum and amplification as released, gradients set to None: s_t becomes the buffer.
+
+    On a constant gradient steps grow by mu (1 + gamma mu) each: long runs diverge. gamma = 0 is
+    ``optax.trace(momentum)``.
+    """
+
+    def direction(g: Array, s: Array, first: Array) -> Array:
+        del first
+        return g + momentum * s
+
+    return _amplify(direction, gamma)
+
+
+def _amplify(
+    direction: Callable[[Array, Array, Array], Array], gamma: Array | float
+) -> optax.GradientTransformation:
+    """s_t = r_t v_t with v_t = direction(update, s_{t-1}, whether t = 1)."""
+
     def init(params: PyTree) -> MaliciousState:
         return MaliciousState(jnp.zeros([], jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
     def update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
         del params
+        first = state.count == 0
 
-        def one(v: Array, s: Array) -> Array:
+        def one(g: Array, s: Array) -> Array:
+            v = direction(g, s, first)
             denominator = s + 1e-7
-            # s = -1e-7 exactly would give 0 * inf = NaN at gamma = 0
+            # s = -1e-7 exactly would give a ratio that is not finite
             ratio = v / jnp.where(denominator == 0, 1e-7, denominator)
             r = jnp.clip(1 + gamma * ratio, 1.0, 5.0)
-            return jnp.where(state.count == 0, v, r * v)
+            return jnp.where(first | (gamma == 0), v, r * v)
 
         scaled = jax.tree.map(one, updates, state.scaled)
         return scaled, MaliciousState(state.count + 1, scaled)

@@ -1,0 +1,196 @@
+"""What a sweep says, in sentences made from its judged points; the numbers are ``judging``'s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax.defenses import NEEDS_TOP
+from vfljax.defenses.label_dp import best_guess, channel
+from vfljax.judging import TOLERANCE, Point, baseline, choices
+from vfljax.store import Sweep
+
+FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
+
+
+def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
+    """What the numbers mean, in sentences made from them."""
+    out: list[str] = []
+    base = baseline(sweep)
+    by_arm = {p.arm: p for p in reversed(all_points)}
+    plain = by_arm.get("undefended")
+    names = {kind: name.capitalize() for kind, name in FEDERATIONS.items()}
+    if plain is not None:
+        for federation, worst in plain.worst.items():
+            out.append(
+                f"{names[federation]}, undefended: test accuracy {plain.accuracy[federation]}; the "
+                f"strongest attack is {worst.attack}, {base['scale']} {worst.leak} (chance "
+                f"{base['chance']:.2f})."
+            )
+    for choice in choices(all_points):
+        federation = names[choice.federation]
+        if choice.point is None:
+            out.append(
+                f"{federation}: no strength of {choice.arm} keeps validation accuracy within "
+                f"{TOLERANCE:.0%} of undefended."
+            )
+            continue
+        worst = choice.point.worst[choice.federation]
+        if choice.leak_change.mean >= 0:
+            out.append(
+                f"{federation}: none of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} "
+                f"validation accuracy leaks less than no defense (worst attack {worst.attack}, "
+                f"{worst.leak})."
+            )
+            continue
+        out.append(
+            f"{federation}: of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} validation "
+            f"accuracy, {choice.point.label} leaks least: worst attack {worst.attack} at {worst.leak} "
+            f"(change to undefended {choice.leak_change}, test accuracy {choice.accuracy_change})."
+        )
+    out += _direct_findings(all_points)
+    out += _passive_findings(sweep)
+    out += _label_dp_findings(all_points)
+    out += _inverted_findings(all_points)
+    out += _untrained_findings(sweep)
+    diverged = sum(p.diverged for p in all_points)
+    if diverged:
+        total = sum(p.settings for p in all_points)
+        out.append(
+            f"{diverged} of {total} settings diverged; their figures are left out, not zero."
+        )
+    return out
+
+
+def _direct_findings(all_points: Sequence[Point]) -> list[str]:
+    """Whether a defense stops the direct attack or only the published way of reading the gradient."""
+    names = dict.fromkeys(name for p in all_points for name in p.attacks)
+    # the first epoch asked for, if several are
+    first = next((name for name in names if name.startswith("direct/first_negative")), "")
+    most = first.replace("first_negative", "most_negative")
+    both = [p for p in all_points if first in p.attacks and most in p.attacks]
+    fooled = [p for p in both if p.attacks[most].mean - p.attacks[first].mean > 0.2]
+    if not fooled:
+        return []
+    sharpest = max(fooled, key=lambda p: p.attacks[most].mean - p.attacks[first].mean)
+    text = (
+        f"The published direct rule (first negative entry) is not the best reader of a gradient: at "
+        f"{len(fooled)} of {len(both)} points the most negative entry names the label over 20 points "
+        f"more often, most of all at {sharpest.label}: {sharpest.attacks[first]} against "
+        f"{sharpest.attacks[most]}."
+    )
+    if any("kdk" in p.arm for p in fooled):
+        text += (
+            " KDk leaves up to k entries negative and so hides the label among k candidates from the "
+            "published rule only: as long as the true class carries more mass than its companions, "
+            "1 - epsilon > epsilon/(k-1), its entry is the most negative while predictions are near "
+            "uniform (the first epoch), and the label is read off the magnitudes. The published "
+            "figure understates the leak; it is not protection."
+        )
+    beyond = [
+        p
+        for p in both
+        if p.knobs.get("kdk.k", 1) > 1
+        and p.knobs["kdk.epsilon"] > (p.knobs["kdk.k"] - 1) / p.knobs["kdk.k"]
+    ]
+    if beyond:
+        least = first.replace("first_negative", "least_negative")
+        reads = [p.attacks[least] for p in beyond if least in p.attacks]
+        said = (
+            f"that reading reaches up to {max(reads, key=lambda r: r.mean)} there."
+            if reads
+            else "the rule least_negative is not among the attacks run, so low figures there show nothing."
+        )
+        text += (
+            f" At {len(beyond)} points epsilon exceeds (k-1)/k and the true class carries the smallest of "
+            f"the k masses: both rules fail there, but an attacker who knows k takes the LEAST negative "
+            f"of the k entries: {said}"
+        )
+    return [text]
+
+
+def _passive_findings(sweep: Sweep) -> list[str]:
+    rows = sweep.attacks.to_pylist()
+    out = []
+    for label in dict.fromkeys(r["attack"] for r in rows if r.get("logistic_success") is not None):
+        own = [r for r in rows if r["attack"] == label and r["point"] == 0]
+        above = [r["success"] > r["logistic_success"] for r in own]
+        trained = [r["success"] > r["untrained_success"] for r in own]
+        out.append(
+            f"{label}: beats the same attack on an untrained bottom in {sum(trained)} of {len(own)} "
+            f"settings, and logistic regression on the same {own[0]['attack.known']:.0f} labels and "
+            f"the attacker's own columns in {sum(above)}. Where it does not beat the latter, taking "
+            "part in the federation told the attacker nothing new."
+        )
+    return out
+
+
+def label_dp_table(sweep: Sweep, all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """What each epsilon bounds, and beside it what the attacks reached; no rows without label DP."""
+    balance = np.asarray(sweep.header["data"]["balance"], float)
+    prior = jnp.asarray(balance / balance.sum(), jnp.float32)
+    uniform = jnp.full(len(balance), 1 / len(balance))
+    federations = list(dict.fromkeys(f for p in all_points for f in p.worst))
+    header = [
+        "setting",
+        "posterior odds at most (times prior odds)",
+        "best guess from the noisy label alone",
+        *(f"worst attack, {FEDERATIONS[f]}" for f in federations),
+    ]
+    rows = []
+    for p in all_points:
+        epsilon = p.knobs.get("label_dp.epsilon")
+        if epsilon is None:
+            continue
+        odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
+        guess = "differs from row to row"
+        if p.knobs.get("label_dp.guarantee") == "none":
+            odds = guess = "no guarantee (its prior has seen the raw labels)"
+        elif p.knobs.get("label_dp.mechanism") != "rr_with_prior":
+            guess = f"{float(best_guess(prior, channel(uniform, epsilon))):.3f}"
+        worst = [p.worst.get(f) for f in federations]
+        rows.append([p.label, odds, guess, *(f"{w.leak} {w.attack}" if w else "-" for w in worst)])
+    return header, rows
+
+
+def _label_dp_findings(all_points: Sequence[Point]) -> list[str]:
+    bound = [p for p in all_points if "label_dp.epsilon" in p.knobs]
+    if all(p.knobs.get("label_dp.guarantee") == "none" for p in bound):
+        return []
+    return [
+        "Label DP bounds how much an attacker learns, not how often it is right: its posterior odds of "
+        "two labels are at most e^epsilon times its prior odds, and the prior includes whatever it "
+        "knows from features. Attacks that use features may exceed what the noisy label alone gives "
+        "without breaking the guarantee; the table below has both."
+    ]
+
+
+def _inverted_findings(all_points: Sequence[Point]) -> list[str]:
+    out = []
+    for arm in dict.fromkeys(p.arm for p in all_points):
+        own = [p for p in all_points if p.arm == arm]
+        count = sum(p.inverted for p in own)
+        if count:
+            out.append(
+                f"{arm}: {count} of {sum(p.settings for p in own)} runs learned the two classes the "
+                "wrong way round (training AUC below 1/2). The label party sees that on its own "
+                "training labels and turns its predictions: accuracies here are after that; the "
+                "results hold both (test_accuracy, test_oriented_accuracy)."
+            )
+    return out
+
+
+def _untrained_findings(sweep: Sweep) -> list[str]:
+    """Arms that some federations of the sweep cannot train."""
+    structures = {row["structure"] for row in sweep.results.select(["structure"]).to_pylist()}
+    out = []
+    for arm, chain in sweep.config["grid"].items():
+        for name in NEEDS_TOP & set(chain) if "no_split" in structures else ():
+            out.append(
+                f"{arm} is not trained without model splitting, and not attacked there: the top model "
+                f"is part of {name}."
+            )
+    return out
