@@ -70,10 +70,11 @@ DEFAULT: dict[str, Any] = {
     },
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
+    "published": {},  # figures of a paper to print beside ours, see vfljax.published
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
 
-FREE = ("grid", "attacks")  # their keys name defenses and attacks, checked against the tables
+FREE = ("grid", "attacks", "published")  # their keys name arms, defenses, attacks: checked later
 
 
 def ordered(values: Mapping[str, Any]) -> ConfigDict:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, grid, suite, training
+from vfljax import datasets, grid, published, suite, training
 from vfljax.config import recorded_epochs, resolve, unknown
 from vfljax.datasets.core import (
     SCALING_ROWS,
@@ -74,6 +74,7 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     parts = config["parties"]["passive"] + int(owns)
     table = make_table(dataset, parts, splits, data["scaling"], data["scaling_rows"])
     forms = suite.forms(config, dataset.num_classes)
+    published.check(config, [form.label for form in forms])
     structures = suite.structures(config, forms, dataset.num_classes)
     settings = grid.settings(config, structures)
     grid.check_points(config, settings, dataset.num_classes)
