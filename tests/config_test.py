@@ -170,6 +170,8 @@ BAD = [
         "rule='released'",
         "choose 'intended', or the optimizer 'sgd'",
     ),
+    ({"training.evaluation": "relaesed"}, "relaesed", "did you mean 'released'"),
+    ({"training.evaluation": "released"}, "data has 10", "'final'"),
     ({"training.scope": "some"}, "'some'", "passive"),
     ({"model.top": "tree"}, "tree", "head"),
     ({"model.bottom": "mlpp"}, "mlpp", "mlp"),

@@ -72,6 +72,24 @@ def test_arms_with_top_models_of_their_own_train_and_resume(tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_the_released_evaluation_pools_the_steps_of_the_last_epoch(tmp_path):
+    def trained(name, **changes):
+        data = {"name": "breast_cancer", "train": 300, "validation": 100, "test": 100}
+        arms = {"grid": {"undefended": {}}, "attacks": {}, "data": data}
+        config = tiny(**arms, **{f"training.{k}": v for k, v in changes.items()})
+        return train(tmp_path / name, config, attack=False).results.to_pylist()
+
+    # one step an epoch, and all test rows in its batch: the final model's AUC
+    for row in trained("one", evaluation="released", batch_size=300):
+        assert row["test_pooled_auc"] == pytest.approx(row["test_auc"], abs=1e-6)
+        assert row["test_pooled_oriented_auc"] >= 0.5
+    several = trained("several", evaluation="released")
+    plain = trained("plain")
+    assert any(row["test_pooled_auc"] != row["test_auc"] for row in several)
+    assert not any("test_pooled_auc" in row for row in plain)
+    assert [r["loss"] for r in several] == [r["loss"] for r in plain]  # it only looks
+
+
 def test_epsilon_zero_and_k_one_are_the_undefended_run_bit_for_bit(tiny_sweep):
     rows = store.load(tiny_sweep).results.to_pylist()
     plain = {(r["structure"], r["seed"]): r for r in rows if r["arm"] == "undefended"}

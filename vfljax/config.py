@@ -54,6 +54,7 @@ DEFAULT: dict[str, Any] = {
         "decay": 0.1,
         "drop_last": False,
         "scope": "all",
+        "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
     },
     "malicious": {

@@ -80,6 +80,7 @@ class Group(NamedTuple):
     settings: tuple[Setting, ...]
 
 
+EVALUATIONS = ("final", "released")
 ARM_MODEL = ("top", "top_hidden")  # the label party's own; every bottom is the whole sweep's
 
 
@@ -192,6 +193,13 @@ def make_spec(
         )
     if model["aggregation"] not in parties.AGGREGATIONS:
         raise unknown("config.model.aggregation", model["aggregation"], parties.AGGREGATIONS)
+    if training["evaluation"] not in EVALUATIONS:
+        raise unknown("config.training.evaluation", training["evaluation"], EVALUATIONS)
+    if training["evaluation"] == "released" and num_classes != 2:
+        raise UserError(
+            f"config.training.evaluation='released' is an AUC of 2 classes and the data has "
+            f"{num_classes}: choose 'final'."
+        )
     honest = training["optimizer"]
     if honest not in optimizers.TABLE:
         raise unknown("config.training.optimizer", honest, optimizers.TABLE)
@@ -251,6 +259,7 @@ def make_spec(
         aggregation=model["aggregation"],
         scope=training["scope"],
         drop_last=training["drop_last"],
+        evaluation=training["evaluation"],
     )
 
 

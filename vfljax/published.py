@@ -20,7 +20,7 @@ from vfljax.config import unknown
 from vfljax.errors import UserError
 from vfljax.store import Sweep
 
-AUC, RAW = "AUC", "AUC as trained"
+AUC, RAW, POOLED = "AUC", "AUC as trained", "AUC, released evaluation"
 FIELDS = ("source", "digits", "rows")
 
 
@@ -95,9 +95,11 @@ def cells(sweep: Sweep) -> list[Cell]:
                 for name, column, beside in (
                     (AUC, "test_oriented_auc", tuple(numbers)),
                     (RAW, "test_auc", ()),
+                    (POOLED, "test_pooled_oriented_auc", tuple(numbers)),
                 ):
                     ours = tuple(r[column] for r in split if r.get(column) is not None)
-                    out.append(Cell(point.label, name, ours, beside, note if beside else ""))
+                    if ours or name != POOLED:  # only where config.training.evaluation asks for it
+                        out.append(Cell(point.label, name, ours, beside, note if beside else ""))
                 continue
             leaks = [a for a in attacks if a["attack"] == figure and a["setting"] in ids]
             out.append(Cell(point.label, figure, tuple(a["leak"] for a in leaks), tuple(numbers)))

@@ -345,11 +345,16 @@ def _row(
     seconds: float,
 ) -> dict[str, Any]:
     """One row of results: every knob, every metric, status. Metrics of a diverged run are null."""
+    pooled_auc, pooled = {}, float(record.pooled_auc[lane, -1])
+    if np.isfinite(pooled):
+        turned = 1 - pooled if values["inverted"][lane] else pooled
+        pooled_auc = {"test_pooled_auc": pooled, "test_pooled_oriented_auc": turned}
     loss = record.loss[lane]
     broken = np.flatnonzero(~np.isfinite(loss))
     return {
         **setting.row(),
         **{name: float(v[lane]) if finite else None for name, v in values.items()},
+        **(pooled_auc if finite else {}),
         "status": "ok" if finite else "diverged",
         "diverged_epoch": None if finite else int(broken[0]) if len(broken) else len(loss) - 1,
         "loss": [float(x) for x in loss],

@@ -76,6 +76,14 @@ VARIANTS = {
     "minmax": ({**ARMS, **CUT, "max_norm_off": {}}, {"data": {"scaling": "minmax"}}),
     # scaling statistics of the training rows, as everywhere else here
     "train_rows": (ARMS, {"data": {"scaling_rows": "train"}}),
+    # utilities also as released: pooled over the last epoch's steps, each on one random test batch
+    "evaluation": (
+        ARMS,
+        {
+            "training": {"evaluation": "released"},
+            "data": {"validation": 2, "test": 1378},  # the published 30 %, batches of 1028 of them
+        },
+    ),
     # flax's initial weights instead of PyTorch's
     "flax_weights": (ARMS, {"model": {"weights": "default"}}),
 }
