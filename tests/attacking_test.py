@@ -7,12 +7,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.sweeps import TINY, comparable, tiny, train
-from vfljax import attacking, lab, sight, store, suite
-from vfljax.types import Known, Scores
+from vfljax import attacking, lab, servable, sight, store, suite
+from vfljax import judge as judging
+from vfljax.types import Agreed, Scores
 
 
-def ground(made):
-    return sight.ground_of(made.table, lab.split_arrays(made.dataset.labels, made.splits), 0)
+def ground(made, attackers=(0,)):
+    arrays = lab.split_arrays(made.dataset.labels, made.splits)
+    return sight.ground_of(made.table, arrays, attackers)
+
+
+def claim(guess, known, classes=10):
+    """A guess at every training row of seed 0, by somebody who knew some labels."""
+    rows = jnp.arange(len(guess), dtype=jnp.int32)
+    scores = Scores(jax.nn.one_hot(guess, classes))
+    return judging.Claim(scores, jnp.int32(0), jnp.int32(known), rows, rows >= 0)
+
+
+def truth(made):
+    return judging.truth_of(lab.split_arrays(made.dataset.labels, made.splits))
 
 
 def test_known_rows_are_balanced_and_no_other_label_is_given():
@@ -27,9 +40,9 @@ def test_true_labels_do_not_enter_a_view():
     made = lab.prepare(TINY)
     shared = ground(made)
     exchange = {name: jnp.zeros((2, 320, 4)) for name in sight.EXCHANGE}
-    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, exchange, {"params": {}})
+    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, exchange, ({},))
     other = shared._replace(labels=shared.labels[::-1])
-    a, b = sight.view_of(target, shared), sight.view_of(target, other)
+    a, b = (sight.view_of(target, one, Agreed(32)) for one in (shared, other))
     jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
@@ -37,12 +50,11 @@ def test_the_judge_counts_known_rows_only_where_it_says_so():
     made = lab.prepare(TINY)
     shared = ground(made)
     labels = np.asarray(shared.labels)[np.asarray(shared.train[0])]
-    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, {}, {})
     known = sight.known_rows(shared, jnp.int32(0), jnp.float32(32))
     right = np.zeros(320, bool)
     right[np.asarray(known.rows[:32])] = True  # right on the known rows, wrong elsewhere
     guess = np.where(right, labels, (labels + 1) % 10)
-    found = attacking.judge(Scores(jax.nn.one_hot(guess, 10)), target, shared, known)
+    found = judging.judge(claim(guess, 32), truth(made), 32)
     assert abs(float(found["success"]) - 0.1) < 1e-6
     assert float(found["success_unlabeled"]) == 0
     assert float(found["leak"]) == 0
@@ -52,11 +64,9 @@ def test_the_halves_for_choosing_and_reporting_are_disjoint():
     made = lab.prepare(TINY)
     shared = ground(made)
     labels = np.asarray(shared.labels)[np.asarray(shared.train[0])]
-    half = np.asarray(shared.selects[0])
+    half = np.asarray(truth(made).selects[0])
     guess = np.where(half, labels, (labels + 1) % 10)  # right on the choosing half only
-    target = sight.Target(jnp.uint32(0), jnp.int32(0), jnp.uint32(0), {}, {}, {})
-    known = Known(jnp.arange(320), jnp.full(320, -1), jnp.int32(0))
-    found = attacking.judge(Scores(jax.nn.one_hot(guess, 10)), target, shared, known)
+    found = judging.judge(claim(guess, 0), truth(made), 32)
     assert float(found["leak_select"]) == 1
     assert float(found["leak_report"]) == 0
 
@@ -116,7 +126,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
     assert lab.prepare(config)
     form = suite.Form("direct/epoch=7", "direct", {"epoch": 7}, [{}])
-    _, rows, reason = attacking._servable(form, lab.prepare(config), stored)
+    _, rows, reason = servable.servable(form, lab.prepare(config), stored)
     assert rows == []
     assert "reads epoch 7" in reason
     assert "config.training.record" in reason

@@ -31,7 +31,7 @@ def test_it_holds_the_command_versions_and_every_setting(written):
 def test_it_says_what_was_shorter_than_published_and_what_was_not_run(written):
     _, _, page = written
     assert "20 optimizer steps, fewer than the 25,600 published" in page
-    assert "norm was not run" in page
+    assert "<li>norm: defined for two classes" in page
 
 
 def test_figures_are_pngs_too(written):

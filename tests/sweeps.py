@@ -73,7 +73,10 @@ def point(
         by_seed={"split": {0: accuracy, 1: accuracy}},
         attacks={name: constant(value) for name, value in attacks.items()},
         leaks={},
-        worst={"split": Worst(attack, constant(leak), {0: leak, 1: leak})},
+        worst={
+            "split": Worst(attack, constant(leak), {0: leak, 1: leak}, 0.55, constant(2 * leak - 1))
+        },
+        oracle={},
         diverged=0,
         inverted=inverted,
         settings=2,

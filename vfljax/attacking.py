@@ -11,105 +11,83 @@ import functools
 import json
 import pathlib
 import time
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import checkpoint, keys, lanes, metrics, store
+from vfljax import keys, lanes, store
 from vfljax.attacks.core import Attack
 from vfljax.baselines import logistic_rows
 from vfljax.config import recorded_epochs
-from vfljax.lab import Lab, initial_weights, split_arrays
+from vfljax.inside import Inside, make_inside, seen_by
+from vfljax.judge import Claim, Truth, judge, truth_of
+from vfljax.lab import Lab, initial_weights, plain, split_arrays
 from vfljax.progress import Progress
-from vfljax.sight import EXCHANGE, Ground, Target, ground_of, known_rows, view_of
-from vfljax.suite import Form, attacker_of, forms, kind, make_attack
-from vfljax.types import Array, HostArray, Known, PyTree, Scores
+from vfljax.protocol import make_embed
+from vfljax.rows import over_chunks
+from vfljax.servable import servable
+from vfljax.sight import Ground, Target, ground_of, known_rows, target_of, view_of
+from vfljax.suite import Form, attackers_of, forms, label_of, make_attack
+from vfljax.training import rows_of
+from vfljax.types import Agreed, Array, HostArray, Known, Scores, Spec, View, Weights
+
+Run = Callable[[Array, View, Known, Mapping[str, Array]], Scores]
 
 BLOCK = 32  # settings attacked by one call on CPU
-MEMORY = 2 << 30  # bytes of exchange a block may hold
+MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
 
 
-def judge(scores: Scores, target: Target, ground: Ground, known: Known) -> dict[str, Array]:
-    """An attack's figures, on true labels.
+class Asks(NamedTuple):
+    """What an attack asks of its program beyond the view; static."""
 
-    success: top-1 on all training rows (as published, known rows included), and without them;
-    leak: the common scale (``metrics.leak``) on unlabeled rows, whole, on the half where the worst
-    attack is chosen and on the half where it is reported.
-    """
-    labels = ground.labels[ground.train[target.seed_index]]
-    unlabeled = (
-        jnp.zeros(len(labels))
-        .at[known.rows]
-        .set((jnp.arange(len(labels)) >= known.count).astype(jnp.float32))
-    )
-    half = ground.selects[target.seed_index].astype(jnp.float32)
-    out = {
-        "success": metrics.accuracy(scores.train, labels),
-        "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
-        "leak": metrics.leak(scores.train, labels, unlabeled),
-        "leak_select": metrics.leak(scores.train, labels, unlabeled * half),
-        "leak_report": metrics.leak(scores.train, labels, unlabeled * (1 - half)),
-    }
-    if scores.train.shape[1] > 5:
-        out["success_top5"] = metrics.topk(scores.train, labels, 5)
-    if scores.test is not None:
-        labels = ground.labels[ground.test[target.seed_index]]
-        out["test_success"] = metrics.accuracy(scores.test, labels)
-        out["test_leak"] = metrics.leak(scores.test, labels)
-    return out
+    oracle: bool
+    inside: str
+    attackers: tuple[int, ...]
 
 
 @functools.cache
-def _program(run: Any, oracle: bool, block: int, width: int | None) -> lanes.Program:
-    """One compiled program an attack; equal attacks on equal shapes share it. An oracle form is given
-    every row's label and judged on all rows."""
+def _program(
+    run: Run,
+    asks: Asks,
+    agreed: Agreed,
+    block: int,
+    width: int | None,
+    shapes: tuple[Any, ...],
+    spec: Spec | None,
+) -> lanes.Program:
+    """One compiled program an attack and shape of view; equal ones share it. An oracle form is given
+    every row's label and judged on all rows; ``spec`` (with the attackers) is given where the attack
+    looks inside the federation."""
+    del shapes
+    inside = make_inside(spec, asks.inside, asks.attackers) if spec else None
 
-    def one(target: Target, ground: Ground) -> dict[str, Array]:
+    def one(target: Target, ground: Ground) -> Scores:
         count = target.knobs.get("known")
         count = jnp.float32(0) if count is None else count
-        known = known_rows(ground, target.seed_index, count)
+        every = jnp.float32(ground.known_order.shape[1])
+        known = known_rows(ground, target.seed_index, every if asks.oracle else count)
         key = keys.fold(keys.run_key(target.seed), "attack", target.key_name)
-        rows = jnp.float32(ground.known_order.shape[1])
-        given = known_rows(ground, target.seed_index, rows) if oracle else known
-        scores = run(key, view_of(target, ground), given, target.knobs)
-        return judge(scores, target, ground, known)
+        seen = {asks.inside: _look(inside, target, ground)} if inside else {}
+        view = view_of(target, ground, agreed, seen)
+        return run(key, view, known, target.knobs)
 
     return lanes.Program(one, block, width)
 
 
-@functools.lru_cache(maxsize=2)  # settings of a structure follow each other by shard
-def _shard(folder: pathlib.Path) -> tuple[PyTree, dict[str, HostArray]]:
-    """A shard's weights, and its exchange arrays by memory map."""
-    exchange = {
-        path.stem: np.load(path, mmap_mode="r", allow_pickle=False)
-        for path in (folder / "exchange").glob("*.npy")
-    }
-    return checkpoint.load(folder / "checkpoint"), exchange
+def _look(inside: Inside, target: Target, ground: Ground) -> Array:
+    """What stands inside the federation, for every training row."""
+    table, i = ground.whole, target.seed_index
+    assert table is not None
+    assert target.weights is not None
+    weights: Weights = target.weights
 
+    def of(rows: Array) -> Array:
+        return inside(weights, rows_of(table, i, rows), table.labels[rows])
 
-def _target(
-    workdir: pathlib.Path, row: Mapping[str, Any], form: Form, knobs: Mapping[str, float]
-) -> Target:
-    """One setting's exchange and bottom: what its attacker holds."""
-    weights, exchange = _shard(workdir / "shards" / row["shard"])
-    attacker = attacker_of(row["structure"])
-    own = {k.removeprefix(f"party{attacker}_"): v for k, v in exchange.items()}
-
-    def number(value: float, dtype: Any) -> HostArray:
-        return np.asarray(value, dtype)
-
-    return Target(
-        seed=number(row["seed"], np.uint32),
-        seed_index=number(row["seed"], np.int32),
-        key_name=number(zlib.crc32(form.name.encode()), np.uint32),
-        knobs={k: number(v, np.float32) for k, v in knobs.items()},
-        exchange={name: own[name][row["lane"]] for name in EXCHANGE},
-        bottom=jax.tree.map(lambda a: a[row["lane"]], weights["bottoms"][str(attacker)]),
-    )
+    return over_chunks(of, table.train[i])
 
 
 def run(
@@ -132,18 +110,19 @@ def run(
     summary = _summary(workdir)
     plan = []
     for form in all_forms:
-        attack, rows, reason = _servable(form, lab, sweep)
+        _, rows, reason = servable(form, lab, sweep)
         if reason:
             say(f"skipped {form.label}: {reason}")
             summary[form.label] = {"status": "skipped", "reason": reason}
             continue
-        plan.append((form, attack, rows))
+        plan.append((form, rows))
     if plan:
         for shard in sweep.header["shards"]:
             if (workdir / "shards" / shard["name"]).is_dir():
                 store.verify(workdir / "shards" / shard["name"], deep=True)
-    for form, attack, rows in plan:
-        summary[form.label] = _run_form(form, attack, rows, lab, sweep, arrays)
+    court = Court(lab, arrays)
+    for form, rows in plan:
+        summary[form.label] = _run_form(form, rows, lab, sweep, arrays, court)
     store.write_text(workdir / "attacks.json", json.dumps(summary, indent=1))
 
 
@@ -152,104 +131,121 @@ def _summary(workdir: pathlib.Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.is_file() else {}
 
 
-def _servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[dict], str]:
-    """The attack, the stored settings it can be run on, or why there are none."""
-    num_classes = lab.dataset.num_classes
-    spec = lab.groups[0].spec
-    attack = make_attack(form, spec.bottoms[0], num_classes)
-    if attack.binary and num_classes > 2:
-        return attack, [], f"defined for two classes, {lab.dataset.name} has {num_classes}"
-    columns = ["setting", "seed", "structure", "status", "shard", "lane"]
-    rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if kind(row["structure"]) == attack.structure]
-    if not rows:
-        return (
-            attack,
-            [],
-            (
-                f"it needs runs of the structure {attack.structure!r} and this sweep trained none: add "
-                f"{form.name!r} to config.attacks and train in a new workdir"
-            ),
+class Court:
+    """Judges blocks of scores while they are still on the devices; one program for all attacks on
+    arrays of equal shapes."""
+
+    def __init__(self, lab: Lab, arrays: Mapping[str, np.ndarray]) -> None:
+        self.truth = truth_of(arrays)
+        self.width = lab.config["execution"]["width"] or None
+        self.programs: dict[Any, tuple[lanes.Program, Truth]] = {}
+
+    def figures(
+        self, scores: Scores, targets: Target, attack: Attack, batch_size: int, block: int
+    ) -> dict[str, np.ndarray]:
+        """[lanes] of each figure; ``targets`` are those of the block, on the host and unpadded."""
+        count, epochs = len(targets.seed), targets.exchange["epochs"][0]
+        place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
+        known = targets.knobs.get("known", np.zeros(count)) * (not attack.oracle)
+        own = (
+            *(targets.seed_index, np.asarray(known, np.int32)),
+            *(targets.exchange["order"][:, place], targets.exchange["sent"][:, place]),
         )
-    recorded = recorded_epochs(sweep.config)
-    if attack.epoch >= 0 and attack.epoch not in recorded:
-        return (
-            attack,
-            [],
-            f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
-            "config.training.record and train in a new workdir",
-        )
-    count = len(lab.splits[0].train)
-    for point in form.knobs:
-        known = point.get("known", 0)
-        if "known" in point and known < num_classes:
-            return attack, [], f"known={known:g} labels are fewer than the {num_classes} classes"
-        if known > count:
-            return attack, [], f"known={known:g} labels are more than the {count} training rows"
-    return attack, rows, ""
+        key = (batch_size, block, jax.tree.structure(scores))
+        if key not in self.programs:
+            made = lanes.Program(
+                lambda claim, truth: judge(claim, truth, batch_size), block, self.width
+            )
+            self.programs[key] = made, made.share(self.truth)
+        program, truth = self.programs[key]
+        return lanes.unpad(program(Claim(scores, *program.pad(own)), truth), count)
 
 
 class Job(NamedTuple):
-    """One lane of a block. ``what``: the attack itself, or one of its two trained baselines."""
+    """One lane of a block. ``what``: the attack itself, or one of its trained baselines."""
 
     row: dict[str, Any]
     point: int
     what: str  # "attack", "all_labels", "untrained"
 
 
+class Sight(NamedTuple):
+    """Settings attacked alike: one federation, one set of attackers, one shape of model."""
+
+    structure: str
+    attackers: tuple[int, ...]
+    spec: Spec  # models only
+    number: int  # of the spec, in the sweep
+
+
+def _sights(form: Form, rows: list[dict], lab: Lab) -> dict[Sight, list[dict]]:
+    specs = list(dict.fromkeys(plain(group.spec) for group in lab.groups))
+    spec_of = {s.id: plain(group.spec) for group in lab.groups for s in group.settings}
+    out: dict[Sight, list[dict]] = {}
+    for row in rows:
+        who = attackers_of(row["structure"], form)
+        spec = spec_of[row["setting"]]
+        sight = Sight(row["structure"], who, spec, specs.index(spec))
+        out.setdefault(sight, []).append(row)
+    return out
+
+
 def _jobs(attack: Attack, rows: list[dict], points: int, seeds: int) -> list[Job]:
     """Untrained baselines (one a seed) first, then per setting the attack and its upper bound."""
     out: list[Job] = []
     for point in range(points):
-        if attack.baselines:
+        if "untrained" in attack.baselines:
             for seed in range(seeds):
-                sample = next(row for row in rows if row["seed"] == seed)
-                out.append(Job(sample, point, "untrained"))
+                sample = next((row for row in rows if row["seed"] == seed), None)
+                out += [Job(sample, point, "untrained")] if sample else []
         for row in rows:
             if row["status"] != "ok":
                 continue
             out.append(Job(row, point, "attack"))
-            if attack.baselines:
+            if "all_labels" in attack.baselines:
                 out.append(Job(row, point, "all_labels"))
     return out
 
 
 def _run_form(
     form: Form,
-    attack: Attack,
     rows: list[dict],
     lab: Lab,
     sweep: store.Sweep,
     arrays: Mapping[str, np.ndarray],
+    court: Court,
 ) -> dict[str, Any]:
     folder = sweep.workdir / "attacks" / form.label.replace("/", "_")
-    began = time.monotonic()
-    width = lab.config["execution"]["width"] or None
-    wanted = {row["structure"] for row in rows}
-    spec = next(g.spec for g in lab.groups if any(s.structure.name in wanted for s in g.settings))
-    block = _block(lab, spec.bottoms[0].out)
-    by_structure: dict[str, list[dict]] = {}
-    for row in rows:
-        by_structure.setdefault(row["structure"], []).append(row)
+    began, classes = time.monotonic(), lab.dataset.num_classes
+    sights = _sights(form, rows, lab)
+    made = {
+        sight: make_attack(form, tuple(sight.spec.bottoms[p] for p in sight.attackers), classes)
+        for sight in sights
+    }
     jobs = {
-        structure: _jobs(attack, own, len(form.knobs), lab.config["seeds"])
-        for structure, own in by_structure.items()
+        sight: _jobs(made[sight], own, len(form.knobs), lab.config["seeds"])
+        for sight, own in sights.items()
     }
     every = [job for own in jobs.values() for job in own]
+    attack = next(iter(made.values()))
     settings, steps = sum(job.what == "attack" for job in every), max(1, attack.steps)
     progress = Progress(f"attack {form.label}", settings, steps * len(every))
-    program = _program(attack.run, attack.oracle, block, width)
-    initial = jax.device_get(initial_weights(spec, lab).bottoms)
     # what is stored is known by its rows, not its file: blocks differ between machines
     stored = store.read_table(sorted(folder.glob("*.parquet"))).to_pylist()
     done = {_identity(row) for row in stored}
-    for structure, own in jobs.items():
-        attacker = attacker_of(structure)
-        shared = program.share(ground_of(lab.table, arrays, attacker))
-        known = [_identity(_figures(form, job, {}, 0)) in done for job in own]
+    programs = set()
+    for sight, own in jobs.items():
+        known = [_identity(_figures(form, sight, job, {}, 0)) in done for job in own]
         todo = [job for job, found in zip(own, known, strict=True) if not found]
         finished = [job for job, found in zip(own, known, strict=True) if found]
         progress.resume(sum(job.what == "attack" for job in finished), steps * len(finished))
+        if not todo:
+            continue
+        attack = made[sight]
+        program, shared = _prepared(attack, sight, lab, arrays)
+        programs.add(program)
+        initial = jax.device_get(initial_weights(sight.spec, lab).bottoms)
+        untrained = functools.cache(functools.partial(_untrained_cut, lab, sight))
         for start in range(0, len(todo), program.block):
             part = todo[start : start + program.block]
             targets = []
@@ -257,52 +253,109 @@ def _run_form(
                 knobs = dict(form.knobs[job.point])
                 if job.what == "all_labels":
                     knobs["known"] = float(len(lab.splits[0].train))
-                target = _target(sweep.workdir, job.row, form, knobs)
+                target = target_of(
+                    sweep.workdir, job.row, form.name, knobs, sight.attackers, bool(attack.inside)
+                )
                 if job.what == "untrained":
-                    bottom = jax.tree.map(lambda a, i=job.row["seed"]: a[i], initial[attacker])
-                    target = target._replace(bottom=bottom)
+                    i = job.row["seed"]
+                    bottoms = tuple(
+                        jax.tree.map(lambda a, i=i: a[i], initial[p]) for p in sight.attackers
+                    )
+                    cut = np.tile(untrained()[i], (len(target.exchange["epochs"]), 1, 1))
+                    exchange = {**target.exchange, "embeddings": cut}
+                    target = target._replace(bottoms=bottoms, exchange=exchange)
                 targets.append(target)
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *targets)
-            out = lanes.unpad(program(program.pad(stacked), shared), len(part))
-            figures = [_figures(form, job, out, i) for i, job in enumerate(part)]
-            path = folder / f"{structure}-{len(finished) + start:06d}.parquet"
+            scores = program(program.pad(stacked), shared)
+            out = court.figures(scores, stacked, attack, sight.spec.batch_size, program.block)
+            figures = [_figures(form, sight, job, out, i) for i, job in enumerate(part)]
+            path = folder / f"{sight.structure}-{sight.number}-{len(finished) + start:06d}.parquet"
             store.write_rows(path, figures)
             progress.update(sum(job.what == "attack" for job in part), steps * len(part))
     progress.close()
-    if attack.baselines:
-        store.write_rows(folder / "logistic.parquet", logistic_rows(form, rows, lab, arrays))
+    if "logistic" in attack.baselines:
+        store.write_rows(
+            folder / "logistic.parquet", logistic_rows(form, list(sights), lab, arrays)
+        )
+    own_layer = all(seen_by(attack.inside, sight.attackers) for sight in sights)
     return {
         "status": "ok",
         "steps": attack.steps,
         "knobs": form.knobs,
         "options": form.options,
-        "oracle": attack.oracle,
+        "oracle": attack.oracle or (bool(attack.inside) and not own_layer),
         "structure": attack.structure,
         "settings": settings,
         "diverged": sum(row["status"] != "ok" for row in rows),
         "seconds": time.monotonic() - began,
-        "compiles": program.traces,
+        "compiles": sum(program.traces for program in programs),
+        "views": len(programs),
     }
 
 
-def _block(lab: Lab, cut: int) -> int:
+def _prepared(
+    attack: Attack, sight: Sight, lab: Lab, arrays: Mapping[str, np.ndarray]
+) -> tuple[lanes.Program, Ground]:
+    """An attack's program for one shape of view, and what all its lanes share."""
+    attackers, spec = sight.attackers, sight.spec
+    cut = sum(spec.bottoms[p].out for p in attackers)
+    columns = tuple(lab.table.features[p].shape for p in attackers)
+    program = _program(
+        attack.run,
+        Asks(attack.oracle, attack.inside, attackers if attack.inside else ()),
+        Agreed(spec.batch_size),
+        _block(lab, cut, columns),
+        lab.config["execution"]["width"] or None,
+        (cut, columns, lab.table.train.shape, len(recorded_epochs(lab.config))),
+        spec if attack.inside else None,
+    )
+    ground = ground_of(lab.table, arrays, attackers)
+    if attack.inside:
+        ground = ground._replace(whole=lab.table._replace(scores=None))
+    return program, program.share(ground)
+
+
+def _untrained_cut(lab: Lab, sight: Sight) -> HostArray:
+    """The attackers' embeddings [Q, N, D] of all training rows from untrained bottoms."""
+    embed, table = make_embed(sight.spec), lab.table._replace(scores=None)
+
+    def one(weights: Weights, seed_index: Array) -> Array:
+        def of(rows: Array) -> Array:
+            cut = embed(weights, rows_of(table, seed_index, rows))
+            return jnp.concatenate([cut[p] for p in sight.attackers], axis=-1)
+
+        return over_chunks(of, table.train[seed_index])
+
+    initial = initial_weights(sight.spec, lab)
+    return np.asarray(jax.jit(jax.vmap(one))(initial, jnp.arange(lab.config["seeds"])))
+
+
+def _block(lab: Lab, cut: int, columns: tuple[tuple[int, ...], ...]) -> int:
     """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator."""
-    lane = 4 * len(lab.splits[0].train) * (7 * cut + lab.table.features[0][0].size)
+    epochs = len(recorded_epochs(lab.config))
+    width = (2 * epochs + 3) * cut + sum(int(np.prod(shape[1:])) for shape in columns)
+    lane = 4 * len(lab.splits[0].train) * width
     most = BLOCK if jax.default_backend() == "cpu" else 1024
     return max(jax.device_count(), min(most, MEMORY // lane))
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes a row of an attack the same row."""
-    return tuple(row.get(name) for name in ("structure", "setting", "what", "point", "seed"))
+    return tuple(
+        row.get(name) for name in ("structure", "view", "setting", "what", "point", "seed")
+    )
 
 
-def _figures(form: Form, job: Job, out: Mapping[str, np.ndarray], lane: int) -> dict[str, Any]:
+def _figures(
+    form: Form, sight: Sight, job: Job, out: Mapping[str, np.ndarray], lane: int
+) -> dict[str, Any]:
     return {
-        "attack": form.label,
+        "attack": label_of(form, sight.attackers),
         "setting": job.row["setting"],
         "seed": job.row["seed"],
         "structure": job.row["structure"],
+        "view": sight.number,
+        "parties": "+".join(map(str, sight.attackers)),
         "what": job.what,
         "point": job.point,
         **{f"attack.{k}": float(v) for k, v in form.knobs[job.point].items()},

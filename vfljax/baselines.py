@@ -16,24 +16,25 @@ from vfljax import metrics
 from vfljax.lab import Lab
 from vfljax.rows import scaled
 from vfljax.sight import ground_of
-from vfljax.suite import Form, attacker_of
+from vfljax.suite import Form, label_of
 
 
 def logistic_rows(
-    form: Form, rows: list[dict], lab: Lab, arrays: Mapping[str, np.ndarray]
+    form: Form, sights: list[Any], lab: Lab, arrays: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
     """The baseline without any federation: logistic regression (scikit-learn) on the same few
-    labels and the attacker's own columns, one row a seed, attacker and number of known labels."""
+    labels and the attackers' own columns, one row a seed, attackers and number of known labels."""
     out = []
-    structures = sorted({row["structure"] for row in rows})
-    for structure, (number, point), seed in itertools.product(
-        structures, enumerate(form.knobs), range(lab.config["seeds"])
+    who = dict.fromkeys((sight.structure, sight.number, sight.attackers) for sight in sights)
+    for (structure, view, attackers), (number, point), seed in itertools.product(
+        who, enumerate(form.knobs), range(lab.config["seeds"])
     ):
-        ground = jax.device_get(ground_of(lab.table, arrays, attacker_of(structure)))
+        ground = jax.device_get(ground_of(lab.table, arrays, attackers))
 
         def columns(raw: np.ndarray, seed: int = seed, ground: Any = ground) -> np.ndarray:
-            x = scaled(ground.features[raw], ground.mean[seed], ground.scale[seed])
-            return np.asarray(x).reshape(len(raw), -1)
+            own = zip(ground.features, ground.mean, ground.scale, strict=True)
+            parts = [np.asarray(scaled(x[raw], mean[seed], scale[seed])) for x, mean, scale in own]
+            return np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
 
         known = ground.known_order[seed][: int(point["known"])]
         train, test = ground.train[seed], ground.test[seed]
@@ -50,9 +51,10 @@ def logistic_rows(
         )
         out.append(
             {
-                "attack": form.label,
+                "attack": label_of(form, attackers),
                 "seed": seed,
                 "structure": structure,
+                "view": view,
                 "what": "logistic",
                 "point": number,
                 "success": float(model.score(columns(train), ground.labels[train])),

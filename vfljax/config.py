@@ -71,6 +71,7 @@ DEFAULT: dict[str, Any] = {
     },
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
+    "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
     "published": {},  # figures of a paper to print beside ours, see vfljax.published
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
@@ -211,13 +212,17 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if not resolved["grid"]:
         raise UserError("config.grid is empty: give at least {'undefended': {}}.")
     passive = resolved["parties"]["passive"]
-    for group in resolved["malicious"]["parties"]:
-        members = group if isinstance(group, list) else [group]
-        if not members or not all(isinstance(p, int) and 0 <= p < passive for p in members):
-            raise UserError(
-                f"config.malicious.parties names {group}, but passive parties are 0..{passive - 1}: "
-                "give a tuple of tuples such as ((0,),)."
-            )
+    for field in ("malicious.parties", "attackers"):
+        for group in _at(resolved, field):
+            members = group if isinstance(group, list) else [group]
+            numbers = all(isinstance(p, int) and not isinstance(p, bool) for p in members)
+            if not members or not numbers or not all(0 <= p < passive for p in members):
+                raise UserError(
+                    f"config.{field} names {group}, but passive parties are 0..{passive - 1}: "
+                    "give a tuple of tuples such as ((0,),)."
+                )
+            if len(set(members)) < len(members):
+                raise UserError(f"config.{field} names {group}: a party stands in it twice.")
     return resolved
 
 

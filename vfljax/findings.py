@@ -16,6 +16,9 @@ from vfljax.store import Sweep
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
 
 
+COMPLETIONS = ("passive", "active")
+
+
 def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
     """What the numbers mean, in sentences made from them."""
     out: list[str] = []
@@ -113,18 +116,31 @@ def _direct_findings(all_points: Sequence[Point]) -> list[str]:
 
 
 def _passive_findings(sweep: Sweep) -> list[str]:
+    """How often an attack beats what its attacker had without taking part."""
     rows = sweep.attacks.to_pylist()
     out = []
-    for label in dict.fromkeys(r["attack"] for r in rows if r.get("logistic_success") is not None):
+    # the others' baselines stand in their table
+    completions = dict.fromkeys(r["attack"] for r in rows if r["attack"].startswith(COMPLETIONS))
+    for label in completions:
         own = [r for r in rows if r["attack"] == label and r["point"] == 0]
-        above = [r["success"] > r["logistic_success"] for r in own]
-        trained = [r["success"] > r["untrained_success"] for r in own]
-        out.append(
-            f"{label}: beats the same attack on an untrained bottom in {sum(trained)} of {len(own)} "
-            f"settings, and logistic regression on the same {own[0]['attack.known']:.0f} labels and "
-            f"the attacker's own columns in {sum(above)}. Where it does not beat the latter, taking "
-            "part in the federation told the attacker nothing new."
-        )
+        said = []
+        for what, name in (
+            ("untrained", "the same attack on an untrained bottom"),
+            (
+                "logistic",
+                "logistic regression on the same {known:.0f} labels and the attacker's own columns",
+            ),
+        ):
+            both = [r for r in own if r.get(f"{what}_leak") is not None]
+            if both:
+                above = sum(r["leak"] > r[f"{what}_leak"] for r in both)
+                name = name.format(known=both[0].get("attack.known") or 0)
+                said.append(f"{name} in {above} of {len(both)} settings")
+        if said:
+            out.append(
+                f"{label} leaks more than {', and more than '.join(said)}. Where it does not, taking "
+                "part in the federation told the attacker nothing new."
+            )
     return out
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from vfljax import metrics
 from vfljax.defenses import TABLE
 from vfljax.store import Sweep
 from vfljax.suite import kind
@@ -55,6 +56,13 @@ class Worst(NamedTuple):
     attack: str
     leak: Interval  # on the half it was not chosen on
     by_seed: dict[int, float]
+    null: float  # what its scores reach under permuted labels, 95 % of the time; mean over seeds
+    advantage: Interval  # (leak - chance) / (1 - chance)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it leaks more than scores without information do."""
+        return self.leak.mean > self.null
 
 
 class Point(NamedTuple):
@@ -73,6 +81,7 @@ class Point(NamedTuple):
     attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
     leaks: dict[str, Interval]  # attack -> leak, all unlabeled rows
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
+    oracle: dict[str, Worst]  # likewise, of attacks that know more than an attacker can
     diverged: int
     inverted: int  # runs that learned two classes the wrong way round
     settings: int
@@ -111,8 +120,11 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
         of_setting.setdefault(attack["setting"], []).append(attack)
     varied = {n for n in NUMBERS[:-1] if len({row[n] for row in rows}) > 1}
     named = _named(rows, varied)
+    chance = baseline(sweep)["chance"]
     return [
-        _point(number, own[number], named[own[number][0]["arm"]], of_setting, oracle, varied)
+        _point(
+            number, own[number], named[own[number][0]["arm"]], of_setting, oracle, varied, chance
+        )
         for number in sorted(own)
     ]
 
@@ -148,6 +160,7 @@ def _point(
     of_setting: dict[int, list[dict]],
     oracle: set[str],
     varied: set[str],
+    chance: float,
 ) -> Point:
     first = rows[0]
     knobs = {k: v for k, v in first.items() if "." in k and v is not None}
@@ -159,19 +172,16 @@ def _point(
     for row in rows:
         for attack in of_setting.get(row["setting"], []):
             attacked.setdefault(attack["attack"], []).append(attack)
-    worst = {}
+    worst: dict[str, Worst] = {}
+    known_more: dict[str, Worst] = {}
     for federation, members in (("split", ("split", "malicious")), ("no_split", ("no_split",))):
-        candidates = {
-            label: found
-            for label, found in attacked.items()
-            if kind(found[0]["structure"]) in members and label not in oracle
-        }
-        if candidates:
-            label = max(
-                candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]])
-            )
-            seeds = {x["seed"]: x["leak_report"] for x in candidates[label]}
-            worst[federation] = Worst(label, interval(seeds.values()), seeds)
+        here = {a: x for a, x in attacked.items() if kind(x[0]["structure"]) in members}
+        for found, own in (
+            (worst, {a: x for a, x in here.items() if a not in oracle}),
+            (known_more, {a: x for a, x in here.items() if a in oracle}),
+        ):
+            if own:
+                found[federation] = _worst(own, chance)
     test, validation = (
         f"{part}_oriented_accuracy" if f"{part}_oriented_accuracy" in first else f"{part}_accuracy"
         for part in ("test", "validation")
@@ -190,9 +200,24 @@ def _point(
         attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
         leaks={k: interval(x["leak"] for x in v) for k, v in attacked.items()},
         worst=worst,
+        oracle=known_more,
         diverged=sum(row["status"] != "ok" for row in rows),
         inverted=sum(row.get("inverted") == 1 for row in rows),
         settings=len(rows),
+    )
+
+
+def _worst(candidates: Mapping[str, list[dict]], chance: float) -> Worst:
+    """Chosen on one half of the rows, scored on the other."""
+    label = max(candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]]))
+    own = candidates[label]
+    seeds = {x["seed"]: x["leak_report"] for x in own}
+    return Worst(
+        label,
+        interval(seeds.values()),
+        seeds,
+        _nanmean([x["leak_null"] for x in own]),
+        interval(float(metrics.advantage(v, chance)) for v in seeds.values()),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax.numpy as jnp
 
+from vfljax import keys
 from vfljax.types import Array, PyTree, Spec
 
 
@@ -19,8 +20,8 @@ class Party(NamedTuple):
     """``init(key, x) -> variables``; ``apply(variables, x, train, key) -> (embedding [B, D],
     (variables, layers))``, where the returned variables carry moved batch statistics."""
 
-    init: Callable[[Array, Array], PyTree]
-    apply: Callable[[PyTree, Array, bool, Array | None], tuple[Array, tuple[PyTree, PyTree]]]
+    init: Callable[[Array, Any], PyTree]  # x: [B, ...], or a tuple of those (``together``)
+    apply: Callable[[PyTree, Any, bool, Array | None], tuple[Array, tuple[PyTree, PyTree]]]
 
 
 def from_module(module: nn.Module) -> Party:
@@ -40,6 +41,26 @@ def from_module(module: nn.Module) -> Party:
         moved = dict(moved)
         layers = moved.pop("layers", {})
         return out, ({**variables, **moved}, layers)
+
+    return Party(init, apply)
+
+
+def together(parties_: Sequence[Party]) -> Party:
+    """Colluding parties as one: variables and columns are tuples, the embeddings are concatenated."""
+
+    def init(key: Array, x: tuple[Array, ...]) -> PyTree:
+        return tuple(
+            party.init(keys.fold(key, p), part)
+            for p, (party, part) in enumerate(zip(parties_, x, strict=True))
+        )
+
+    def apply(variables: PyTree, x: tuple[Array, ...], train: bool, key: Array | None) -> Any:
+        outs = [
+            party.apply(v, part, train, None if key is None else keys.fold(key, p))
+            for p, (party, v, part) in enumerate(zip(parties_, variables, x, strict=True))
+        ]
+        z = concatenate([out for out, _ in outs])
+        return z, (tuple(v for _, (v, _) in outs), tuple(layers for _, (_, layers) in outs))
 
     return Party(init, apply)
 

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -101,6 +102,7 @@ def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
         "attack",
         "federation",
         "known labels",
+        "oracle or diagnostic",
         "optimizer steps",
         "published steps",
         "seconds",
@@ -109,16 +111,18 @@ def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     rows = []
     for label, a in judging.attack_summary(sweep).items():
         if a["status"] == "skipped":
-            rows.append([label, "skipped: " + a["reason"], "", "", "", "", ""])
+            rows.append([label, "skipped: " + a["reason"], *[""] * 6])
             continue
         name = label.split("/")[0]
         full = _published_steps(name)
         known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
+        known = "all" if a.get("oracle") else known
         rows.append(
             [
                 label,
                 a["structure"],
                 known,
+                "yes" if a.get("oracle") else "no",
                 f"{a['steps']:,}",
                 f"{full:,}" if full else "0",
                 f"{a['seconds']:.1f}",
@@ -128,11 +132,14 @@ def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
+PUBLISHED = ("passive", "active", "two_stage")  # model completion; a probe's steps are our own
+
+
 def _published_steps(name: str) -> int:
     import inspect
 
     steps = inspect.signature(attack_table.TABLE[name]).parameters.get("steps")
-    return int(steps.default) if steps is not None else 0
+    return int(steps.default) if steps is not None and name in PUBLISHED else 0
 
 
 def _baseline_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
@@ -163,6 +170,77 @@ def _baseline_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     )
     return header, [
         [attack, arms[point], *(str(judging.interval(r[f] for r in own)) for f in fields)]
+        for (attack, point), own in grouped.items()
+    ]
+
+
+def _worst_rows(
+    points: Sequence[judging.Point], base: dict[str, Any]
+) -> tuple[list[str], list[list[str]]]:
+    """The headline: the strongest attack of every point and federation, and what it means."""
+    scale = base["scale"]
+    header = [
+        *("setting", "federation", "worst attack", scale, "advantage over chance"),
+        *("null band (95 %)", "tells more than nothing", "worst oracle form", f"its {scale}"),
+    ]
+    rows = []
+    for p in points:
+        for federation, worst in p.worst.items():
+            oracle = p.oracle.get(federation)
+            rows.append(
+                [
+                    *(p.label, FEDERATIONS[federation], worst.attack),
+                    *(str(worst.leak), str(worst.advantage), f"{worst.null:.3f}"),
+                    "yes" if worst.tells else "no",
+                    *((oracle.attack, str(oracle.leak)) if oracle else ("-", "-")),
+                ]
+            )
+    return header, rows
+
+
+def _not_attacked(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[str]:
+    """What was not attacked, and why."""
+    out = [
+        f"{label}: {a['reason']}."
+        for label, a in judging.attack_summary(sweep).items()
+        if a["status"] == "skipped"
+    ]
+    for p in points:
+        if p.diverged:
+            out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
+        missing = [FEDERATIONS[f] for f in _federations(points) if f not in p.worst]
+        if missing and p.diverged < p.settings:
+            out.append(f"{p.label}: no attack on it {' or '.join(missing).lower()}.")
+    return out
+
+
+def _federations(points: Sequence[judging.Point]) -> list[str]:
+    return list(dict.fromkeys(f for p in points for f in p.worst))
+
+
+def _known_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
+    """Attack success by the number of known labels, where that is an axis."""
+    point_of = {
+        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
+    }
+    arms = {p.number: p.label for p in judging.points(sweep)}
+    grouped: dict[tuple[str, int], dict[float, list[dict]]] = {}
+    for row in sweep.attacks.to_pylist():
+        known = row.get("attack.known")
+        if known is not None:
+            key = (row["attack"], point_of[row["setting"]])
+            grouped.setdefault(key, {}).setdefault(known, []).append(row)
+    grouped = {key: own for key, own in grouped.items() if len(own) > 1}
+    counts = sorted({known for own in grouped.values() for known in own})
+    header = ["attack", "setting", *(f"{known:g} labels" for known in counts)]
+    return header, [
+        [
+            *(attack, arms[point]),
+            *(
+                str(judging.interval(r["success_unlabeled"] for r in own.get(known, [])))
+                for known in counts
+            ),
+        ]
         for (attack, point), own in grouped.items()
     ]
 
@@ -223,10 +301,21 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             notes.append(
                 f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
             )
-        if a["status"] == "skipped":
-            notes.append(f"{label} was not run: {a['reason']}.")
     if notes:
         parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
+    if any(p.worst for p in points):
+        parts.append(
+            "<h2>Worst case</h2><p>For every setting the strongest attack of the suite, chosen on one "
+            "half of the rows whose labels the attacker does not know and scored on the other; 95 % "
+            "t-intervals over seeds. Null band: what the same scores reach when labels are permuted, "
+            f"95 times of 100. Chance: {base['chance']:.2f}. Oracle forms know more than an attacker "
+            "can; they stand beside the worst case, not in it.</p>"
+            + _table(*_worst_rows(points, base))
+        )
+        missing = _not_attacked(sweep, points)
+        if missing:
+            items = "".join(f"<li>{html.escape(line)}</li>" for line in missing)
+            parts.append(f"<p>Not attacked:</p><ul>{items}</ul>")
     parts.append("<h2>What this means</h2><ul>")
     parts += [f"<li>{html.escape(sentence)}</li>" for sentence in findings.findings(sweep, points)]
     parts.append("</ul>")
@@ -267,6 +356,12 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             "<h2>Model completion beside its baselines</h2><p>Top-1 on all training rows. An attack "
             "that does not beat the same few labels without any federation has learned nothing from "
             "taking part.</p>" + _table(*rows)
+        )
+    counts = _known_rows(sweep)
+    if counts[1]:
+        parts.append(
+            "<h2>By the number of known labels</h2><p>Top-1 on the rows whose labels are not known.</p>"
+            + _table(*counts)
         )
     parts.append(
         "<h2>All settings</h2><p>Mean over seeds. Attack columns: top-1 success on all "

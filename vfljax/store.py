@@ -34,7 +34,7 @@ from vfljax.config import differences
 from vfljax.errors import UserError
 from vfljax.types import PyTree
 
-SCHEMA = 2
+SCHEMA = 3
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 
@@ -296,7 +296,7 @@ def attacks(workdir: pathlib.Path) -> pa.Table:
     found = {}
     for row in rows:
         own = row["setting"] if row["what"] == "all_labels" else row["seed"]
-        found[row["attack"], row["structure"], row["point"], row["what"], own] = row
+        found[row["attack"], row["structure"], row["view"], row["point"], row["what"], own] = row
     out = []
     for row in rows:
         if row["what"] != "attack":
@@ -304,7 +304,8 @@ def attacks(workdir: pathlib.Path) -> pa.Table:
         row = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
             own = row["setting"] if what == "all_labels" else row["seed"]
-            beside = found.get((row["attack"], row["structure"], row["point"], what, own), {})
+            place = (row["attack"], row["structure"], row["view"], row["point"], what, own)
+            beside = found.get(place, {})
             row[f"{what}_success"] = beside.get("success")
             row[f"{what}_test_success"] = beside.get("test_success")
             row[f"{what}_leak"] = beside.get("leak")

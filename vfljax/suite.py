@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ class Form(NamedTuple):
     name: str  # its row in attacks.TABLE
     options: dict[str, Any]  # static
     knobs: list[dict[str, float]]  # points of its numeric knobs
+    attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
 
 
 def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
@@ -35,27 +37,51 @@ def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
         factory = attacks.TABLE[name]
         parameters = inspect.signature(factory).parameters.values()
         static = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        module = _bottom(config)
-        knobs = factory(module, num_classes).knobs
+        module = (_bottom(config),)
+        axes = {option: given[option] for option in static if option in given}
+        made = [
+            (options, _try(name, options, module, num_classes)) for options in grid.product(axes)
+        ]
+        knobs = {knob: None for _, attack in made for knob in attack.knobs}
         for option in given:
             if option not in static and option not in knobs:
                 raise unknown(f"option of the attack {name}", option, [*static, *knobs])
-        axes = {option: given[option] for option in static if option in given}
-        points = grid.product({**knobs, **{k: v for k, v in given.items() if k in knobs}})
-        for point in points:
-            for knob, value in point.items():
-                if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-                    raise UserError(
-                        f"config.attacks.{name}.{knob}={value!r} must be a number >= 0."
-                    )
-        for options in grid.product(axes):
-            try:
-                factory(module, num_classes, **options)
-            except (ValueError, TypeError) as error:
-                raise UserError(f"config.attacks.{name}: {error}") from error
+        for options, attack in made:
+            own = {knob: given.get(knob, value) for knob, value in attack.knobs.items()}
+            points = grid.product(own)
+            _check(name, points)
+            # a malicious run is attacked by those who were malicious in it
+            honest = [(0,)] if attack.structure == MALICIOUS else _attackers(config)
             varied = [_word(k, v) for k, v in options.items() if _is_variant(axes, k, v, static)]
-            out.append(Form("/".join([name, *varied]), name, options, points))
+            for who in honest:
+                label = by("/".join([name, *varied]), who)
+                out.append(Form(label, name, options, points, who))
     return out
+
+
+def by(label: str, attackers: tuple[int, ...]) -> str:
+    """The label of an attack by these parties; by the first passive one it is the attack's own."""
+    return label if attackers == (0,) else f"{label}/parties={'+'.join(map(str, attackers))}"
+
+
+def _try(
+    name: str, options: Mapping[str, Any], bottoms: tuple[nn.Module, ...], num_classes: int
+) -> Attack:
+    try:
+        return attacks.TABLE[name](bottoms, num_classes, **options)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"config.attacks.{name}: {error}") from error
+
+
+def _check(name: str, points: list[dict[str, Any]]) -> None:
+    for point in points:
+        for knob, value in point.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+                raise UserError(f"config.attacks.{name}.{knob}={value!r} must be a number >= 0.")
+
+
+def _attackers(config: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    return [tuple(grid.as_axis(group)) for group in config["attackers"]]
 
 
 def _is_variant(
@@ -89,8 +115,16 @@ def _bottom(config: Mapping[str, Any]) -> nn.Module:
     )
 
 
-def make_attack(form: Form, bottom: nn.Module, num_classes: int) -> Attack:
-    return attacks.TABLE[form.name](bottom, num_classes, **form.options)
+def make_attack(form: Form, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
+    """The form's attack; one object, hence one program, for equal options and models."""
+    return _made(form.name, tuple(form.options.items()), bottoms, num_classes)
+
+
+@functools.cache
+def _made(
+    name: str, options: tuple[tuple[str, Any], ...], bottoms: tuple[nn.Module, ...], classes: int
+) -> Attack:
+    return attacks.TABLE[name](bottoms, classes, **dict(options))
 
 
 def structures(
@@ -99,7 +133,7 @@ def structures(
     """The federations to train for these attacks; the honest split one always (its utility)."""
     kinds = set()
     for form in all_forms:
-        attack = make_attack(form, _bottom(config), num_classes)
+        attack = make_attack(form, (_bottom(config),), num_classes)
         if not (attack.binary and num_classes > 2):
             kinds.add(attack.structure)
     out = [grid.Structure()]
@@ -116,6 +150,13 @@ def kind(structure: str) -> str:
     return MALICIOUS if structure.startswith("malicious") else structure
 
 
-def attacker_of(structure: str) -> int:
-    """Who attacks: the first malicious party, the first passive one in an honest run."""
-    return int(structure.split("-")[1]) if structure.startswith("malicious") else 0
+def label_of(form: Form, attackers: tuple[int, ...]) -> str:
+    """What the form is called when these attack: malicious runs have attackers of their own."""
+    return form.label if attackers == form.attackers else by(form.label, attackers)
+
+
+def attackers_of(structure: str, form: Form) -> tuple[int, ...]:
+    """Who attacks: the malicious parties of a run that had any, else whom the config names."""
+    if structure.startswith("malicious"):
+        return tuple(int(p) for p in structure.split("-")[1:])
+    return form.attackers

@@ -74,8 +74,18 @@ class Sums(NamedTuple):
     count: Array  # [N] times the row was sent
 
 
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Agreed:
+    """What every party agreed on before training, hence what any attacker knows; static: it passes
+    through ``jit`` and ``vmap`` as part of a record's structure."""
+
+    batch_size: int
+
+
 class View(NamedTuple):
-    """One attacker's sight of a finished run (one party's, or colluders' concatenated): no labels."""
+    """One attacker's sight of a finished run: no labels. Of several colluding parties the cut is
+    concatenated (D is the sum of their widths); columns and bottoms stay one a party."""
 
     embeddings: Array  # [E, N, D] as sent
     gradients: Array  # [E, N, D] as received
@@ -83,9 +93,11 @@ class View(NamedTuple):
     sent: Array  # [E, N] bool, False where the row was never sent in that epoch
     sums: Sums
     epochs: Array  # [E] int32, which epochs those are
-    features: Array  # [N, ...] the attacker's own columns, as its bottom model reads them
-    test_features: Array  # [M, ...]
-    bottom: PyTree  # the attacker's trained bottom variables
+    features: tuple[Array, ...]  # one a colluder, [N, ...] its columns, as its bottom reads them
+    test_features: tuple[Array, ...]  # [M, ...]
+    bottoms: tuple[PyTree, ...]  # the colluders' trained bottom variables
+    agreed: Agreed
+    inside: dict[str, Array]  # [N, W] what only diagnostics and oracle forms see; mostly empty
 
 
 class Known(NamedTuple):

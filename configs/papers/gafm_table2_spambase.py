@@ -20,14 +20,14 @@ A variant is a sweep of its own, VARIANT one of ``VARIANTS``, and says which rul
 from vfljax.config import ordered
 
 VANILLA, MAX_NORM, MARVELL, GAFM = (
-    {"AUC": auc, "norm": norm, "mean/oracle": mean}
-    for auc, norm, mean in (
-        ((0.95, 0.95, 0.96), (0.85, 0.07), (1.00, 0.00)),
-        ((0.95, 0.95, 0.95), (0.83, 0.11), (1.00, 0.00)),
-        ((0.71, 0.59, 0.82), (0.53, 0.02), (0.70, 0.01)),
-        ((0.93, 0.91, 0.95), (0.56, 0.04), (0.67, 0.05)),
+    {"AUC": auc, "norm": norm, "mean/oracle": mean, "global_median": median}
+    for auc, norm, mean, median in (
+        ((0.95, 0.95, 0.96), (0.85, 0.07), (1.00, 0.00), (0.91, 0.00)),
+        ((0.95, 0.95, 0.95), (0.83, 0.11), (1.00, 0.00), (0.91, 0.00)),
+        ((0.71, 0.59, 0.82), (0.53, 0.02), (0.70, 0.01), (0.70, 0.01)),
+        ((0.93, 0.91, 0.95), (0.56, 0.04), (0.67, 0.05), (0.66, 0.05)),
     )
-)  # Table 2: AUC average, worst and best of 10; leak AUC ± spread
+)  # Table 2: AUC average, worst and best of 10; leak AUC ± spread. Its median attack is the released one
 
 OWN_TOP = {"top": "generator", "top_hidden": (16,)}  # G: 1 -> 16 -> 1
 KNOBS = {
@@ -144,7 +144,8 @@ def get_config(variant=""):
             "attacks": {
                 "norm": {},
                 "mean": {"oracle": True},
-                "median": {"oracle": True},
+                "median": {"oracle": True},  # eq. 9
+                "global_median": {},  # what the released code runs as the median attack
             },
             "published": {
                 "source": "Han and Guan 2023, Table 2, Spambase (10 runs)",

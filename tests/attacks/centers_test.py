@@ -27,9 +27,9 @@ def test_agrees_with_the_numpy_twin_on_the_known_rows(attack, statistic, classes
     g, rows, labels, case = problem(classes)
     for epoch, own in ((0, g[0]), (-1, g[1]), ("mean", g.mean(0)), ("votes", np.sign(g).mean(0))):
         far = reference.nearest_center(own, rows, labels, statistic, classes)
-        one = attack(cases.BOTTOM, classes, epoch=epoch, scores="distance")
+        one = attack(cases.BOTTOMS, classes, epoch=epoch, scores="distance")
         np.testing.assert_allclose(cases.attack(one, case, known=20).train, -far, atol=1e-5)
-        near = cases.attack(attack(cases.BOTTOM, classes, epoch=epoch), case, known=20).train
+        near = cases.attack(attack(cases.BOTTOMS, classes, epoch=epoch), case, known=20).train
         clear = np.diff(np.sort(far, -1)[:, :2])[:, 0] > 1e-5
         assert clear.sum() > ROWS / 6  # medians of signs tie often
         np.testing.assert_array_equal(np.argmax(near, -1)[clear], np.argmin(far, -1)[clear])
@@ -39,7 +39,7 @@ def test_agrees_with_the_numpy_twin_on_the_known_rows(attack, statistic, classes
 def test_a_tie_goes_to_class_1_as_published():
     labels, g = np.array([0, 1, 0]), np.array([[[-1.0], [1.0], [0.0]]])
     case = cases.make_case(labels, 2, gradients=g, known=2)
-    found = cases.attack(mean(cases.BOTTOM, 2), case, known=2).train
+    found = cases.attack(mean(cases.BOTTOMS, 2), case, known=2).train
     np.testing.assert_array_equal(np.argmax(found, -1), [0, 1, 1])
 
 
@@ -53,7 +53,7 @@ def test_rows_never_sent_have_no_guess_and_move_no_center():
     plain, hidden = (
         np.asarray(
             cases.attack(
-                mean(cases.BOTTOM, 2, scores="distance"),
+                mean(cases.BOTTOMS, 2, scores="distance"),
                 cases.make_case(labels, 2, gradients=x, sent=sent, known=ROWS),
                 known=ROWS,
             ).train

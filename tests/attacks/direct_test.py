@@ -101,7 +101,7 @@ def test_epoch_zero_is_the_first_recorded_and_minus_one_the_last(rule):
     last = (1 / CLASSES - np.eye(CLASSES)[(labels + 1) % CLASSES]).astype(np.float32)
     case = cases.make_case(labels, CLASSES, gradients=[first, last])
     for epoch, expected in ((0, labels), (-1, (labels + 1) % CLASSES)):
-        scores = cases.attack(direct(cases.BOTTOM, CLASSES, rule=rule, epoch=epoch), case)
+        scores = cases.attack(direct(cases.BOTTOMS, CLASSES, rule=rule, epoch=epoch), case)
         np.testing.assert_array_equal(np.argmax(scores.train, axis=1), expected)
         assert scores.test is None
 
@@ -112,7 +112,7 @@ def test_rows_never_sent_have_no_guess(rule):
     g = np.float32(1 / CLASSES - np.eye(CLASSES)[labels])
     sent = np.arange(10) != 3
     case = cases.make_case(labels, CLASSES, gradients=[g], sent=[sent])
-    scores = cases.attack(direct(cases.BOTTOM, CLASSES, rule=rule), case)
+    scores = cases.attack(direct(cases.BOTTOMS, CLASSES, rule=rule), case)
     np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent)
 
 
@@ -128,6 +128,6 @@ def test_reads_every_label_from_a_batch_of_the_protocol_without_splitting(rule):
 
 def test_unknown_rules_and_epochs_are_refused_with_the_choices():
     with pytest.raises(ValueError, match="rule='loudest'.*first_negative, most_negative"):
-        direct(cases.BOTTOM, CLASSES, rule="loudest")
+        direct(cases.BOTTOMS, CLASSES, rule="loudest")
     with pytest.raises(ValueError, match="epoch=-3.*0, .*-1"):
-        direct(cases.BOTTOM, CLASSES, epoch=-3)
+        direct(cases.BOTTOMS, CLASSES, epoch=-3)

@@ -29,7 +29,7 @@ def number(scores):
 @pytest.mark.parametrize(("attack", "twin"), [(cosine, reference.cosine), (inner, reference.inner)])
 def test_cosine_and_inner_product_are_taken_with_the_first_known_positive(attack, twin):
     g, positives, case = problem()
-    found = number(cases.attack(attack(cases.BOTTOM, 2), case, known=20).train)
+    found = number(cases.attack(attack(cases.BOTTOMS, 2), case, known=20).train)
     expected = twin(g.astype(float), g[positives[0]].astype(float))
     np.testing.assert_allclose(found, expected - np.median(expected), atol=1e-5)
 
@@ -37,7 +37,7 @@ def test_cosine_and_inner_product_are_taken_with_the_first_known_positive(attack
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_n_hint_is_minus_the_distance_to_the_nearest_of_n_known_positives(count):
     g, positives, case = problem()
-    found = number(cases.attack(hint(cases.BOTTOM, 2, count=count), case, known=20).train)
+    found = number(cases.attack(hint(cases.BOTTOMS, 2, count=count), case, known=20).train)
     expected = reference.hint(g, g[positives[:count]])
     np.testing.assert_allclose(found, expected - np.median(expected), atol=1e-5)
 
@@ -45,7 +45,7 @@ def test_n_hint_is_minus_the_distance_to_the_nearest_of_n_known_positives(count)
 def test_fewer_known_positives_than_hints_are_all_used_and_nothing_else():
     g, positives, case = problem(known=4)
     assert len(positives) == 2
-    found = number(cases.attack(hint(cases.BOTTOM, 2, count=5), case, known=4).train)
+    found = number(cases.attack(hint(cases.BOTTOMS, 2, count=5), case, known=4).train)
     expected = reference.hint(g, g[positives])
     np.testing.assert_allclose(found, expected - np.median(expected), atol=1e-5)
 
@@ -54,4 +54,4 @@ def test_a_zero_gradient_has_cosine_0_and_not_nan():
     labels, g = np.array([1, 0, 1, 0]), np.zeros((1, 4, 2))
     g[0, :3] = [[1, 0], [-1, 0], [0.5, 0.5]]
     case = cases.make_case(labels, 2, gradients=g, known=2)
-    assert np.isfinite(cases.attack(cosine(cases.BOTTOM, 2), case, known=2).train).all()
+    assert np.isfinite(cases.attack(cosine(cases.BOTTOMS, 2), case, known=2).train).all()

@@ -18,7 +18,7 @@ def problem(seed=0, rows=101):
 
 def scores_of(labels, gradients, epoch=-1, **case):
     made = cases.make_case(labels, 2, gradients=gradients, **case)
-    return np.asarray(cases.attack(norm(cases.BOTTOM, 2, epoch=epoch), made).train)
+    return np.asarray(cases.attack(norm(cases.BOTTOMS, 2, epoch=epoch), made).train)
 
 
 def test_scores_are_euclidean_norms_around_their_median():
@@ -75,11 +75,11 @@ def test_rows_never_sent_leave_a_finite_leak():
 
 def test_is_defined_for_two_classes_only_and_has_no_test_scores():
     labels, g = problem(7)
-    attack = norm(cases.BOTTOM, 2)
+    attack = norm(cases.BOTTOMS, 2)
     assert attack.binary
     assert cases.attack(attack, cases.make_case(labels, 2, gradients=[g])).test is None
 
 
 def test_what_is_no_epoch_is_refused():
     with pytest.raises(ValueError, match="epoch=-5 is not an epoch"):
-        norm(cases.BOTTOM, 2, epoch=-5)
+        norm(cases.BOTTOMS, 2, epoch=-5)

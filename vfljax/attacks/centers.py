@@ -8,6 +8,11 @@ Classification", 2023, section 3.5, equations 8 and 9; for two classes there, na
 oracle=True is the published form: the centers of the TRUE classes, which no attacker has. By default
 they are those of the rows whose labels the attacker knows. The published attacks assign a class
 (scores="nearest"); the distances themselves leak more (scores="distance").
+
+``global_median`` is what GAFM's released code runs under the name of median: a row is called positive
+where its gradient (summed over its entries) exceeds the median of its batch. It needs no label. It calls
+half of a batch positive, so that for a positive rate p <= 1/2 its leak AUC is at most
+1 - (1/2 - p) / (2 (1 - p)).
 """
 
 from __future__ import annotations
@@ -18,7 +23,15 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack, check_epoch, number_of, received
+from vfljax.attacks.core import (
+    SPLIT,
+    Attack,
+    batches,
+    check_epoch,
+    number_of,
+    place_of,
+    received,
+)
 from vfljax.types import Array, Known, Scores, View
 
 SCORES = ("nearest", "distance")
@@ -61,7 +74,7 @@ def _centers(
 
 
 def mean(
-    bottom: nn.Module,
+    bottoms: tuple[nn.Module, ...],
     num_classes: int,
     *,
     epoch: int | str = -1,
@@ -69,12 +82,12 @@ def mean(
     scores: str = "nearest",
 ) -> Attack:
     """Nearest class mean of what was received in ``epoch`` (``core.received``)."""
-    del bottom
+    del bottoms
     return _centers(lambda g: jnp.nanmean(g, axis=0), num_classes, epoch, oracle, scores)
 
 
 def median(
-    bottom: nn.Module,
+    bottoms: tuple[nn.Module, ...],
     num_classes: int,
     *,
     epoch: int | str = -1,
@@ -82,5 +95,25 @@ def median(
     scores: str = "nearest",
 ) -> Attack:
     """Nearest class median (by coordinate) of what was received in ``epoch``."""
-    del bottom
+    del bottoms
     return _centers(lambda g: jnp.nanmedian(g, axis=0), num_classes, epoch, oracle, scores)
+
+
+def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int = -1) -> Attack:
+    """Above or below the median of its batch (GAFM's released median attack). Two classes; scores 1 for
+    the class called, and AUC takes max(a, 1 - a): undefended, positives receive the smaller gradients."""
+    del bottoms, num_classes
+    check_epoch(epoch)
+    if isinstance(epoch, str):
+        raise ValueError(f"epoch={epoch!r} has no batches: choose 0, 1, ..., or -1 (the last).")
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del key, known, knobs
+        together = batches(view, epoch)
+        g = jnp.sum(view.gradients[place_of(view, epoch)], axis=-1)
+        seen = jnp.where(together.sent, together.gather(g), jnp.nan)
+        above = (seen > jnp.nanmedian(seen, axis=1, keepdims=True)).astype(jnp.float32)
+        positive = together.scatter(above, len(g))
+        return Scores(jnp.stack([1 - positive, positive], axis=-1))
+
+    return Attack(run, SPLIT, binary=True, epoch=epoch)

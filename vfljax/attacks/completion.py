@@ -26,7 +26,7 @@ statistics only). The guess does not move batch statistics (released: it does).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -35,9 +35,10 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import MALICIOUS, SPLIT, Attack
+from vfljax.attacks.core import BASELINES, MALICIOUS, NO_SPLIT, SPLIT, Attack
+from vfljax.attacks.direct import direct
 from vfljax.models import Head
-from vfljax.parties import Party, from_module
+from vfljax.parties import Party, from_module, together
 from vfljax.rows import over_chunks
 from vfljax.types import Array, Known, PyTree, Scores, View
 
@@ -73,16 +74,13 @@ class Draws(NamedTuple):
 class Mix(NamedTuple):
     """One mixed batch: labeled rows first."""
 
-    x: Array  # [2b, ...]
+    x: PyTree  # arrays [2b, ...]
     targets: Array  # [2b, C]
 
 
-def mixup(x: Array, targets: Array, lam: Array, permutation: Array) -> Mix:
+def mixup(x: PyTree, targets: Array, lam: Array, permutation: Array) -> Mix:
     """lam a + (1 - lam) a[permutation] of inputs and targets; lam = 1 changes nothing."""
-    return Mix(
-        lam * x + (1 - lam) * x[permutation],
-        lam * targets + (1 - lam) * targets[permutation],
-    )
+    return Mix(*jax.tree.map(lambda a: lam * a + (1 - lam) * a[permutation], (x, targets)))
 
 
 def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | float) -> Array:
@@ -91,6 +89,19 @@ def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | f
     ce = -jnp.mean(jnp.sum(targets[:labeled] * jax.nn.log_softmax(logits[:labeled]), axis=-1))
     error = jax.nn.softmax(logits[labeled:]) - targets[labeled:]
     return ce + weight * jnp.mean(error**2)
+
+
+def _rows(x: tuple[Array, ...], which: Array | slice) -> tuple[Array, ...]:
+    return tuple(part[which] for part in x)
+
+
+def _floats(change: Callable[..., Array], variables: PyTree, *others: PyTree) -> PyTree:
+    """``change`` on floating tensors; counters and other whole numbers stay as they are."""
+
+    def one(v: Array, *rest: Array) -> Array:
+        return change(v, *rest) if jnp.issubdtype(v.dtype, jnp.floating) else v
+
+    return jax.tree.map(one, variables, *others)
 
 
 def complete(
@@ -107,19 +118,22 @@ def complete(
     finetune_bottom: bool,
 ) -> Scores:
     """Train the completed model and score all training and test rows."""
-    rows, drawn = len(view.features), min(steps, DRAWN)
-    example, _ = bottom.apply(view.bottom, view.features[:2], False, None)
-    variables = {"head": head.init(keys.fold(key, "head"), example), "bottom": view.bottom}
+    rows, drawn = len(view.features[0]), min(steps, DRAWN)
+    names = tuple(f"bottom{p}" for p in range(len(view.bottoms)))
+    example, _ = bottom.apply(view.bottoms, _rows(view.features, slice(2)), False, None)
+    first = head.init(keys.fold(key, "head"), example)
+    variables = {"head": first, **dict(zip(names, view.bottoms, strict=True))}
     # lambda_u's ramp grows linearly over the whole attack and reaches 1 at its end
 
-    def forward(variables: PyTree, x: Array, train: bool) -> tuple[Array, PyTree]:
-        z, (after_bottom, _) = bottom.apply(variables["bottom"], x, train, None)
+    def forward(variables: PyTree, x: tuple[Array, ...], train: bool) -> tuple[Array, PyTree]:
+        own = tuple(variables[name] for name in names)
+        z, (after, _) = bottom.apply(own, x, train, None)
         logits, (after_head, _) = head.apply(variables["head"], z, train, None)
-        return logits, {"head": after_head, "bottom": after_bottom}
+        return logits, {"head": after_head, **dict(zip(names, after, strict=True))}
 
     def split(variables: PyTree) -> PyTree:
-        names = ("head", "bottom") if finetune_bottom else ("head",)
-        return {name: variables[name]["params"] for name in names}
+        trained = ("head", *names) if finetune_bottom else ("head",)
+        return {name: variables[name]["params"] for name in trained}
 
     def join(variables: PyTree, params: PyTree) -> PyTree:
         return {k: {**v, "params": params.get(k, v["params"])} for k, v in variables.items()}
@@ -144,9 +158,9 @@ def complete(
     def step(number: Array, carry: tuple[PyTree, PyTree, PyTree], draws: Draws) -> Any:
         variables, averaged, state = carry
         i, j, lam, order = jax.tree.map(lambda a: a[number % drawn], draws)
-        x = view.features[known.rows[jnp.concatenate([i, j])]]
+        x = _rows(view.features, known.rows[jnp.concatenate([i, j])])
 
-        guess, _ = forward(variables, x[batch_size:], True)
+        guess, _ = forward(variables, _rows(x, slice(batch_size, None)), True)
         q = sharpen(jax.nn.softmax(guess), knobs["temperature"])
         targets = jnp.concatenate([jax.nn.one_hot(known.labels[i], num_classes), q])
         mixed = mixup(x, targets, lam, order)
@@ -162,11 +176,11 @@ def complete(
         updates, state = optimizer.update(gradient, state, params)
         params = jax.tree.map(lambda p, u: p - knobs["learning_rate"] * u, params, updates)
         variables = join(after, params)
-        averaged = jax.tree.map(
-            lambda a, v: knobs["ema"] * a + (1 - knobs["ema"]) * v, averaged, variables
+        averaged = _floats(
+            lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v, variables, averaged
         )
         # as released, decay shrinks EVERY state tensor: batch statistics and a frozen bottom too
-        variables = jax.tree.map(lambda v: v * decay, variables)
+        variables = _floats(lambda v: v * decay, variables)
         return variables, averaged, state
 
     def many(number: Array, carry: Any) -> Any:
@@ -177,17 +191,45 @@ def complete(
     carry = (variables, variables, optimizer.init(split(variables)))
     _, averaged, _ = jax.lax.fori_loop(0, -(-steps // drawn), many, carry)
 
-    def score(x: Array) -> Array:
+    def score(x: tuple[Array, ...]) -> Array:
         return over_chunks(
-            lambda r: jax.nn.softmax(forward(averaged, x[r], False)[0]), jnp.arange(len(x))
+            lambda r: jax.nn.softmax(forward(averaged, _rows(x, r), False)[0]),
+            jnp.arange(len(x[0])),
         )
 
     return Scores(score(view.features), score(view.test_features))
 
 
-@functools.cache  # one object, hence one program, for calls spelled alike (`active` spells its own)
+@functools.cache  # one object, hence one program, for equal options, however they are spelled
+def _completion(
+    bottoms: tuple[nn.Module, ...],
+    num_classes: int,
+    finetune_bottom: bool,
+    layers: int,
+    head_init: str,
+    steps: int,
+    batch_size: int,
+) -> Callable[[Array, View, Known, Mapping[str, Array]], Scores]:
+    if not 1 <= layers <= 5:
+        raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
+    if head_init not in ("", "ones", "default"):
+        raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
+    if steps < 1 or batch_size < 1:
+        raise ValueError(f"steps={steps}, batch_size={batch_size} must be at least 1.")
+    weights = head_init or ("ones" if layers == 1 else "default")
+    return functools.partial(
+        complete,
+        bottom=together([from_module(module) for module in bottoms]),
+        head=from_module(Head((num_classes,) * (layers - 1), num_classes, weights=weights)),
+        num_classes=num_classes,
+        steps=steps,
+        batch_size=batch_size,
+        finetune_bottom=finetune_bottom,
+    )
+
+
 def passive(
-    bottom: nn.Module,
+    bottoms: tuple[nn.Module, ...],
     num_classes: int,
     *,
     finetune_bottom: bool = False,
@@ -201,34 +243,12 @@ def passive(
     ``layers`` of the head, 1..5; ``head_init`` "ones" (released), "default" (the library's), or
     empty: ones for one layer, default for deeper heads, where ones keep all hidden units equal.
     """
-    if not 1 <= layers <= 5:
-        raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
-    if head_init not in ("", "ones", "default"):
-        raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
-    if steps < 1 or batch_size < 1:
-        raise ValueError(f"steps={steps}, batch_size={batch_size} must be at least 1.")
-    weights = head_init or ("ones" if layers == 1 else "default")
-    head = Head((num_classes,) * (layers - 1), num_classes, weights=weights)
-
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
-        return complete(
-            key,
-            view,
-            known,
-            knobs,
-            bottom=from_module(bottom),
-            head=from_module(head),
-            num_classes=num_classes,
-            steps=steps,
-            batch_size=batch_size,
-            finetune_bottom=finetune_bottom,
-        )
-
-    return Attack(run, SPLIT, KNOBS, baselines=True, steps=steps)
+    run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
+    return Attack(run, SPLIT, KNOBS, baselines=BASELINES, steps=steps)
 
 
 def active(
-    bottom: nn.Module,
+    bottoms: tuple[nn.Module, ...],
     num_classes: int,
     *,
     finetune_bottom: bool = False,
@@ -238,12 +258,46 @@ def active(
     batch_size: int = 16,
 ) -> Attack:
     """Model completion on a run in which the attacker's optimizer was malicious; see ``passive``."""
-    return passive(
-        bottom,
-        num_classes,
-        finetune_bottom=finetune_bottom,
-        layers=layers,
-        head_init=head_init,
-        steps=steps,
-        batch_size=batch_size,
-    )._replace(structure=MALICIOUS)
+    run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
+    return Attack(run, MALICIOUS, KNOBS, baselines=BASELINES, steps=steps)
+
+
+def two_stage(
+    bottoms: tuple[nn.Module, ...],
+    num_classes: int,
+    *,
+    rule: str = "first_negative",
+    epoch: int | str = 0,
+    finetune_bottom: bool = False,
+    layers: int = 1,
+    head_init: str = "",
+    steps: int = 25 * 1024,
+    batch_size: int = 16,
+) -> Attack:
+    """Direct, then model completion (Fu et al. 2022, section 4.3): every row for which the direct
+    attack has a guess is a known row of the completion, so no label need be known at all. It also
+    reads rows never trained on; and under label DP, whose noise the direct attack reads as it is,
+    it adds what the attacker's own columns tell."""
+    first = direct(bottoms, num_classes, rule=rule, epoch=epoch)
+    second = _completion(
+        bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size
+    )
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del known
+        guesses = first.run(key, view, _nobody(view), {}).train
+        found = jnp.all(jnp.isfinite(guesses), axis=-1)
+        # rows with a guess first, in random order: they are the labeled ones
+        draw = jax.random.uniform(keys.fold(key, "rows"), found.shape)
+        rows = jnp.argsort(jnp.where(found, draw, 2.0)).astype(jnp.int32)
+        labels = jnp.where(found, jnp.argmax(guesses, axis=-1), -1).astype(jnp.int32)
+        count = jnp.sum(found, dtype=jnp.int32)
+        return second(key, view, Known(rows, labels[rows], count), knobs)
+
+    knobs = {name: value for name, value in KNOBS.items() if name != "known"}
+    return Attack(run, NO_SPLIT, knobs, steps=steps, epoch=first.epoch)
+
+
+def _nobody(view: View) -> Known:
+    rows = jnp.arange(len(view.features[0]), dtype=jnp.int32)
+    return Known(rows, jnp.full(len(rows), -1, jnp.int32), jnp.int32(0))

@@ -11,7 +11,12 @@ import jax.numpy as jnp
 from vfljax.types import Array, Known, Scores, View
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
-
+BASELINES = ("untrained", "logistic", "all_labels")
+"""The same attack on an untrained bottom, the same labels without any federation, and the same attack
+knowing every label (its upper bound)."""
+CLEAN = (
+    "clean"  # gradients [N, D] of the undefended loss at the final weights, which nobody receives
+)
 
 OVER_EPOCHS = ("mean", "votes")
 
@@ -37,11 +42,47 @@ def received(view: View, epoch: int | str) -> tuple[Array, Array]:
     noise keeps of all epochs: the "mean" of a row's gradients, or the mean of their signs, "votes".
     """
     if isinstance(epoch, int):
-        place = -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
+        place = place_of(view, epoch)
         return view.gradients[place], view.sent[place]
     total = view.sums.gradient if epoch == "mean" else view.sums.sign
     count = view.sums.count
     return total / jnp.maximum(count, 1)[:, None], count > 0
+
+
+class Batches(NamedTuple):
+    """Which rows were sent together in one epoch."""
+
+    rows: Array  # [T, B] int32 in sending order; N where a batch is shorter
+    sent: Array  # [T, B] bool
+
+    def gather(self, x: Array) -> Array:
+        """``x`` [N, ...] by batch [T, B, ...]; what was not sent reads 0."""
+        padded = jnp.concatenate([x, jnp.zeros_like(x[:1])])
+        taken = padded[self.rows]
+        return jnp.where(self.sent.reshape(self.sent.shape + (1,) * (x.ndim - 1)), taken, 0)
+
+    def scatter(self, values: Array, rows: int) -> Array:
+        """``values`` [T, B, ...] by row [N, ...]; NaN for rows never sent."""
+        blank = jnp.full((rows + 1, *values.shape[2:]), jnp.nan, values.dtype)
+        where = jnp.where(self.sent, self.rows, rows)
+        return blank.at[where.reshape(-1)].set(values.reshape(-1, *values.shape[2:]))[:rows]
+
+
+def batches(view: View, epoch: int) -> Batches:
+    """The batches of a recorded epoch (-1: the last)."""
+    place = place_of(view, epoch)
+    order, sent = view.order[place], view.sent[place]
+    rows, size = len(order), view.agreed.batch_size
+    in_order = jnp.argsort(order).astype(jnp.int32)
+    spare = -rows % size
+    padded = jnp.concatenate([in_order, jnp.full(spare, rows, jnp.int32)])
+    was_sent = jnp.concatenate([sent[in_order], jnp.zeros(spare, bool)])
+    return Batches(padded.reshape(-1, size), was_sent.reshape(-1, size))
+
+
+def place_of(view: View, epoch: int) -> Array | int:
+    """Where a recorded epoch stands in the view."""
+    return -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
 
 
 def two_sided(score: Array, sent: Array) -> Array:
@@ -63,8 +104,9 @@ class Attack(NamedTuple):
     run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
     structure: str
     knobs: Mapping[str, float] = {}
-    baselines: bool = False  # shown beside an untrained bottom, the same labels alone, all labels
+    baselines: tuple[str, ...] = ()  # what its figures stand beside, some of BASELINES
     binary: bool = False  # defined for two classes only
     oracle: bool = False  # knows more than an attacker can: stays out of the worst case
+    inside: str = ""  # the entry of ``View.inside`` it reads: a layer's name, or CLEAN
     steps: int = 0
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded

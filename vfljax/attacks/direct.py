@@ -15,7 +15,7 @@ Rules
                      who knows of KDk beyond epsilon = (k-1)/k, where the label's mass is the smallest.
 No negative entry: no guess, which counts as wrong.
 Over epochs (ours): against zero-mean noise epoch="mean" reads a row's average gradient, against
-compression, PPDL and rounding epoch="votes" its average sign.
+compression, PPDL and rounding epoch="votes" its average sign. Colluders average what they received.
 """
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ RULES: dict[str, Callable[[Array], Array]] = {
 
 
 def direct(
-    bottom: nn.Module, num_classes: int, *, rule: str = "first_negative", epoch: int | str = 0
+    bottoms: tuple[nn.Module, ...],
+    num_classes: int,
+    *,
+    rule: str = "first_negative",
+    epoch: int | str = 0,
 ) -> Attack:
     """The direct attack on what was received in ``epoch`` (``core.received``)."""
-    del bottom, num_classes
+    del bottoms
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
     check_epoch(epoch)
@@ -67,6 +71,8 @@ def direct(
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
         g, sent = received(view, epoch)
+        # without a top model every party receives the same gradient: colluders average theirs
+        g = jnp.mean(g.reshape(len(g), -1, num_classes), axis=1)
         return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
 
     return Attack(run, NO_SPLIT, epoch=number_of(epoch))

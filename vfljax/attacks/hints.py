@@ -6,8 +6,9 @@ with g+ the gradient of one row known to be positive.
 
 Reference: Li, Sun, Yang, Gao, Zhang, Xie, Wang. "Label Leakage and Protection in Two-party Split
 Learning", ICLR 2022, section 3 (direction attack); GAFM's code for inner product and n = 1, 3, 5.
-Two classes. Deviation: published with the clean gradient of the known row, computed without the
-defense; an attacker only has what it received, and that is what is used.
+Two classes. Published with the CLEAN gradient of the known row, computed without the defense
+(oracle=True: the gradient of the undefended loss at the final weights, in evaluation mode); an attacker
+only has what it received, which is what is used by default.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack, check_epoch, number_of, received, two_sided
+from vfljax.attacks.core import CLEAN, SPLIT, Attack, check_epoch, number_of, received, two_sided
 from vfljax.types import Array, Known, Scores, View
 
 
@@ -32,32 +33,54 @@ def _unit(g: Array) -> Array:
     return g / jnp.where(length > 0, length, 1.0)
 
 
-def _hints(alike: Callable[[Array, Array], Array], count: int, epoch: int | str) -> Attack:
+def _hints(
+    alike: Callable[[Array, Array], Array], count: int, epoch: int | str, oracle: bool
+) -> Attack:
     check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, knobs
         g, sent = received(view, epoch)
-        return Scores(two_sided(alike(g, g[_positives(known, count)]), sent))
+        hints = (view.inside[CLEAN] if oracle else g)[_positives(known, count)]
+        return Scores(two_sided(alike(g, hints), sent))
 
-    return Attack(run, SPLIT, knobs={"known": 40.0}, binary=True, epoch=number_of(epoch))
+    return Attack(
+        run,
+        SPLIT,
+        knobs={} if oracle else {"known": 40.0},
+        binary=True,
+        oracle=oracle,
+        epoch=number_of(epoch),
+        inside=CLEAN if oracle else "",
+    )
 
 
-def cosine(bottom: nn.Module, num_classes: int, *, epoch: int | str = -1) -> Attack:
+def cosine(
+    bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1, oracle: bool = False
+) -> Attack:
     """Cosine with one known positive."""
-    del bottom, num_classes
-    return _hints(lambda g, hints: (_unit(g) @ _unit(hints).T)[:, 0], 1, epoch)
+    del bottoms, num_classes
+    return _hints(lambda g, hints: (_unit(g) @ _unit(hints).T)[:, 0], 1, epoch, oracle)
 
 
-def inner(bottom: nn.Module, num_classes: int, *, epoch: int | str = -1) -> Attack:
+def inner(
+    bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1, oracle: bool = False
+) -> Attack:
     """Inner product with one known positive."""
-    del bottom, num_classes
-    return _hints(lambda g, hints: (g @ hints.T)[:, 0], 1, epoch)
+    del bottoms, num_classes
+    return _hints(lambda g, hints: (g @ hints.T)[:, 0], 1, epoch, oracle)
 
 
-def hint(bottom: nn.Module, num_classes: int, *, count: int = 1, epoch: int | str = -1) -> Attack:
+def hint(
+    bottoms: tuple[nn.Module, ...],
+    num_classes: int,
+    *,
+    count: int = 1,
+    epoch: int | str = -1,
+    oracle: bool = False,
+) -> Attack:
     """Minus the distance to the nearest of ``count`` known positives (published: 1, 3, 5)."""
-    del bottom, num_classes
+    del bottoms, num_classes
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ValueError(f"count={count!r} hints: choose a whole number of at least 1.")
 
@@ -65,4 +88,4 @@ def hint(bottom: nn.Module, num_classes: int, *, count: int = 1, epoch: int | st
         apart = jnp.linalg.norm(g[:, None, :] - hints[None, :, :], axis=-1)
         return -jnp.min(apart, axis=-1)
 
-    return _hints(alike, count, epoch)
+    return _hints(alike, count, epoch, oracle)

@@ -18,9 +18,9 @@ from vfljax.attacks.core import SPLIT, Attack, check_epoch, number_of, received,
 from vfljax.types import Array, Known, Scores, View
 
 
-def norm(bottom: nn.Module, num_classes: int, *, epoch: int | str = -1) -> Attack:
+def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1) -> Attack:
     """Norms of what was received in ``epoch`` (``core.received``), pooled over it."""
-    del bottom, num_classes
+    del bottoms, num_classes
     check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:

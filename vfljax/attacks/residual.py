@@ -1,0 +1,73 @@
+"""Residual (ours): what a gradient says beyond what its row's embedding says.
+
+Whatever the loss, a row's gradient is a function of its embedding and its label: g_i = h(z_i, y_i). Rows
+of nearly equal embeddings share everything but the label, so
+
+    r_i = g_i / rms(batch) - mean over the k nearest neighbors j of z_i of g_j / rms(batch)
+
+keeps the label's part. This undoes GAFM (Han and Guan 2023): its GAN gradient is a smooth function of f
+alone, hence nearly equal among neighbors, and dividing each batch's gradients by the batch's own length
+undoes its whole-batch normalization; what is left is the cross entropy's part, -(y~_i - E[y~ | f_i]) up
+to a positive factor, whose sign is the label's however small Delta is.
+
+Score: <r_i, v>, v the top right singular vector of the residuals, turned so that the smaller of two
+clusters is the positive class (``spectral``); for a cut of one number, where the sign of a gradient has a
+meaning, -r_i: positives are pulled up. Two classes. Neighbors are found within the batch, so that
+weights are the same; a batch of one row scores 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from vfljax.attacks.core import SPLIT, Attack, batches, place_of
+from vfljax.attacks.spectral import two_clusters
+from vfljax.types import Array, Known, Scores, View
+
+
+def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
+    """r [B, D] of one batch's embeddings and gradients; rows not sent are 0 and nobody's neighbors."""
+    rms = jnp.sqrt(jnp.sum(g * g) / jnp.maximum(jnp.sum(sent) * g.shape[1], 1))
+    g = jnp.where(sent[:, None], g / jnp.where(rms > 0, rms, 1.0), 0.0)
+    squares = jnp.sum(z * z, axis=1)
+    apart = squares[:, None] + squares[None, :] - 2 * z @ z.T
+    itself = jnp.eye(len(z), dtype=bool)
+    apart = jnp.where(itself | ~sent[None, :], jnp.inf, apart)
+    near, who = jax.lax.top_k(-apart, min(neighbors, len(z)))
+    weights = jnp.isfinite(near).astype(jnp.float32)
+    count = jnp.maximum(jnp.sum(weights, axis=1), 1.0)
+    expected = jnp.sum(g[who] * weights[:, :, None], axis=1) / count[:, None]
+    alone = jnp.sum(weights, axis=1) == 0
+    return jnp.where((sent & ~alone)[:, None], g - expected, 0.0)
+
+
+def residual(
+    bottoms: tuple[nn.Module, ...], num_classes: int, *, neighbors: int = 16, epoch: int = -1
+) -> Attack:
+    """The residual attack on one recorded epoch (-1: the last), k = ``neighbors``."""
+    del bottoms, num_classes
+    for name, value, low in (("neighbors", neighbors, 1), ("epoch", epoch, -1)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del key, known, knobs
+        together, place = batches(view, epoch), place_of(view, epoch)
+        z, g = together.gather(view.embeddings[place]), together.gather(view.gradients[place])
+        # a batch at a time: B x B distances of one batch are enough to hold
+        parts = jax.lax.map(
+            lambda part: residuals(*part, neighbors=neighbors), (z, g, together.sent)
+        )
+        sent = view.sent[place]
+        r = jnp.where(sent[:, None], together.scatter(parts, len(sent)), 0.0)
+        if r.shape[1] == 1:
+            s = -r[:, 0]
+        else:
+            s = two_clusters(r, sent.astype(jnp.float32), absolute=False, minority=True)
+        return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
+
+    return Attack(run, SPLIT, binary=True, epoch=epoch)

@@ -1,0 +1,112 @@
+"""One attack on one setting, judged on true labels: the only place where labels meet scores.
+
+What enters: an attack's scores and, shared by all settings, the ``Truth``. What leaves: figures. Its
+program does not depend on the attack, so all attacks of a sweep share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import metrics
+from vfljax.types import Array, HostArray, Scores
+
+NULL = 64  # permutations of the labels the null band is made of
+NULL_LEVEL = 0.95  # share of them below it
+
+
+class Claim(NamedTuple):
+    """What one attack says of one setting."""
+
+    scores: Scores
+    seed_index: Array  # [] int32
+    known: Array  # [] how many labels it knew
+    order: Array  # [N] int32 place in the sending order of the epoch it read
+    sent: Array  # [N] bool
+
+
+class Truth(NamedTuple):
+    """What no attacker is given. Leading axis Q: seeds."""
+
+    labels: Array  # [Q, N] of training rows
+    test_labels: Array  # [Q, M]
+    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
+    selects: Array  # [Q, N] bool: rows on which the worst attack is chosen
+    null: Array  # [Q, NULL, N] permutations of the training labels
+
+
+def truth_of(arrays: Mapping[str, np.ndarray]) -> Truth:
+    """From the stored splits (``lab.split_arrays``)."""
+    labels = arrays["labels"].astype(np.int32)
+    return Truth(
+        labels=jnp.asarray(labels[arrays["train"]]),
+        test_labels=jnp.asarray(labels[arrays["test"]]),
+        known_order=jnp.asarray(arrays["known_order"]),
+        selects=jnp.asarray(arrays["selects"]),
+        null=jnp.asarray(permuted_labels(labels[arrays["train"]])),
+    )
+
+
+def permuted_labels(labels: np.ndarray) -> HostArray:
+    """Each seed's training labels [Q, N] permuted NULL times [Q, NULL, N]: what scores that say nothing
+    are compared with. From the seed alone, so that a resumed run judges alike."""
+    out = [
+        np.random.default_rng([seed, 104729]).permuted(np.tile(own, (NULL, 1)), axis=1)
+        for seed, own in enumerate(labels)
+    ]
+    return np.stack(out)
+
+
+def judge(claim: Claim, truth: Truth, batch_size: int) -> dict[str, Array]:
+    """An attack's figures.
+
+    success: top-1 on all training rows (as published, known rows included), and without them; f1 on
+    rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole,
+    on the half where the worst attack is chosen and on the half where it is reported; leak_null: what
+    the same scores reach on the reporting half under permuted labels in 95 % of permutations.
+
+    Two classes also by batch: auc_batch_q95, the .95 quantile over batches of the AUC, not flipped
+    (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a).
+    """
+    scores, i = claim.scores, claim.seed_index
+    labels = truth.labels[i]
+    unlabeled = (
+        jnp.zeros(len(labels))
+        .at[truth.known_order[i]]
+        .set((jnp.arange(len(labels)) >= claim.known).astype(jnp.float32))
+    )
+    half = truth.selects[i].astype(jnp.float32)
+    report = unlabeled * (1 - half)
+    null = metrics.leak_under(scores.train, truth.null[i], report)
+    out = {
+        "success": metrics.accuracy(scores.train, labels),
+        "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
+        "f1": metrics.f1(scores.train, labels, unlabeled),
+        "leak": metrics.leak(scores.train, labels, unlabeled),
+        "leak_select": metrics.leak(scores.train, labels, unlabeled * half),
+        "leak_report": metrics.leak(scores.train, labels, report),
+        "leak_null": jnp.quantile(null, NULL_LEVEL),
+    }
+    if scores.train.shape[1] == 2:
+        batch, count = claim.order // batch_size, -(-len(labels) // batch_size)
+        difference = scores.train[:, 1] - scores.train[:, 0]
+        difference = jnp.where(jnp.isfinite(difference), difference, 0.0)
+        by_batch = metrics.auc_by_batch(
+            difference, labels, batch, count, unlabeled * claim.sent.astype(jnp.float32)
+        )
+        out["auc_batch_q95"] = jnp.nanquantile(by_batch, 0.95)
+        out["leak_batch_mean"] = jnp.nanmean(jnp.maximum(by_batch, 1 - by_batch))
+    if scores.train.shape[1] > 5:
+        out["success_top5"] = metrics.topk(scores.train, labels, 5)
+        out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
+    if scores.test is not None:
+        labels = truth.test_labels[i]
+        out["test_success"] = metrics.accuracy(scores.test, labels)
+        out["test_leak"] = metrics.leak(scores.test, labels)
+        if scores.test.shape[1] > 5:
+            out["test_success_top5"] = metrics.topk(scores.test, labels, 5)
+    return out
