@@ -102,6 +102,15 @@ def get_config():
                         "votes",
                     ),  # over epochs: for who knows of noise, rounding
                 },
+                "spectral": {"known": 40, "signal": ("embeddings", "gradients")},
+                # in no paper: attackers who know the defense
+                "two_stage": {
+                    "rule": "most_negative",
+                    "epoch": (0, "mean"),
+                    "steps": 1000,
+                    "ema": 0.99,
+                },
+                "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

@@ -107,6 +107,17 @@ def get_config():
                 "median": {"known": 20, "scores": "distance"},
                 "cosine": {"known": 20},
                 "hint": {"known": 20, "count": 5},
+                "global_median": {},
+                "spectral": {"signal": ("embeddings", "gradients"), "whole": (False, True)},
+                # in no paper: attackers who know the defense
+                "two_stage": {
+                    "rule": "most_negative",
+                    "epoch": (0, "mean"),
+                    "steps": 1000,
+                    "ema": 0.99,
+                },
+                "residual": {},
+                "probe": {"known": 20, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

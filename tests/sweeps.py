@@ -76,6 +76,7 @@ def point(
         worst={
             "split": Worst(attack, constant(leak), {0: leak, 1: leak}, 0.55, constant(2 * leak - 1))
         },
+        published={},
         oracle={},
         diverged=0,
         inverted=inverted,

@@ -284,6 +284,7 @@ def _run_form(
         "knobs": form.knobs,
         "options": form.options,
         "oracle": attack.oracle or (bool(attack.inside) and not own_layer),
+        "adaptive": attack.adaptive,
         "structure": attack.structure,
         "settings": settings,
         "diverged": sum(row["status"] != "ok" for row in rows),

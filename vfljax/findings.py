@@ -10,7 +10,7 @@ import numpy as np
 
 from vfljax.defenses import NEEDS_TOP
 from vfljax.defenses.label_dp import best_guess, channel
-from vfljax.judging import TOLERANCE, Point, baseline, choices
+from vfljax.judging import TOLERANCE, Point, Worst, baseline, choices
 from vfljax.store import Sweep
 
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
@@ -54,6 +54,7 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
             f"accuracy, {choice.point.label} leaks least: worst attack {worst.attack} at {worst.leak} "
             f"(change to undefended {choice.leak_change}, test accuracy {choice.accuracy_change})."
         )
+    out += _broken_findings(all_points)
     out += _direct_findings(all_points)
     out += _passive_findings(sweep)
     out += _label_dp_findings(all_points)
@@ -65,6 +66,42 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
         out.append(
             f"{diverged} of {total} settings diverged; their figures are left out, not zero."
         )
+    return out
+
+
+BROKEN = 0.5  # of the gap between published attacks and certainty, closed by a better attacker
+
+
+def verdict(published: Worst, worst: Worst) -> str:
+    """What it means that somebody who knows the defense reads more than the published attacks."""
+    left = 1 - published.advantage.mean
+    gained = worst.advantage.mean - published.advantage.mean
+    if left > 0 and gained > BROKEN * left:
+        return "no: broken by an attacker who knows it"
+    return "less than published" if gained > 0.05 else "as published"
+
+
+def _broken_findings(all_points: Sequence[Point]) -> list[str]:
+    """Defenses whose published figures hold against published attacks only."""
+    out = []
+    for arm in dict.fromkeys(p.arm for p in all_points):
+        pairs = [
+            (p, f, p.published[f], worst)
+            for p in all_points
+            if p.arm == arm and p.defended
+            for f, worst in p.worst.items()
+            if f in p.published and verdict(p.published[f], worst).startswith("no")
+        ]
+        if pairs:
+            p, f, published, worst = max(
+                pairs, key=lambda x: x[3].advantage.mean - x[2].advantage.mean
+            )
+            out.append(
+                f"{arm} is broken by an attacker who knows it at {len(pairs)} of its points and "
+                f"federations, most of all at {p.label}, {FEDERATIONS[f].lower()}: the strongest published "
+                f"attack ({published.attack}) reaches {published.leak}, {worst.attack} {worst.leak}. "
+                "The published figures show how that attack fails, not that the labels are safe."
+            )
     return out
 
 

@@ -81,10 +81,15 @@ class Point(NamedTuple):
     attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
     leaks: dict[str, Interval]  # attack -> leak, all unlabeled rows
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
+    published: dict[str, Worst]  # likewise, of attacks in the papers: nobody who knows the defense
     oracle: dict[str, Worst]  # likewise, of attacks that know more than an attacker can
     diverged: int
     inverted: int  # runs that learned two classes the wrong way round
     settings: int
+
+    @property
+    def defended(self) -> bool:
+        return any("." in key for key in self.knobs) or self.arm not in ("undefended", "vanilla")
 
     @property
     def label(self) -> str:
@@ -103,6 +108,13 @@ class Point(NamedTuple):
         return " ".join([self.arm, *names])
 
 
+class Marked(NamedTuple):
+    """The attacks of a sweep that ..."""
+
+    oracle: set[str]  # ... know more than an attacker can
+    adaptive: set[str]  # ... are in no paper: they know the defense
+
+
 NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
 
 
@@ -111,7 +123,7 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     attacks' own numeric axes (the first by default)."""
     rows = sweep.results.to_pylist()
     attacks = [a for a in sweep.attacks.to_pylist() if a["point"] == attack_point]
-    oracle = {label for label, a in attack_summary(sweep).items() if a.get("oracle")}
+    marked = _marked(sweep, dict.fromkeys(a["attack"] for a in attacks))
     own: dict[int, list[dict]] = {}
     for row in rows:
         own.setdefault(row["point"], []).append(row)
@@ -123,10 +135,24 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     chance = baseline(sweep)["chance"]
     return [
         _point(
-            number, own[number], named[own[number][0]["arm"]], of_setting, oracle, varied, chance
+            number, own[number], named[own[number][0]["arm"]], of_setting, marked, varied, chance
         )
         for number in sorted(own)
     ]
+
+
+def _marked(sweep: Sweep, labels: Iterable[str]) -> Marked:
+    summary = attack_summary(sweep)
+
+    def having(mark: str) -> set[str]:
+        # malicious parties beyond the first attack under the form's name and their own
+        return {
+            label
+            for label in labels
+            if summary.get(label, summary.get(label.split("/parties=")[0], {})).get(mark)
+        }
+
+    return Marked(*map(having, Marked._fields))
 
 
 def _named(rows: list[dict], varied: set[str]) -> dict[str, tuple[str, ...]]:
@@ -158,7 +184,7 @@ def _point(
     rows: list[dict],
     named: tuple[str, ...],
     of_setting: dict[int, list[dict]],
-    oracle: set[str],
+    marked: Marked,
     varied: set[str],
     chance: float,
 ) -> Point:
@@ -173,12 +199,15 @@ def _point(
         for attack in of_setting.get(row["setting"], []):
             attacked.setdefault(attack["attack"], []).append(attack)
     worst: dict[str, Worst] = {}
-    known_more: dict[str, Worst] = {}
+    published: dict[str, Worst] = {}
+    oracle: dict[str, Worst] = {}
     for federation, members in (("split", ("split", "malicious")), ("no_split", ("no_split",))):
         here = {a: x for a, x in attacked.items() if kind(x[0]["structure"]) in members}
+        fair = {a: x for a, x in here.items() if a not in marked.oracle}
         for found, own in (
-            (worst, {a: x for a, x in here.items() if a not in oracle}),
-            (known_more, {a: x for a, x in here.items() if a in oracle}),
+            (worst, fair),
+            (published, {a: x for a, x in fair.items() if a not in marked.adaptive}),
+            (oracle, {a: x for a, x in here.items() if a not in fair}),
         ):
             if own:
                 found[federation] = _worst(own, chance)
@@ -200,7 +229,8 @@ def _point(
         attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
         leaks={k: interval(x["leak"] for x in v) for k, v in attacked.items()},
         worst=worst,
-        oracle=known_more,
+        published=published,
+        oracle=oracle,
         diverged=sum(row["status"] != "ok" for row in rows),
         inverted=sum(row.get("inverted") == 1 for row in rows),
         settings=len(rows),

@@ -9,14 +9,11 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from vfljax import attacks as attack_table
-from vfljax import figures, findings, judging, published, store
-from vfljax.findings import FEDERATIONS
+from vfljax import figures, findings, judging, published, store, tables
 
 CSS = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1a1a1a}
@@ -96,187 +93,6 @@ def _mean_only(cell: str) -> str:
     return f"{value} {attack}".strip()
 
 
-def _attack_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
-    """Each attack form: what it was given, what it cost, and how much less than published."""
-    header = [
-        "attack",
-        "federation",
-        "known labels",
-        "oracle or diagnostic",
-        "optimizer steps",
-        "published steps",
-        "seconds",
-        "settings",
-    ]
-    rows = []
-    for label, a in judging.attack_summary(sweep).items():
-        if a["status"] == "skipped":
-            rows.append([label, "skipped: " + a["reason"], *[""] * 6])
-            continue
-        name = label.split("/")[0]
-        full = _published_steps(name)
-        known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
-        known = "all" if a.get("oracle") else known
-        rows.append(
-            [
-                label,
-                a["structure"],
-                known,
-                "yes" if a.get("oracle") else "no",
-                f"{a['steps']:,}",
-                f"{full:,}" if full else "0",
-                f"{a['seconds']:.1f}",
-                str(a["settings"]),
-            ]
-        )
-    return header, rows
-
-
-PUBLISHED = ("passive", "active", "two_stage")  # model completion; a probe's steps are our own
-
-
-def _published_steps(name: str) -> int:
-    import inspect
-
-    steps = inspect.signature(attack_table.TABLE[name]).parameters.get("steps")
-    return int(steps.default) if steps is not None and name in PUBLISHED else 0
-
-
-def _baseline_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
-    """Passive figures beside what the same labels give without the federation, and with all."""
-    header = [
-        "attack",
-        "setting",
-        "success",
-        "success, test rows",
-        "untrained bottom",
-        "logistic regression, same labels",
-        "same attack, all labels (upper bound)",
-    ]
-    arms = {p.number: p.label for p in judging.points(sweep)}
-    point_of = {
-        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
-    }
-    grouped: dict[tuple[str, int], list[dict]] = {}
-    for row in sweep.attacks.to_pylist():
-        if row.get("logistic_success") is not None and row["point"] == 0:
-            grouped.setdefault((row["attack"], point_of[row["setting"]]), []).append(row)
-    fields = (
-        "success",
-        "test_success",
-        "untrained_success",
-        "logistic_success",
-        "all_labels_success",
-    )
-    return header, [
-        [attack, arms[point], *(str(judging.interval(r[f] for r in own)) for f in fields)]
-        for (attack, point), own in grouped.items()
-    ]
-
-
-def _worst_rows(
-    points: Sequence[judging.Point], base: dict[str, Any]
-) -> tuple[list[str], list[list[str]]]:
-    """The headline: the strongest attack of every point and federation, and what it means."""
-    scale = base["scale"]
-    header = [
-        *("setting", "federation", "worst attack", scale, "advantage over chance"),
-        *("null band (95 %)", "tells more than nothing", "worst oracle form", f"its {scale}"),
-    ]
-    rows = []
-    for p in points:
-        for federation, worst in p.worst.items():
-            oracle = p.oracle.get(federation)
-            rows.append(
-                [
-                    *(p.label, FEDERATIONS[federation], worst.attack),
-                    *(str(worst.leak), str(worst.advantage), f"{worst.null:.3f}"),
-                    "yes" if worst.tells else "no",
-                    *((oracle.attack, str(oracle.leak)) if oracle else ("-", "-")),
-                ]
-            )
-    return header, rows
-
-
-def _not_attacked(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[str]:
-    """What was not attacked, and why."""
-    out = [
-        f"{label}: {a['reason']}."
-        for label, a in judging.attack_summary(sweep).items()
-        if a["status"] == "skipped"
-    ]
-    for p in points:
-        if p.diverged:
-            out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
-        missing = [FEDERATIONS[f] for f in _federations(points) if f not in p.worst]
-        if missing and p.diverged < p.settings:
-            out.append(f"{p.label}: no attack on it {' or '.join(missing).lower()}.")
-    return out
-
-
-def _federations(points: Sequence[judging.Point]) -> list[str]:
-    return list(dict.fromkeys(f for p in points for f in p.worst))
-
-
-def _known_rows(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
-    """Attack success by the number of known labels, where that is an axis."""
-    point_of = {
-        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
-    }
-    arms = {p.number: p.label for p in judging.points(sweep)}
-    grouped: dict[tuple[str, int], dict[float, list[dict]]] = {}
-    for row in sweep.attacks.to_pylist():
-        known = row.get("attack.known")
-        if known is not None:
-            key = (row["attack"], point_of[row["setting"]])
-            grouped.setdefault(key, {}).setdefault(known, []).append(row)
-    grouped = {key: own for key, own in grouped.items() if len(own) > 1}
-    counts = sorted({known for own in grouped.values() for known in own})
-    header = ["attack", "setting", *(f"{known:g} labels" for known in counts)]
-    return header, [
-        [
-            *(attack, arms[point]),
-            *(
-                str(judging.interval(r["success_unlabeled"] for r in own.get(known, [])))
-                for known in counts
-            ),
-        ]
-        for (attack, point), own in grouped.items()
-    ]
-
-
-def _choice_rows(points: Sequence[judging.Point]) -> tuple[list[str], list[list[str]]]:
-    header = [
-        "defense",
-        "federation",
-        "chosen strength",
-        "test accuracy",
-        "change",
-        "worst attack",
-        "leak",
-        "change",
-    ]
-    rows = []
-    for c in judging.choices(points):
-        if c.point is None:
-            rows.append([c.arm, FEDERATIONS[c.federation], "none keeps the accuracy", *[""] * 5])
-            continue
-        worst = c.point.worst[c.federation]
-        rows.append(
-            [
-                c.arm,
-                FEDERATIONS[c.federation],
-                c.point.label,
-                str(c.point.accuracy[c.federation]),
-                str(c.accuracy_change),
-                worst.attack,
-                str(worst.leak),
-                str(c.leak_change),
-            ]
-        )
-    return header, rows
-
-
 def write(workdir: pathlib.Path) -> pathlib.Path:
     """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
     sweep = store.load(workdir)
@@ -296,7 +112,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     ]
     notes = list(sweep.config["notes"])
     for label, a in judging.attack_summary(sweep).items():
-        full = _published_steps(label.split("/")[0]) if a["status"] == "ok" else 0
+        full = tables.published_steps(label.split("/")[0]) if a["status"] == "ok" else 0
         if full and a["steps"] < full:
             notes.append(
                 f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
@@ -310,9 +126,15 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             "t-intervals over seeds. Null band: what the same scores reach when labels are permuted, "
             f"95 times of 100. Chance: {base['chance']:.2f}. Oracle forms know more than an attacker "
             "can; they stand beside the worst case, not in it.</p>"
-            + _table(*_worst_rows(points, base))
+            + _table(*tables.worst_rows(points, base))
         )
-        missing = _not_attacked(sweep, points)
+        beside = tables.adaptive_rows(points, base)
+        if beside[1]:
+            parts.append(
+                "<h2>Published attacks against attackers who know the defense</h2>"
+                + _table(*beside)
+            )
+        missing = tables.not_attacked(sweep, points)
         if missing:
             items = "".join(f"<li>{html.escape(line)}</li>" for line in missing)
             parts.append(f"<p>Not attacked:</p><ul>{items}</ul>")
@@ -330,7 +152,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
         "<p>Worst attack: chosen on one half of the rows whose labels the attacker does not know, "
         "scored on the other. Settings below chance are inverted or collapsed, not private.</p>"
     )
-    choice = _choice_rows(points)
+    choice = tables.choice_rows(points)
     if choice[1]:
         parts.append(
             f"<h2>Strengths chosen on validation rows (at most {judging.TOLERANCE:.0%} accuracy), "
@@ -350,14 +172,14 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
         parts.append(
             "<h2>Label DP: what epsilon bounds, what attacks reached</h2>" + _table(*bounds)
         )
-    rows = _baseline_rows(sweep)
+    rows = tables.baseline_rows(sweep)
     if rows[1]:
         parts.append(
             "<h2>Model completion beside its baselines</h2><p>Top-1 on all training rows. An attack "
             "that does not beat the same few labels without any federation has learned nothing from "
             "taking part.</p>" + _table(*rows)
         )
-    counts = _known_rows(sweep)
+    counts = tables.known_rows(sweep)
     if counts[1]:
         parts.append(
             "<h2>By the number of known labels</h2><p>Top-1 on the rows whose labels are not known.</p>"
@@ -367,7 +189,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
         "<h2>All settings</h2><p>Mean over seeds. Attack columns: top-1 success on all "
         f"training rows; worst: {base['scale']}.</p>" + _table(*judging.table(points))
     )
-    parts.append("<h2>Attacks</h2>" + _table(*_attack_rows(sweep)))
+    parts.append("<h2>Attacks</h2>" + _table(*tables.attack_rows(sweep)))
     made = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
     parts.append(
         f"<h2>How this was made</h2><pre>{html.escape(header['command'])}</pre>"

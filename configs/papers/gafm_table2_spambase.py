@@ -5,6 +5,8 @@ r"""GAFM's Table 2, Spambase: vanilla, MaxNorm, Marvell and GAFM, 10 seeds, from
 
 DIR holds UCI's spambase.data. 40 runs of 300 epochs, under a minute on 2 cores, compiles and attacks
 included. The report and the terminal print each figure beside the published one.
+Expected: 9 of 16 figures inside the published spread, all of GAFM's own among them; README.md, "Beside a
+paper's numbers", says which variant brings in each of the others.
 
 Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary Classification", 2023,
 section 4, Table 2, appendices D and E. One passive party owns all 57 columns, the label party none. The

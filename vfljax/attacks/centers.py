@@ -69,6 +69,7 @@ def _centers(
         SPLIT,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
+        adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),
     )
 

@@ -107,6 +107,7 @@ class Attack(NamedTuple):
     baselines: tuple[str, ...] = ()  # what its figures stand beside, some of BASELINES
     binary: bool = False  # defined for two classes only
     oracle: bool = False  # knows more than an attacker can: stays out of the worst case
+    adaptive: bool = False  # in no paper: an attacker who knows the defense
     inside: str = ""  # the entry of ``View.inside`` it reads: a layer's name, or CLEAN
     steps: int = 0
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded

@@ -75,4 +75,5 @@ def direct(
         g = jnp.mean(g.reshape(len(g), -1, num_classes), axis=1)
         return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
 
-    return Attack(run, NO_SPLIT, epoch=number_of(epoch))
+    adaptive = rule != "first_negative" or isinstance(epoch, str)
+    return Attack(run, NO_SPLIT, adaptive=adaptive, epoch=number_of(epoch))

@@ -50,6 +50,7 @@ def _hints(
         knobs={} if oracle else {"known": 40.0},
         binary=True,
         oracle=oracle,
+        adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),
         inside=CLEAN if oracle else "",
     )

@@ -105,4 +105,12 @@ def probe(
         return Scores(jnp.where(sent[:, None], found, jnp.nan))
 
     baselines = BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
-    return Attack(run, SPLIT, KNOBS, baselines=baselines, steps=steps, epoch=number_of(epoch))
+    return Attack(
+        run,
+        SPLIT,
+        KNOBS,
+        baselines=baselines,
+        adaptive=True,
+        steps=steps,
+        epoch=number_of(epoch),
+    )

@@ -70,4 +70,4 @@ def residual(
             s = two_clusters(r, sent.astype(jnp.float32), absolute=False, minority=True)
         return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
 
-    return Attack(run, SPLIT, binary=True, epoch=epoch)
+    return Attack(run, SPLIT, binary=True, adaptive=True, epoch=epoch)

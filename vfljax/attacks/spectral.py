@@ -212,6 +212,7 @@ def spectral(
         knobs={"known": 40.0} if num_classes > 2 and not oracle else {},
         baselines=("untrained",) if signal == "embeddings" and not oracle else (),
         oracle=oracle,
+        adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),
         inside="" if signal in SIGNALS else signal,
     )

@@ -1,0 +1,212 @@
+"""The report's tables: headers and rows of text, from judged points and what a sweep stored."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from vfljax import attacks as attack_table
+from vfljax import findings, judging, store
+from vfljax.findings import FEDERATIONS
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def attack_rows(sweep: store.Sweep) -> Table:
+    """Each attack form: what it was given, what it cost, and how much less than published."""
+    header = [
+        "attack",
+        "federation",
+        "known labels",
+        "oracle or diagnostic",
+        "optimizer steps",
+        "published steps",
+        "seconds",
+        "settings",
+    ]
+    rows = []
+    for label, a in judging.attack_summary(sweep).items():
+        if a["status"] == "skipped":
+            rows.append([label, "skipped: " + a["reason"], *[""] * 6])
+            continue
+        name = label.split("/")[0]
+        published = published_steps(name)
+        known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
+        known = "all" if a.get("oracle") else known
+        rows.append(
+            [
+                label,
+                a["structure"],
+                known,
+                "yes" if a.get("oracle") else "no",
+                f"{a['steps']:,}",
+                f"{published:,}" if published else "0",
+                f"{a['seconds']:.1f}",
+                str(a["settings"]),
+            ]
+        )
+    return header, rows
+
+
+PUBLISHED = ("passive", "active", "two_stage")  # model completion; a probe's steps are our own
+
+
+def published_steps(name: str) -> int:
+    steps = inspect.signature(attack_table.TABLE[name]).parameters.get("steps")
+    return int(steps.default) if steps is not None and name in PUBLISHED else 0
+
+
+def baseline_rows(sweep: store.Sweep) -> Table:
+    """Passive figures beside what the same labels give without the federation, and with all."""
+    header = [
+        "attack",
+        "setting",
+        "success",
+        "success, test rows",
+        "untrained bottom",
+        "logistic regression, same labels",
+        "same attack, all labels (upper bound)",
+    ]
+    arms = {p.number: p.label for p in judging.points(sweep)}
+    point_of = {
+        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
+    }
+    grouped: dict[tuple[str, int], list[dict]] = {}
+    for row in sweep.attacks.to_pylist():
+        if row.get("logistic_success") is not None and row["point"] == 0:
+            grouped.setdefault((row["attack"], point_of[row["setting"]]), []).append(row)
+    fields = (
+        "success",
+        "test_success",
+        "untrained_success",
+        "logistic_success",
+        "all_labels_success",
+    )
+    return header, [
+        [attack, arms[point], *(str(judging.interval(r[f] for r in own)) for f in fields)]
+        for (attack, point), own in grouped.items()
+    ]
+
+
+def worst_rows(points: Sequence[judging.Point], base: dict[str, Any]) -> Table:
+    """The headline: the strongest attack of every point and federation, and what it means."""
+    scale = base["scale"]
+    header = [
+        *("setting", "federation", "worst attack", scale, "advantage over chance"),
+        *("null band (95 %)", "tells more than nothing", "worst oracle form", f"its {scale}"),
+    ]
+    rows = []
+    for p in points:
+        for federation, worst in p.worst.items():
+            oracle = p.oracle.get(federation)
+            rows.append(
+                [
+                    *(p.label, FEDERATIONS[federation], worst.attack),
+                    *(str(worst.leak), str(worst.advantage), f"{worst.null:.3f}"),
+                    "yes" if worst.tells else "no",
+                    *((oracle.attack, str(oracle.leak)) if oracle else ("-", "-")),
+                ]
+            )
+    return header, rows
+
+
+def not_attacked(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[str]:
+    """What was not attacked, and why."""
+    out = [
+        f"{label}: {a['reason']}."
+        for label, a in judging.attack_summary(sweep).items()
+        if a["status"] == "skipped"
+    ]
+    for p in points:
+        if p.diverged:
+            out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
+        missing = [FEDERATIONS[f] for f in _federations(points) if f not in p.worst]
+        if missing and p.diverged < p.settings:
+            out.append(f"{p.label}: no attack on it {' or '.join(missing).lower()}.")
+    return out
+
+
+def _federations(points: Sequence[judging.Point]) -> list[str]:
+    return list(dict.fromkeys(f for p in points for f in p.worst))
+
+
+def known_rows(sweep: store.Sweep) -> Table:
+    """Attack success by the number of known labels, where that is an axis."""
+    point_of = {
+        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
+    }
+    arms = {p.number: p.label for p in judging.points(sweep)}
+    grouped: dict[tuple[str, int], dict[float, list[dict]]] = {}
+    for row in sweep.attacks.to_pylist():
+        known = row.get("attack.known")
+        if known is not None:
+            key = (row["attack"], point_of[row["setting"]])
+            grouped.setdefault(key, {}).setdefault(known, []).append(row)
+    grouped = {key: own for key, own in grouped.items() if len(own) > 1}
+    counts = sorted({known for own in grouped.values() for known in own})
+    header = ["attack", "setting", *(f"{known:g} labels" for known in counts)]
+    return header, [
+        [
+            *(attack, arms[point]),
+            *(
+                str(judging.interval(r["success_unlabeled"] for r in own.get(known, [])))
+                for known in counts
+            ),
+        ]
+        for (attack, point), own in grouped.items()
+    ]
+
+
+def choice_rows(points: Sequence[judging.Point]) -> Table:
+    header = [
+        "defense",
+        "federation",
+        "chosen strength",
+        "test accuracy",
+        "change",
+        "worst attack",
+        "leak",
+        "change",
+    ]
+    rows = []
+    for c in judging.choices(points):
+        if c.point is None:
+            rows.append([c.arm, FEDERATIONS[c.federation], "none keeps the accuracy", *[""] * 5])
+            continue
+        worst = c.point.worst[c.federation]
+        rows.append(
+            [
+                c.arm,
+                FEDERATIONS[c.federation],
+                c.point.label,
+                str(c.point.accuracy[c.federation]),
+                str(c.accuracy_change),
+                worst.attack,
+                str(worst.leak),
+                str(c.leak_change),
+            ]
+        )
+    return header, rows
+
+
+def adaptive_rows(points: Sequence[judging.Point], base: dict[str, Any]) -> Table:
+    """The strongest attack of the papers beside the strongest of all, where somebody who knows the
+    defense does better."""
+    header = [
+        *("setting", "federation", "strongest published attack", base["scale"]),
+        *("strongest attack", base["scale"], "protects"),
+    ]
+    rows = []
+    for p in points:
+        for federation, worst in p.worst.items():
+            published = p.published.get(federation)
+            if published is None or published.attack == worst.attack:
+                continue
+            rows.append(
+                [
+                    *(p.label, FEDERATIONS[federation], published.attack, str(published.leak)),
+                    *(worst.attack, str(worst.leak), findings.verdict(published, worst)),
+                ]
+            )
+    return header, rows
