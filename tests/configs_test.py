@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import real_data
-from vfljax import grid, lab, lanes, sweep, training
+from vfljax import datasets, grid, lab, lanes, sweep, training
+from vfljax.datasets import core
 
 CONFIGS = sorted((pathlib.Path(__file__).parents[1] / "configs").rglob("*.py"))
 
@@ -43,3 +44,21 @@ def test_the_config_plans_and_trains_one_epoch(path):
     progress, finite = program((own, state), shared)
     assert np.asarray(finite).all()
     assert float(progress.record.loss[0, 0]) > 0
+
+
+GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
+
+
+@pytest.mark.parametrize("variant", ["", *GAFM.VARIANTS])
+def test_gafm_s_table_and_its_variants_plan_on_data_of_spambase_s_shape(variant, monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = (rng.random(4601) < 0.394).astype(np.int32)
+    columns = rng.exponential(size=(4601, 57)).astype(np.float32)
+    made_up = core.Dataset("spambase", columns, labels, 2)
+    monkeypatch.setitem(datasets.TABLE, "spambase", lambda folder: made_up)
+    made = lab.prepare(GAFM.get_config(variant))
+    assert all(len(group.settings) % 10 == 0 for group in made.groups)
+    assert {g.spec.num_rows for g in made.groups} == {3221}
+    if not variant:
+        assert sum(len(group.settings) for group in made.groups) == 40
+        assert [g.spec.steps_per_epoch for g in made.groups] == [4] * 4

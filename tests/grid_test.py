@@ -1,5 +1,6 @@
 """From a config to settings and program structures."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -97,3 +98,33 @@ def test_groups_of_one_defense_with_different_options_have_names_of_their_own():
     structures = [grid.Structure(), grid.Structure(False)]
     made = grid.groups(values, grid.settings(values, structures), 5, 100)
     assert len({group.name for group in made}) == len(made) == 6
+
+
+TOPS = {
+    "undefended": {},
+    "wide": {"model": {"top": "mlp", "top_hidden": (8,)}},
+    "kdk": {"model": {"top": "mlp", "top_hidden": (8,)}, "kdk": {"epsilon": 0.1, "k": 2}},
+    "same": {"model": {"top": "head"}},
+}
+
+
+def test_an_arm_may_have_a_top_model_of_its_own():
+    made = lab.prepare(tiny(**{"attacks": {"direct": {}}, "grid": TOPS}))
+    names = {group.name: {s.arm for s in group.settings} for group in made.groups}
+    assert names == {
+        "undefended": {"undefended", "same"},  # naming the sweep's own top changes nothing
+        "kdk-mlp-8": {"wide", "kdk"},  # undefended settings join a chain of their own model only
+        "undefended-no_split": {"undefended", "same"},
+        "kdk-no_split": {"wide", "kdk"},
+    }
+    tops = {group.name: group.spec.top for group in made.groups}
+    assert tops["kdk-mlp-8"].hidden == (8,)
+    assert type(tops["kdk-mlp-8"]).__name__ == "MLP"
+    wide = next(s for g in made.groups for s in g.settings if s.arm == "wide")
+    assert {"model.top": "mlp", "model.top_hidden": "8"}.items() <= wide.row().items()
+
+
+def test_bottoms_start_alike_whatever_the_top_of_the_arm():
+    made = lab.prepare(tiny(**{"attacks": {}, "grid": TOPS}))
+    own, other = (lab.initial_weights(group.spec, made).bottoms for group in made.groups)
+    jax.tree.map(np.testing.assert_array_equal, own, other)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.sweeps import TINY, comparable, tiny, train
-from vfljax import attacking, lab, lanes, store, sweep
+from vfljax import attacking, lab, lanes, store, sweep, training
 from vfljax.errors import UserError
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -41,6 +41,53 @@ def test_each_structure_compiles_once_for_its_whole_grid(tmp_path, monkeypatch):
     train(tmp_path / "w", config, attack=False)
     assert len(programs) == 2  # one training program, one evaluation
     assert [program.traces for program in programs] == [1, 1]
+
+
+def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
+    made = lab.prepare(tiny())
+    orders, drawn = sweep.Orders(made), []
+    original = training.epoch_of
+    monkeypatch.setattr(training, "epoch_of", lambda *a: drawn.append(1) or original(*a))
+    first, again = orders.of(1), orders.of(1)
+    assert len(drawn) == 1
+    np.testing.assert_array_equal(first.order, again.order)
+    monkeypatch.setattr(sweep, "ORDER_BYTES", 0)  # none fits: made anew, the same
+    scarce = sweep.Orders(made)
+    np.testing.assert_array_equal(scarce.of(1).place, first.place)
+    np.testing.assert_array_equal(scarce.of(1).order, first.order)
+    assert len(drawn) == 3
+
+
+def test_arms_with_top_models_of_their_own_train_and_resume(tmp_path):
+    """Side by side in one sweep they train as each does alone."""
+    own = {"top": "mlp", "top_hidden": (8,)}
+    arms = {"undefended": {}, "wide": {"model": own}}
+    both = train(tmp_path / "both", tiny(**{"grid": arms, "attacks": {}}), attack=False)
+    again = train(tmp_path / "both", tiny(**{"grid": arms, "attacks": {}}), attack=False)
+    assert comparable(both.results) == comparable(again.results)
+    model = {**TINY["model"], **own}
+    alone = train(tmp_path / "alone", tiny(**{"grid": {"undefended": {}}, "model": model}), False)
+    found = [r["loss"] for r in both.results.to_pylist() if r["arm"] == "wide"]
+    expected = [r["loss"] for r in alone.results.to_pylist() if r["structure"] == "split"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_released_evaluation_pools_the_steps_of_the_last_epoch(tmp_path):
+    def trained(name, **changes):
+        data = {"name": "breast_cancer", "train": 300, "validation": 100, "test": 100}
+        arms = {"grid": {"undefended": {}}, "attacks": {}, "data": data}
+        config = tiny(**arms, **{f"training.{k}": v for k, v in changes.items()})
+        return train(tmp_path / name, config, attack=False).results.to_pylist()
+
+    # one step an epoch, and all test rows in its batch: the final model's AUC
+    for row in trained("one", evaluation="released", batch_size=300):
+        assert row["test_pooled_auc"] == pytest.approx(row["test_auc"], abs=1e-6)
+        assert row["test_pooled_oriented_auc"] >= 0.5
+    several = trained("several", evaluation="released")
+    plain = trained("plain")
+    assert any(row["test_pooled_auc"] != row["test_auc"] for row in several)
+    assert not any("test_pooled_auc" in row for row in plain)
+    assert [r["loss"] for r in several] == [r["loss"] for r in plain]  # it only looks
 
 
 def test_epsilon_zero_and_k_one_are_the_undefended_run_bit_for_bit(tiny_sweep):

@@ -2,7 +2,8 @@
 
 A config file's ``get_config()`` returns ``ordered({...})`` with any of the fields of ``DEFAULT``.
 In ``grid`` each entry is an arm: ``{arm: {defense: {knob: value or tuple of values}}}``; a tuple is
-an axis of the grid. Defenses of one arm are chained in listing order. In ``attacks``:
+an axis of the grid. Defenses of one arm are chained in listing order; an entry ``"model"`` there names
+the arm's own ``top`` and ``top_hidden`` in place of ``config.model``'s. In ``attacks``:
 ``{attack: {option: value or tuple of values}}``.
 """
 
@@ -28,6 +29,7 @@ DEFAULT: dict[str, Any] = {
         "validation": 0.2,
         "test": 0.2,
         "scaling": "standard",
+        "scaling_rows": "train",  # whose statistics: each seed's training rows, or "all" rows
     },
     "parties": {"passive": 1, "label_features": True},
     "model": {
@@ -39,6 +41,7 @@ DEFAULT: dict[str, Any] = {
         "top": "head",
         "top_hidden": (),
         "aggregation": "concatenate",
+        "weights": "default",  # how linear layers start; "torch": as PyTorch's
     },
     "training": {
         "epochs": 30,
@@ -51,6 +54,7 @@ DEFAULT: dict[str, Any] = {
         "decay": 0.1,
         "drop_last": False,
         "scope": "all",
+        "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
     },
     "malicious": {
@@ -68,10 +72,11 @@ DEFAULT: dict[str, Any] = {
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
     "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
+    "published": {},  # figures of a paper to print beside ours, see vfljax.published
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
 
-FREE = ("grid", "attacks")  # their keys name defenses and attacks, checked against the tables
+FREE = ("grid", "attacks", "published")  # their keys name arms, defenses, attacks: checked later
 
 
 def ordered(values: Mapping[str, Any]) -> ConfigDict:
@@ -106,7 +111,7 @@ def _plain(value: Any) -> Any:
 
 def _merge(default: Any, given: Any, path: str) -> Any:
     if not isinstance(default, Mapping):
-        return _typed(default, given, path)
+        return typed(default, given, path)
     if not isinstance(given, Mapping):
         raise UserError(f"config.{path}={given!r} must be a group of fields: {', '.join(default)}.")
     for key in given:
@@ -124,7 +129,7 @@ def _merge(default: Any, given: Any, path: str) -> Any:
     }
 
 
-def _typed(default: Any, given: Any, path: str) -> Any:
+def typed(default: Any, given: Any, path: str) -> Any:
     """``given`` if it is of the default's kind; numbers of ``training`` may be tuples (axes)."""
     given = _plain(given)
     axis = path in AXES and isinstance(given, list)

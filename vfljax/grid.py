@@ -8,7 +8,6 @@ and share one compiled program; every number that differs within it is an array.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import itertools
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import defenses, models, optimizers, parties
-from vfljax.config import unknown
+from vfljax.config import DEFAULT, typed, unknown
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
 from vfljax.training import Lane
@@ -51,6 +50,7 @@ class Setting:
     knobs: Mapping[str, Mapping[str, float]]  # defense -> knob -> value, in chain order
     options: Mapping[str, Mapping[str, str]]  # defense -> static option -> value
     training: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, gamma
+    model: Mapping[str, Any]  # the arm's own top and top_hidden; config.model's where absent
 
     def row(self) -> dict[str, Any]:
         """Every knob of the setting as table columns; absent defenses have no column here."""
@@ -62,6 +62,7 @@ class Setting:
             "structure": self.structure.name,
             "seed": self.seed,
         }
+        row.update({f"model.{field}": _text(value) for field, value in self.model.items()})
         for source in (self.knobs, self.options):
             for name, values in source.items():
                 row.update({f"{name}.{knob}": value for knob, value in values.items()})
@@ -77,6 +78,34 @@ class Group(NamedTuple):
     name: str
     spec: Spec
     settings: tuple[Setting, ...]
+
+
+EVALUATIONS = ("final", "released")
+ARM_MODEL = ("top", "top_hidden")  # the label party's own; every bottom is the whole sweep's
+
+
+def _text(value: Any) -> str:
+    """'generator', '16-8', 'none': a model field as a table column or a part of a name."""
+    return "-".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
+
+
+def _arm_model(arm: str, chain: Any) -> tuple[dict[str, Any], Any]:
+    """An arm's own model fields, and its chain without them."""
+    if not isinstance(chain, Mapping) or "model" not in chain:
+        return {}, chain
+    given = chain["model"]
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f"config.grid.{arm}.model={given!r} must be a group of fields: {', '.join(ARM_MODEL)}."
+        )
+    for field in given:
+        if field not in ARM_MODEL:  # an attack holds one bottom, and baselines one cut
+            raise unknown(f"field of config.grid.{arm}.model", field, ARM_MODEL)
+    own = {
+        field: typed(DEFAULT["model"][field], value, f"grid.{arm}.model.{field}")
+        for field, value in given.items()
+    }
+    return own, {name: knobs for name, knobs in chain.items() if name != "model"}
 
 
 def _signature(name: str) -> tuple[dict[str, inspect.Parameter], dict[str, inspect.Parameter]]:
@@ -147,19 +176,30 @@ def make_spec(
     num_rows: int,
     chain: tuple[DefenseSpec, ...],
     malicious: bool,
+    own: Mapping[str, Any],
 ) -> Spec:
-    """The static half of a setting; ``malicious``: whether the sweep has malicious settings."""
-    model, training = config["model"], config["training"]
+    """The static half of a setting; ``malicious``: whether the sweep has malicious settings; ``own``:
+    its arm's model fields."""
+    model, training = {**config["model"], **own}, config["training"]
     for field, table in (("bottom", models.BOTTOMS), ("top", models.TOPS)):
         if model[field] not in table:
             raise unknown(f"config.model.{field}", model[field], table)
-    if model["top"] == "generator" and num_classes != 2:
+    if model["weights"] not in models.WEIGHTS:
+        raise unknown("config.model.weights", model["weights"], models.WEIGHTS)
+    if model["top"] in ("generator", "probability") and num_classes != 2:
         raise UserError(
-            f"config.model.top='generator' predicts 2 classes and the data has {num_classes}: choose "
-            "'head' or 'mlp'."
+            f"config.model.top={model['top']!r} predicts 2 classes and the data has {num_classes}: "
+            "choose 'head' or 'mlp'."
         )
     if model["aggregation"] not in parties.AGGREGATIONS:
         raise unknown("config.model.aggregation", model["aggregation"], parties.AGGREGATIONS)
+    if training["evaluation"] not in EVALUATIONS:
+        raise unknown("config.training.evaluation", training["evaluation"], EVALUATIONS)
+    if training["evaluation"] == "released" and num_classes != 2:
+        raise UserError(
+            f"config.training.evaluation='released' is an AUC of 2 classes and the data has "
+            f"{num_classes}: choose 'final'."
+        )
     honest = training["optimizer"]
     if honest not in optimizers.TABLE:
         raise unknown("config.training.optimizer", honest, optimizers.TABLE)
@@ -178,14 +218,19 @@ def make_spec(
         )
     passive = config["parties"]["passive"]
     count = passive + int(config["parties"]["label_features"])
+    if structure.split and model["top"] == "probability":
+        _check_probability(model, count)
     cut = model["cut"] if structure.split else num_classes
     bottom = models.BOTTOMS[model["bottom"]](
         tuple(model["hidden"]),
         cut,
         model["activation"],
         model["output"] if structure.split else "identity",  # logits are not squashed
+        model["weights"],
     )
-    top = models.TOPS[model["top"]](tuple(model["top_hidden"]), num_classes)
+    top = models.TOPS[model["top"]](
+        tuple(model["top_hidden"]), num_classes, weights=model["weights"]
+    )
     batch = min(training["batch_size"], num_rows)
     if (
         structure.split
@@ -214,7 +259,24 @@ def make_spec(
         aggregation=model["aggregation"],
         scope=training["scope"],
         drop_last=training["drop_last"],
+        evaluation=training["evaluation"],
     )
+
+
+def _check_probability(model: Mapping[str, Any], bottoms: int) -> None:
+    """The top without parameters reads one number that is a probability already."""
+    one = bottoms == 1 or model["aggregation"] == "mean"
+    if model["cut"] != 1 or model["output"] != "sigmoid" or not one:
+        raise UserError(
+            "config.model.top='probability' reads the embedding as the probability of class 1: set "
+            f"config.model.cut=1 (it is {model['cut']}), output='sigmoid' (it is {model['output']!r}) "
+            f"and, for {bottoms} bottoms, aggregation='mean' (it is {model['aggregation']!r})."
+        )
+    if model["top_hidden"]:
+        raise UserError(
+            f"config.model.top='probability' has no layers: top_hidden={model['top_hidden']!r} must be "
+            "()."
+        )
 
 
 def settings(config: Mapping[str, Any], structures: list[Structure]) -> list[Setting]:
@@ -230,12 +292,15 @@ def settings(config: Mapping[str, Any], structures: list[Structure]) -> list[Set
         )
     out: list[Setting] = []
     point = 0
-    for arm, chain in config["grid"].items():
+    for arm, given in config["grid"].items():
+        model, chain = _arm_model(arm, given)
         points = _arm_points(arm, chain)
         own = [s for s in structures if s.split or not defenses.NEEDS_TOP & set(chain)]
         for (knobs, options), numbers in itertools.product(points, product(training)):
             for structure, seed in itertools.product(own, range(config["seeds"])):
-                out.append(Setting(len(out), point, arm, seed, structure, knobs, options, numbers))
+                out.append(
+                    Setting(len(out), point, arm, seed, structure, knobs, options, numbers, model)
+                )
             point += 1
     return out
 
@@ -249,7 +314,9 @@ def check_points(config: Mapping[str, Any], all_settings: list[Setting], num_cla
     for setting in {(s.point, s.structure.split): s for s in all_settings}.values():
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
-            spec = make_spec(config, setting.structure, num_classes, 8, (), malicious=False)
+            spec = make_spec(
+                config, setting.structure, num_classes, 8, (), malicious=False, own=setting.model
+            )
 
             def init(y: Any, s: Any, d: Any = defense, seen: Any = spec.federation) -> Any:
                 return d.init(jax.random.key(0), TrainingData(y, s, num_classes, seen))
@@ -273,34 +340,54 @@ def groups(
     """Settings by equal Spec, in order of first appearance.
 
     Honest and malicious settings share a program (gamma is a number). Undefended settings join
-    the first chain whose every defense has neutral knobs and default options: one program less, and
-    they differ from that chain's neutral setting in no bit.
+    the first chain of their model whose every defense has neutral knobs and default options: one
+    program less, and they differ from that chain's neutral setting in no bit.
     """
     malicious = any(s.structure.malicious for s in all_settings)
-    chains = dict.fromkeys(chain_spec(s) for s in all_settings)
-    # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
-    host = next(
-        (c for c in chains if c and all(d.name in defenses.NEUTRAL and not d.options for d in c)),
-        (),
-    )
-
-    @functools.cache
-    def spec_of(split: bool, chain: tuple[DefenseSpec, ...]) -> Spec:
-        structure = Structure(split)
-        return make_spec(config, structure, num_classes, num_rows, chain or host, malicious)
-
     members: dict[Spec, list[Setting]] = {}
+    names: dict[Spec, str] = {}
+    made: dict[Any, Spec] = {}
+    hosts = _hosts(config, all_settings)
     for setting in all_settings:
-        spec = spec_of(setting.structure.split, chain_spec(setting))
-        members.setdefault(spec, []).append(setting)
-    return [Group(_group_name(spec), spec, tuple(own)) for spec, own in members.items()]
+        model = _model_name(config, setting)
+        chain = chain_spec(setting) or hosts.get(model, ())
+        split = setting.structure.split
+        if (split, chain, model) not in made:
+            structure, own = Structure(split), setting.model
+            spec = make_spec(config, structure, num_classes, num_rows, chain, malicious, own)
+            made[split, chain, model] = spec
+            names.setdefault(spec, _group_name(spec, model))
+        members.setdefault(made[split, chain, model], []).append(setting)
+    return [Group(names[spec], spec, tuple(own)) for spec, own in members.items()]
 
 
-def _group_name(spec: Spec) -> str:
-    """Unique in a sweep, options included: shards are found again by it."""
+def _model_name(config: Mapping[str, Any], setting: Setting) -> str:
+    """'generator-16' where an arm's model is not the sweep's, else ''. One name, one model."""
+    fields = [(setting.model.get(f, config["model"][f]), config["model"][f]) for f in ARM_MODEL]
+    differs = any(_text(own) != _text(theirs) for own, theirs in fields)
+    return "-".join(_text(own) for own, _ in fields) if differs else ""
+
+
+def _hosts(
+    config: Mapping[str, Any], all_settings: list[Setting]
+) -> dict[str, tuple[DefenseSpec, ...]]:
+    """Of each model, the first chain that undefended settings may join."""
+    hosts: dict[str, tuple[DefenseSpec, ...]] = {}
+    for setting in all_settings:
+        chain = chain_spec(setting)
+        # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
+        if chain and all(d.name in defenses.NEUTRAL and not d.options for d in chain):
+            hosts.setdefault(_model_name(config, setting), chain)
+    return hosts
+
+
+def _group_name(spec: Spec, model: str) -> str:
+    """Unique in a sweep, options and the arm's own model included: shards are found again by it."""
     chain = spec.defenses or (DefenseSpec("undefended"),)
     words = ("-".join([d.name, *(str(value) for _, value in d.options)]) for d in chain)
-    return "+".join(words) + ("" if spec.top else "-no_split")
+    if spec.top is None:
+        return "+".join(words) + "-no_split"
+    return "+".join(words) + (f"-{model}" if model else "")
 
 
 def lanes_of(

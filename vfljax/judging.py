@@ -171,6 +171,8 @@ def _named(rows: list[dict], varied: set[str]) -> dict[str, tuple[str, ...]]:
 
 def _required(key: str) -> bool:
     name, knob = key.split(".")
+    if name == "model":  # an arm has one, and is told apart by its own name
+        return False
     if name not in TABLE:
         return True
     parameter = inspect.signature(TABLE[name]).parameters.get(knob)

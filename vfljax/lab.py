@@ -14,9 +14,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, grid, suite, training
+from vfljax import datasets, grid, published, suite, training
 from vfljax.config import recorded_epochs, resolve, unknown
-from vfljax.datasets.core import SCALINGS, Dataset, Split, make_table, split_rows
+from vfljax.datasets.core import (
+    SCALING_ROWS,
+    SCALINGS,
+    Dataset,
+    Split,
+    make_table,
+    split_rows,
+)
 from vfljax.types import Spec, Weights
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -58,12 +65,16 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     data, owns = config["data"], config["parties"]["label_features"]
     if data["scaling"] not in SCALINGS:
         raise unknown("config.data.scaling", data["scaling"], SCALINGS)
+    if data["scaling_rows"] not in SCALING_ROWS:
+        raise unknown("config.data.scaling_rows", data["scaling_rows"], SCALING_ROWS)
     splits = [
         split_rows(dataset.labels, seed, data["train"], data["validation"], data["test"])
         for seed in range(config["seeds"])
     ]
-    table = make_table(dataset, config["parties"]["passive"] + int(owns), splits, data["scaling"])
+    parts = config["parties"]["passive"] + int(owns)
+    table = make_table(dataset, parts, splits, data["scaling"], data["scaling_rows"])
     forms = suite.forms(config, dataset.num_classes)
+    published.check(config, [form.label for form in forms])
     structures = suite.structures(config, forms, dataset.num_classes)
     settings = grid.settings(config, structures)
     grid.check_points(config, settings, dataset.num_classes)

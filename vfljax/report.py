@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from vfljax import figures, findings, judging, store, tables
+from vfljax import figures, findings, judging, published, store, tables
 
 CSS = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1a1a1a}
@@ -69,14 +69,18 @@ def text_table(points: Sequence[judging.Point]) -> str:
         h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
         for h in short
     ]
-    plain = [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows]
-    widths = [max(len(r[i]) for r in [short, *plain]) for i in range(len(short))]
+    return _aligned(short, [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows])
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal, the first column to the left."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = [
         "  ".join(
             c.ljust(w) if not i else c.rjust(w)
             for i, (c, w) in enumerate(zip(row, widths, strict=True))
         )
-        for row in [short, *plain]
+        for row in [header, *rows]
     ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
@@ -108,10 +112,10 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     ]
     notes = list(sweep.config["notes"])
     for label, a in judging.attack_summary(sweep).items():
-        published = tables.published_steps(label.split("/")[0]) if a["status"] == "ok" else 0
-        if published and a["steps"] < published:
+        full = tables.published_steps(label.split("/")[0]) if a["status"] == "ok" else 0
+        if full and a["steps"] < full:
             notes.append(
-                f"{label}: {a['steps']:,} optimizer steps, fewer than the {published:,} published."
+                f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
             )
     if notes:
         parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
@@ -136,7 +140,12 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             parts.append(f"<p>Not attacked:</p><ul>{items}</ul>")
     parts.append("<h2>What this means</h2><ul>")
     parts += [f"<li>{html.escape(sentence)}</li>" for sentence in findings.findings(sweep, points)]
-    parts.append("</ul><h2>Privacy against utility</h2>")
+    parts.append("</ul>")
+    beside = published.table(sweep)
+    if beside[1]:
+        caption = html.escape(published.caption(sweep))
+        parts.append(f"<h2>Beside the published figures</h2><p>{caption}</p>" + _table(*beside))
+    parts.append("<h2>Privacy against utility</h2>")
     if any(p.worst for p in points):
         parts.append(_save(figures.frontier(points, base), folder, "frontier"))
     parts.append(
@@ -202,4 +211,8 @@ def present(workdir: pathlib.Path) -> str:
     sweep = store.load(workdir)
     points = judging.points(sweep)
     found = "\n".join(f"- {sentence}" for sentence in findings.findings(sweep, points))
-    return f"{text_table(points)}\n\n{found}\n\nreport: {write(workdir)}"
+    parts = [text_table(points)]
+    beside = published.table(sweep)
+    if beside[1]:
+        parts.append(f"{_aligned(*beside)}\n{published.caption(sweep)}")
+    return "\n\n".join([*parts, found, f"report: {write(workdir)}"])

@@ -71,7 +71,8 @@ def _subset_config(config: Mapping[str, Any], candidates: tuple[float, ...]) -> 
         )
     knobs = small["grid"][arms[0]]["gafm"]
     first = {knob: grid.as_axis(values)[0] for knob, values in knobs.items()}
-    chain = {"gafm": {**first, "delta": list(candidates)}}
+    own = {k: v for k, v in small["grid"][arms[0]].items() if k == "model"}
+    chain = {**own, "gafm": {**first, "delta": list(candidates)}}
     rows = small["data"]["train"]
     share = rows * SHARE
     small["data"]["train"] = share if rows < 1 else max(2, round(share))

@@ -107,7 +107,11 @@ def _bottom(config: Mapping[str, Any]) -> nn.Module:
         if model[field] not in ACTIVATIONS:
             raise unknown(f"config.model.{field}", model[field], ACTIVATIONS)
     return BOTTOMS[model["bottom"]](
-        tuple(model["hidden"]), model["cut"], model["activation"], model["output"]
+        tuple(model["hidden"]),
+        model["cut"],
+        model["activation"],
+        model["output"],
+        model["weights"],
     )
 
 

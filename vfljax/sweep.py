@@ -31,6 +31,7 @@ from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
+ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 
 
 def versions() -> dict[str, str]:
@@ -159,23 +160,44 @@ def _train(lab: Lab, workdir: pathlib.Path, done: list[bool]) -> None:
     todo = [shard for shard, finished in zip(lab.shards, done, strict=True) if not finished]
     ahead = list(dict.fromkeys(shard.group for shard in todo))
     trainers: dict[int, Trainer] = {}
+    orders = Orders(lab)
     with ThreadPoolExecutor(max_workers=lanes.cores()) as pool:
         for shard in todo:
             place = ahead.index(shard.group)
             for number in ahead[place : place + 1 + AHEAD]:
                 if number not in trainers:
                     first = next(s for s in todo if s.group == number)
-                    trainers[number] = Trainer(lab, lab.groups[number], first, pool)
+                    trainers[number] = Trainer(lab, lab.groups[number], first, pool, orders)
             for number in ahead[:place]:
                 trainers.pop(number, None)  # its program and tables are done with
             train_shard(trainers[shard.group], shard, lab, workdir, progress)
     progress.close()
 
 
+class Orders:
+    """The order of rows of every seed and epoch: the same for all groups and shards of a sweep, so it
+    is made once, and kept as far as ``ORDER_BYTES`` go (small networks train faster than rows sort)."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._seeds, self._rows = jnp.asarray(lab.seeds), len(lab.splits[0].train)
+        self._most = ORDER_BYTES // (8 * len(lab.seeds) * self._rows)  # order and place, int32
+        self._kept: dict[int, training.Epoch] = {}
+
+    def of(self, epoch: int) -> training.Epoch:
+        if epoch in self._kept:
+            return self._kept[epoch]
+        made = training.epoch_of(jnp.int32(epoch), self._seeds, self._rows)
+        if len(self._kept) < self._most:
+            self._kept[epoch] = made
+        return made
+
+
 class Trainer:
     """The compiled programs of one group: training spans, and evaluation of final weights."""
 
-    def __init__(self, lab: Lab, group: grid.Group, shard: Shard, pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, lab: Lab, group: grid.Group, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
+    ) -> None:
         spec = group.spec
         width = lab.config["execution"]["width"] or None
         self.group = group
@@ -188,13 +210,12 @@ class Trainer:
         initial = initial_weights(spec, lab)
         self.table, self.initial = self.program.share((lab.table, initial))
         self.bare = self.table._replace(scores=None)
-        self.seeds, self.teachers = jnp.asarray(lab.seeds), lab.teachers
+        self.orders, self.teachers = orders, lab.teachers
         self.program.compile_ahead(self.start(shard), self.shared(0), pool)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
         """What all lanes share in an epoch."""
-        now = training.epoch_of(jnp.int32(epoch), self.seeds, self.group.spec.num_rows)
-        return self.table, self.initial, self.program.share(now)
+        return self.table, self.initial, self.program.share(self.orders.of(epoch))
 
     def start(self, shard: Shard) -> tuple[training.Lane, training.Progress]:
         """A shard's lanes and what they start from, on the devices."""
@@ -324,11 +345,16 @@ def _row(
     seconds: float,
 ) -> dict[str, Any]:
     """One row of results: every knob, every metric, status. Metrics of a diverged run are null."""
+    pooled_auc, pooled = {}, float(record.pooled_auc[lane, -1])
+    if np.isfinite(pooled):
+        turned = 1 - pooled if values["inverted"][lane] else pooled
+        pooled_auc = {"test_pooled_auc": pooled, "test_pooled_oriented_auc": turned}
     loss = record.loss[lane]
     broken = np.flatnonzero(~np.isfinite(loss))
     return {
         **setting.row(),
         **{name: float(v[lane]) if finite else None for name, v in values.items()},
+        **(pooled_auc if finite else {}),
         "status": "ok" if finite else "diverged",
         "diverged_epoch": None if finite else int(broken[0]) if len(broken) else len(loss) - 1,
         "loss": [float(x) for x in loss],

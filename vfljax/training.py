@@ -46,6 +46,7 @@ class Record(NamedTuple):
     sums: tuple[Sums, ...]
     loss: Array  # [epochs] mean over the epoch's rows of the descended loss
     accuracy: Array  # [epochs] training accuracy while training, on true labels
+    pooled_auc: Array  # [epochs] test AUC as GAFM's released code has it; NaN unless asked for
 
 
 class Lane(NamedTuple):
@@ -91,6 +92,7 @@ def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
         sums=tuple(Sums(z, z, z, jnp.zeros(rows, jnp.int32)) for z in zeros),
         loss=jnp.zeros(spec.epochs),
         accuracy=jnp.zeros(spec.epochs),
+        pooled_auc=jnp.full(spec.epochs, jnp.nan),
     )
 
 
@@ -115,7 +117,7 @@ def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Progress]:
 def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
     padding corrupts batch statistics and norms)."""
-    step = make_step(spec)
+    step, test_batch = make_step(spec), _make_test_batch(spec)
     full = spec.num_rows // spec.batch_size
     rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
 
@@ -128,16 +130,19 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
             features = rows_of(table, lane.seed_index, raw)
             batch = Batch(features, table.labels[raw], index, scores)
             state, exchange, seen = step(state, batch, lane.hparams)
-            return state, (exchange.embeddings, exchange.gradients, seen)
+            pooled = test_batch(state, lane, table)
+            return state, (exchange.embeddings, exchange.gradients, seen, pooled)
 
-        state, parts = progress.state, []
+        state, parts, tested = progress.state, [], []
         if full:
             batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
-            state, (z, g, seen) = jax.lax.scan(one, state, batches)
+            state, (z, g, seen, pooled) = jax.lax.scan(one, state, batches)
+            tested.append(jax.tree.map(jnp.ravel, pooled))
             flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), (z, g))
             parts.append((flat, seen.loss.sum() * spec.batch_size, seen.correct.sum()))
         if rest:
-            state, (z, g, seen) = one(state, order[spec.num_rows - rest :])
+            state, (z, g, seen, pooled) = one(state, order[spec.num_rows - rest :])
+            tested.append(pooled)
             parts.append(((z, g), seen.loss * rest, seen.correct))
 
         sent_rows = full * spec.batch_size + rest
@@ -156,6 +161,10 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
         )
         loss = sum(part[1] for part in parts) / sent_rows
         correct = sum(part[2] for part in parts) / sent_rows
+        pooled_auc = record.pooled_auc
+        if spec.evaluation == "released":
+            margins, labels = (jnp.concatenate(own) for own in zip(*tested, strict=True))
+            pooled_auc = pooled_auc.at[now.number].set(metrics.auc(margins, labels))
         record = Record(
             embeddings,
             gradients,
@@ -164,10 +173,28 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
             sums,
             record.loss.at[now.number].set(loss),
             record.accuracy.at[now.number].set(correct),
+            pooled_auc,
         )
         return Progress(state, record)
 
     return epoch
+
+
+def _make_test_batch(spec: Spec) -> Callable[[State, Lane, Table], tuple[Array, ...]]:
+    """``(margins [T], labels [T])`` of one random batch of test rows under a step's new weights, in
+    evaluation mode (GAFM's released code leaves dropout on); nothing unless asked for."""
+    if spec.evaluation != "released":
+        return lambda state, lane, table: ()
+    predict = make_predict(spec)
+
+    def test_batch(state: State, lane: Lane, table: Table) -> tuple[Array, ...]:
+        test = table.test[lane.seed_index]
+        key = keys.fold(state.run_key, "test_batch", state.step)
+        rows = jax.random.permutation(key, test)[: spec.batch_size]
+        logits = predict(state.weights, rows_of(table, lane.seed_index, rows))
+        return logits[:, 1] - logits[:, 0], table.labels[rows]
+
+    return test_batch
 
 
 def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
@@ -197,11 +224,13 @@ def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
 def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
     """Every seed's order of rows in one epoch; from the seed alone, once for all settings."""
 
-    def one(seed: Array) -> Array:
-        return jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
+    def one(seed: Array) -> tuple[Array, Array]:
+        order = jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
+        # a scatter inverts a permutation without a third sort
+        places = jnp.arange(rows, dtype=jnp.int32)
+        return order, jnp.zeros_like(places).at[order].set(places, unique_indices=True)
 
-    order = jax.vmap(one)(seeds)
-    return Epoch(number, order, jnp.argsort(order, axis=-1).astype(jnp.int32))
+    return Epoch(number, *jax.vmap(one)(seeds))
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:

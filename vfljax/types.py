@@ -174,6 +174,7 @@ class Spec:
     aggregation: str = "concatenate"
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False
+    evaluation: str = "final"  # "released": also the pooled test AUC of ``training.Record``
 
     @property
     def steps_per_epoch(self) -> int:

@@ -51,6 +51,21 @@ def test_scaling_uses_training_rows_only():
     assert scale == 1  # a constant column is left at 0, not divided by 0
 
 
+def test_scaling_may_be_asked_to_use_all_rows():
+    digits = TABLE["digits"]("")
+    splits = [split_rows(digits.labels, seed, 0.6, 0.2, 0.2) for seed in (0, 1)]
+    table = make_table(digits, 1, splits, "standard", "all")
+    np.testing.assert_allclose(table.mean[0][0], digits.columns.mean(0), rtol=1e-5)
+    np.testing.assert_array_equal(table.mean[0][0], table.mean[0][1])
+    assert (make_table(digits, 1, splits, "standard").mean[0][0] != table.mean[0][0]).any()
+
+
+def test_minmax_scaling_puts_every_column_between_zero_and_one():
+    x = np.array([[1.0, 7.0, -5.0], [3.0, 7.0, 5.0]])
+    mean, scale = statistics(x, np.arange(2), "minmax")
+    np.testing.assert_array_equal((x - mean) / scale, [[0, 0, 0], [1, 0, 1]])
+
+
 def test_range_scaling_puts_training_pixels_between_zero_and_one():
     digits = TABLE["digits"]("")
     split = split_rows(digits.labels, 0, 0.6, 0.2, 0.2)

@@ -1,7 +1,7 @@
 """What a loader returns, how columns are divided between parties and rows between parts.
 
 What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Split`` and, on the device,
-``training.Table``. Scaling statistics are of each seed's training rows only.
+``training.Table``. Scaling statistics are of each seed's training rows, unless all rows are asked for.
 """
 
 from __future__ import annotations
@@ -108,15 +108,19 @@ def split_rows(
     return Split(*(np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, held)))
 
 
-SCALINGS = ("standard", "range", "none")
+SCALINGS = ("standard", "minmax", "range", "none")
+SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
 
 
 def statistics(x: np.ndarray, rows: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
-    """(mean, scale) of training rows: per column ("standard"), one number for the whole block
-    ("range", for pixels: to [0, 1]) or none."""
+    """(mean, scale) of ``rows``: per column ("standard"; "minmax": to [0, 1]), one number for the
+    whole block ("range", for pixels: to [0, 1]) or none."""
     if scaling == "standard":
         values = x[rows].astype(np.float64)
         mean, scale = values.mean(0), values.std(0)
+    elif scaling == "minmax":
+        values = x[rows].astype(np.float64)
+        mean, scale = values.min(0), np.ptp(values, axis=0)
     elif scaling == "range":
         low, high = float(x[rows].min()), float(x[rows].max())
         mean, scale = np.float64(low), np.float64(high - low)
@@ -126,10 +130,18 @@ def statistics(x: np.ndarray, rows: np.ndarray, scaling: str) -> tuple[np.ndarra
     return np.asarray(mean, np.float32), np.asarray(scale, np.float32)
 
 
-def make_table(dataset: Dataset, parts: int, splits: Sequence[Split], scaling: str) -> Table:
+def make_table(
+    dataset: Dataset,
+    parts: int,
+    splits: Sequence[Split],
+    scaling: str,
+    scaling_rows: str = "train",
+) -> Table:
     """The device's view of a data set for all seeds; teacher scores are added by the sweep."""
     blocks = vertical(dataset.columns, parts)
-    moments = [[statistics(x, s.train, scaling) for s in splits] for x in blocks]
+    everything = np.arange(len(dataset.labels))
+    rows = [s.train if scaling_rows == "train" else everything for s in splits]
+    moments = [[statistics(x, own, scaling) for own in rows] for x in blocks]
     return Table(
         features=tuple(jnp.asarray(x) for x in blocks),
         labels=jnp.asarray(dataset.labels),

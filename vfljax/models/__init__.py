@@ -1,8 +1,8 @@
 """Flax modules, by the name a config gives them. A new network is one file and one row here."""
 
-from vfljax.models.mlp import ACTIVATIONS, MLP, Generator, Head
+from vfljax.models.mlp import ACTIVATIONS, MLP, WEIGHTS, Generator, Head, Probability
 
 BOTTOMS = {"mlp": MLP}
-TOPS = {"mlp": MLP, "head": Head, "generator": Generator}
+TOPS = {"mlp": MLP, "head": Head, "generator": Generator, "probability": Probability}
 
-__all__ = ["ACTIVATIONS", "BOTTOMS", "MLP", "TOPS", "Generator", "Head"]
+__all__ = ["ACTIVATIONS", "BOTTOMS", "MLP", "TOPS", "WEIGHTS", "Generator", "Head", "Probability"]

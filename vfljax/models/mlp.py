@@ -7,6 +7,7 @@ diagnostics that look inside; nobody pays for them unless they are read.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -23,6 +24,26 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+WEIGHTS = ("default", "torch")
+
+
+def dense(x: Array, width: int, weights: str) -> Array:
+    """Linear(width) of x [B, in], a submodule of the caller. Initial values: flax's (kernel normal of
+    variance 1/in, bias 0), or for "torch" kernel and bias uniform within 1/sqrt(in), as PyTorch's
+    Linear: a third of the variance, which matters where nothing normalizes the columns' tails. "ones":
+    every kernel entry 1, bias 0."""
+    if weights == "default":
+        return nn.Dense(width)(x)
+    if weights == "ones":
+        return nn.Dense(width, kernel_init=nn.initializers.ones)(x)
+    bound = x.shape[-1] ** -0.5
+
+    def uniform(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
+        return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+    return nn.Dense(width, kernel_init=uniform, bias_init=uniform)(x)
+
+
 class MLP(nn.Module):
     """Linear -> activation, repeated, then Linear -> output: [B, ...] -> [B, out]. ``hidden=()`` is
     one layer. GAFM's bottom for Spambase is 57 -> 16 -> 1, "leaky_relu", output "sigmoid"."""
@@ -31,15 +52,16 @@ class MLP(nn.Module):
     out: int
     activation: str = "relu"
     output: str = "identity"
+    weights: str = "default"  # or "torch": ``dense``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
         del train
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = ACTIVATIONS[self.activation](nn.Dense(width)(x))
+            x = ACTIVATIONS[self.activation](dense(x, width, self.weights))
             self.sow("layers", "hidden", x)
-        return ACTIVATIONS[self.output](nn.Dense(self.out)(x))
+        return ACTIVATIONS[self.output](dense(x, self.out, self.weights))
 
 
 class Generator(nn.Module):
@@ -48,15 +70,33 @@ class Generator(nn.Module):
 
     hidden: tuple[int, ...]
     out: int  # always 2
+    weights: str = "default"  # or "torch": ``dense``
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
         del train
         for width in self.hidden:
-            x = nn.leaky_relu(nn.Dense(width)(x))
+            x = nn.leaky_relu(dense(x, width, self.weights))
             self.sow("layers", "hidden", x)
-        h = nn.Dense(1)(x)
+        h = dense(x, 1, self.weights)
         return jnp.concatenate([jnp.zeros_like(h), h], axis=-1)
+
+
+class Probability(nn.Module):
+    """The 'top model' of a bottom that predicts by itself: no parameters, f [B, 1] read as the
+    probability of class 1, logits (log(1 - f), log f), f kept 1e-7 off 0 and 1. The cross entropy of
+    these logits is the binary one of f, so the cut gradient is (f - y) / (f (1 - f)) / B; it is 0
+    where f is clipped. The undefended network of GAFM's experiments."""
+
+    hidden: tuple[int, ...]  # always ()
+    out: int  # always 2
+    weights: str = "default"  # has none
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool = False) -> Array:
+        del train
+        f = jnp.clip(x, 1e-7, 1 - 1e-7)
+        return jnp.concatenate([jnp.log1p(-f), jnp.log(f)], axis=-1)
 
 
 class Head(nn.Module):
@@ -70,18 +110,15 @@ class Head(nn.Module):
 
     hidden: tuple[int, ...]
     out: int
-    weights: str = "default"  # "default" or "ones"
+    weights: str = "default"  # or "ones", or "torch": ``dense``
     batch_norm: bool = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
-        kernel_init = (
-            nn.initializers.ones if self.weights == "ones" else nn.linear.default_kernel_init
-        )
         for width in (*self.hidden, self.out):
             if self.batch_norm:
                 # PyTorch's momentum 0.1 and epsilon, which the published numbers were made with
                 x = nn.BatchNorm(use_running_average=not train, momentum=0.9, epsilon=1e-5)(x)
-            x = nn.Dense(width, kernel_init=kernel_init)(jax.nn.relu(x))
+            x = dense(jax.nn.relu(x), width, self.weights)
             self.sow("layers", "hidden", x)
         return x
