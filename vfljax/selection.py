@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from vfljax import grid, store, sweep
+from vfljax import store, sweep
 from vfljax.config import resolve
 from vfljax.defenses.gafm import CANDIDATES, select_delta
 from vfljax.errors import UserError
@@ -57,21 +57,21 @@ def _subset_config(config: Mapping[str, Any], candidates: tuple[float, ...]) -> 
     """GAFM as the first arm that has it, alone, every other axis at its first value, on a tenth of
     the rows."""
     small = copy.deepcopy(resolve(config))
-    arms = [arm for arm, chain in small["grid"].items() if "gafm" in chain]
-    secret = [arm for arm in arms if "label_dp" in small["grid"][arm]]
+    own_arms = [arm for arm, chain in small["grid"].items() if "gafm" in chain]
+    secret = [arm for arm in own_arms if "label_dp" in small["grid"][arm]]
     if secret:
         raise UserError(
             f"config.grid.{secret[0]} has label_dp and gafm: selecting Delta reads the true labels, "
             "which epsilon does not cover. Choose delta there yourself and leave out --select_delta."
         )
-    if not arms:
+    if not own_arms:
         raise UserError(
             "there is no Delta to select: no arm of config.grid has gafm in it. Add one, or leave "
             "out --select_delta."
         )
-    knobs = small["grid"][arms[0]]["gafm"]
-    first = {knob: grid.as_axis(values)[0] for knob, values in knobs.items()}
-    own = {k: v for k, v in small["grid"][arms[0]].items() if k == "model"}
+    knobs = small["grid"][own_arms[0]]["gafm"]
+    first = {knob: arms.as_axis(values)[0] for knob, values in knobs.items()}
+    own = {k: v for k, v in small["grid"][own_arms[0]].items() if k == "model"}
     chain = {**own, "gafm": {**first, "delta": list(candidates)}}
     rows = small["data"]["train"]
     share = rows * SHARE
@@ -80,13 +80,13 @@ def _subset_config(config: Mapping[str, Any], candidates: tuple[float, ...]) -> 
         small["training"]["batch_size"], max(2, round(share)) if rows >= 1 else 10**9
     )
     for axis in ("learning_rate", "momentum", "weight_decay", "decay"):
-        small["training"][axis] = grid.as_axis(small["training"][axis])[0]
+        small["training"][axis] = arms.as_axis(small["training"][axis])[0]
     small["malicious"]["gamma"] = 1.0  # nobody is: only the honest federation is trained
     return {
         **small,
         "name": f"{small['name']}-select-delta",
         "seeds": REPEATS,
-        "grid": {arms[0]: chain},
+        "grid": {own_arms[0]: chain},
         "attacks": {},
     }
 

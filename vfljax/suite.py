@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import flax.linen as nn
 
-from vfljax import attacks, grid
+from vfljax import arms, attacks, grid
 from vfljax.attacks.core import MALICIOUS, NO_SPLIT, Attack
 from vfljax.config import unknown
 from vfljax.errors import UserError
@@ -40,7 +40,7 @@ def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
         module = (_bottom(config),)
         axes = {option: given[option] for option in static if option in given}
         made = [
-            (options, _try(name, options, module, num_classes)) for options in grid.product(axes)
+            (options, _try(name, options, module, num_classes)) for options in arms.product(axes)
         ]
         knobs = {knob: None for _, attack in made for knob in attack.knobs}
         for option in given:
@@ -48,7 +48,7 @@ def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
                 raise unknown(f"option of the attack {name}", option, [*static, *knobs])
         for options, attack in made:
             own = {knob: given.get(knob, value) for knob, value in attack.knobs.items()}
-            points = grid.product(own)
+            points = arms.product(own)
             _check(name, points)
             # a malicious run is attacked by those who were malicious in it
             honest = [(0,)] if attack.structure == MALICIOUS else _attackers(config)
@@ -81,14 +81,14 @@ def _check(name: str, points: list[dict[str, Any]]) -> None:
 
 
 def _attackers(config: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    return [tuple(grid.as_axis(group)) for group in config["attackers"]]
+    return [tuple(arms.as_axis(group)) for group in config["attackers"]]
 
 
 def _is_variant(
     axes: Mapping[str, Any], option: str, value: Any, static: Mapping[str, Any]
 ) -> bool:
     """Whether an option belongs in the label: it is an axis, or a string, and not a plain False."""
-    several = len(grid.as_axis(axes[option])) > 1
+    several = len(arms.as_axis(axes[option])) > 1
     return (several or isinstance(value, str) or value is True) and value is not False
 
 
@@ -139,7 +139,7 @@ def structures(
     out = [grid.Structure()]
     if MALICIOUS in kinds:
         for group in config["malicious"]["parties"]:
-            out.append(grid.Structure(True, tuple(grid.as_axis(group))))
+            out.append(grid.Structure(True, tuple(arms.as_axis(group))))
     if NO_SPLIT in kinds:
         out.append(grid.Structure(False))
     return out
