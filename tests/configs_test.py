@@ -43,7 +43,7 @@ def test_the_config_plans_and_trains_one_epoch(path):
     state = program.pad(sweep.empty_progress(group.spec, own, *shared[:2]))
     progress, finite = program((own, state), shared)
     assert np.asarray(finite).all()
-    assert float(progress.record.loss[0, 0]) > 0
+    assert float(progress.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative
 
 
 GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
