@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from vfljax import store, sweep
+from vfljax import arms, store, sweep
 from vfljax.config import resolve
 from vfljax.defenses.gafm import CANDIDATES, select_delta
 from vfljax.errors import UserError
