@@ -8,6 +8,7 @@ from typing import Any
 
 from vfljax import attacks as attack_table
 from vfljax import findings, judging, store
+from vfljax.attacks import adaptive
 from vfljax.findings import FEDERATIONS
 
 Table = tuple[list[str], list[list[str]]]
@@ -118,6 +119,14 @@ def not_attacked(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[st
         for label, a in judging.attack_summary(sweep).items()
         if a["status"] == "skipped"
     ]
+    run = [label for label, a in judging.attack_summary(sweep).items() if a["status"] == "ok"]
+    for arm, chain in sweep.config["grid"].items():
+        for defense in chain:
+            if run and defense in adaptive.KNOWERS and not adaptive.known(defense, run):
+                out.append(
+                    f"{arm}: nobody who knows of {defense} attacked it; in config.attacks, one of "
+                    f"{adaptive.advice(defense)}."
+                )
     for p in points:
         if p.diverged:
             out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")

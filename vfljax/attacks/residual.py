@@ -5,10 +5,12 @@ of nearly equal embeddings share everything but the label, so
 
     r_i = g_i / rms(batch) - mean over the k nearest neighbors j of z_i of g_j / rms(batch)
 
-keeps the label's part. This undoes GAFM (Han and Guan 2023): its GAN gradient is a smooth function of f
-alone, hence nearly equal among neighbors, and dividing each batch's gradients by the batch's own length
-undoes its whole-batch normalization; what is left is the cross entropy's part, -(y~_i - E[y~ | f_i]) up
-to a positive factor, whose sign is the label's however small Delta is.
+keeps the label's part. This undoes what GAFM (Han and Guan 2023) adds: its GAN gradient is a smooth
+function of f alone, hence nearly equal among neighbors, and dividing each batch's gradients by the
+batch's own length undoes its whole-batch normalization; what is left is the cross entropy's part,
+-(y~_i - E[y~ | f_i]) up to a positive factor. Where neighbors' labels are mixed its sign is the label's,
+however small Delta is; where nearly all neighbors share a label it is u's. There the embedding itself
+tells the label: ``spectral`` reads that, and ``probe`` weighs both.
 
 Score: <r_i, v>, v the top right singular vector of the residuals, turned so that the smaller of two
 clusters is the positive class (``spectral``); for a cut of one number, where the sign of a gradient has a
