@@ -1,6 +1,7 @@
 """Write report.html and the figures of a sweep again, from what is stored.
 
 python -m launch.report --workdir=runs/quickstart
+python -m launch.report --workdir=runs/quickstart --out=analysis/results/quickstart   # tables.md, frontier.png
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from vfljax import report, store
 from vfljax.errors import UserError
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
+_OUT = flags.DEFINE_string("out", None, "also write every table (Markdown) and the frontier here")
 
 
 def run() -> None:
@@ -23,6 +25,9 @@ def run() -> None:
     if not store.load(workdir).results.num_rows:
         raise UserError(f"{workdir} has no finished settings yet: run launch.sweep again.")
     print(report.present(workdir))
+    if _OUT.value:
+        report.excerpt(workdir, pathlib.Path(_OUT.value))
+        print(f"tables and figure: {_OUT.value}")
 
 
 if __name__ == "__main__":

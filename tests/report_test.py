@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from vfljax import report
+from vfljax import report, store
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +45,14 @@ def test_the_terminal_gets_the_table_and_what_it_means(written):
     assert "acc split" in text
     assert text.count("\n- ") >= 3
     assert str(workdir / "report.html") in text
+
+
+def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):
+    workdir, _, page = written
+    report.excerpt(workdir, tmp_path / "out")
+    text = (tmp_path / "out" / "tables.md").read_text()
+    for title in ("Worst case", "All settings", "Attacks"):
+        assert f"## {title}" in text
+        assert f"<h2>{title}</h2>" in page
+    assert store.load(workdir).header["command"] in text
+    assert (tmp_path / "out" / "frontier.png").stat().st_size > 10_000

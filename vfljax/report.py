@@ -35,6 +35,15 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
+def _section(section: tables.Section) -> str:
+    caption = f"<p>{html.escape(section.caption)}</p>" if section.caption else ""
+    return f"<h2>{html.escape(section.title)}</h2>{caption}{_table(*section.table)}"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+
+
 def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     """The figure as PNG beside the report; returns it as an <img> with the data inside."""
     buffer = io.BytesIO()
@@ -119,32 +128,12 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
             )
     if notes:
         parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
-    if any(p.worst for p in points):
-        parts.append(
-            "<h2>Worst case</h2><p>For every setting the strongest attack of the suite, chosen on one "
-            "half of the rows whose labels the attacker does not know and scored on the other; 95 % "
-            "t-intervals over seeds. Null band: what the same scores reach when labels are permuted, "
-            f"95 times of 100. Chance: {base['chance']:.2f}. Oracle forms know more than an attacker "
-            "can; they stand beside the worst case, not in it.</p>"
-            + _table(*tables.worst_rows(points, base))
-        )
-        beside = tables.adaptive_rows(points, base)
-        if beside[1]:
-            parts.append(
-                "<h2>Published attacks against attackers who know the defense</h2>"
-                + _table(*beside)
-            )
-        missing = tables.not_attacked(sweep, points)
-        if missing:
-            items = "".join(f"<li>{html.escape(line)}</li>" for line in missing)
-            parts.append(f"<p>Not attacked:</p><ul>{items}</ul>")
-    parts.append("<h2>What this means</h2><ul>")
-    parts += [f"<li>{html.escape(sentence)}</li>" for sentence in findings.findings(sweep, points)]
-    parts.append("</ul>")
-    beside = published.table(sweep)
-    if beside[1]:
-        caption = html.escape(published.caption(sweep))
-        parts.append(f"<h2>Beside the published figures</h2><p>{caption}</p>" + _table(*beside))
+    sections = tables.sections(sweep, points)
+    parts += [_section(one) for one in sections if one.leads]
+    missing = tables.not_attacked(sweep, points)
+    if missing:
+        parts.append(f"<p>Not attacked:</p>{_list(missing)}")
+    parts.append(f"<h2>What this means</h2>{_list(findings.findings(sweep, points))}")
     parts.append("<h2>Privacy against utility</h2>")
     if any(p.worst for p in points):
         parts.append(_save(figures.frontier(points, base), folder, "frontier"))
@@ -152,12 +141,6 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
         "<p>Worst attack: chosen on one half of the rows whose labels the attacker does not know, "
         "scored on the other. Settings below chance are inverted or collapsed, not private.</p>"
     )
-    choice = tables.choice_rows(points)
-    if choice[1]:
-        parts.append(
-            f"<h2>Strengths chosen on validation rows (at most {judging.TOLERANCE:.0%} accuracy), "
-            "reported on test rows</h2>" + _table(*choice)
-        )
     for arm in dict.fromkeys(p.arm for p in points):
         for kind, figure in (
             ("heat", figures.heat_maps(points, arm)),
@@ -167,29 +150,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
                 parts.append(
                     f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{kind}_{arm}")
                 )
-    bounds = findings.label_dp_table(sweep, points)
-    if bounds[1]:
-        parts.append(
-            "<h2>Label DP: what epsilon bounds, what attacks reached</h2>" + _table(*bounds)
-        )
-    rows = tables.baseline_rows(sweep)
-    if rows[1]:
-        parts.append(
-            "<h2>Model completion beside its baselines</h2><p>Top-1 on all training rows. An attack "
-            "that does not beat the same few labels without any federation has learned nothing from "
-            "taking part.</p>" + _table(*rows)
-        )
-    counts = tables.known_rows(sweep)
-    if counts[1]:
-        parts.append(
-            "<h2>By the number of known labels</h2><p>Top-1 on the rows whose labels are not known.</p>"
-            + _table(*counts)
-        )
-    parts.append(
-        "<h2>All settings</h2><p>Mean over seeds. Attack columns: top-1 success on all "
-        f"training rows; worst: {base['scale']}.</p>" + _table(*judging.table(points))
-    )
-    parts.append("<h2>Attacks</h2>" + _table(*tables.attack_rows(sweep)))
+    parts += [_section(one) for one in sections if not one.leads]
     made = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
     parts.append(
         f"<h2>How this was made</h2><pre>{html.escape(header['command'])}</pre>"
@@ -204,6 +165,29 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     )
     store.write_text(workdir / "report.html", page)
     return workdir / "report.html"
+
+
+def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
+    """What a repository keeps of a sweep: ``tables.md``, every table of the report, and the figure of
+    privacy against utility."""
+    sweep = store.load(workdir)
+    points = judging.points(sweep)
+    made = sweep.header
+    lines = [
+        f"# {sweep.config['name']}",
+        "",
+        f"    {made['command']}",
+        "",
+        f"jax {made['versions']['jax']}, {made['devices']} {made['backend']} devices, revision "
+        f"{made['revision'] or 'unknown'}; intervals are 95 % t-intervals over seeds.",
+    ]
+    for section in tables.sections(sweep, points):
+        lines += ["", f"## {section.title}", "", section.caption, ""]
+        lines += tables.markdown(*section.table)
+    out.mkdir(parents=True, exist_ok=True)
+    store.write_text(out / "tables.md", "\n".join(lines) + "\n")
+    if any(p.worst for p in points):
+        _save(figures.frontier(points, judging.baseline(sweep)), out, "frontier")
 
 
 def present(workdir: pathlib.Path) -> str:

@@ -4,14 +4,90 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from vfljax import attacks as attack_table
-from vfljax import findings, judging, store
+from vfljax import findings, judging, published, store
 from vfljax.attacks import adaptive
 from vfljax.findings import FEDERATIONS
 
 Table = tuple[list[str], list[list[str]]]
+
+
+class Section(NamedTuple):
+    """One table of the report."""
+
+    title: str
+    caption: str
+    table: Table
+    leads: bool = False  # stands before the findings
+
+
+def sections(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[Section]:
+    """Every table of the report that has rows, the worst case first."""
+    base = judging.baseline(sweep)
+    every = [
+        Section(
+            "Worst case",
+            "For every setting the strongest attack of the suite, chosen on one half of the rows whose "
+            "labels the attacker does not know and scored on the other. Null band: what the same scores "
+            "reach when labels are permuted, 95 times of 100. Chance: "
+            f"{base['chance']:.2f}. Oracle forms know more than an attacker can; they stand beside the "
+            "worst case, not in it.",
+            worst_rows(points, base),
+            leads=True,
+        ),
+        Section(
+            "Published attacks against attackers who know the defense",
+            "Where the strongest attack is in no paper: it takes the defense into account.",
+            adaptive_rows(points, base),
+            leads=True,
+        ),
+        Section(
+            "Beside the published figures",
+            published.caption(sweep) if sweep.config.get("published") else "",
+            published.table(sweep),
+            leads=True,
+        ),
+        Section(
+            f"Strengths chosen on validation rows (at most {judging.TOLERANCE:.0%} accuracy), reported "
+            "on test rows",
+            "",
+            choice_rows(points),
+        ),
+        Section(
+            "Label DP: what epsilon bounds, what attacks reached",
+            "",
+            findings.label_dp_table(sweep, points),
+        ),
+        Section(
+            "Attacks beside their baselines",
+            "Top-1 on all training rows. An attack that does not beat the same few labels without any "
+            "federation has learned nothing from taking part.",
+            baseline_rows(sweep),
+        ),
+        Section(
+            "By the number of known labels",
+            "Top-1 on the rows whose labels are not known.",
+            known_rows(sweep),
+        ),
+        Section(
+            "All settings",
+            "Mean over seeds. Attack columns: top-1 success on all training rows; worst: "
+            f"{base['scale']}.",
+            judging.table(points),
+        ),
+        Section("Attacks", "", attack_rows(sweep)),
+    ]
+    return [section for section in every if section.table[1]]
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
+    return [
+        "| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |"
+        for row in (header, ["---"] * len(header), *rows)
+    ]
 
 
 def attack_rows(sweep: store.Sweep) -> Table:
