@@ -113,6 +113,23 @@ def test_rows_never_sent_have_no_score_and_all_others_have_one():
     np.testing.assert_array_equal(np.isfinite(scores).all(axis=1), np.arange(ROWS) < 0.9 * ROWS)
 
 
+def test_labels_of_rows_never_sent_teach_nothing():
+    *_, case = problem("linear")
+    sent = (np.arange(ROWS) % 3 > 0)[None]
+    case = case._replace(
+        target=case.target._replace(exchange={**case.target.exchange, "sent": sent})
+    )
+    _, held = cases.sight(case)
+    known = np.asarray(held.rows)[:40]
+    other = case.ground.labels.copy()
+    other[known[known % 3 == 0]] ^= 1
+    assert np.any(other != case.ground.labels)
+    changed = case._replace(ground=case.ground._replace(labels=other))
+    one = probe(cases.BOTTOMS, 2)
+    first, second = (cases.attack(one, c, **one.knobs).train for c in (case, changed))
+    np.testing.assert_array_equal(first, second)
+
+
 @pytest.mark.parametrize("epoch", ["mean", "votes"])
 def test_gradients_over_epochs_tell_more_than_the_noisy_last_one(epoch):
     rng = np.random.default_rng(0)
