@@ -9,6 +9,8 @@ import numpy as np
 from tests.sweeps import TINY, comparable, tiny, train
 from vfljax import attacking, lab, servable, sight, store, suite
 from vfljax import judge as judging
+from vfljax.attacks.centers import mean
+from vfljax.attacks.spectral import spectral
 from vfljax.types import Agreed, Scores
 
 
@@ -130,3 +132,19 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
     assert rows == []
     assert "reads epoch 7" in reason
     assert "config.training.record" in reason
+
+
+def program_for(attack, **data):
+    made = lab.prepare(tiny(**{f"data.{part}": count for part, count in data.items()}))
+    seen = attacking.Sight("split", (0,), lab.plain(made.groups[0].spec), 0)
+    arrays = lab.split_arrays(made.dataset.labels, made.splits)
+    return attacking._prepared(attack, seen, made, arrays)[0]
+
+
+def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own():
+    """A program is traced once: one given rows of another shape would be traced again."""
+    honest, diagnostic = mean((), 10), spectral((), 10, signal="party0.cut")
+    for attack in (honest, diagnostic):
+        assert program_for(attack) is program_for(attack)
+        assert program_for(attack, test=150) is not program_for(attack)
+    assert program_for(diagnostic, validation=150) is not program_for(diagnostic)

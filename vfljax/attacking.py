@@ -301,18 +301,20 @@ def _prepared(
     attackers, spec = sight.attackers, sight.spec
     cut = sum(spec.bottoms[p].out for p in attackers)
     columns = tuple(lab.table.features[p].shape for p in attackers)
+    ground = ground_of(lab.table, arrays, attackers)
+    if attack.inside:
+        ground = ground._replace(whole=lab.table._replace(scores=None))
+    # every shape that enters: another sweep of this process may differ in its test rows alone
+    shapes = tuple((a.shape, a.dtype) for a in jax.tree.leaves(ground))
     program = _program(
         attack.run,
         Asks(attack.oracle, attack.inside, attackers if attack.inside else ()),
         Agreed(spec.batch_size),
         _block(lab, cut, columns),
         lab.config["execution"]["width"] or None,
-        (cut, columns, lab.table.train.shape, len(recorded_epochs(lab.config))),
+        (cut, shapes, len(recorded_epochs(lab.config))),
         spec if attack.inside else None,
     )
-    ground = ground_of(lab.table, arrays, attackers)
-    if attack.inside:
-        ground = ground._replace(whole=lab.table._replace(scores=None))
     return program, program.share(ground)
 
 

@@ -55,3 +55,23 @@ def test_a_zero_gradient_has_cosine_0_and_not_nan():
     g[0, :3] = [[1, 0], [-1, 0], [0.5, 0.5]]
     case = cases.make_case(labels, 2, gradients=g, known=2)
     assert np.isfinite(cases.attack(cosine(cases.BOTTOMS, 2), case, known=2).train).all()
+
+
+@pytest.mark.parametrize("attack", [cosine, inner, hint])
+def test_a_positive_that_was_never_sent_is_no_hint(attack):
+    """Nothing was received for it: its zeros are like every row and tell nothing."""
+    g, positives, case = problem()
+    sent = np.ones((1, ROWS), bool)
+    sent[0, positives[0]] = False
+    exchange = case.target.exchange
+    gradients = np.where(sent[:, :, None], exchange["gradients"], 0)
+    rest = case.target._replace(exchange={**exchange, "sent": sent, "gradients": gradients})
+    found = number(
+        cases.attack(attack(cases.BOTTOMS, 2), case._replace(target=rest), known=20).train
+    )
+    assert np.isnan(found).sum() == 1
+    twin = {cosine: reference.cosine, inner: reference.inner}.get(
+        attack, lambda g, one: reference.hint(g, one[None])
+    )
+    expected = twin(g[sent[0]].astype(float), g[positives[1]].astype(float))
+    np.testing.assert_allclose(found[sent[0]], expected - np.median(expected), atol=1e-5)

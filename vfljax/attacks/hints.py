@@ -13,6 +13,7 @@ only has what it received, which is what is used by default.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 import flax.linen as nn
@@ -21,10 +22,17 @@ import jax.numpy as jnp
 from vfljax.attacks.core import CLEAN, SPLIT, Attack, check_epoch, number_of, received, two_sided
 from vfljax.types import Array, Known, Scores, View
 
+# the default product keeps only some ten bits of each factor on accelerators
+_multiply = functools.partial(jnp.matmul, precision="highest")
 
-def _positives(known: Known, count: int) -> Array:
-    """The first ``count`` rows known to be positive [count]; the first again where there are fewer."""
-    places = jnp.nonzero(known.labels == 1, size=count, fill_value=-1)[0]
+
+def _positives(known: Known, told: Array, count: int) -> Array:
+    """The first ``count`` rows known to be positive [count] of which there is a gradient (``told`` [N]);
+    the first again where there are fewer, and any known to be positive where there is none."""
+    positive = known.labels == 1
+    usable = positive & told[known.rows]
+    usable = jnp.where(jnp.any(usable), usable, positive)
+    places = jnp.nonzero(usable, size=count, fill_value=-1)[0]
     return known.rows[jnp.where(places >= 0, places, places[0])]
 
 
@@ -41,8 +49,8 @@ def _hints(
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, knobs
         g, sent = received(view, epoch)
-        hints = (view.inside[CLEAN] if oracle else g)[_positives(known, count)]
-        return Scores(two_sided(alike(g, hints), sent))
+        source, told = (view.inside[CLEAN], jnp.ones_like(sent)) if oracle else (g, sent)
+        return Scores(two_sided(alike(g, source[_positives(known, told, count)]), sent))
 
     return Attack(
         run,
@@ -61,7 +69,7 @@ def cosine(
 ) -> Attack:
     """Cosine with one known positive."""
     del bottoms, num_classes
-    return _hints(lambda g, hints: (_unit(g) @ _unit(hints).T)[:, 0], 1, epoch, oracle)
+    return _hints(lambda g, hints: _multiply(_unit(g), _unit(hints).T)[:, 0], 1, epoch, oracle)
 
 
 def inner(
@@ -69,7 +77,7 @@ def inner(
 ) -> Attack:
     """Inner product with one known positive."""
     del bottoms, num_classes
-    return _hints(lambda g, hints: (g @ hints.T)[:, 0], 1, epoch, oracle)
+    return _hints(lambda g, hints: _multiply(g, hints.T)[:, 0], 1, epoch, oracle)
 
 
 def hint(

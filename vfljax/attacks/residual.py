@@ -27,16 +27,21 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.attacks.core import SPLIT, Attack, batches, place_of
-from vfljax.attacks.spectral import two_clusters
+from vfljax.attacks.spectral import centered, multiply, two_clusters
 from vfljax.types import Array, Known, Scores, View
 
 
 def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
     """r [B, D] of one batch's embeddings and gradients; rows not sent are 0 and nobody's neighbors."""
+    g = jnp.where(sent[:, None], g, 0.0)
+    largest = jnp.max(jnp.abs(g))  # squares of very small or large numbers leave float32
+    g = g / jnp.where(largest > 0, largest, 1.0)
     rms = jnp.sqrt(jnp.sum(g * g) / jnp.maximum(jnp.sum(sent) * g.shape[1], 1))
-    g = jnp.where(sent[:, None], g / jnp.where(rms > 0, rms, 1.0), 0.0)
+    g = g / jnp.where(rms > 0, rms, 1.0)
+    # centered: the expanded square cancels where rows are nearer to each other than to 0
+    z = centered(z, sent.astype(jnp.float32))
     squares = jnp.sum(z * z, axis=1)
-    apart = squares[:, None] + squares[None, :] - 2 * z @ z.T
+    apart = squares[:, None] + squares[None, :] - 2 * multiply(z, z.T)
     itself = jnp.eye(len(z), dtype=bool)
     apart = jnp.where(itself | ~sent[None, :], jnp.inf, apart)
     near, who = jax.lax.top_k(-apart, min(neighbors, len(z)))

@@ -18,8 +18,10 @@ More classes: k-means with C clusters in the span of the C - 1 top directions, o
 a cluster is named by the majority of its known rows (matching by size, appendix E, is chance on
 balanced classes). oracle=True names clusters by all labels: an upper bound.
 
-Deviations: an all-zero batch scores 0; ``signal`` a layer's name looks at the trained model's
-activations after training, in evaluation mode (published: during training).
+Deviations: a batch's scores are in units of its largest entry and less the cut between its clusters; an
+all-zero batch scores 0; of clusters of equal size either may be called positive; ``signal`` a layer's
+name looks at the trained model's activations after training, in evaluation mode (published: during
+training).
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ SIGNALS = ("embeddings", "gradients")
 RESTARTS, ROUNDS = 8, 30  # of k-means
 SQUARINGS = 12
 
+# the default product keeps only some ten bits of each factor on accelerators
+multiply = functools.partial(jnp.matmul, precision="highest")
+
 
 def centered(x: Array, weights: Array) -> Array:
     """Rows [n, D] less their weighted mean, in units of the largest entry; rows of weight 0 are 0."""
@@ -54,7 +59,6 @@ def directions(x: Array, count: int) -> Array:
     By squaring the covariance (its 2**SQUARINGS-th power is nearly of rank one) and deflation: products
     only, cheap under vmap on any backend. Variances within .1 % of each other are not told apart.
     """
-    multiply = functools.partial(jnp.matmul, precision="highest")
 
     def square(_: Array, power: Array) -> Array:
         power = multiply(power, power)
@@ -95,7 +99,7 @@ def threshold(s: Array, weights: Array) -> Array:
 def two_clusters(x: Array, weights: Array, absolute: bool, minority: bool) -> Array:
     """Scores [n] of rows [n, D]: above 0 for the cluster called positive."""
     x = centered(x, weights)
-    s = (x @ directions(x, 1))[:, 0]
+    s = multiply(x, directions(x, 1))[:, 0]
     s = jnp.abs(s) if absolute else s
     s = s - threshold(s, weights)
     positive = jnp.sum(weights * (s > 0))
@@ -124,7 +128,7 @@ def k_means(key: Array, x: Array, weights: Array, count: int) -> Array:
     def one(centers: Array, _: None) -> tuple[Array, None]:
         members = jax.nn.one_hot(jnp.argmin(squares(centers), axis=1), count) * weights[:, None]
         size = jnp.sum(members, axis=0)[:, None]
-        return jnp.where(size > 0, members.T @ x / jnp.maximum(size, 1.0), centers), None
+        return jnp.where(size > 0, multiply(members.T, x) / jnp.maximum(size, 1.0), centers), None
 
     def attempt(key: Array) -> tuple[Array, Array]:
         centers, _ = jax.lax.scan(one, start(key), None, length=ROUNDS)
@@ -137,7 +141,7 @@ def k_means(key: Array, x: Array, weights: Array, count: int) -> Array:
 
 def named(clusters: Array, known: Known, sent: Array, num_classes: int) -> Array:
     """Scores [n, C]: the share of each class among the known rows of a row's cluster; clusters without
-    any are guessed uniformly."""
+    any score all classes 0."""
     labels = jnp.full(len(clusters), -1).at[known.rows].set(known.labels)
     told = jax.nn.one_hot(labels, num_classes) * sent[:, None]  # -1 is no class: a row of zeros
     votes = jax.ops.segment_sum(told, clusters, num_classes)
@@ -189,7 +193,7 @@ def spectral(
             x = own if signal == "embeddings" else view.inside[signal]
         if num_classes > 2:
             z = centered(x, sent.astype(jnp.float32))
-            z = z @ directions(z, min(num_classes - 1, z.shape[1]))
+            z = multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
             found = named(
                 k_means(key, z, sent.astype(jnp.float32), num_classes), known, sent, num_classes
             )
