@@ -180,6 +180,11 @@ def spectral(
             f"epoch={epoch!r} has no mini-batches and no embeddings: choose a number, or "
             "signal='gradients' with whole=True."
         )
+    if num_classes > 2 and (scores, heuristic) != ("signed", "minority"):
+        raise ValueError(
+            f"scores={scores!r}, heuristic={heuristic!r} are for two classes; with {num_classes} classes "
+            "rows are clustered by k-means: leave both out."
+        )
     if oracle and num_classes == 2:
         raise ValueError("oracle=True names more than two clusters by all labels: C is 2 here.")
 
