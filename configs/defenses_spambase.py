@@ -109,9 +109,9 @@ def get_config():
                 "hint": {"known": 20, "count": 5},
                 "global_median": {},
                 "spectral": {"signal": ("embeddings", "gradients"), "whole": (False, True)},
-                # in no paper: attackers who know the defense
+                # first_negative, epoch 0: as published; all else is in no paper: who knows the defense
                 "two_stage": {
-                    "rule": "most_negative",
+                    "rule": ("first_negative", "most_negative"),
                     "epoch": (0, "mean"),
                     "steps": 1000,
                     "ema": 0.99,
