@@ -26,6 +26,15 @@ def test_breast_cancer_is_divided_into_first_and_second_half_with_malignant_as_o
     assert table.labels.sum() == 212
 
 
+def test_synthetic_rows_are_the_same_every_time_and_of_two_equal_classes():
+    one, again = TABLE["synthetic"](""), TABLE["synthetic"]("")
+    assert one.columns.shape == (52_000, 32)
+    np.testing.assert_array_equal(one.columns, again.columns)
+    assert abs(one.labels.mean() - 0.5) < 0.01
+    gap = one.columns[one.labels == 1].mean(0) - one.columns[one.labels == 0].mean(0)
+    np.testing.assert_allclose(gap, 0.3, atol=0.05)
+
+
 def test_equal_data_has_an_equal_checksum_and_one_changed_value_another():
     digits = TABLE["digits"]("")
     changed = digits.columns.copy()
