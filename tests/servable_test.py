@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.sweeps import TINY
+from tests.sweeps import TINY, tiny
 from vfljax import attacking, lab, servable, store, suite
 
 
@@ -83,6 +83,14 @@ def test_the_layers_are_those_of_both_parties_and_the_top_model(stored):
         *("party0.hidden.0", "party0.cut", "party1.hidden.0", "party1.cut"),
         *("top.hidden.0", "top.logits"),
     }
+
+
+def test_layers_that_only_one_arm_has_are_not_offered():
+    own = {"model": {"top": "mlp", "top_hidden": ()}}  # no hidden layer
+    made = lab.prepare(tiny(grid={"undefended": {}, "other": {**own, "noise": {"scale": 0.1}}}))
+    found = servable.layers(made)
+    assert "top.logits" in found
+    assert "top.hidden.0" not in found
 
 
 def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_sweep, tmp_path):

@@ -10,7 +10,7 @@ from vfljax import store
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.config import recorded_epochs
 from vfljax.inside import names
-from vfljax.lab import Lab, initial_weights
+from vfljax.lab import Lab, initial_weights, plain
 from vfljax.suite import Form, kind, make_attack
 
 
@@ -41,7 +41,10 @@ def servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[dic
     if attack.inside not in ("", CLEAN):
         found = layers(lab)
         if attack.inside not in found:
-            reason = f"there is no layer {attack.inside!r}: choose one of {', '.join(found)}"
+            reason = (
+                f"there is no layer {attack.inside!r} in every model of the sweep: choose one of "
+                f"{', '.join(found)}"
+            )
             return attack, [], reason
     smallest = int(min(np.bincount(lab.dataset.labels[s.train]).min() for s in lab.splits))
     for point in form.knobs:
@@ -63,11 +66,13 @@ def servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[dic
 
 
 def layers(lab: Lab) -> list[str]:
-    """The layers of the sweep's split models."""
-    spec = next(g.spec for g in lab.groups if g.spec.top is not None)
-    initial = jax.eval_shape(lambda: initial_weights(spec, lab))
-    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), initial)
+    """The layers that all split models of the sweep have (an arm may have a top model of its own)."""
     columns = tuple(
         jax.ShapeDtypeStruct((2, *x.shape[1:]), jnp.float32) for x in lab.table.features
     )
-    return names(spec, one, columns)
+    found = []
+    for spec in dict.fromkeys(plain(g.spec) for g in lab.groups if g.spec.top is not None):
+        initial = jax.eval_shape(lambda spec=spec: initial_weights(spec, lab))
+        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), initial)
+        found.append(names(spec, one, columns))
+    return [name for name in found[0] if all(name in other for other in found)]
