@@ -46,9 +46,9 @@ def constructed(classes):
     return claim, truth, {k: float(v) for k, v in jitted(claim, truth, BATCH).items()}
 
 
-def rows_of(truth, known=KNOWN):
-    """Unlabeled rows, and those of them on which the worst attack is chosen."""
-    unlabeled = ~np.isin(np.arange(ROWS), truth.known_order[1][:known])
+def rows_of(truth, sent, known=KNOWN):
+    """Unlabeled rows that were sent, and those of them on which the worst attack is chosen."""
+    unlabeled = sent & ~np.isin(np.arange(ROWS), truth.known_order[1][:known])
     return unlabeled, unlabeled & truth.selects[1]
 
 
@@ -66,13 +66,45 @@ def leak(scores, labels):
     return np.mean([np.mean(guess[labels == c] == c) for c in np.unique(labels)])
 
 
+def turned(scores, labels, chosen, rows):
+    """The leak of the reported rows in the direction of the chosen ones."""
+    if scores.shape[1] > 2:
+        return leak(scores[rows], labels[rows])
+    a = auc(scores[rows], labels[rows])
+    return a if auc(scores[chosen], labels[chosen]) >= 0.5 else 1 - a
+
+
+def test_the_direction_is_that_of_the_half_on_which_attacks_are_chosen():
+    """Scores that point one way on that half and the other way on the rest leak less than nothing."""
+    truth = truth_of(2)
+    sign = np.where(truth.selects[0], 1, -1) * np.where(truth.labels[0] == 1, 1, -1)
+    for turn in (1, -1):
+        scores = np.float32(turn * np.stack([-sign, sign], axis=1))
+        rows = np.arange(ROWS, dtype=np.int32)
+        found = judge(
+            Claim(Scores(scores), jnp.int32(0), jnp.int32(0), rows, rows >= 0), truth, BATCH
+        )
+        assert found["leak_select"] == 1
+        assert found["leak_report"] < 1e-6
+
+
+def test_an_attacker_who_knows_every_label_leaves_no_row_to_judge():
+    truth, rows = truth_of(4), np.arange(ROWS, dtype=np.int32)
+    scores = Scores(np.float32(np.eye(4)[truth.labels[0]]))
+    claim = Claim(scores, jnp.int32(0), jnp.int32(ROWS), rows, rows >= 0)
+    found = judge(claim, truth, BATCH)
+    assert found["success"] == 1
+    assert np.isnan(found["leak"])
+    assert np.isnan(found["success_unlabeled"])
+
+
 @pytest.mark.parametrize("classes", [2, 4, 7])
 def test_success_counts_all_rows_and_rows_without_known_labels(classes):
     claim, truth, found = constructed(classes)
-    unlabeled, _ = rows_of(truth)
+    unlabeled, _ = rows_of(truth, claim.sent)
     scores = np.asarray(claim.scores.train)
     hit = np.isfinite(scores).all(1) & (np.nan_to_num(scores).argmax(1) == truth.labels[1])
-    assert found["success"] == pytest.approx(hit.mean())
+    assert found["success"] == pytest.approx(hit[claim.sent].mean())
     assert found["success_unlabeled"] == pytest.approx(hit[unlabeled].mean())
     test = claim.scores.test
     hit = test.argmax(1) == truth.test_labels[1]
@@ -81,14 +113,14 @@ def test_success_counts_all_rows_and_rows_without_known_labels(classes):
     if classes > 5:
         five = [label in np.argsort(-row)[:5] for row, label in zip(scores, truth.labels[1])]
         five = np.array(five) & np.isfinite(scores).all(1)
-        assert found["success_top5"] == pytest.approx(five.mean())
+        assert found["success_top5"] == pytest.approx(five[claim.sent].mean())
         assert found["success_top5_unlabeled"] == pytest.approx(five[unlabeled].mean())
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(classes):
     claim, truth, found = constructed(classes)
-    unlabeled, chosen = rows_of(truth)
+    unlabeled, chosen = rows_of(truth, claim.sent)
     scores, labels = np.asarray(claim.scores.train), truth.labels[1]
     guess = np.where(np.isfinite(scores).all(1), np.nan_to_num(scores).argmax(1), -1)
     f1 = sklearn.metrics.f1_score(
@@ -101,16 +133,17 @@ def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(
     for name, rows in (
         ("leak", unlabeled),
         ("leak_select", chosen),
-        ("leak_report", unlabeled & ~chosen),
     ):
         assert found[name] == pytest.approx(leak(scores[rows], labels[rows]), abs=1e-6), name
+    rows = unlabeled & ~chosen
+    assert found["leak_report"] == pytest.approx(turned(scores, labels, chosen, rows), abs=1e-6)
     test = leak(claim.scores.test, truth.test_labels[1])
     assert found["test_leak"] == pytest.approx(test, abs=1e-6)
 
 
 def test_two_classes_are_judged_by_batch_too_on_unlabeled_rows_that_were_sent():
     claim, truth, found = constructed(2)
-    unlabeled, _ = rows_of(truth)
+    unlabeled, _ = rows_of(truth, claim.sent)
     scores, labels = np.asarray(claim.scores.train), truth.labels[1]
     values = []
     for batch in range(-(-ROWS // BATCH)):
@@ -126,10 +159,11 @@ def test_two_classes_are_judged_by_batch_too_on_unlabeled_rows_that_were_sent():
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_null_band_is_what_permuted_labels_reach_on_the_reporting_half(classes):
     claim, truth, found = constructed(classes)
-    unlabeled, chosen = rows_of(truth)
+    unlabeled, chosen = rows_of(truth, claim.sent)
     rows = unlabeled & ~chosen
     scores = np.asarray(claim.scores.train)[rows]
-    values = [leak(scores, permuted[rows]) for permuted in truth.null[1]]
+    plain = auc if classes == 2 else leak  # the direction is not the reporting half's
+    values = [plain(scores, permuted[rows]) for permuted in truth.null[1]]
     assert found["leak_null"] == pytest.approx(np.quantile(values, 0.95), abs=1e-5)
 
 

@@ -27,7 +27,6 @@ f1, leak_under = harness.quick_jit(metrics.f1), harness.quick_jit(metrics.leak_u
 leaks = harness.quick_jit(jax.vmap(metrics.leak, in_axes=(None, 0, None)))
 BATCHES = 6
 auc_by_batch = harness.quick_jit(functools.partial(metrics.auc_by_batch, num_batches=BATCHES))
-leak_quantile = harness.quick_jit(functools.partial(metrics.leak_quantile, num_batches=BATCHES))
 
 
 def binary(seed, levels):
@@ -317,29 +316,6 @@ def test_auc_by_batch_maps_over_attackers():
     for found, (scores, labels, batch, weights) in zip(mapped, cases):
         expected = auc_by_batch(scores, labels, batch, weights=weights)
         np.testing.assert_array_equal(found, expected)
-
-
-@given(seed=seeds, q=st.sampled_from([0.0, 0.5, 0.95]))
-@few
-def test_leak_quantile_is_numpys_over_the_batches_that_have_both_classes(seed, q):
-    scores, labels, batch, weights = batches(seed, 1000)
-    scores -= np.median(scores)
-    both = np.stack([-scores / 2, scores / 2], axis=1)
-    both[::7] = np.nan  # tie in the middle, as in leak
-    filled = np.where(np.arange(ROWS) % 7 == 0, 0, scores)
-    for kept in (np.ones(ROWS, bool), weights > 0):
-        each = auc_of_each_batch(filled, labels, batch, kept)
-        found = leak_quantile(both, labels, batch, q=q, weights=np.float32(kept))
-        expected = np.nan if np.all(np.isnan(each)) else np.nanquantile(each, q)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_leak_quantile_does_not_flip_and_is_nan_where_no_batch_has_both_classes():
-    labels, batch = np.arange(ROWS) % 2, np.arange(ROWS, dtype=np.int32) // 10
-    wrong = np.stack([labels, 1 - labels], axis=1).astype(np.float32)
-    assert leak_quantile(wrong, labels, batch) == 0
-    assert leak_quantile(wrong[:, ::-1], labels, batch) == 1
-    assert np.isnan(leak_quantile(wrong, labels, (labels % 2).astype(np.int32)))
 
 
 @given(seed=seeds, classes=st.sampled_from([2, 5]), decimals=st.sampled_from([0, 1, None]))

@@ -72,9 +72,11 @@ def point(
         validation={"split": constant(accuracy if validation is None else validation)},
         by_seed={"split": {0: accuracy, 1: accuracy}},
         attacks={name: constant(value) for name, value in attacks.items()},
-        leaks={},
+        figures={},
         worst={
-            "split": Worst(attack, constant(leak), {0: leak, 1: leak}, 0.55, constant(2 * leak - 1))
+            "split": Worst(
+                attack, constant(leak), {0: leak, 1: leak}, leak, 0.55, constant(2 * leak - 1)
+            )
         },
         published={},
         oracle={},

@@ -22,6 +22,7 @@ from vfljax import keys, lanes, store
 from vfljax.attacks.core import Attack
 from vfljax.baselines import logistic_rows
 from vfljax.config import recorded_epochs
+from vfljax.errors import UserError
 from vfljax.inside import Inside, make_inside, seen_by
 from vfljax.judge import Claim, Truth, judge, truth_of
 from vfljax.lab import Lab, initial_weights, plain, split_arrays
@@ -122,7 +123,13 @@ def run(
                 store.verify(workdir / "shards" / shard["name"], deep=True)
     court = Court(lab, arrays)
     for form, rows in plan:
-        summary[form.label] = _run_form(form, rows, lab, sweep, arrays, court)
+        before = summary.get(form.label, {})
+        now = _run_form(form, rows, lab, sweep, arrays, court)
+        # a resumed attack's cost is that of all its parts
+        seconds = before.get("seconds", 0.0) + now["seconds"]
+        compiles = max(before.get("compiles", 0), now["compiles"])
+        views = max(before.get("views", 0), now["views"])
+        summary[form.label] = {**now, "seconds": seconds, "compiles": compiles, "views": views}
     store.write_text(workdir / "attacks.json", json.dumps(summary, indent=1))
 
 
@@ -147,9 +154,14 @@ class Court:
         count, epochs = len(targets.seed), targets.exchange["epochs"][0]
         place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
         known = targets.knobs.get("known", np.zeros(count)) * (not attack.oracle)
+        sent = (
+            targets.exchange["sum_count"] > 0
+            if attack.over_epochs
+            else targets.exchange["sent"][:, place]
+        )
         own = (
             *(targets.seed_index, np.asarray(known, np.int32)),
-            *(targets.exchange["order"][:, place], targets.exchange["sent"][:, place]),
+            *(targets.exchange["order"][:, place], sent),
         )
         key = (batch_size, block, jax.tree.structure(scores))
         if key not in self.programs:
@@ -232,6 +244,7 @@ def _run_form(
     progress = Progress(f"attack {form.label}", settings, steps * len(every))
     # what is stored is known by its rows, not its file: blocks differ between machines
     stored = store.read_table(sorted(folder.glob("*.parquet"))).to_pylist()
+    _check_stored(form, stored, folder)
     done = {_identity(row) for row in stored}
     programs = set()
     for sight, own in jobs.items():
@@ -284,11 +297,12 @@ def _run_form(
         "knobs": form.knobs,
         "options": form.options,
         "oracle": attack.oracle or (bool(attack.inside) and not own_layer),
+        "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
         "structure": attack.structure,
         "settings": settings,
         "diverged": sum(row["status"] != "ok" for row in rows),
-        "seconds": time.monotonic() - began,
+        "seconds": time.monotonic() - began if programs else 0.0,
         "compiles": sum(program.traces for program in programs),
         "views": len(programs),
     }
@@ -349,6 +363,23 @@ def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
+def _check_stored(form: Form, stored: list[dict[str, Any]], folder: pathlib.Path) -> None:
+    """Refuse to add to rows that were made with other options or knobs under the same name."""
+    options = _options(form)
+    for row in stored:
+        own = {k.removeprefix("attack."): v for k, v in row.items() if k.startswith("attack.")}
+        same = row["point"] < len(form.knobs) and own == form.knobs[row["point"]]
+        if row["what"] != "logistic" and not (same and row["options"] == options):
+            raise UserError(
+                f"{form.label} is stored in {folder} with {row['options']} and {own}, and now asks for "
+                f"{options} and {form.knobs}: remove that folder to attack anew."
+            )
+
+
+def _options(form: Form) -> str:
+    return json.dumps(form.options, sort_keys=True)
+
+
 def _figures(
     form: Form, sight: Sight, job: Job, out: Mapping[str, np.ndarray], lane: int
 ) -> dict[str, Any]:
@@ -361,6 +392,7 @@ def _figures(
         "parties": "+".join(map(str, sight.attackers)),
         "what": job.what,
         "point": job.point,
+        "options": _options(form),
         **{f"attack.{k}": float(v) for k, v in form.knobs[job.point].items()},
         **{name: float(values[lane]) for name, values in out.items()},
     }

@@ -26,7 +26,7 @@ class Claim(NamedTuple):
     seed_index: Array  # [] int32
     known: Array  # [] how many labels it knew
     order: Array  # [N] int32 place in the sending order of the epoch it read
-    sent: Array  # [N] bool
+    sent: Array  # [N] bool: in that epoch, or in any for an attack on all epochs
 
 
 class Truth(NamedTuple):
@@ -62,47 +62,50 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
 
 
 def judge(claim: Claim, truth: Truth, batch_size: int) -> dict[str, Array]:
-    """An attack's figures.
+    """An attack's figures. A row never sent to this attacker counts in none of them.
 
     success: top-1 on all training rows (as published, known rows included), and without them; f1 on
-    rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole,
-    on the half where the worst attack is chosen and on the half where it is reported; leak_null: what
-    the same scores reach on the reporting half under permuted labels in 95 % of permutations.
+    rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole
+    and on the half where the worst attack is chosen; leak_report: on the other half, where for two
+    classes the direction is the chosen half's; leak_null: what the same scores reach there under
+    permuted labels in 95 % of permutations. NaN where no row is left.
 
     Two classes also by batch: auc_batch_q95, the .95 quantile over batches of the AUC, not flipped
-    (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a).
+    (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
+    batches lift above 1/2 whatever the scores.
     """
     scores, i = claim.scores, claim.seed_index
-    labels = truth.labels[i]
-    unlabeled = (
+    labels, sent = truth.labels[i], claim.sent.astype(jnp.float32)
+    unlabeled = sent * (
         jnp.zeros(len(labels))
         .at[truth.known_order[i]]
         .set((jnp.arange(len(labels)) >= claim.known).astype(jnp.float32))
     )
     half = truth.selects[i].astype(jnp.float32)
-    report = unlabeled * (1 - half)
-    null = metrics.leak_under(scores.train, truth.null[i], report)
+    choose, report = unlabeled * half, unlabeled * (1 - half)
+    null = metrics.leak_under(scores.train, truth.null[i], report, flip=False)
     out = {
-        "success": metrics.accuracy(scores.train, labels),
+        "success": metrics.accuracy(scores.train, labels, sent),
         "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
         "f1": metrics.f1(scores.train, labels, unlabeled),
         "leak": metrics.leak(scores.train, labels, unlabeled),
-        "leak_select": metrics.leak(scores.train, labels, unlabeled * half),
-        "leak_report": metrics.leak(scores.train, labels, report),
+        "leak_select": metrics.leak(scores.train, labels, choose),
+        "leak_report": metrics.leak_turned(scores.train, labels, choose, report),
         "leak_null": jnp.quantile(null, NULL_LEVEL),
     }
     if scores.train.shape[1] == 2:
         batch, count = claim.order // batch_size, -(-len(labels) // batch_size)
         difference = scores.train[:, 1] - scores.train[:, 0]
         difference = jnp.where(jnp.isfinite(difference), difference, 0.0)
-        by_batch = metrics.auc_by_batch(
-            difference, labels, batch, count, unlabeled * claim.sent.astype(jnp.float32)
-        )
+        by_batch = metrics.auc_by_batch(difference, labels, batch, count, unlabeled)
         out["auc_batch_q95"] = jnp.nanquantile(by_batch, 0.95)
         out["leak_batch_mean"] = jnp.nanmean(jnp.maximum(by_batch, 1 - by_batch))
     if scores.train.shape[1] > 5:
-        out["success_top5"] = metrics.topk(scores.train, labels, 5)
+        out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
         out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
+    anybody = jnp.sum(unlabeled) > 0  # an attacker who knows every label leaves nothing to judge
+    counted = ("success", "success_top5")
+    out = {k: v if k in counted else jnp.where(anybody, v, jnp.nan) for k, v in out.items()}
     if scores.test is not None:
         labels = truth.test_labels[i]
         out["test_success"] = metrics.accuracy(scores.test, labels)

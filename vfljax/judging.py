@@ -56,6 +56,7 @@ class Worst(NamedTuple):
     attack: str
     leak: Interval  # on the half it was not chosen on
     by_seed: dict[int, float]
+    select: float  # mean leak on the half it was chosen on: what strengths are compared by
     null: float  # what its scores reach under permuted labels, 95 % of the time; mean over seeds
     advantage: Interval  # (leak - chance) / (1 - chance)
 
@@ -79,7 +80,7 @@ class Point(NamedTuple):
     validation: dict[str, Interval]
     by_seed: dict[str, dict[int, float]]  # federation kind -> seed -> test accuracy
     attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
-    leaks: dict[str, Interval]  # attack -> leak, all unlabeled rows
+    figures: dict[str, dict[str, Interval]]  # attack -> figure -> value; see ``FIGURES``
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
     published: dict[str, Worst]  # likewise, of attacks in the papers: nobody who knows the defense
     oracle: dict[str, Worst]  # likewise, of attacks that know more than an attacker can
@@ -106,6 +107,13 @@ class Point(NamedTuple):
                 word = "strength"  # no epsilon is promised
             names.append(f"{word}={value:g}" if isinstance(value, float) else str(value))
         return " ".join([self.arm, *names])
+
+
+FIGURES = (
+    *("leak", "leak_batch_mean", "auc_batch_q95", "success", "success_unlabeled", "f1"),
+    *("success_top5", "test_success", "test_leak"),
+    *("untrained_leak", "logistic_leak", "all_labels_leak"),
+)
 
 
 class Marked(NamedTuple):
@@ -227,7 +235,10 @@ def _point(
         validation={k: interval(r[validation] for r in v) for k, v in kinds.items()},
         by_seed={k: {r["seed"]: r[test] for r in v} for k, v in kinds.items()},
         attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
-        leaks={k: interval(x["leak"] for x in v) for k, v in attacked.items()},
+        figures={
+            k: {name: interval(x.get(name) for x in v) for name in FIGURES}
+            for k, v in attacked.items()
+        },
         worst=worst,
         published=published,
         oracle=oracle,
@@ -246,6 +257,7 @@ def _worst(candidates: Mapping[str, list[dict]], chance: float) -> Worst:
         label,
         interval(seeds.values()),
         seeds,
+        _nanmean([x["leak_select"] for x in own]),
         _nanmean([x["leak_null"] for x in own]),
         interval(float(metrics.advantage(v, chance)) for v in seeds.values()),
     )
@@ -317,7 +329,7 @@ def choices(all_points: Sequence[Point], tolerance: float = TOLERANCE) -> list[C
                 nothing = interval([])
                 out.append(Choice(arm, federation, None, nothing, nothing))
                 continue
-            best = min(fit, key=lambda p: p.worst[federation].leak.mean)
+            best = min(fit, key=lambda p: p.worst[federation].select)
             out.append(
                 Choice(
                     arm,

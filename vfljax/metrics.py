@@ -89,6 +89,16 @@ def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     return balanced_accuracy(scores, labels, weights)
 
 
+def leak_turned(scores: Array, labels: Array, chosen: Array, reported: Array) -> Array:
+    """``leak`` on the rows of weight ``reported``, whose labels say nothing of the direction: for two
+    classes that is the better one on the rows of weight ``chosen``."""
+    if scores.shape[1] > 2:
+        return balanced_accuracy(scores, labels, reported)
+    difference = _difference(scores)
+    a = auc(difference, labels, reported)
+    return jnp.where(auc(difference, labels, chosen) < 0.5, 1 - a, a)
+
+
 def advantage(value: Array, chance: Array | float) -> Array:
     """Where ``value`` stands between chance (0) and certainty (1); negative below chance."""
     return (value - chance) / (1 - chance)
@@ -121,27 +131,12 @@ def auc_by_batch(
     return jnp.where((positives * negatives > 0) & (broken == 0), value, jnp.nan)
 
 
-def leak_quantile(
-    scores: Array,
-    labels: Array,
-    batch: Array,
-    num_batches: int,
-    q: float = 0.95,
-    weights: Array | None = None,
+def leak_under(
+    scores: Array, labels: Array, weights: Array | None = None, flip: bool = True
 ) -> Array:
-    """Marvell's leak of two-class ``scores`` [n, 2]: a quantile over batches of each one's own AUC.
-
-    Not flipped: an attack that is wrong throughout scores below 1/2. Batches that lack a class are
-    left out; NaN where all do. Reference: Li et al. "Label Leakage and Protection in Two-party
-    Split Learning", ICLR 2022.
-    """
-    by_batch = auc_by_batch(_difference(scores), labels, batch, num_batches, weights)
-    return jnp.nanquantile(by_batch, q)
-
-
-def leak_under(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """``leak`` of the same scores under each of many label vectors [R, n], as for a null band from
-    permuted labels. What depends on the scores alone is done once, the rest is one product.
+    permuted labels; without ``flip`` the AUC as it is. What depends on the scores alone is done once,
+    the rest is one product.
 
     For two classes, with c the rows' midranks as shares of all rows less 1/2, and P and N the
     sizes of the classes:  AUC = 1/2 + (P + N) / (P N) * sum over rows of (label - P / (P + N)) c.
@@ -163,7 +158,8 @@ def leak_under(scores: Array, labels: Array, weights: Array | None = None) -> Ar
     centered = positive - (positives / count)[:, None]
     shared = jnp.matmul(centered, weights * ranks, precision="highest")
     a = 0.5 + shared / positives * (count / negatives)
-    return jnp.where(positives * negatives > 0, jnp.maximum(a, 1 - a), jnp.nan)
+    a = jnp.maximum(a, 1 - a) if flip else a
+    return jnp.where(positives * negatives > 0, a, jnp.nan)
 
 
 def _guess(scores: Array) -> Array:

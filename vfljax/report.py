@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
 import io
 import json
@@ -168,8 +169,8 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
 
 
 def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
-    """What a repository keeps of a sweep: ``tables.md``, every table of the report, and the figure of
-    privacy against utility."""
+    """What a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``, every
+    figure of every attack (means over seeds); and the figure of privacy against utility."""
     sweep = store.load(workdir)
     points = judging.points(sweep)
     made = sweep.header
@@ -186,6 +187,11 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
         lines += tables.markdown(*section.table)
     out.mkdir(parents=True, exist_ok=True)
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
+    leaks = io.StringIO()
+    csv.writer(leaks, lineterminator="\n").writerows(
+        [tables.leak_rows(points)[0], *tables.leak_rows(points)[1]]
+    )
+    store.write_text(out / "leaks.csv", leaks.getvalue())
     if any(p.worst for p in points):
         _save(figures.frontier(points, judging.baseline(sweep)), out, "frontier")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -30,16 +31,19 @@ def sections(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[Sectio
         Section(
             "Worst case",
             "For every setting the strongest attack of the suite, chosen on one half of the rows whose "
-            "labels the attacker does not know and scored on the other. Null band: what the same scores "
-            "reach when labels are permuted, 95 times of 100. Chance: "
-            f"{base['chance']:.2f}. Oracle forms know more than an attacker can; they stand beside the "
-            "worst case, not in it.",
+            "labels the attacker does not know and scored on the other. Of two classes the attacker is "
+            "granted which way its scores point (one bit, taken from the first half). Null band: what "
+            "the same scores reach when labels are permuted, 95 times of 100. Chance: "
+            f"{base['chance']:.2f}. {_alone(base)}Oracle forms know more than an attacker can; they "
+            "stand beside the worst case, not in it. Where an attack's options are an axis, its first.",
             worst_rows(points, base),
             leads=True,
         ),
         Section(
             "Published attacks against attackers who know the defense",
-            "Where the strongest attack is in no paper: it takes the defense into account.",
+            "Where the strongest attack is in no paper: it takes the defense into account, or learns from "
+            "what crossed the wire (probe). Published: the strongest of those run here. "
+            + _alone(base),
             adaptive_rows(points, base),
             leads=True,
         ),
@@ -82,6 +86,26 @@ def sections(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[Sectio
     return [section for section in every if section.table[1]]
 
 
+def _alone(base: dict[str, Any]) -> str:
+    if math.isnan(base["alone"]):
+        return ""
+    return (
+        f"Without any federation, logistic regression on the same known labels and the attacker's "
+        f"columns: {base['alone']:.3f}. "
+    )
+
+
+def leak_rows(points: Sequence[judging.Point]) -> Table:
+    """Every attack's figures at every setting, means over seeds."""
+    header = ["setting", "attack", *judging.FIGURES]
+    rows = []
+    for p in points:
+        for attack, own in p.figures.items():
+            values = [own[name] for name in judging.FIGURES]
+            rows.append([p.label, attack, *(f"{v.mean:.4f}" if v.count else "" for v in values)])
+    return header, rows
+
+
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table."""
     return [
@@ -100,17 +124,18 @@ def attack_rows(sweep: store.Sweep) -> Table:
         "optimizer steps",
         "published steps",
         "seconds",
+        "compiles / shapes of view",
         "settings",
     ]
     rows = []
     for label, a in judging.attack_summary(sweep).items():
         if a["status"] == "skipped":
-            rows.append([label, "skipped: " + a["reason"], *[""] * 6])
+            rows.append([label, "skipped: " + a["reason"], *[""] * 7])
             continue
         name = label.split("/")[0]
         published = published_steps(name)
         known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
-        known = "all" if a.get("oracle") else known
+        known = a.get("labels") or known
         rows.append(
             [
                 label,
@@ -120,6 +145,7 @@ def attack_rows(sweep: store.Sweep) -> Table:
                 f"{a['steps']:,}",
                 f"{published:,}" if published else "0",
                 f"{a['seconds']:.1f}",
+                f"{a['compiles']} / {a['views']}",
                 str(a["settings"]),
             ]
         )
@@ -195,14 +221,21 @@ def not_attacked(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[st
         for label, a in judging.attack_summary(sweep).items()
         if a["status"] == "skipped"
     ]
-    run = [label for label, a in judging.attack_summary(sweep).items() if a["status"] == "ok"]
-    for arm, chain in sweep.config["grid"].items():
-        for defense in chain:
-            if run and defense in adaptive.KNOWERS and not adaptive.known(defense, run):
-                out.append(
-                    f"{arm}: nobody who knows of {defense} attacked it; in config.attacks, one of "
-                    f"{adaptive.advice(defense)}."
-                )
+    summary = judging.attack_summary(sweep)
+    for federation, members in (("split", ("split", "malicious")), ("no_split", ("no_split",))):
+        run = [
+            label
+            for label, a in summary.items()
+            if a["status"] == "ok" and a["structure"] in members
+        ]
+        for arm, chain in sweep.config["grid"].items() if run else ():
+            for defense in chain:
+                forms = adaptive.KNOWERS.get(defense, {}).get(federation, ())
+                if forms and not adaptive.known(defense, federation, run):
+                    out.append(
+                        f"{arm}, {FEDERATIONS[federation]}: nobody who knows of {defense} attacked it; "
+                        f"in config.attacks, one of {adaptive.advice(defense, federation)}."
+                    )
     for p in points:
         if p.diverged:
             out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
@@ -280,11 +313,11 @@ def adaptive_rows(points: Sequence[judging.Point], base: dict[str, Any]) -> Tabl
     defense does better."""
     header = [
         *("setting", "federation", "strongest published attack", base["scale"]),
-        *("strongest attack", base["scale"], "protects"),
+        *("strongest attack", base["scale"], "beyond the published ones run here"),
     ]
     rows = []
     for p in points:
-        for federation, worst in p.worst.items():
+        for federation, worst in p.worst.items() if p.defended else ():
             published = p.published.get(federation)
             if published is None or published.attack == worst.attack:
                 continue

@@ -1,4 +1,4 @@
-"""One batch of vertical federated learning: Fu et al. 2022, section 2 (REFERENCE.md, section 1).
+"""One batch of vertical federated learning: Fu et al. 2022, section 2.
 
 Bottom models are chains of linear layers with ReLU between them. The label party concatenates,
 sums or averages the embeddings and runs a top model of the same kind; without a top model the

@@ -8,43 +8,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-OVER_EPOCHS = (
-    *(("direct", "mean"), ("two_stage", "mean"), ("norm", "mean"), ("mean", "mean")),
-    *(("probe", "mean"), ("direct", "votes"), ("median", "votes")),
+Knower = tuple[
+    str, str
+]  # an attack of the table, and the option its label must name ("": any form)
+
+READING: tuple[Knower, ...] = (
+    *(("direct", "mean"), ("direct", "votes"), ("two_stage", "mean"), ("two_stage", "votes")),
+)
+AVERAGING: tuple[Knower, ...] = (
+    *(("norm", "mean"), ("mean", "mean"), ("median", "mean"), ("median", "votes")),
+    *(("probe", "mean"), ("probe", "votes")),
 )
 """Averages of a row's gradients, or of their signs, over epochs: zero-mean noise averages out, and what
-is sent now and then adds up (averaging: as old as additive noise; here ours)."""
+is sent now and then adds up (averaging is as old as additive noise; here ours)."""
 
-KNOWERS: dict[str, tuple[tuple[str, str], ...]] = {
-    # k candidates: the label's entry is the most negative of them, beyond (k-1)/k the least
-    "kdk": (("direct", "most_negative"), ("direct", "least_negative"), ("probe", "")),
-    # the likeliest label given the noisy one is the noisy one: whoever reads it has guessed best
-    # (label-only); columns add to it: model completion on the noisy labels
-    "label_dp": (("direct", ""), ("two_stage", "")),
-    # it decorrelates embeddings linearly; gradients still carry the label
-    "dcor": (("probe", ""), ("direct", ""), ("spectral", "gradients")),
-    # normalization and the GAN's gradient undone; the embedding is the prediction
-    "gafm": (("residual", ""), ("probe", ""), ("spectral", "")),
-    "noise": OVER_EPOCHS,
-    "compression": OVER_EPOCHS,
-    "ppdl": OVER_EPOCHS,
-    "discrete_sgd": OVER_EPOCHS,
-    "max_norm": (*OVER_EPOCHS, ("probe", ""), ("spectral", "")),
+KNOWERS: dict[str, dict[str, tuple[Knower, ...]]] = {
+    "kdk": {
+        # k candidates: the label's entry is the most negative of them, beyond (k-1)/k the least
+        "no_split": (("direct", "most_negative"), ("direct", "least_negative")),
+        "split": (("probe", ""),),  # which of the k: a few known labels tell
+    },
+    "label_dp": {
+        # the likeliest label given the noisy one is the noisy one: whoever reads it has guessed best
+        # (label-only); model completion adds what the columns tell
+        "no_split": (("direct", ""), ("two_stage", "")),
+        # noise that is drawn once is learned away: embeddings average over rows
+        "split": (("probe", ""), ("passive", ""), ("spectral", "")),
+    },
+    "dcor": {
+        "no_split": (("direct", "most_negative"), *READING),  # gradients still carry the label
+        "split": (("probe", ""), ("spectral", "gradients")),  # another direction than the leading
+    },
+    "gafm": {
+        # normalization and the GAN's gradient undone; the embedding is the prediction
+        "split": (("residual", ""), ("probe", ""), ("spectral", "")),
+    },
+    "noise": {"no_split": READING, "split": AVERAGING},
+    "compression": {"no_split": READING, "split": AVERAGING},
+    "ppdl": {"no_split": READING, "split": AVERAGING},
+    "discrete_sgd": {"no_split": READING, "split": AVERAGING},
     # Sun et al. 2022: gradients are noised, embeddings are not
-    "marvell": (*OVER_EPOCHS, ("probe", ""), ("spectral", "")),
+    "max_norm": {"no_split": READING, "split": (*AVERAGING, ("probe", ""), ("spectral", ""))},
+    "marvell": {"no_split": READING, "split": (*AVERAGING, ("probe", ""), ("spectral", ""))},
 }
 
 
-def known(defense: str, labels: Iterable[str]) -> bool:
-    """Whether one of the attack forms (by label) takes the defense into account."""
+def known(defense: str, federation: str, labels: Iterable[str]) -> bool:
+    """Whether one of the attack forms (by label) run on that federation takes the defense into account."""
     words = [label.split("/") for label in labels]
     return any(
         form[0] == name and (not option or option in form[1:])
-        for name, option in KNOWERS[defense]
+        for name, option in KNOWERS[defense].get(federation, ())
         for form in words
     )
 
 
-def advice(defense: str) -> str:
+def advice(defense: str, federation: str) -> str:
     """The forms, in a config's words."""
-    return ", ".join(f"{name} {option}".strip() for name, option in KNOWERS[defense])
+    return ", ".join(f"{name} {option}".strip() for name, option in KNOWERS[defense][federation])

@@ -69,8 +69,9 @@ def _centers(
         SPLIT,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
-        adaptive=isinstance(epoch, str),
+        adaptive=isinstance(epoch, str) or scores == "distance",
         epoch=number_of(epoch),
+        over_epochs=isinstance(epoch, str),
     )
 
 

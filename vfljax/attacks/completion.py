@@ -295,7 +295,15 @@ def two_stage(
         return second(key, view, Known(rows, labels[rows], count), knobs)
 
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
-    return Attack(run, NO_SPLIT, knobs, adaptive=first.adaptive, steps=steps, epoch=first.epoch)
+    return Attack(
+        run,
+        NO_SPLIT,
+        knobs,
+        adaptive=first.adaptive,
+        steps=steps,
+        epoch=first.epoch,
+        over_epochs=first.over_epochs,
+    )
 
 
 def _nobody(view: View) -> Known:

@@ -111,3 +111,4 @@ class Attack(NamedTuple):
     inside: str = ""  # the entry of ``View.inside`` it reads: a layer's name, or CLEAN
     steps: int = 0
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
+    over_epochs: bool = False  # it reads the sums over all epochs

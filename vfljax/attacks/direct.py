@@ -75,5 +75,7 @@ def direct(
         g = jnp.mean(g.reshape(len(g), -1, num_classes), axis=1)
         return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
 
-    adaptive = rule != "first_negative" or isinstance(epoch, str)
-    return Attack(run, NO_SPLIT, adaptive=adaptive, epoch=number_of(epoch))
+    adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
+    return Attack(
+        run, NO_SPLIT, adaptive=adaptive, epoch=number_of(epoch), over_epochs=isinstance(epoch, str)
+    )

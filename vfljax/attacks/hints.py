@@ -60,6 +60,7 @@ def _hints(
         oracle=oracle,
         adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),
+        over_epochs=isinstance(epoch, str),
         inside=CLEAN if oracle else "",
     )
 

@@ -28,4 +28,11 @@ def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str =
         g, sent = received(view, epoch)
         return Scores(two_sided(jnp.linalg.norm(g, axis=-1), sent))
 
-    return Attack(run, SPLIT, binary=True, adaptive=isinstance(epoch, str), epoch=number_of(epoch))
+    return Attack(
+        run,
+        SPLIT,
+        binary=True,
+        adaptive=isinstance(epoch, str),
+        epoch=number_of(epoch),
+        over_epochs=isinstance(epoch, str),
+    )

@@ -115,4 +115,5 @@ def probe(
         adaptive=True,
         steps=steps,
         epoch=number_of(epoch),
+        over_epochs=isinstance(epoch, str),
     )

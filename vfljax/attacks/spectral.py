@@ -180,10 +180,10 @@ def spectral(
             f"epoch={epoch!r} has no mini-batches and no embeddings: choose a number, or "
             "signal='gradients' with whole=True."
         )
-    if num_classes > 2 and (scores, heuristic) != ("signed", "minority"):
+    if num_classes > 2 and (scores, heuristic, whole) != ("signed", "minority", False):
         raise ValueError(
-            f"scores={scores!r}, heuristic={heuristic!r} are for two classes; with {num_classes} classes "
-            "rows are clustered by k-means: leave both out."
+            f"scores={scores!r}, heuristic={heuristic!r}, whole={whole!r} are for two classes; with "
+            f"{num_classes} classes the epoch's rows are clustered by k-means: leave them out."
         )
     if oracle and num_classes == 2:
         raise ValueError("oracle=True names more than two clusters by all labels: C is 2 here.")
@@ -223,5 +223,6 @@ def spectral(
         oracle=oracle,
         adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),
+        over_epochs=isinstance(epoch, str),
         inside="" if signal in SIGNALS else signal,
     )
