@@ -2,12 +2,12 @@
 
     python -m launch.sweep --config=configs/kdk_digits.py --workdir=runs/kdk
 
-KDk at the settings of its Tables 4 to 6 with k = 3 (epsilon .35, .45, .5, .6), and beyond epsilon =
+KDk at the epsilons of its Tables 4 to 6 with k = 3 (.35, .45, .5, .6), and beyond epsilon =
 (k - 1)/k, anchored at the label (released code) and at the teacher (the paper's equation 9).
 Published-style attacks: passive and active model completion, direct by the first negative entry in
 epoch 0. Adaptive ones: direct by the most and the least negative entry and over epochs, each of them
 continued by model completion, and a probe of embeddings and gradients. scikit-learn's digits, no
-network; 5 seeds; about three minutes on 2 cores.
+network; 5 seeds; about a minute on 2 cores.
 """
 
 from vfljax.config import ordered
