@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -308,7 +309,8 @@ def attacks(workdir: pathlib.Path) -> pa.Table:
             beside = found.get(place, {})
             row[f"{what}_success"] = beside.get("success")
             row[f"{what}_test_success"] = beside.get("test_success")
-            row[f"{what}_leak"] = beside.get("leak")
+            leak = beside.get("leak")  # who knows every label leaves no row to judge a leak on
+            row[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
         out.append(row)
     out.sort(key=lambda row: (row["attack"], row["setting"], row["point"]))
     names = dict.fromkeys(name for row in out for name in row)
