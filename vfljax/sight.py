@@ -1,4 +1,4 @@
-"""What an attacker sees of a stored run, and what only the judge may: where labels stop.
+"""What an attacker sees of a stored run: where labels stop.
 
 What enters: a setting's arrays as a sweep stored them. What leaves: a ``View`` without labels, and the
 ``Known`` rows. True labels stay in ``Ground``, which no attack is given.
