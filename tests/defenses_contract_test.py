@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests import harness
 from vfljax import config, defenses, grid, protocol
+from vfljax.datasets.core import Input
 from vfljax.types import DefenseSpec
 
 
@@ -305,7 +306,7 @@ def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs(
     anchored = {"epsilon": (0.0, 0.4), "k": 2, "anchor": "teacher"}
     values = config.resolve({"grid": {"undefended": {}, "kdk": {"kdk": anchored}}, "attacks": {}})
     settings_ = grid.settings(values, [grid.Structure()])
-    for group in grid.groups(values, settings_, 5, 100):
+    for group in grid.groups(values, settings_, 5, 100, (Input("table", (6,)),) * 2):
         if any(setting.arm == "undefended" for setting in group.settings):
             assert [
                 spec for spec in group.spec.defenses if ("anchor", "teacher") in spec.options

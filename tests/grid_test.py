@@ -6,6 +6,7 @@ import pytest
 
 from tests.sweeps import tiny
 from vfljax import config, grid, lab, optimizers
+from vfljax.datasets.core import Input
 
 
 def test_a_grid_is_the_product_of_its_axes_times_structures_times_seeds():
@@ -96,9 +97,11 @@ def test_groups_of_one_defense_with_different_options_have_names_of_their_own():
     }
     values = config.resolve({"grid": arms, "attacks": {}})
     structures = [grid.Structure(), grid.Structure(False)]
-    made = grid.groups(values, grid.settings(values, structures), 5, 100)
+    made = grid.groups(values, grid.settings(values, structures), 5, 100, INPUTS)
     assert len({group.name for group in made}) == len(made) == 6
 
+
+INPUTS = (Input("table", (6,)),) * 2
 
 TOPS = {
     "undefended": {},

@@ -5,24 +5,30 @@ import numpy as np
 
 from tests.sweeps import tiny
 from vfljax import defenses, keys, lab
+from vfljax.config import resolve
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import make_table, split_rows
+from vfljax.datasets.dividing import divide
+from vfljax.models import MLP
 from vfljax.teacher import Lessons, TeacherConfig, lessons, teacher_scores
 
-CONFIG = TeacherConfig(hidden=(16,), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0)
+CONFIG = TeacherConfig(
+    MLP((16,), 10), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0
+)
 
 
 def scores(table, config=CONFIG, given=None):
     labels = np.asarray(table.labels)[np.asarray(table.train)]
     raw = Lessons(np.arange(2), labels, np.ones(labels.shape, np.float32))
     seeds = jnp.arange(2, dtype=jnp.uint32)
-    return np.asarray(teacher_scores(table, seeds, given or raw, 10, config))
+    return np.asarray(teacher_scores(table, seeds, given or raw, config))
 
 
 def make():
     digits = TABLE["digits"]("")
-    splits = [split_rows(digits.labels, seed, 0.4, 0.2, 0.2) for seed in range(2)]
-    return digits, splits, make_table(digits, 2, splits, "range")
+    splits = [split_rows(digits, seed, 0.4, 0.2, 0.2) for seed in range(2)]
+    parties = resolve({})["parties"]
+    return digits, splits, make_table(divide(digits, parties), digits.labels, splits, "range")
 
 
 def test_probabilities_are_right_more_often_than_chance_and_differ_by_seed():

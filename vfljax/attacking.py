@@ -105,7 +105,7 @@ def run(
     if wanted is not None:
         config["attacks"] = {name: config["attacks"].get(name, {}) for name in wanted}
     num_classes = lab.dataset.num_classes
-    all_forms = forms(config, num_classes)
+    all_forms = forms(config, num_classes, lab.blocks[0].input)
     sweep = store.load(workdir)
     arrays = split_arrays(lab.dataset.labels, lab.splits)
     summary = _summary(workdir)

@@ -24,14 +24,21 @@ DEFAULT: dict[str, Any] = {
     "seeds": 3,  # seeds 0, 1, ..., seeds - 1
     "data": {
         "name": "digits",
-        "dir": "",
-        "train": 0.6,  # shares of all rows, or counts
+        "dir": "",  # the folder (or file) of data sets that are not embedded
+        "options": {},  # the loader's own: `python -m launch.data --dataset=NAME --help_options`
+        "train": 0.6,  # shares (up to 1.0) of all rows, of the published part, or counts
         "validation": 0.2,
         "test": 0.2,
         "scaling": "standard",
         "scaling_rows": "train",  # whose statistics: each seed's training rows, or "all" rows
     },
-    "parties": {"passive": 1, "label_features": True},
+    "parties": {
+        "passive": 1,
+        "label_features": True,
+        "rule": "contiguous",  # images also: "rows", "grid" (patches)
+        "shares": (),  # (2, 2, 1): of columns, pixels or words, passive parties first; () equal
+        "columns": (),  # of a table: one tuple of names or globs a party, "*" is the rest
+    },
     "model": {
         "bottom": "mlp",
         "hidden": (64,),
@@ -42,6 +49,8 @@ DEFAULT: dict[str, Any] = {
         "top_hidden": (),
         "aggregation": "concatenate",
         "weights": "default",  # how linear layers start; "torch": as PyTorch's
+        "options": {},  # the bottom network's own fields, for example {"width": 16}
+        "pretrained": "",  # a file of weights the bottoms start from
     },
     "training": {
         "epochs": 30,
@@ -63,6 +72,9 @@ DEFAULT: dict[str, Any] = {
         "rule": "intended",  # the paper's, or the released class's: "released", "released_torch2"
     },
     "teacher": {
+        "network": "mlp",  # any bottom network that reads the label party's columns
+        "options": {},
+        "pretrained": "",
         "hidden": (64,),
         "epochs": 20,
         "batch_size": 32,
@@ -76,7 +88,15 @@ DEFAULT: dict[str, Any] = {
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
 
-FREE = ("grid", "attacks", "published")  # their keys name arms, defenses, attacks: checked later
+# their keys name arms, defenses, attacks and options: checked where those are known
+FREE = (
+    "grid",
+    "attacks",
+    "published",
+    "data.options",
+    "model.options",
+    "teacher.options",
+)
 
 
 def ordered(values: Mapping[str, Any]) -> ConfigDict:
@@ -121,12 +141,16 @@ def _merge(default: Any, given: Any, path: str) -> Any:
                 f"{path}.{key}" if path else key,
                 [f"{path}.{name}" if path else name for name in default],
             )
-    return {
-        key: _plain(given[key])
-        if key in FREE and not path and key in given
-        else _merge(value, given.get(key, value), f"{path}.{key}" if path else key)
-        for key, value in default.items()
-    }
+    out = {}
+    for key, value in default.items():
+        name = f"{path}.{key}" if path else key
+        if name in FREE and key in given:
+            if path and not isinstance(given[key], (Mapping, ConfigDict)):
+                raise UserError(f"config.{name}={given[key]!r} must be a group of fields.")
+            out[key] = _plain(given[key])
+        else:
+            out[key] = _merge(value, given.get(key, value), name)
+    return out
 
 
 def typed(default: Any, given: Any, path: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,8 +18,10 @@ import numpy as np
 
 from vfljax import arms, defenses, models, optimizers, parties
 from vfljax.config import unknown
+from vfljax.datasets.core import Input
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
+from vfljax.models.making import make_network
 from vfljax.training import Lane
 from vfljax.types import DefenseSpec, HostArray, HParams, Spec
 
@@ -90,13 +92,13 @@ def make_spec(
     chain: tuple[DefenseSpec, ...],
     malicious: bool,
     own: Mapping[str, Any],
+    inputs: Sequence[Input],
 ) -> Spec:
     """The static half of a setting; ``malicious``: whether the sweep has malicious settings; ``own``:
-    its arm's model fields."""
+    its arm's model fields; ``inputs``: what each party that owns columns reads."""
     model, training = {**config["model"], **own}, config["training"]
-    for field, table in (("bottom", models.BOTTOMS), ("top", models.TOPS)):
-        if model[field] not in table:
-            raise unknown(f"config.model.{field}", model[field], table)
+    if model["top"] not in models.TOPS:
+        raise unknown("config.model.top", model["top"], models.TOPS)
     if model["weights"] not in models.WEIGHTS:
         raise unknown("config.model.weights", model["weights"], models.WEIGHTS)
     if model["top"] in ("generator", "probability") and num_classes != 2:
@@ -134,13 +136,8 @@ def make_spec(
     if structure.split and model["top"] == "probability":
         _check_probability(model, count)
     cut = model["cut"] if structure.split else num_classes
-    bottom = models.BOTTOMS[model["bottom"]](
-        tuple(model["hidden"]),
-        cut,
-        model["activation"],
-        model["output"] if structure.split else "identity",  # logits are not squashed
-        model["weights"],
-    )
+    output = model["output"] if structure.split else "identity"  # logits are not squashed
+    bottoms = tuple(make_network("config.model", model, cut, output, reads) for reads in inputs)
     top = models.TOPS[model["top"]](
         tuple(model["top_hidden"]), num_classes, weights=model["weights"]
     )
@@ -160,7 +157,7 @@ def make_spec(
         for p in range(count)
     ]
     return Spec(
-        bottoms=(bottom,) * count,
+        bottoms=bottoms,
         top=top if structure.split else None,
         passive=passive,
         num_classes=num_classes,
@@ -218,7 +215,12 @@ def settings(config: Mapping[str, Any], structures: list[Structure]) -> list[Set
     return out
 
 
-def check_points(config: Mapping[str, Any], all_settings: list[Setting], num_classes: int) -> None:
+def check_points(
+    config: Mapping[str, Any],
+    all_settings: list[Setting],
+    num_classes: int,
+    inputs: Sequence[Input],
+) -> None:
     """Build every distinct chain once with concrete knobs, so that a knob out of range, an unknown
     option or a defense this federation cannot serve is refused before anything is trained."""
     labels = jax.ShapeDtypeStruct((8,), jnp.int32)
@@ -227,9 +229,8 @@ def check_points(config: Mapping[str, Any], all_settings: list[Setting], num_cla
     for setting in {(s.point, s.structure.split): s for s in all_settings}.values():
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
-            spec = make_spec(
-                config, setting.structure, num_classes, 8, (), malicious=False, own=setting.model
-            )
+            own = setting.model
+            spec = make_spec(config, setting.structure, num_classes, 8, (), False, own, inputs)
 
             def init(y: Any, s: Any, d: Any = defense, seen: Any = spec.federation) -> Any:
                 return d.init(jax.random.key(0), TrainingData(y, s, num_classes, seen))
@@ -248,7 +249,11 @@ def chain_spec(setting: Setting) -> tuple[DefenseSpec, ...]:
 
 
 def groups(
-    config: Mapping[str, Any], all_settings: list[Setting], num_classes: int, num_rows: int
+    config: Mapping[str, Any],
+    all_settings: list[Setting],
+    num_classes: int,
+    num_rows: int,
+    inputs: Sequence[Input],
 ) -> list[Group]:
     """Settings by equal Spec, in order of first appearance.
 
@@ -267,7 +272,9 @@ def groups(
         split = setting.structure.split
         if (split, chain, model) not in made:
             structure, own = Structure(split), setting.model
-            spec = make_spec(config, structure, num_classes, num_rows, chain, malicious, own)
+            spec = make_spec(
+                config, structure, num_classes, num_rows, chain, malicious, own, inputs
+            )
             made[split, chain, model] = spec
             names.setdefault(spec, _group_name(spec, model))
         members.setdefault(made[split, chain, model], []).append(setting)

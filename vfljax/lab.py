@@ -19,11 +19,13 @@ from vfljax.config import recorded_epochs, resolve, unknown
 from vfljax.datasets.core import (
     SCALING_ROWS,
     SCALINGS,
+    Block,
     Dataset,
     Split,
     make_table,
     split_rows,
 )
+from vfljax.datasets.dividing import divide
 from vfljax.types import Spec, Weights
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -49,41 +51,41 @@ class Lab(NamedTuple):
     groups: list[grid.Group]
     shards: list[Shard]
     teachers: dict[int, int]  # setting id -> its teacher's place in table.scores
+    blocks: tuple[Block, ...]  # what each party that owns columns owns
 
 
 def load_dataset(config: Mapping[str, Any]) -> Dataset:
-    name = config["data"]["name"]
-    if name not in datasets.TABLE:
-        raise unknown("config.data.name", name, datasets.TABLE)
-    return datasets.TABLE[name](config["data"]["dir"])
+    data = config["data"]
+    return datasets.load(data["name"], data["dir"], data["options"])
 
 
 def prepare(config: Mapping[str, Any]) -> Lab:
     """Resolve and check a config completely; nothing is trained and nothing is written."""
     config = resolve(config)
     dataset = load_dataset(config)
-    data, owns = config["data"], config["parties"]["label_features"]
+    data = config["data"]
     if data["scaling"] not in SCALINGS:
         raise unknown("config.data.scaling", data["scaling"], SCALINGS)
     if data["scaling_rows"] not in SCALING_ROWS:
         raise unknown("config.data.scaling_rows", data["scaling_rows"], SCALING_ROWS)
     splits = [
-        split_rows(dataset.labels, seed, data["train"], data["validation"], data["test"])
+        split_rows(dataset, seed, data["train"], data["validation"], data["test"])
         for seed in range(config["seeds"])
     ]
-    parts = config["parties"]["passive"] + int(owns)
-    table = make_table(dataset, parts, splits, data["scaling"], data["scaling_rows"])
-    forms = suite.forms(config, dataset.num_classes)
+    blocks = divide(dataset, config["parties"])
+    table = make_table(blocks, dataset.labels, splits, data["scaling"], data["scaling_rows"])
+    inputs, classes = [block.input for block in blocks], dataset.num_classes
+    forms = suite.forms(config, classes, inputs[0])
     published.check(config, [form.label for form in forms])
-    structures = suite.structures(config, forms, dataset.num_classes)
+    structures = suite.structures(config, forms, classes, inputs[0])
     settings = grid.settings(config, structures)
-    grid.check_points(config, settings, dataset.num_classes)
-    groups = grid.groups(config, settings, dataset.num_classes, len(splits[0].train))
+    grid.check_points(config, settings, classes, inputs)
+    groups = grid.groups(config, settings, classes, len(splits[0].train), inputs)
     shards = plan_shards(
         groups, table, config["execution"]["shard_seconds"], len(recorded_epochs(config))
     )
     seeds = np.arange(config["seeds"], dtype=np.uint32)
-    return Lab(config, dataset, table, splits, seeds, groups, shards, teachers={})
+    return Lab(config, dataset, table, splits, seeds, groups, shards, {}, blocks)
 
 
 def plan_shards(

@@ -13,11 +13,13 @@ CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory 
 
 
 def scaled(x: Array, mean: Array, scale: Array) -> Array:
-    """(x - mean) / scale in float32, statistics per column or one for the whole block."""
+    """(x - mean) / scale in float32, statistics per column or one for the whole block. A missing
+    number (NaN) reads as the mean: 0."""
     lead = (1,) * (x.ndim - mean.ndim)
-    return (x.astype(jnp.float32) - mean.reshape(lead + mean.shape)) / scale.reshape(
+    out = (x.astype(jnp.float32) - mean.reshape(lead + mean.shape)) / scale.reshape(
         lead + scale.shape
     )
+    return jnp.where(jnp.isnan(out), 0.0, out) if jnp.issubdtype(x.dtype, jnp.floating) else out
 
 
 def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) -> PyTree:

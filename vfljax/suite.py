@@ -12,8 +12,9 @@ import flax.linen as nn
 from vfljax import arms, attacks, grid
 from vfljax.attacks.core import MALICIOUS, NO_SPLIT, Attack
 from vfljax.config import unknown
+from vfljax.datasets.core import Input
 from vfljax.errors import UserError
-from vfljax.models import ACTIVATIONS, BOTTOMS
+from vfljax.models.making import make_network
 
 
 class Form(NamedTuple):
@@ -26,8 +27,9 @@ class Form(NamedTuple):
     attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
 
 
-def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
-    """Every attack form of a config; unknown names and options are refused here."""
+def forms(config: Mapping[str, Any], num_classes: int, reads: Input) -> list[Form]:
+    """Every attack form of a config; unknown names and options are refused here. ``reads``: the first
+    party's columns."""
     out = []
     for name, given in config["attacks"].items():
         if name not in attacks.TABLE:
@@ -37,7 +39,7 @@ def forms(config: Mapping[str, Any], num_classes: int) -> list[Form]:
         factory = attacks.TABLE[name]
         parameters = inspect.signature(factory).parameters.values()
         static = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        module = (_bottom(config),)
+        module = (_bottom(config, reads),)
         axes = {option: given[option] for option in static if option in given}
         made = [
             (options, _try(name, options, module, num_classes)) for options in arms.product(axes)
@@ -98,21 +100,10 @@ def _word(option: str, value: Any) -> str:
     return str(value) if isinstance(value, str) else f"{option}={value}"
 
 
-def _bottom(config: Mapping[str, Any]) -> nn.Module:
+def _bottom(config: Mapping[str, Any], reads: Input) -> nn.Module:
     """A bottom model of the config; its cut width does not matter here."""
     model = config["model"]
-    if model["bottom"] not in BOTTOMS:
-        raise unknown("config.model.bottom", model["bottom"], BOTTOMS)
-    for field in ("activation", "output"):
-        if model[field] not in ACTIVATIONS:
-            raise unknown(f"config.model.{field}", model[field], ACTIVATIONS)
-    return BOTTOMS[model["bottom"]](
-        tuple(model["hidden"]),
-        model["cut"],
-        model["activation"],
-        model["output"],
-        model["weights"],
-    )
+    return make_network("config.model", model, model["cut"], model["output"], reads)
 
 
 def make_attack(form: Form, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
@@ -128,12 +119,12 @@ def _made(
 
 
 def structures(
-    config: Mapping[str, Any], all_forms: list[Form], num_classes: int
+    config: Mapping[str, Any], all_forms: list[Form], num_classes: int, reads: Input
 ) -> list[grid.Structure]:
     """The federations to train for these attacks; the honest split one always (its utility)."""
     kinds = set()
     for form in all_forms:
-        attack = make_attack(form, (_bottom(config),), num_classes)
+        attack = make_attack(form, (_bottom(config, reads),), num_classes)
         if not (attack.binary and num_classes > 2):
             kinds.add(attack.structure)
     out = [grid.Structure()]

@@ -26,7 +26,7 @@ from vfljax.datasets.core import checksum
 from vfljax.errors import UserError
 from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
 from vfljax.progress import Progress
-from vfljax.teacher import TeacherConfig, lessons, teacher_scores
+from vfljax.teacher import lessons, make_teacher, teacher_scores
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
@@ -135,10 +135,9 @@ def with_teachers(lab: Lab, workdir: pathlib.Path) -> Lab:
     if path.exists():
         scores = store.read_arrays(path)["scores"]
     else:
-        fields = lab.config["teacher"]
-        teacher = TeacherConfig(**{**fields, "hidden": tuple(fields["hidden"])})
-        seeds, classes = jnp.asarray(lab.seeds), lab.dataset.num_classes
-        scores = np.asarray(teacher_scores(lab.table, seeds, given, classes, teacher))
+        seeds, reads = jnp.asarray(lab.seeds), lab.blocks[-1].input
+        teacher = make_teacher(lab.config, reads, lab.dataset.num_classes)
+        scores = np.asarray(teacher_scores(lab.table, seeds, given, teacher))
         if not np.all(np.isfinite(scores)):
             raise UserError(
                 "the label party's teacher diverged: lower config.teacher.learning_rate "

@@ -5,22 +5,25 @@ What leaves: class probabilities of the training rows, ``[T, N, C]``, a data col
 slot gives, so that under label DP it never sees the true ones. Settings that agree in both share one.
 
 KDk (Arazzi et al. 2024) trains ResNet-50, BERT or FCNN-4 with Adam for 20 epochs, the rate times 0.1
-at 50 % and 80 %; for tables and small images this is an MLP on the same schedule.
+at 50 % and 80 %. ``config.teacher.network`` names the network; an MLP unless it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 from vfljax import defenses, keys
+from vfljax.datasets.core import Input
 from vfljax.grid import Group, lanes_of
-from vfljax.models import MLP
+from vfljax.models.making import make_network
+from vfljax.parties import from_module
 from vfljax.rows import over_chunks, scaled
 from vfljax.training import Lane, Table
 from vfljax.types import Array, HostArray, PyTree, Spec
@@ -29,11 +32,20 @@ from vfljax.types import Array, HostArray, PyTree, Spec
 class TeacherConfig(NamedTuple):
     """Static: what the teacher is and how it is trained."""
 
-    hidden: tuple[int, ...]
+    network: nn.Module  # ends in C logits
     epochs: int
     batch_size: int
     learning_rate: float
     temperature: float  # scores are softmax(logits / temperature); ranks do not depend on it
+
+
+def make_teacher(config: Mapping[str, Any], reads: Input, num_classes: int) -> TeacherConfig:
+    """``config.teacher`` made concrete, for the columns of the label party."""
+    fields = config["teacher"]
+    model = {"weights": "default", **fields, "bottom": fields["network"], "activation": "relu"}
+    network = make_network("config.teacher", model, num_classes, "identity", reads)
+    numbers = ("epochs", "batch_size", "learning_rate", "temperature")
+    return TeacherConfig(network, **{name: fields[name] for name in numbers})
 
 
 class Lessons(NamedTuple):
@@ -76,10 +88,11 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
 
 
 def teacher_scores(
-    table: Table, seeds: Array, given: Lessons, num_classes: int, config: TeacherConfig
+    table: Table, seeds: Array, given: Lessons, config: TeacherConfig, start: PyTree = None
 ) -> Array:
-    """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns."""
-    model = MLP(config.hidden, num_classes)
+    """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns.
+    ``start``: variables all teachers start from, in place of random ones."""
+    model = from_module(config.network)
     x, mean, scale = table.features[-1], table.mean[-1], table.scale[-1]
     rows = table.train.shape[1]
     batch = min(config.batch_size, rows)
@@ -97,27 +110,36 @@ def teacher_scores(
             {int(config.epochs * steps * share): 0.1 for share in (0.5, 0.8)},
         )
         optimizer = optax.adam(rate)
-        params = model.init(keys.fold(key, "init"), features(jnp.arange(1)))["params"]
+        variables = start
+        if variables is None:
+            variables = model.init(keys.fold(key, "init"), features(jnp.arange(1)))
 
-        def loss(params: PyTree, places: Array) -> Array:
-            logits: Any = model.apply({"params": params}, features(places), train=True)
-            losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels[places])
-            own = weights[places]
-            return jnp.sum(own * losses) / jnp.maximum(jnp.sum(own), 1.0)
+        def step(carry: PyTree, now: tuple[Array, Array]) -> tuple[PyTree, None]:
+            (variables, state), (places, number) = carry, now
 
-        def step(carry: PyTree, places: Array) -> tuple[PyTree, None]:
-            params, state = carry
-            updates, state = optimizer.update(jax.grad(loss)(params, places), state, params)
-            return (optax.apply_updates(params, updates), state), None
+            def loss(params: PyTree) -> tuple[Array, PyTree]:
+                drop = keys.fold(key, "dropout", number)
+                own = {**variables, "params": params}
+                logits, (after, _) = model.apply(own, features(places), True, drop)
+                losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels[places])
+                own = weights[places]
+                return jnp.sum(own * losses) / jnp.maximum(jnp.sum(own), 1.0), after
+
+            gradient, after = jax.grad(loss, has_aux=True)(variables["params"])
+            updates, state = optimizer.update(gradient, state, variables["params"])
+            params = optax.apply_updates(variables["params"], updates)
+            return ({**after, "params": params}, state), None
 
         def epoch(carry: PyTree, number: Array) -> tuple[PyTree, None]:
             order = jax.random.permutation(keys.fold(key, "order", number), rows)
-            return jax.lax.scan(step, carry, order[: steps * batch].reshape(steps, batch))
+            batches = order[: steps * batch].reshape(steps, batch)
+            return jax.lax.scan(step, carry, (batches, number * steps + jnp.arange(steps)))
 
-        carry = (params, optimizer.init(params))
-        (params, _), _ = jax.lax.scan(epoch, carry, jnp.arange(config.epochs))
+        carry = (variables, optimizer.init(variables["params"]))
+        (variables, _), _ = jax.lax.scan(epoch, carry, jnp.arange(config.epochs))
         logits = over_chunks(
-            lambda places: model.apply({"params": params}, features(places)), jnp.arange(rows)
+            lambda places: model.apply(variables, features(places), False, None)[0],
+            jnp.arange(rows),
         )
         return jax.nn.softmax(logits / config.temperature)
 

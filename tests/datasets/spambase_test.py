@@ -26,14 +26,14 @@ def write(folder, text):
 
 def test_a_file_in_uci_s_format_loads(tmp_path):
     data = spambase(write(tmp_path, GOOD))
-    assert data.columns.shape == (4601, 57)
+    assert data.features.shape == (4601, 57)
     assert data.labels.tolist()[:4] == [0, 1, 0, 1]
 
 
 def test_the_real_file_has_its_published_balance():
     data = spambase(str(real_data("spambase")))
     assert data.labels.sum() == 1813
-    assert data.columns[:, -1].max() == 15841
+    assert data.features[:, -1].max() == 15841
 
 
 CASES = {
@@ -72,6 +72,6 @@ def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, at, what):
     content = GOOD.encode()
     (folder / "spambase.data").write_bytes(content[:at] + what + content[at + len(what) :])
     try:
-        assert spambase(str(folder)).columns.shape == (4601, 57)
+        assert spambase(str(folder)).features.shape == (4601, 57)
     except UserError as error:
         assert "spambase.data" in str(error)

@@ -14,7 +14,8 @@ def digits(folder: str = "") -> Dataset:
     """1,797 handwritten digits, 8x8 pixels 0..16, 10 classes; parties divide image columns."""
     del folder
     bunch: Any = load_digits()
-    return Dataset("digits", bunch.images.astype(np.uint8), classes("digits", bunch.target), 10)
+    labels = classes("digits", bunch.target)
+    return Dataset("digits", bunch.images.astype(np.uint8), labels, 10, "image")
 
 
 def breast_cancer(folder: str = "") -> Dataset:

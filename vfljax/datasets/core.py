@@ -1,14 +1,15 @@
-"""What a loader returns, how columns are divided between parties and rows between parts.
+"""What a loader returns, and how rows are divided between parts.
 
 What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Split`` and, on the device,
 ``training.Table``. Scaling statistics are of each seed's training rows, unless all rows are asked for.
+How features are divided between parties is ``vfljax.datasets.dividing``'s business.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,13 +19,66 @@ from vfljax.errors import UserError
 from vfljax.training import Table
 
 
+class Column(NamedTuple):
+    """One column of a table's features: a number; one category of a source column, as 0 or 1; or a
+    whole source column as a code 0..vocabulary-1. NaN is a missing number."""
+
+    name: str  # of the source column; those of one name never part
+    kind: str = "number"  # or "category", "code"
+    value: str = ""  # the category, where it is one
+    vocabulary: int = 0  # of a code
+
+
+class Vocabulary(NamedTuple):
+    """What a network must know of token ids: how many there are, and the special ones."""
+
+    size: int
+    pad: int
+    cls: int
+    sep: int
+
+
+KINDS = ("table", "image", "patches", "text")
+
+
 class Dataset(NamedTuple):
-    """One table of rows before any split."""
+    """One set of rows before any split.
+
+    ``features`` by ``kind``: "table" [R, F] numbers or codes, described by ``columns``; "image"
+    [R, H, W] or [R, H, W, channels]; "patches" [R, G, H, W, channels], G images a row; "text" a
+    ``Ragged`` of token ids without special tokens.
+    """
 
     name: str
-    columns: np.ndarray  # [R, ...]: the last axis is what parties divide
+    features: Any
     labels: np.ndarray  # [R] int32 in 0..C-1
     num_classes: int
+    kind: str = "table"
+    columns: tuple[Column, ...] = ()  # of a table, one an entry of its last axis; () where unnamed
+    classes: tuple[str, ...] = ()  # names of the classes; () where unnamed
+    test: np.ndarray | None = None  # [R] bool, the published test part; None where there is none
+    groups: np.ndarray | None = None  # [R] int32: rows of a group (a patient) stay in one part
+    tokens: Vocabulary | None = None  # of a text
+    length: int = 128  # of a text: tokens each party reads, special ones included
+    notes: tuple[str, ...] = ()  # what the loader met and did, for a person to read
+
+
+class Input(NamedTuple):
+    """What a network must know of the columns it reads; static."""
+
+    kind: str  # "table", "image" or "text"
+    shape: tuple[int, ...]  # of one row
+    vocabulary: tuple[int, ...] = ()  # of each column of a table, 0 for a number; of a text: one
+    pad: int = 0  # of a text
+
+
+class Block(NamedTuple):
+    """One party's columns."""
+
+    features: np.ndarray  # [R, ...]
+    input: Input
+    columns: tuple[Column, ...] = ()  # of a table
+    about: str = ""  # what it is, for a person to read
 
 
 class Split(NamedTuple):
@@ -58,93 +112,159 @@ def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np
 def checksum(dataset: Dataset) -> str:
     """SHA-256 of the values, shapes and types: equal for equal data wherever it was read."""
     digest = hashlib.sha256()
-    for array in (dataset.columns, dataset.labels):
-        array = np.ascontiguousarray(array)
+    ragged = dataset.kind == "text"
+    for array in (*(dataset.features if ragged else (dataset.features,)), dataset.labels):
         digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.tobytes())
+        for first in range(0, len(array), DIGESTED):  # what is mapped from disk need not fit
+            digest.update(np.ascontiguousarray(array[first : first + DIGESTED]).tobytes())
     return digest.hexdigest()
 
 
-def vertical(columns: np.ndarray, parts: int) -> tuple[np.ndarray, ...]:
-    """Contiguous blocks of the last axis, one a party: image columns or table columns."""
-    if parts < 1 or columns.shape[-1] < parts:
-        raise UserError(
-            f"parties: {parts} parties need columns but the data has {columns.shape[-1]}: choose "
-            "fewer passive parties or label_features=False."
-        )
-    return tuple(np.ascontiguousarray(part) for part in np.array_split(columns, parts, axis=-1))
+DIGESTED = 1 << 16  # rows at a time
 
 
-def split_rows(
-    labels: np.ndarray, seed: int, train: float, validation: float, test: float
-) -> Split:
-    """Stratified train, validation and test rows; sizes are shares (< 1) or counts of rows."""
-    total = len(labels)
-    sizes = [round(s * total) if s < 1 else int(s) for s in (train, validation, test)]
-    if train < 1 and validation < 1 and test < 1 and abs(train + validation + test - 1) < 1e-6:
-        sizes[0] = total - sizes[1] - sizes[2]
+def _size(wanted: float, total: int) -> int:
+    """Rows of a share (a float up to 1) or a count."""
+    share = isinstance(wanted, float) and wanted <= 1
+    return round(wanted * total) if share else int(wanted)
+
+
+def split_rows(dataset: Dataset, seed: int, train: float, validation: float, test: float) -> Split:
+    """One seed's train, validation and test rows, stratified by class and disjoint.
+
+    Sizes are shares (floats up to 1) or counts. Where the data set has a published test part, test
+    rows come from it and ``test`` is a share of it; the others come from the rest. Rows of a group
+    never part; groups are then drawn whole and in random order, without regard to class.
+    """
+    labels, total = dataset.labels, len(dataset.labels)
+    rows = np.arange(total)
+    if dataset.test is not None:
+        own, held = rows[~dataset.test], rows[dataset.test]
+        sizes = [_size(train, len(own)), _size(validation, len(own)), _size(test, len(held))]
+        fits = sum(sizes[:2]) <= len(own) and sizes[2] <= len(held)
+        room = f"{len(own)} training and {len(held)} test"
+    else:
+        own, held = rows, None
+        sizes = [_size(share, total) for share in (train, validation, test)]
+        shares = all(isinstance(share, float) and share <= 1 for share in (train, validation, test))
+        if shares and abs(train + validation + test - 1) < 1e-6:
+            sizes[0] = total - sizes[1] - sizes[2]
+        fits, room = sum(sizes) <= total, str(total)
     num_classes = len(np.unique(labels))
-    if min(sizes) < num_classes or sum(sizes) > total:
+    if min(sizes) < num_classes or not fits:
         raise UserError(
             f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of "
-            f"{total} rows: each part needs at least one row a class ({num_classes}) and "
+            f"{room} rows: each part needs at least one row a class ({num_classes}) and "
             "together at most all rows."
         )
     try:
-        rest, held = train_test_split(
-            np.arange(total), test_size=sizes[2], random_state=seed, stratify=labels
-        )
-        train_rows, validation_rows = train_test_split(
-            rest,
-            train_size=sizes[0],
-            test_size=sizes[1],
-            random_state=seed,
-            stratify=labels[rest],
-        )
+        if held is None:
+            cut = _by_group if dataset.groups is not None else _stratified
+            own, test_rows = cut(dataset, own, (total - sizes[2], sizes[2]), seed)
+        else:
+            _, test_rows = _stratified(dataset, held, (len(held) - sizes[2], sizes[2]), seed)
+        cut = _by_group if dataset.groups is not None else _stratified
+        train_rows, validation_rows = cut(dataset, own, (sizes[0], sizes[1]), seed)
     except ValueError as error:
-        raise UserError(
-            f"data: cannot split {total} rows by class into {sizes}: {error}"
-        ) from error
-    return Split(*(np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, held)))
+        raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
+    return Split(*(np.asarray(r, np.int32) for r in (train_rows, validation_rows, test_rows)))
+
+
+def _stratified(
+    dataset: Dataset, rows: np.ndarray, sizes: tuple[int, int], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two disjoint parts of ``rows`` of these sizes, classes in proportion."""
+    if sizes[0] == 0:
+        return rows[:0], rows
+    first, second = train_test_split(
+        rows,
+        train_size=sizes[0],
+        test_size=sizes[1],
+        random_state=seed,
+        stratify=dataset.labels[rows],
+    )
+    return first, second
+
+
+def _by_group(
+    dataset: Dataset, rows: np.ndarray, sizes: tuple[int, int], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two disjoint parts of ``rows`` of at most these sizes, no group in both; the second is
+    filled first. What is left of the last group is left out: all seeds need parts of equal size."""
+    assert dataset.groups is not None
+    rng = np.random.default_rng([seed, len(rows)])
+    groups = dataset.groups[rows]
+    rank = rng.permutation(int(groups.max()) + 1)[groups]  # groups in random order
+    queue = np.lexsort((rng.permutation(len(rows)), rank))
+    second, edge = queue[: sizes[1]], rank[queue[sizes[1] - 1]]
+    first = queue[rank[queue] > edge]
+    if len(first) < sizes[0]:
+        raise ValueError(
+            f"{len(first)} rows of other groups are left for {sizes[0]}: ask for fewer rows"
+        )
+    first = rng.permutation(first)[: sizes[0]]
+    for part in (first, second):
+        if len(np.unique(dataset.labels[rows[part]])) < dataset.num_classes:
+            raise ValueError("a part has no row of some class: ask for more rows")
+    return rows[first], rows[second]
 
 
 SCALINGS = ("standard", "minmax", "range", "none")
 SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
 
 
-def statistics(x: np.ndarray, rows: np.ndarray, scaling: str) -> tuple[np.ndarray, np.ndarray]:
+def statistics(
+    x: np.ndarray, rows: np.ndarray, scaling: str, columns: Sequence[Column] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """(mean, scale) of ``rows``: per column ("standard"; "minmax": to [0, 1]), one number for the
-    whole block ("range", for pixels: to [0, 1]) or none."""
-    if scaling == "standard":
-        values = x[rows].astype(np.float64)
-        mean, scale = values.mean(0), values.std(0)
-    elif scaling == "minmax":
-        values = x[rows].astype(np.float64)
-        mean, scale = values.min(0), np.ptp(values, axis=0)
+    whole block ("range", for pixels: to [0, 1]) or none. Missing numbers (NaN) count nowhere.
+
+    Categories and codes stay what they are; a category that no row of ``rows`` has gets an infinite
+    scale, so that it reads 0 everywhere: a network has learned nothing about it.
+    """
+    if scaling == "none":
+        mean, scale = np.float64(0), np.float64(1)
     elif scaling == "range":
-        low, high = float(x[rows].min()), float(x[rows].max())
+        values = x[rows]
+        low, high = float(np.nanmin(values)), float(np.nanmax(values))
         mean, scale = np.float64(low), np.float64(high - low)
     else:
-        mean, scale = np.float64(0), np.float64(1)
+        values = x[rows].astype(np.float64)
+        empty = np.isnan(values).all(0)  # a column without any number is a constant
+        values = np.where(empty, 0.0, values)
+        if scaling == "standard":
+            mean, scale = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+        else:
+            mean = np.nanmin(values, axis=0)
+            scale = np.nanmax(values, axis=0) - mean
     scale = np.where(scale > 0, scale, 1.0)  # a constant column stays constant, at 0
+    if any(column.kind != "number" for column in columns):
+        mean, scale = (np.broadcast_to(a, x.shape[1:]).copy() for a in (mean, scale))
+        seen = x[rows].any(0)
+        for j, column in enumerate(columns):
+            if column.kind != "number":
+                mean[j] = 0.0
+                scale[j] = 1.0 if seen[j] or column.kind == "code" else np.inf
     return np.asarray(mean, np.float32), np.asarray(scale, np.float32)
 
 
 def make_table(
-    dataset: Dataset,
-    parts: int,
+    blocks: Sequence[Block],
+    labels: np.ndarray,
     splits: Sequence[Split],
     scaling: str,
     scaling_rows: str = "train",
 ) -> Table:
     """The device's view of a data set for all seeds; teacher scores are added by the sweep."""
-    blocks = vertical(dataset.columns, parts)
-    everything = np.arange(len(dataset.labels))
+    everything = np.arange(len(labels))
     rows = [s.train if scaling_rows == "train" else everything for s in splits]
-    moments = [[statistics(x, own, scaling) for own in rows] for x in blocks]
+    moments = []
+    for block in blocks:
+        own = "none" if block.input.kind == "text" else scaling
+        moments.append([statistics(block.features, r, own, block.columns) for r in rows])
     return Table(
-        features=tuple(jnp.asarray(x) for x in blocks),
-        labels=jnp.asarray(dataset.labels),
+        features=tuple(jnp.asarray(block.features) for block in blocks),
+        labels=jnp.asarray(labels),
         train=jnp.asarray(np.stack([s.train for s in splits])),
         validation=jnp.asarray(np.stack([s.validation for s in splits])),
         test=jnp.asarray(np.stack([s.test for s in splits])),

@@ -1,0 +1,229 @@
+"""Which party owns which columns, pixels or words.
+
+What enters: a ``Dataset`` and ``config.parties``. What leaves: one ``Block`` a party, passive
+parties first, the label party's own (if it owns any) last. The rules:
+
+    table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
+             the categories of one source column never part
+    image    contiguous columns in shares, rows in shares (``rule="rows"``), or a grid of patches
+             (``rule="grid"``), counted along rows
+    patches  one image a party
+    text     contiguous spans of each row's words, in shares (Fu et al. 2022: halves)
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vfljax.datasets.core import Block, Column, Dataset, Input
+from vfljax.datasets.ragged import spans
+from vfljax.errors import UserError
+
+RULES = ("contiguous", "rows", "grid")
+
+
+def divide(dataset: Dataset, parties: Mapping[str, Any]) -> tuple[Block, ...]:
+    """Every party's block by a resolved ``config.parties``; raises UserError for a party without
+    columns, columns nobody owns by name, or a rule that this kind of data does not know."""
+    count = parties["passive"] + int(parties["label_features"])
+    shares = _shares(parties["shares"], count)
+    if parties["rule"] not in RULES:
+        raise UserError(
+            f"config.parties.rule={parties['rule']!r} is unknown: choose {', '.join(RULES)}."
+        )
+    if parties["rule"] != "contiguous" and dataset.kind != "image":
+        raise UserError(
+            f"config.parties.rule={parties['rule']!r} divides images and {dataset.name} is of kind "
+            f"{dataset.kind!r}: choose 'contiguous'."
+        )
+    if parties["columns"] and dataset.kind != "table":
+        raise UserError(
+            f"config.parties.columns names a table's columns and {dataset.name} is of kind "
+            f"{dataset.kind!r}: use rule and shares."
+        )
+    return _DIVIDE[dataset.kind](dataset, parties, shares)
+
+
+def _shares(given: Sequence[float], count: int) -> np.ndarray:
+    """Cumulated shares of ``count`` parties, [count + 1] from 0 to 1."""
+    shares = np.asarray(given or (1.0,) * count, dtype=np.float64)
+    if len(shares) != count:
+        raise UserError(
+            f"config.parties.shares={tuple(given)} has {len(shares)} shares for {count} parties that "
+            "own columns: give one each, passive parties first."
+        )
+    if not (np.isfinite(shares) & (shares > 0)).all():
+        raise UserError(f"config.parties.shares={tuple(given)}: every share must be above 0.")
+    return np.concatenate([[0.0], np.cumsum(shares) / shares.sum()])
+
+
+def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
+    """(first, last) of each party's part of ``length`` places; equal shares as np.array_split."""
+    count = len(shares) - 1
+    if np.allclose(np.diff(shares), 1 / count):
+        sizes = [length // count + (p < length % count) for p in range(count)]
+        edges = np.concatenate([[0], np.cumsum(sizes)])
+    else:
+        edges = np.floor(shares * length + 0.5).astype(int)
+    if (np.diff(edges) < 1).any():
+        party = int(np.argmax(np.diff(edges) < 1))
+        raise UserError(
+            f"parties: party {party} of {count} parties would own none of the data's {length} columns: choose "
+            "fewer passive parties, other config.parties.shares, or label_features=False."
+        )
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
+def _table(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+    named = bool(dataset.columns)
+    columns = dataset.columns or tuple(
+        Column(f"column {j}") for j in range(dataset.features.shape[1])
+    )
+    sources = list(dict.fromkeys(column.name for column in columns))
+    if parties["columns"]:
+        owned = _by_name(dataset.name, sources, parties["columns"], len(shares) - 1)
+    else:
+        owned = [sources[a:b] for a, b in places(shares, len(sources))]
+    blocks = []
+    for mine in owned:
+        which = [j for j, column in enumerate(columns) if column.name in set(mine)]
+        own = tuple(columns[j] for j in which)
+        first, last = which[0], which[-1] + 1
+        run = which == list(range(first, last))
+        x = dataset.features[:, first:last] if run else dataset.features[:, which]
+        vocabulary = tuple(column.vocabulary for column in own)
+        blocks.append(
+            Block(
+                np.ascontiguousarray(x) if not isinstance(x, np.memmap) else x,
+                Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
+                own if named else (),
+                _few(mine),
+            )
+        )
+    return tuple(blocks)
+
+
+def _few(names: Sequence[str]) -> str:
+    """'a, b, c' or 'a, b, ..., z (25)'."""
+    if len(names) <= 6:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names)} columns)"
+
+
+def _by_name(
+    name: str, sources: Sequence[str], given: Sequence[Any], count: int
+) -> list[list[str]]:
+    """Each party's source columns by names and globs; '*' alone takes what nobody else names."""
+    if len(given) != count:
+        raise UserError(
+            f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
+            "give one tuple of names or globs each, passive parties first."
+        )
+    patterns = [[one] if isinstance(one, str) else list(one) for one in given]
+    owner: dict[str, int] = {}
+    for p, own in enumerate(patterns):
+        for pattern in own:
+            if pattern == "*":
+                continue
+            found = [s for s in sources if s == pattern] or fnmatch.filter(sources, str(pattern))
+            if not found:
+                raise UserError(
+                    f"config.parties.columns: no column of {name} is named or matches {pattern!r}: "
+                    f"it has {_few(sources)}."
+                )
+            for source in found:
+                if owner.setdefault(source, p) != p:
+                    raise UserError(
+                        f"config.parties.columns: column {source!r} is claimed by party "
+                        f"{owner[source]} and party {p} ({pattern!r}): each has one owner."
+                    )
+    rest = [p for p, own in enumerate(patterns) if "*" in own]
+    if len(rest) > 1:
+        raise UserError(
+            f"config.parties.columns: parties {rest} all ask for the rest ('*'): one can."
+        )
+    owned = [
+        [s for s in sources if owner.get(s, rest[0] if rest else -1) == p] for p in range(count)
+    ]
+    for p, own in enumerate(owned):
+        if not own:
+            raise UserError(f"config.parties.columns leaves party {p} without columns.")
+    return owned
+
+
+def _image(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+    x = dataset.features
+    height, width = x.shape[1:3]
+    if parties["rule"] == "grid":
+        cells = _grid(len(shares) - 1, height, width, parties["shares"])
+    elif parties["rule"] == "rows":
+        cells = [(a, b, 0, width) for a, b in places(shares, height)]
+    else:
+        cells = [(0, height, a, b) for a, b in places(shares, width)]
+    return tuple(
+        Block(
+            np.ascontiguousarray(x[:, top:bottom, left:right]),
+            Input("image", (bottom - top, right - left, *x.shape[3:])),
+            about=f"rows {top}-{bottom - 1}, columns {left}-{right - 1}",
+        )
+        for top, bottom, left, right in cells
+    )
+
+
+def _grid(
+    count: int, height: int, width: int, shares: Sequence[float]
+) -> list[tuple[int, int, int, int]]:
+    """Patches of a grid as square as ``count`` allows (4 parties: 2 x 2; 6: 2 x 3)."""
+    if shares:
+        raise UserError("config.parties.rule='grid' has equal patches: leave shares empty.")
+    down = max(d for d in range(1, int(count**0.5) + 1) if count % d == 0)
+
+    def edges(parts: int, length: int) -> list[tuple[int, int]]:
+        return places(np.linspace(0, 1, parts + 1), length)
+
+    return [(*rows, *cols) for rows in edges(down, height) for cols in edges(count // down, width)]
+
+
+def _patches(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+    count, has = len(shares) - 1, dataset.features.shape[1]
+    if has != count or parties["shares"]:
+        raise UserError(
+            f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns: "
+            "set config.data.options.patches to their number, and no config.parties.shares."
+        )
+    return tuple(
+        Block(
+            np.ascontiguousarray(dataset.features[:, p]),
+            Input("image", dataset.features.shape[2:]),
+            about=f"patch {p}",
+        )
+        for p in range(count)
+    )
+
+
+def _text(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+    del parties
+    assert dataset.tokens is not None
+    size, pad, cls, sep = dataset.tokens
+    parts = spans(dataset.features, np.diff(shares), dataset.length, cls, sep, pad)
+    return tuple(
+        Block(
+            part,
+            Input("text", part.shape[1:], (size,), pad),
+            about=f"words from {a:.0%} to {b:.0%} of each text, {dataset.length} tokens",
+        )
+        for part, a, b in zip(parts, shares[:-1], shares[1:], strict=True)
+    )
+
+
+_DIVIDE: dict[str, Callable[[Dataset, Mapping[str, Any], np.ndarray], tuple[Block, ...]]] = {
+    "table": _table,
+    "image": _image,
+    "patches": _patches,
+    "text": _text,
+}
