@@ -25,7 +25,7 @@ from vfljax.config import recorded_epochs
 from vfljax.errors import UserError
 from vfljax.inside import Inside, make_inside, seen_by
 from vfljax.judge import Claim, Truth, judge, truth_of
-from vfljax.lab import Lab, initial_weights, plain, split_arrays
+from vfljax.lab import Lab, initial_weights, plain, recorded, split_arrays, width_of
 from vfljax.progress import Progress
 from vfljax.protocol import make_embed
 from vfljax.rows import over_chunks
@@ -33,7 +33,7 @@ from vfljax.servable import servable
 from vfljax.sight import Ground, Target, ground_of, known_rows, target_of, view_of
 from vfljax.suite import Form, attackers_of, forms, label_of, make_attack
 from vfljax.training import rows_of
-from vfljax.types import Agreed, Array, HostArray, Known, Scores, Spec, View, Weights
+from vfljax.types import CHUNK, Agreed, Array, HostArray, Known, Scores, Spec, View, Weights
 
 Run = Callable[[Array, View, Known, Mapping[str, Array]], Scores]
 
@@ -64,6 +64,7 @@ def _program(
     looks inside the federation."""
     del shapes
     inside = make_inside(spec, asks.inside, asks.attackers) if spec else None
+    chunk = spec.chunk if spec else CHUNK
 
     def one(target: Target, ground: Ground) -> Scores:
         count = target.knobs.get("known")
@@ -71,14 +72,14 @@ def _program(
         every = jnp.float32(ground.known_order.shape[1])
         known = known_rows(ground, target.seed_index, every if asks.oracle else count)
         key = keys.fold(keys.run_key(target.seed), "attack", target.key_name)
-        seen = {asks.inside: _look(inside, target, ground)} if inside else {}
+        seen = {asks.inside: _look(inside, target, ground, chunk)} if inside else {}
         view = view_of(target, ground, agreed, seen)
         return run(key, view, known, target.knobs)
 
     return lanes.Program(one, block, width)
 
 
-def _look(inside: Inside, target: Target, ground: Ground) -> Array:
+def _look(inside: Inside, target: Target, ground: Ground, chunk: int) -> Array:
     """What stands inside the federation, for every training row."""
     table, i = ground.whole, target.seed_index
     assert table is not None
@@ -88,7 +89,7 @@ def _look(inside: Inside, target: Target, ground: Ground) -> Array:
     def of(rows: Array) -> Array:
         return inside(weights, rows_of(table, i, rows), table.labels[rows])
 
-    return over_chunks(of, table.train[i])
+    return over_chunks(of, table.train[i], chunk)
 
 
 def run(
@@ -101,6 +102,7 @@ def run(
 
     ``wanted`` limits the attacks by name; names outside the config run with published defaults.
     """
+    lab = recorded(lab)
     config = dict(lab.config)
     if wanted is not None:
         config["attacks"] = {name: config["attacks"].get(name, {}) for name in wanted}
@@ -325,8 +327,8 @@ def _prepared(
         Asks(attack.oracle, attack.inside, attackers if attack.inside else ()),
         Agreed(spec.batch_size),
         _block(lab, cut, columns),
-        lab.config["execution"]["width"] or None,
-        (cut, shapes, len(recorded_epochs(lab.config))),
+        width_of(lab, spec),
+        (cut, shapes, jax.tree.structure(ground), len(recorded_epochs(lab.config))),
         spec if attack.inside else None,
     )
     return program, program.share(ground)
@@ -341,7 +343,7 @@ def _untrained_cut(lab: Lab, sight: Sight) -> HostArray:
             cut = embed(weights, rows_of(table, seed_index, rows))
             return jnp.concatenate([cut[p] for p in sight.attackers], axis=-1)
 
-        return over_chunks(of, table.train[seed_index])
+        return over_chunks(of, table.train[seed_index], sight.spec.chunk)
 
     initial = initial_weights(sight.spec, lab)
     return np.asarray(jax.jit(jax.vmap(one))(initial, jnp.arange(lab.config["seeds"])))

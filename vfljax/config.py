@@ -31,6 +31,7 @@ DEFAULT: dict[str, Any] = {
         "test": 0.2,
         "scaling": "standard",
         "scaling_rows": "train",  # whose statistics: each seed's training rows, or "all" rows
+        "resident_gb": 4.0,  # features larger than this stay on the host; batches are fetched
     },
     "parties": {
         "passive": 1,
@@ -65,6 +66,7 @@ DEFAULT: dict[str, Any] = {
         "scope": "all",
         "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
+        "record_rows": 0,  # of how many training rows; 0: of all. Attacks see and judge these
     },
     "malicious": {
         "parties": ((0,),),  # an axis: one tuple a set of attackers
@@ -189,6 +191,7 @@ _AT_LEAST = {
     "model.cut": 1,
     "training.epochs": 1,
     "training.batch_size": 1,
+    "training.record_rows": 0,
     "training.learning_rate": 0,
     "training.momentum": 0,
     "training.weight_decay": 0,
@@ -201,6 +204,7 @@ _AT_LEAST = {
     "execution.width": 0,
     "execution.shard_seconds": 1e-3,
     "data.train": 0,
+    "data.resident_gb": 0,
     "data.validation": 0,
     "data.test": 0,
 }

@@ -170,6 +170,7 @@ def make_spec(
         scope=training["scope"],
         drop_last=training["drop_last"],
         evaluation=training["evaluation"],
+        recorded=min(training["record_rows"], num_rows) % num_rows,
     )
 
 

@@ -73,7 +73,14 @@ def prepare(config: Mapping[str, Any]) -> Lab:
         for seed in range(config["seeds"])
     ]
     blocks = divide(dataset, config["parties"])
-    table = make_table(blocks, dataset.labels, splits, data["scaling"], data["scaling_rows"])
+    table = make_table(
+        blocks,
+        dataset.labels,
+        splits,
+        data["scaling"],
+        data["scaling_rows"],
+        resident=data["resident_gb"] * 1e9,
+    )
     inputs, classes = [block.input for block in blocks], dataset.num_classes
     forms = suite.forms(config, classes, inputs[0])
     published.check(config, [form.label for form in forms])
@@ -107,7 +114,7 @@ def plan_shards(
         step = 60e-6 + 6 * size * spec.batch_size / 20e9
         lane = step * spec.epochs * spec.steps_per_epoch
         cuts = sum(module.out for module in spec.bottoms[: spec.passive])
-        memory = 4 * (2 * epochs + 3) * spec.num_rows * cuts  # z and g of each, three sums
+        memory = 4 * (2 * epochs + 3) * spec.recorded_rows * cuts  # z and g of each, three sums
         most = max(devices, min(int(seconds * devices / lane), MEMORY // memory))
         count = -(-len(group.settings) // most)
         block = -(-len(group.settings) // count)
@@ -125,6 +132,13 @@ def _first_seed(table: training.Table) -> training.Table:
         scale=tuple(s[:1] for s in table.scale),
         scores=None,
     )
+
+
+def recorded(lab: Lab) -> Lab:
+    """The lab as attacks know it: of the training rows, those whose exchange is recorded."""
+    rows = lab.groups[0].spec.recorded_rows
+    splits = [split._replace(train=split.train[:rows]) for split in lab.splits]
+    return lab._replace(splits=splits, table=lab.table._replace(train=lab.table.train[:, :rows]))
 
 
 def split_arrays(labels: np.ndarray, splits: list[Split]) -> dict[str, np.ndarray]:
@@ -149,6 +163,13 @@ def split_arrays(labels: np.ndarray, splits: list[Split]) -> dict[str, np.ndarra
         "known_order": np.stack(orders).astype(np.int32),
         "selects": np.stack(halves),
     }
+
+
+def width_of(lab: Lab, spec: Spec) -> int | None:
+    """Settings mapped at once: as configured; where networks are large, one on CPU (measured for
+    convolutions: vmapped ones are slower there than one after the other); else the backend's own."""
+    heavy = not spec.light and jax.default_backend() == "cpu"
+    return lab.config["execution"]["width"] or (1 if heavy else None)
 
 
 def plain(spec: Spec) -> Spec:

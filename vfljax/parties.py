@@ -22,6 +22,8 @@ class Party(NamedTuple):
 
     init: Callable[[Array, Any], PyTree]  # x: [B, ...], or a tuple of those (``together``)
     apply: Callable[[PyTree, Any, bool, Array | None], tuple[Array, tuple[PyTree, PyTree]]]
+    mixable: bool = True  # whether a convex combination of two inputs is an input too
+    light: bool = True  # whether its layers are small, see ``Spec.light``
 
 
 def from_module(module: nn.Module) -> Party:
@@ -42,7 +44,8 @@ def from_module(module: nn.Module) -> Party:
         layers = moved.pop("layers", {})
         return out, ({**variables, **moved}, layers)
 
-    return Party(init, apply)
+    mixable, light = getattr(module, "mixable", True), getattr(module, "light", False)
+    return Party(init, apply, mixable, light)
 
 
 def together(parties_: Sequence[Party]) -> Party:
@@ -62,7 +65,8 @@ def together(parties_: Sequence[Party]) -> Party:
         z = concatenate([out for out, _ in outs])
         return z, (tuple(v for _, (v, _) in outs), tuple(layers for _, (_, layers) in outs))
 
-    return Party(init, apply)
+    mixable, light = (all(flags) for flags in zip(*((p.mixable, p.light) for p in parties_)))
+    return Party(init, apply, mixable, light)
 
 
 def sum_party(bottoms: Sequence[nn.Module]) -> Party:

@@ -1,15 +1,40 @@
-"""Functions of rows that training, teachers and attacks share: scaling, and evaluation in chunks."""
+"""Functions of rows that training, teachers and attacks share: scaling, evaluation in chunks, and rows
+that stay on the host until a batch needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from vfljax.types import Array, PyTree
+from vfljax.types import CHUNK, Array, PyTree
 
-CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory than batches
+
+@jax.tree_util.register_static
+class Streamed:
+    """Rows that stay on the host (a file mapped into memory): ``streamed[rows]`` fetches those rows
+    alone, in compiled programs too, so that training needs memory for its batches only.
+
+    Stands where an array [R, ...] of raw features would; equal only to itself.
+    """
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def _fetch(self, which: Array | np.ndarray) -> np.ndarray:
+        return np.asarray(self._rows[np.asarray(which)])
+
+    def __getitem__(self, which: Array | np.ndarray) -> Any:
+        if isinstance(which, np.ndarray):
+            return self._fetch(which)
+        out = jax.ShapeDtypeStruct((*which.shape, *self.shape[1:]), self.dtype)
+        return jax.pure_callback(self._fetch, out, which, vmap_method="expand_dims")
 
 
 def scaled(x: Array, mean: Array, scale: Array) -> Array:

@@ -22,6 +22,7 @@ from vfljax import arms, store, sweep
 from vfljax.config import resolve
 from vfljax.defenses.gafm import CANDIDATES, select_delta
 from vfljax.errors import UserError
+from vfljax.lab import recorded
 
 SHARE, REPEATS = 0.1, 5  # of the training rows; seeds
 
@@ -112,7 +113,8 @@ def run(
         exchange = stored.setting(row["setting"]).exchange()
         sent = np.asarray(exchange["sent"][-1])
         gradients = np.asarray(exchange["party0_gradients"][-1])[sent]
-        labels = lab.dataset.labels[lab.splits[row["seed"]].train][sent]
+        train = recorded(lab).splits[row["seed"]].train
+        labels = lab.dataset.labels[train][sent]
         delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
         leaks[delta].append(gradient_leaks(gradients, labels))
         aucs[delta].append(row["train_auc"])

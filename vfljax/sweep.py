@@ -24,7 +24,16 @@ from vfljax import grid, lanes, store, training
 from vfljax.config import recorded_epochs
 from vfljax.datasets.core import checksum
 from vfljax.errors import UserError
-from vfljax.lab import Lab, Shard, initial_weights, plain, prepare, split_arrays
+from vfljax.lab import (
+    Lab,
+    Shard,
+    initial_weights,
+    plain,
+    prepare,
+    recorded,
+    split_arrays,
+    width_of,
+)
 from vfljax.progress import Progress
 from vfljax.teacher import lessons, make_teacher, teacher_scores
 from vfljax.types import HostArray, PyTree, Spec, Weights
@@ -79,6 +88,7 @@ def header(lab: Lab, command: str) -> dict[str, Any]:
             "balance": np.bincount(lab.dataset.labels).tolist(),
             "party_shapes": [list(x.shape[1:]) for x in lab.table.features],
             "train": len(lab.splits[0].train),
+            "recorded": len(recorded(lab).splits[0].train),
             "validation": len(lab.splits[0].validation),
             "test": len(lab.splits[0].test),
         },
@@ -110,7 +120,9 @@ def run(
         f"{stored['settings']} settings in {len(lab.groups)} program structures on "
         f"{jax.device_count()} {jax.default_backend()} devices, {len(lab.shards)} shards, in {workdir}"
     )
-    store.write_arrays(workdir / "splits.npz", split_arrays(lab.dataset.labels, lab.splits))
+    store.write_arrays(
+        workdir / "splits.npz", split_arrays(lab.dataset.labels, recorded(lab).splits)
+    )
     done = [store.finished(workdir, shard.name) for shard in lab.shards]
     if not all(done):
         _train(with_teachers(lab, workdir), workdir, done)
@@ -198,7 +210,7 @@ class Trainer:
         self, lab: Lab, group: grid.Group, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
     ) -> None:
         spec = group.spec
-        width = lab.config["execution"]["width"] or None
+        width = width_of(lab, spec)
         self.group = group
         self.milestones = lab.config["training"]["milestones"]
         self.program = lanes.Program(training.make_run(spec), shard.block, width)

@@ -26,7 +26,7 @@ from vfljax.models.making import make_network
 from vfljax.parties import from_module
 from vfljax.rows import over_chunks, scaled
 from vfljax.training import Lane, Table
-from vfljax.types import Array, HostArray, PyTree, Spec
+from vfljax.types import CHUNK, HEAVY_CHUNK, Array, HostArray, PyTree, Spec
 
 
 class TeacherConfig(NamedTuple):
@@ -140,6 +140,7 @@ def teacher_scores(
         logits = over_chunks(
             lambda places: model.apply(variables, features(places), False, None)[0],
             jnp.arange(rows),
+            CHUNK if model.light else HEAVY_CHUNK,
         )
         return jax.nn.softmax(logits / config.temperature)
 

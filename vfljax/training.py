@@ -82,7 +82,7 @@ def rows_of(table: Table, seed_index: Array, rows: Array) -> tuple[Array, ...]:
 
 
 def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
-    rows = spec.num_rows
+    rows = spec.recorded_rows
     zeros = tuple(jnp.zeros((rows, z.shape[-1]), jnp.float32) for z in cut[: spec.passive])
     return Record(
         embeddings=zeros,
@@ -116,45 +116,63 @@ def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Progress]:
 
 def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
-    padding corrupts batch statistics and norms)."""
+    padding corrupts batch statistics and norms). The exchange is recorded of the first
+    ``spec.recorded_rows`` training rows: of all at once after the epoch, of fewer as it goes, so that
+    memory does not grow with the rows that are only trained on."""
     step, test_batch = make_step(spec), _make_test_batch(spec)
     full = spec.num_rows // spec.batch_size
     rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
+    kept = spec.recorded_rows
+    few = kept < spec.num_rows
 
     def epoch(progress: Progress, lane: Lane, table: Table, now: Epoch) -> Progress:
         order, place = now.order[lane.seed_index], now.place[lane.seed_index]
 
-        def one(state: State, index: Array) -> tuple[State, Any]:
+        def one(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
+            state, records = carry
             raw = table.train[lane.seed_index, index]
             scores = None if table.scores is None else table.scores[lane.teacher, index]
             features = rows_of(table, lane.seed_index, raw)
             batch = Batch(features, table.labels[raw], index, scores)
             state, exchange, seen = step(state, batch, lane.hparams)
             pooled = test_batch(state, lane, table)
-            return state, (exchange.embeddings, exchange.gradients, seen, pooled)
+            crossed = (exchange.embeddings, exchange.gradients)
+            if few:
+                slot = jnp.where(index < kept, index, kept)  # past the end: dropped
+                records = jax.tree.map(
+                    lambda buffer, a: buffer.at[slot].set(a, mode="drop"), records, crossed
+                )
+                crossed = ()
+            return (state, records), (crossed, seen, pooled)
 
-        state, parts, tested = progress.state, [], []
+        record, parts, tested = progress.record, [], []
+        empty = jax.tree.map(jnp.zeros_like, (record.embeddings, record.gradients))
+        carry: Any = (progress.state, empty if few else ())
         if full:
             batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
-            state, (z, g, seen, pooled) = jax.lax.scan(one, state, batches)
+            carry, (crossed, seen, pooled) = jax.lax.scan(one, carry, batches)
             tested.append(jax.tree.map(jnp.ravel, pooled))
-            flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), (z, g))
+            flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
             parts.append((flat, seen.loss.sum() * spec.batch_size, seen.correct.sum()))
         if rest:
-            state, (z, g, seen, pooled) = one(state, order[spec.num_rows - rest :])
+            carry, (crossed, seen, pooled) = one(carry, order[spec.num_rows - rest :])
             tested.append(pooled)
-            parts.append(((z, g), seen.loss * rest, seen.correct))
+            parts.append((crossed, seen.loss * rest, seen.correct))
+        state, records = carry
 
         sent_rows = full * spec.batch_size + rest
+        place = place[:kept]
         was_sent = place < sent_rows
         where = jnp.minimum(place, sent_rows - 1)
+        if few:  # places among the recorded: B of them, of consecutive batches, pass for a batch
+            place = jnp.argsort(jnp.argsort(place)).astype(jnp.int32)
 
         def by_row(*pieces: Array) -> Array:
             sequence = jnp.concatenate(pieces)[where]
             return jnp.where(was_sent[:, None], sequence, 0.0)
 
-        embeddings, gradients = jax.tree.map(by_row, *(part[0] for part in parts))
-        record = progress.record
+        crossed = records if few else jax.tree.map(by_row, *(part[0] for part in parts))
+        embeddings, gradients = crossed
         sums = tuple(
             Sums(s.gradient + g, s.sign + jnp.sign(g), s.square + g * g, s.count + was_sent)
             for s, g in zip(record.sums, gradients, strict=True)
@@ -247,7 +265,9 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
         out = {}
 
         def of(rows: Array) -> tuple[Array, Array]:
-            logits = over_chunks(lambda r: predict(weights, rows_of(table, seed_index, r)), rows)
+            logits = over_chunks(
+                lambda r: predict(weights, rows_of(table, seed_index, r)), rows, spec.chunk
+            )
             return logits, table.labels[rows]
 
         inverted = jnp.asarray(False)

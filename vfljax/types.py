@@ -21,6 +21,8 @@ import jax
 
 Array = jax.Array
 PyTree = Any
+CHUNK = 1024  # rows evaluated at a time, so that test sets need no more memory than batches
+HEAVY_CHUNK = 128  # of networks whose layers are many times larger than their input
 HostArray = Any  # a NumPy array on its way to the device, where an Array is expected
 
 
@@ -166,7 +168,7 @@ class Spec:
     top: nn.Module | None
     passive: int
     num_classes: int
-    num_rows: int  # N
+    num_rows: int  # training rows; N is how many of them are recorded, all by default
     batch_size: int  # B
     epochs: int
     optimizers: tuple[str, ...]
@@ -175,6 +177,23 @@ class Spec:
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False
     evaluation: str = "final"  # "released": also the pooled test AUC of ``training.Record``
+    recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
+
+    @property
+    def recorded_rows(self) -> int:
+        return self.recorded or self.num_rows
+
+    @property
+    def light(self) -> bool:
+        """Whether every network's layers are small: many settings then share a device's calls, and
+        evaluation takes many rows at once."""
+        modules = (*self.bottoms, self.top) if self.top is not None else self.bottoms
+        return all(getattr(module, "light", False) for module in modules)
+
+    @property
+    def chunk(self) -> int:
+        """Rows evaluated at a time."""
+        return CHUNK if self.light else HEAVY_CHUNK
 
     @property
     def steps_per_epoch(self) -> int:

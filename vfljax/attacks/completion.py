@@ -40,7 +40,7 @@ from vfljax.attacks.direct import direct
 from vfljax.models import Head
 from vfljax.parties import Party, from_module, together
 from vfljax.rows import over_chunks
-from vfljax.types import Array, Known, PyTree, Scores, View
+from vfljax.types import CHUNK, HEAVY_CHUNK, Array, Known, PyTree, Scores, View
 
 KNOBS = {
     "known": 40.0,  # labels the attacker knows; all rows from N on
@@ -71,16 +71,9 @@ class Draws(NamedTuple):
     order: Array  # [steps, 2b] permutation
 
 
-class Mix(NamedTuple):
-    """One mixed batch: labeled rows first."""
-
-    x: PyTree  # arrays [2b, ...]
-    targets: Array  # [2b, C]
-
-
-def mixup(x: PyTree, targets: Array, lam: Array, permutation: Array) -> Mix:
-    """lam a + (1 - lam) a[permutation] of inputs and targets; lam = 1 changes nothing."""
-    return Mix(*jax.tree.map(lambda a: lam * a + (1 - lam) * a[permutation], (x, targets)))
+def mixup(tree: PyTree, lam: Array, permutation: Array) -> PyTree:
+    """lam a + (1 - lam) a[permutation] of arrays [2b, ...]; lam = 1 changes nothing."""
+    return jax.tree.map(lambda a: lam * a + (1 - lam) * a[permutation], tree)
 
 
 def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | float) -> Array:
@@ -125,10 +118,16 @@ def complete(
     variables = {"head": first, **dict(zip(names, view.bottoms, strict=True))}
     # lambda_u's ramp grows linearly over the whole attack and reaches 1 at its end
 
-    def forward(variables: PyTree, x: tuple[Array, ...], train: bool) -> tuple[Array, PyTree]:
-        own = tuple(variables[name] for name in names)
-        z, (after, _) = bottom.apply(own, x, train, None)
-        logits, (after_head, _) = head.apply(variables["head"], z, train, None)
+    def forward(
+        variables: PyTree,
+        x: tuple[Array, ...],
+        key: Array | None,
+        mix: Callable[[Array], Array] = lambda z: z,
+    ) -> tuple[Array, PyTree]:
+        """Logits, and the variables with moved statistics; evaluation mode without a key."""
+        own, train = tuple(variables[name] for name in names), key is not None
+        z, (after, _) = bottom.apply(own, x, train, key)
+        logits, (after_head, _) = head.apply(variables["head"], mix(z), train, key)
         return logits, {"head": after_head, **dict(zip(names, after, strict=True))}
 
     def split(variables: PyTree) -> PyTree:
@@ -160,16 +159,23 @@ def complete(
         i, j, lam, order = jax.tree.map(lambda a: a[number % drawn], draws)
         x = _rows(view.features, known.rows[jnp.concatenate([i, j])])
 
-        guess, _ = forward(variables, _rows(x, slice(batch_size, None)), True)
+        dropout = jax.random.split(keys.fold(key, "dropout", number))
+        guess, _ = forward(variables, _rows(x, slice(batch_size, None)), dropout[0])
         q = sharpen(jax.nn.softmax(guess), knobs["temperature"])
         targets = jnp.concatenate([jax.nn.one_hot(known.labels[i], num_classes), q])
-        mixed = mixup(x, targets, lam, order)
+
+        def mix(tree: PyTree) -> PyTree:
+            return mixup(tree, lam, order)
+
+        # codes and token ids have no convex combinations: their embeddings are mixed, at the cut,
+        # where MixText mixes hidden layers (Fu et al. do so for text)
+        mixed, at_cut = (mix(x), lambda z: z) if bottom.mixable else (x, mix)
+        soft = jax.lax.stop_gradient(mix(targets))
         weight = knobs["lambda_u"] * jnp.minimum(1.0, number / steps)
 
         def loss(params: PyTree) -> tuple[Array, PyTree]:
-            logits, after = forward(join(variables, params), mixed.x, True)
-            targets = jax.lax.stop_gradient(mixed.targets)
-            return mixmatch_loss(logits, targets, batch_size, weight), after
+            logits, after = forward(join(variables, params), mixed, dropout[1], at_cut)
+            return mixmatch_loss(logits, soft, batch_size, weight), after
 
         params = split(variables)
         gradient, after = jax.grad(loss, has_aux=True)(params)
@@ -193,8 +199,9 @@ def complete(
 
     def score(x: tuple[Array, ...]) -> Array:
         return over_chunks(
-            lambda r: jax.nn.softmax(forward(averaged, _rows(x, r), False)[0]),
+            lambda r: jax.nn.softmax(forward(averaged, _rows(x, r), None)[0]),
             jnp.arange(len(x[0])),
+            CHUNK if bottom.light else HEAVY_CHUNK,
         )
 
     return Scores(score(view.features), score(view.test_features))

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.errors import UserError
+from vfljax.rows import Streamed
 from vfljax.training import Table
 
 
@@ -158,55 +159,53 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
             "together at most all rows."
         )
     try:
-        if held is None:
-            cut = _by_group if dataset.groups is not None else _stratified
-            own, test_rows = cut(dataset, own, (total - sizes[2], sizes[2]), seed)
+        if held is not None:
+            _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
+        elif dataset.groups is not None:
+            own, test_rows = _by_group(dataset, own, sizes[2], seed)
         else:
-            _, test_rows = _stratified(dataset, held, (len(held) - sizes[2], sizes[2]), seed)
-        cut = _by_group if dataset.groups is not None else _stratified
-        train_rows, validation_rows = cut(dataset, own, (sizes[0], sizes[1]), seed)
+            own, test_rows = _stratified(dataset, own, total - sizes[2], sizes[2], seed)
+        if dataset.groups is None:
+            train_rows, validation_rows = _stratified(dataset, own, *sizes[:2], seed)
+        else:
+            own, validation_rows = _by_group(dataset, own, sizes[1], seed)
+            if len(own) < sizes[0]:
+                raise ValueError(f"{len(own)} rows of other groups are left: ask for fewer rows")
+            train_rows, _ = _stratified(dataset, own, sizes[0], len(own) - sizes[0], seed)
     except ValueError as error:
         raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
     return Split(*(np.asarray(r, np.int32) for r in (train_rows, validation_rows, test_rows)))
 
 
 def _stratified(
-    dataset: Dataset, rows: np.ndarray, sizes: tuple[int, int], seed: int
+    dataset: Dataset, rows: np.ndarray, first: int, second: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two disjoint parts of ``rows`` of these sizes, classes in proportion."""
-    if sizes[0] == 0:
-        return rows[:0], rows
-    first, second = train_test_split(
-        rows,
-        train_size=sizes[0],
-        test_size=sizes[1],
-        random_state=seed,
-        stratify=dataset.labels[rows],
+    """Two disjoint parts of ``rows`` of these sizes, in random order, classes in proportion."""
+    if not first or not second:  # which train_test_split refuses
+        every = np.random.default_rng([seed, len(rows)]).permutation(rows)[: first + second]
+        return every[:first], every[first:]
+    one, other = train_test_split(
+        rows, train_size=first, test_size=second, random_state=seed, stratify=dataset.labels[rows]
     )
-    return first, second
+    return one, other
 
 
 def _by_group(
-    dataset: Dataset, rows: np.ndarray, sizes: tuple[int, int], seed: int
+    dataset: Dataset, rows: np.ndarray, size: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two disjoint parts of ``rows`` of at most these sizes, no group in both; the second is
-    filled first. What is left of the last group is left out: all seeds need parts of equal size."""
+    """(the rest of ``rows``, a part of this size), no group in both. Groups come in random order; what
+    the part leaves of its last group is in neither: all seeds need parts of equal size."""
     assert dataset.groups is not None
     rng = np.random.default_rng([seed, len(rows)])
     groups = dataset.groups[rows]
-    rank = rng.permutation(int(groups.max()) + 1)[groups]  # groups in random order
+    rank = rng.permutation(int(groups.max()) + 1)[groups]
     queue = np.lexsort((rng.permutation(len(rows)), rank))
-    second, edge = queue[: sizes[1]], rank[queue[sizes[1] - 1]]
-    first = queue[rank[queue] > edge]
-    if len(first) < sizes[0]:
-        raise ValueError(
-            f"{len(first)} rows of other groups are left for {sizes[0]}: ask for fewer rows"
-        )
-    first = rng.permutation(first)[: sizes[0]]
-    for part in (first, second):
-        if len(np.unique(dataset.labels[rows[part]])) < dataset.num_classes:
-            raise ValueError("a part has no row of some class: ask for more rows")
-    return rows[first], rows[second]
+    part, edge = queue[:size], rank[queue[size - 1]]
+    rest = queue[rank[queue] > edge]
+    for own in (part, rest):
+        if len(np.unique(dataset.labels[rows[own]])) < dataset.num_classes:
+            raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
+    return rows[rest], rows[part]
 
 
 SCALINGS = ("standard", "minmax", "range", "none")
@@ -254,16 +253,20 @@ def make_table(
     splits: Sequence[Split],
     scaling: str,
     scaling_rows: str = "train",
+    resident: float = np.inf,
 ) -> Table:
-    """The device's view of a data set for all seeds; teacher scores are added by the sweep."""
+    """The device's view of a data set for all seeds; teacher scores are added by the sweep. Features
+    of more than ``resident`` bytes in all stay on the host."""
     everything = np.arange(len(labels))
     rows = [s.train if scaling_rows == "train" else everything for s in splits]
     moments = []
     for block in blocks:
         own = "none" if block.input.kind == "text" else scaling
         moments.append([statistics(block.features, r, own, block.columns) for r in rows])
+    streams = sum(block.features.nbytes for block in blocks) > resident
+    place: Any = Streamed if streams else jnp.asarray
     return Table(
-        features=tuple(jnp.asarray(block.features) for block in blocks),
+        features=tuple(place(block.features) for block in blocks),
         labels=jnp.asarray(labels),
         train=jnp.asarray(np.stack([s.train for s in splits])),
         validation=jnp.asarray(np.stack([s.validation for s in splits])),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import flax.linen as nn
@@ -63,7 +63,7 @@ def make_network(
     for field in options:
         if field not in own:
             raise unknown(f"field of {where}.options ({name})", field, own)
-    fields = {
+    fields: dict[str, Any] = {
         field: tuple(model[field]) if isinstance(model[field], list) else model[field]
         for field in ("hidden", "activation", "weights")
         if field in own and field in model
@@ -80,6 +80,7 @@ def make_network(
     if "pad" in parameters:
         fields["pad"] = given.pad
     try:
-        return BOTTOMS[name](out=out, output=output, **fields)
+        make: Callable[..., nn.Module] = BOTTOMS[name]
+        return make(out=out, output=output, **fields)
     except TypeError as error:
         raise UserError(f"{where}.options={options}: {error}.") from error

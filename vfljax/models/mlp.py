@@ -7,7 +7,7 @@ diagnostics that look inside; nobody pays for them unless they are read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -48,6 +48,7 @@ class MLP(nn.Module):
     """Linear -> activation, repeated, then Linear -> output: [B, ...] -> [B, out]. ``hidden=()`` is
     one layer. GAFM's bottom for Spambase is 57 -> 16 -> 1, "leaky_relu", output "sigmoid"."""
 
+    light: ClassVar[bool] = True
     hidden: tuple[int, ...]
     out: int
     activation: str = "relu"
@@ -68,6 +69,7 @@ class Generator(nn.Module):
     """GAFM's generator G as a top model: Linear -> LeakyReLU(.01), repeated, then Linear to one
     number h, returned as the two logits (0, h), whose softmax is G = sigmoid(h)."""
 
+    light: ClassVar[bool] = True
     hidden: tuple[int, ...]
     out: int  # always 2
     weights: str = "default"  # or "torch": ``dense``
@@ -88,6 +90,7 @@ class Probability(nn.Module):
     these logits is the binary one of f, so the cut gradient is (f - y) / (f (1 - f)) / B; it is 0
     where f is clipped. The undefended network of GAFM's experiments."""
 
+    light: ClassVar[bool] = True
     hidden: tuple[int, ...]  # always ()
     out: int  # always 2
     weights: str = "default"  # has none
@@ -108,6 +111,7 @@ class Head(nn.Module):
     ``batch_norm=False`` is their top model for Criteo.
     """
 
+    light: ClassVar[bool] = True
     hidden: tuple[int, ...]
     out: int
     weights: str = "default"  # or "ones", or "torch": ``dense``

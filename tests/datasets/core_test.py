@@ -1,0 +1,82 @@
+"""Rows between parts: published test parts, groups; statistics of missing numbers and categories."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfljax.datasets.core import Block, Column, Dataset, Input, make_table, split_rows, statistics
+from vfljax.errors import UserError
+from vfljax.training import rows_of
+
+
+def made(rows=200, **changes):
+    labels = (np.arange(rows) % 4 == 0).astype(np.int32)
+    return Dataset("made", np.zeros((rows, 1), np.float32), labels, 2)._replace(**changes)
+
+
+def test_a_published_test_part_is_where_test_rows_come_from():
+    test = np.arange(200) >= 120
+    split = split_rows(made(test=test), 0, 0.75, 0.25, 1.0)
+    assert sorted(split.test) == list(range(120, 200))
+    assert sorted([*split.train, *split.validation]) == list(range(120))
+    assert len(split.train) == 90
+    some = split_rows(made(test=test), 0, 60, 20, 40)
+    assert [len(part) for part in some] == [60, 20, 40]
+    assert test[some.test].all()
+    assert not test[some.train].any()
+
+
+def test_more_test_rows_than_were_published_are_refused():
+    with pytest.raises(UserError, match=r"120 training and 80 test rows"):
+        split_rows(made(test=np.arange(200) >= 120), 0, 0.5, 0.2, 90)
+
+
+@given(seed=st.integers(0, 500), size=st.integers(2, 9))
+def test_rows_of_a_group_never_part(seed, size):
+    groups = (np.arange(200) // size).astype(np.int32)
+    split = split_rows(made(groups=groups), seed, 100, 30, 40)
+    assert [len(part) for part in split] == [100, 30, 40]
+    owners = [set(groups[part]) for part in split]
+    assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
+
+
+def test_groups_differ_by_seed_and_too_few_of_them_are_refused():
+    groups = (np.arange(200) // 5).astype(np.int32)
+    one, other = (split_rows(made(groups=groups), seed, 100, 30, 40) for seed in (0, 1))
+    assert set(one.test) != set(other.test)
+    with pytest.raises(UserError, match="ask for fewer rows"):
+        split_rows(made(groups=(np.arange(200) // 100).astype(np.int32)), 0, 100, 50, 50)
+
+
+def test_missing_numbers_read_as_the_training_mean():
+    x = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, np.nan], [100.0, 5.0]], np.float32)
+    mean, scale = statistics(x, np.arange(3), "standard")
+    np.testing.assert_allclose(mean, [2, 0])
+    np.testing.assert_allclose(scale, [1, 1])
+    mean, scale = statistics(x, np.arange(3), "minmax")
+    np.testing.assert_allclose(mean, [1, 0])
+    np.testing.assert_allclose(scale, [2, 1])
+
+
+def test_categories_and_codes_stay_and_a_category_never_trained_on_reads_zero():
+    columns = (
+        Column("n"),
+        Column("c", "category", "x"),
+        Column("c", "category", "y"),
+        Column("k", "code", vocabulary=9),
+    )
+    x = np.array([[2, 1, 0, 5], [4, 1, 0, 8], [np.nan, 0, 1, 7]], np.float32)
+    dataset = Dataset("made", x, np.array([0, 1, 0], np.int32), 2, columns=columns)
+    split = split_rows(made(), 0, 0.5, 0.2, 0.3)._replace(
+        train=np.array([0, 1]), validation=np.array([2]), test=np.array([2])
+    )
+    block = Block(x, Input("table", (4,), (0, 0, 0, 9)), columns)
+    for scaling in ("standard", "minmax"):
+        table = make_table([block], dataset.labels, [split], scaling)
+        (read,) = rows_of(table, jnp.int32(0), jnp.arange(3))
+        assert np.asarray(read)[:, 1].tolist() == [1, 1, 0]
+        assert np.asarray(read)[:, 2].tolist() == [0, 0, 0]  # 1 in row 2, never trained on
+        assert np.asarray(read)[:, 3].tolist() == [5, 8, 7]
+        assert np.asarray(read)[2, 0] == 0  # the missing number

@@ -1,0 +1,74 @@
+"""Rows that stay on the host, and records of fewer rows than are trained on."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.sweeps import comparable, tiny, train
+from vfljax import lab, store
+from vfljax.rows import Streamed
+
+CHANGES = {
+    "training.epochs": 2,
+    "grid": {"undefended": {}, "noise": {"noise": {"scale": (0.01,)}}},
+    "attacks": {"passive": {"known": 20, "steps": 8}, "direct": {}, "probe": {"steps": 5}},
+}
+
+
+def test_streamed_rows_are_the_rows_under_every_transformation():
+    x = np.arange(24, dtype=np.uint8).reshape(6, 4)
+    streamed, which = Streamed(x), jnp.array([[5, 0], [2, 2]])
+    assert (len(streamed), streamed.shape, streamed.dtype) == (6, (6, 4), np.uint8)
+    np.testing.assert_array_equal(streamed[np.array([3, 1])], x[[3, 1]])
+    np.testing.assert_array_equal(jax.jit(lambda r: streamed[r])(which), x[np.asarray(which)])
+    np.testing.assert_array_equal(jax.vmap(lambda r: streamed[r])(which), x[np.asarray(which)])
+    scanned = jax.lax.scan(lambda c, r: (c, streamed[r]), 0, which)[1]
+    np.testing.assert_array_equal(scanned, x[np.asarray(which)])
+    # one index that lanes share beside one of their own: only what differs is fetched twice
+    both = jax.jit(jax.vmap(lambda r: (streamed[r], streamed[which[0]])))(which)
+    np.testing.assert_array_equal(both[1][1], x[np.asarray(which[0])])
+
+
+def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
+    resident = train(tmp_path / "resident", tiny(**CHANGES))
+    streamed = train(tmp_path / "streamed", tiny(**CHANGES, **{"data.resident_gb": 0.0}))
+    made = lab.prepare(tiny(**CHANGES, **{"data.resident_gb": 0.0}))
+    assert all(isinstance(x, Streamed) for x in made.table.features)
+    assert comparable(streamed.results) == comparable(resident.results)
+    one, other = (
+        sorted(comparable(store.attacks(sweep.workdir)), key=str) for sweep in (resident, streamed)
+    )
+    assert one == other
+    assert len(one) > 8
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("few")
+    every = train(folder / "every", tiny(**CHANGES), attack=False)
+    return every, train(folder / "few", tiny(**CHANGES, **{"training.record_rows": 100}))
+
+
+def test_the_first_rows_are_recorded_as_they_are_among_all(few):
+    every, some = few
+    for setting in (0, every.results.num_rows - 1):
+        whole, part = (sweep.setting(setting).exchange() for sweep in (every, some))
+        assert part["party0_gradients"].shape[-2] == 100
+        for name in ("party0_embeddings", "party0_gradients", "party0_sum_square"):
+            np.testing.assert_allclose(part[name], whole[name][..., :100, :], rtol=1e-5, atol=1e-7)
+        order = np.asarray(whole["order"])[:, :100]
+        np.testing.assert_array_equal(part["order"], order.argsort(1).argsort(1))
+
+
+def test_training_does_not_depend_on_what_is_recorded(few):
+    every, some = few
+    for a, b in zip(every.results.to_pylist(), some.results.to_pylist(), strict=True):
+        np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-5)
+
+
+def test_attacks_see_and_are_judged_on_recorded_rows(few):
+    _, some = few
+    assert some.splits()["train"].shape == (2, 100)
+    names = {row["attack"] for row in store.attacks(some.workdir).to_pylist()}
+    assert {"passive", "probe"} <= names
