@@ -41,7 +41,7 @@ def _check_overrides(arguments: Sequence[str]) -> None:
                     else walked
                 )
                 raise unknown("config field", match[1], known)
-            if part in FREE and not walked:
+            if ".".join([*walked, part]) in FREE:
                 break
             fields, walked = fields[part], [*walked, part]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.sweeps import comparable, tiny, train
-from vfljax import lab, store
+from vfljax import lab
 from vfljax.rows import Streamed
 
 CHANGES = {
@@ -37,7 +37,7 @@ def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
     assert all(isinstance(x, Streamed) for x in made.table.features)
     assert comparable(streamed.results) == comparable(resident.results)
     one, other = (
-        sorted(comparable(store.attacks(sweep.workdir)), key=str) for sweep in (resident, streamed)
+        sorted(comparable(sweep.attacks), key=str) for sweep in (resident, streamed)
     )
     assert one == other
     assert len(one) > 8
@@ -70,5 +70,5 @@ def test_training_does_not_depend_on_what_is_recorded(few):
 def test_attacks_see_and_are_judged_on_recorded_rows(few):
     _, some = few
     assert some.splits()["train"].shape == (2, 100)
-    names = {row["attack"] for row in store.attacks(some.workdir).to_pylist()}
+    names = {row["attack"] for row in some.attacks.to_pylist()}
     assert {"passive", "probe"} <= names

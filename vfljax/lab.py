@@ -26,6 +26,7 @@ from vfljax.datasets.core import (
     split_rows,
 )
 from vfljax.datasets.dividing import divide
+from vfljax.models import weights as pretrained
 from vfljax.types import Spec, Weights
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -182,7 +183,23 @@ def _initial_program(spec: Spec) -> Callable[..., Weights]:
     return jax.jit(training.make_initial(spec))
 
 
-def initial_weights(spec: Spec, lab: Lab) -> Weights:
-    """Initial weights [Q, ...] of every seed: the same for all settings of a seed and model."""
+def random_weights(spec: Spec, lab: Lab) -> Weights:
+    """Randomly drawn weights [Q, ...] of every seed."""
     table = lab.table._replace(scores=None)
     return _initial_program(plain(spec))(jnp.asarray(lab.seeds), table)
+
+
+def initial_weights(spec: Spec, lab: Lab) -> Weights:
+    """Initial weights [Q, ...] of every seed: the same for all settings of a seed and model. Drawn at
+    random, except what ``config.model.pretrained`` holds of the bottoms."""
+    drawn, path = random_weights(spec, lab), lab.config["model"]["pretrained"]
+    if not path:
+        return drawn
+    bottoms = []
+    for module, variables in zip(spec.bottoms, jax.device_get(drawn.bottoms), strict=True):
+        loaded = []
+        for q in range(len(lab.seeds)):  # what the file does not hold differs by seed
+            own = jax.tree.map(lambda a, q=q: a[q], variables)
+            loaded.append(pretrained.load(module, own, path)[0])
+        bottoms.append(jax.tree.map(lambda *parts: np.stack(parts), *loaded))
+    return drawn._replace(bottoms=tuple(bottoms))

@@ -34,8 +34,9 @@ from vfljax.lab import (
     split_arrays,
     width_of,
 )
+from vfljax.models import weights as pretrained
 from vfljax.progress import Progress
-from vfljax.teacher import lessons, make_teacher, teacher_scores
+from vfljax.teacher import lessons, make_teacher, teacher_scores, teacher_start
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
@@ -149,7 +150,11 @@ def with_teachers(lab: Lab, workdir: pathlib.Path) -> Lab:
     else:
         seeds, reads = jnp.asarray(lab.seeds), lab.blocks[-1].input
         teacher = make_teacher(lab.config, reads, lab.dataset.num_classes)
-        scores = np.asarray(teacher_scores(lab.table, seeds, given, teacher))
+        start, path = None, lab.config["teacher"]["pretrained"]
+        if path:
+            drawn = teacher_start(lab.table, teacher)
+            start, _ = pretrained.load(teacher.network, drawn, path)
+        scores = np.asarray(teacher_scores(lab.table, seeds, given, teacher, start))
         if not np.all(np.isfinite(scores)):
             raise UserError(
                 "the label party's teacher diverged: lower config.teacher.learning_rate "

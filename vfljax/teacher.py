@@ -87,6 +87,13 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
     return Lessons(np.asarray(seed_index, np.int32), np.stack(labels), np.stack(weights)), of
 
 
+def teacher_start(table: Table, config: TeacherConfig) -> PyTree:
+    """One teacher's random variables, for weights of a file to be put into."""
+    x = jnp.zeros((1, *table.features[-1].shape[1:]), jnp.float32)
+    key = keys.fold(keys.run_key(jnp.uint32(0)), "teacher")
+    return jax.device_get(jax.jit(from_module(config.network).init)(keys.fold(key, "init"), x))
+
+
 def teacher_scores(
     table: Table, seeds: Array, given: Lessons, config: TeacherConfig, start: PyTree = None
 ) -> Array:

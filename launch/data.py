@@ -1,0 +1,92 @@
+"""Look at a data set before anything is trained on it, or prepare it once for fast reading.
+
+    python -m launch.data                                     # every data set and its options
+    python -m launch.data --dataset=cifar10 --data_dir=DIR    # rows, classes, parties, checksum
+    python -m launch.data --dataset=table --data_dir=FILE.csv --option=label=default
+    python -m launch.data --dataset=criteo --data_dir=DIR --option=form=codes --prepare=NEW_DIR
+    python -m launch.data --config=configs/NAME.py            # the data and parties of a config
+
+The checksum is of the values, not the files: it is equal for the same data in any layout. A prepared
+folder is used in place of the original: --config.data.dir=NEW_DIR.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+from typing import Any
+
+from absl import flags
+from ml_collections import config_flags
+
+from launch import common
+from vfljax import datasets
+from vfljax.config import resolve
+from vfljax.datasets import describing, prepared
+from vfljax.datasets.dividing import divide
+from vfljax.errors import UserError
+
+_CONFIG = config_flags.DEFINE_config_file("config", None, "read data and parties from a config")
+_DATASET = flags.DEFINE_string("dataset", None, "a name of the table of data sets")
+_DIR = flags.DEFINE_string("data_dir", "", "the folder or file that holds it")
+_OPTION = flags.DEFINE_multi_string("option", [], "name=value of the loader, once for each")
+_PASSIVE = flags.DEFINE_integer("passive", 1, "passive parties")
+_OWNS = flags.DEFINE_bool("label_features", True, "whether the label party owns columns too")
+_SHARES = flags.DEFINE_list("shares", [], "shares of the parties, such as 2,2,1")
+_RULE = flags.DEFINE_string("rule", "contiguous", "how images are divided: contiguous, rows, grid")
+_PREPARE = flags.DEFINE_string("prepare", None, "write a prepared copy to this new folder")
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _asked() -> dict[str, Any]:
+    """The data and parties asked for, as a resolved config."""
+    if _CONFIG.value is not None:
+        return resolve(_CONFIG.value)
+    options = {}
+    for given in _OPTION.value:
+        name, equals, text = given.partition("=")
+        if not equals:
+            raise UserError(f"--option={given!r} must be name=value.")
+        options[name] = _value(text)
+    try:
+        shares = [float(share) for share in _SHARES.value]
+    except ValueError:
+        raise UserError(f"--shares={','.join(_SHARES.value)} must be numbers.") from None
+    parties = {
+        "passive": _PASSIVE.value,
+        "label_features": _OWNS.value,
+        "shares": shares,
+        "rule": _RULE.value,
+    }
+    data = {"name": _DATASET.value, "dir": _DIR.value, "options": options}
+    return resolve({"data": data, "parties": parties})
+
+
+def run() -> None:
+    if _DATASET.value is None and _CONFIG.value is None:
+        print(describing.catalog())
+        return
+    config = _asked()
+    data = config["data"]
+    if _PREPARE.value:
+        out = pathlib.Path(_PREPARE.value)
+        dataset = datasets.prepare(data["name"], data["dir"], out, data["options"])
+        print(f"prepared: {out}")
+    else:
+        dataset = datasets.load(data["name"], data["dir"], data["options"])
+    blocks = divide(dataset, config["parties"])
+    print(describing.describe(dataset, blocks, config["parties"]["label_features"]))
+    folder = data["dir"]
+    if folder and prepared.is_prepared(pathlib.Path(folder)):
+        prepared.verify(pathlib.Path(folder))
+        print("the prepared folder holds what was written: its checksum is right")
+
+
+if __name__ == "__main__":
+    common.start(run)

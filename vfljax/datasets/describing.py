@@ -1,0 +1,105 @@
+"""What a data set is, as text for a person: rows, classes, balance, who owns what, a checksum."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+import numpy as np
+
+from vfljax import datasets
+from vfljax.datasets.core import Block, Column, Dataset, checksum
+from vfljax.models.making import READS
+
+SHOWN = 40  # columns and classes listed before the rest is counted
+
+
+def describe(dataset: Dataset, blocks: Sequence[Block], label_features: bool) -> str:
+    """Every line a user needs to see that a copy is right and divided as meant."""
+    rows, test = len(dataset.labels), dataset.test
+    lines = [f"{dataset.name}: {rows:,} rows of kind {dataset.kind!r}"]
+    if test is None:
+        lines.append("published split: none; config.data's shares divide all rows")
+    else:
+        lines.append(f"published split: {np.sum(~test):,} training, {np.sum(test):,} test rows")
+    if dataset.groups is not None:
+        lines.append(f"groups: {len(np.unique(dataset.groups)):,}, each kept in one part")
+    lines += ["classes:", *_classes(dataset)]
+    for p, block in enumerate(blocks):
+        own = label_features and p == len(blocks) - 1
+        who = "label party" if own else f"passive party {p}"
+        shape = " x ".join(map(str, block.input.shape))
+        kind = block.input.kind + (" with codes" if _codes(block) else "")
+        lines.append(f"{who}: {kind}, {shape} a row: {block.about}")
+    lines.append("networks that read it: " + ", ".join(networks(blocks[0])))
+    if dataset.columns:
+        lines += ["columns:", *columns_table(dataset)]
+    lines += [f"note: {note}" for note in dataset.notes]
+    return "\n".join([*lines, f"sha256 of the values: {checksum(dataset)}"])
+
+
+def _codes(block: Block) -> bool:
+    return block.input.kind == "table" and any(block.input.vocabulary)
+
+
+def networks(block: Block) -> list[str]:
+    """The bottom networks that can read a block."""
+    kind = block.input.kind
+    return [n for n, (kinds, codes) in READS.items() if kind in kinds and (codes or not _codes(block))]
+
+
+def _classes(dataset: Dataset) -> list[str]:
+    rows, counts = len(dataset.labels), np.bincount(dataset.labels, minlength=dataset.num_classes)
+    names = dataset.classes or ("",) * dataset.num_classes
+    lines = [
+        f"  {c} {name}".rstrip() + f": {count:,} ({count / rows:.2%})"
+        for c, (name, count) in enumerate(zip(names, counts, strict=True))
+    ]
+    return _few(lines)
+
+
+def _few(lines: list[str]) -> list[str]:
+    if len(lines) <= SHOWN:
+        return lines
+    return [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN} more"]
+
+
+def columns_table(dataset: Dataset) -> list[str]:
+    """One line a source column: what it was taken for, its range or categories, missing values."""
+    places: dict[str, list[int]] = {}
+    for j, column in enumerate(dataset.columns):
+        places.setdefault(column.name, []).append(j)
+    rows = [_column(dataset, own) for own in list(places.values())[:SHOWN]]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+    lines = [line.rstrip() for line in lines]
+    spare = len(places) - SHOWN
+    return [*lines, f"  ... and {spare} more"] if spare > 0 else lines
+
+
+def _column(dataset: Dataset, places: list[int]) -> tuple[str, str, str]:
+    first: Column = dataset.columns[places[0]]
+    if first.kind == "category":
+        values = [dataset.columns[j].value for j in places]
+        shown = ", ".join(values[:4]) + (", ..." if len(values) > 4 else "")
+        return first.name, f"{len(values)} categories", shown
+    if first.kind == "code":
+        return first.name, "codes", f"{first.vocabulary:,} of them"
+    x = np.asarray(dataset.features[:, places[0]], np.float64)
+    missing = np.isnan(x)
+    text = "no value" if missing.all() else f"{np.nanmin(x):g} to {np.nanmax(x):g}"
+    if missing.any():
+        text += f", {missing.sum():,} missing ({missing.mean():.1%})"
+    return first.name, "number", text
+
+
+def catalog() -> str:
+    """Every data set with its loader's first sentence and its options."""
+    lines = []
+    for name, loader in datasets.TABLE.items():
+        about = (inspect.getdoc(loader) or "").split("\n\n")[0].replace("\n", " ")
+        lines.append(f"{name}: {about}")
+        for option, default in datasets.options_of(name).items():
+            needed = default is inspect.Parameter.empty
+            lines.append(f"    {option}" + (" (needed)" if needed else f"={default!r}"))
+    return "\n".join(lines)
