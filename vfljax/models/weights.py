@@ -147,7 +147,8 @@ def _read_safetensors(file: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _read_npz(file: pathlib.Path) -> dict[str, np.ndarray]:
-    with np.load(file, allow_pickle=False) as archive:
+    # numpy leaves a file that is no zip open, so it is opened here
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         state = {name: archive[name] for name in archive.files}
     for name, value in state.items():
         if not isinstance(value, np.ndarray):
