@@ -36,9 +36,7 @@ def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
     made = lab.prepare(tiny(**CHANGES, **{"data.resident_gb": 0.0}))
     assert all(isinstance(x, Streamed) for x in made.table.features)
     assert comparable(streamed.results) == comparable(resident.results)
-    one, other = (
-        sorted(comparable(sweep.attacks), key=str) for sweep in (resident, streamed)
-    )
+    one, other = (sorted(comparable(sweep.attacks), key=str) for sweep in (resident, streamed))
     assert one == other
     assert len(one) > 8
 

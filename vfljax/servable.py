@@ -10,7 +10,7 @@ from vfljax import store
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.config import recorded_epochs
 from vfljax.inside import names
-from vfljax.lab import Lab, random_weights, plain
+from vfljax.lab import Lab, plain, random_weights
 from vfljax.suite import Form, kind, make_attack
 
 

@@ -166,7 +166,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
         else:
             own, test_rows = _stratified(dataset, own, total - sizes[2], sizes[2], seed)
         if dataset.groups is None:
-            train_rows, validation_rows = _stratified(dataset, own, *sizes[:2], seed)
+            train_rows, validation_rows = _stratified(dataset, own, sizes[0], sizes[1], seed)
         else:
             own, validation_rows = _by_group(dataset, own, sizes[1], seed)
             if len(own) < sizes[0]:
@@ -184,10 +184,10 @@ def _stratified(
     if not first or not second:  # which train_test_split refuses
         every = np.random.default_rng([seed, len(rows)]).permutation(rows)[: first + second]
         return every[:first], every[first:]
-    one, other = train_test_split(
+    parts: list[Any] = train_test_split(
         rows, train_size=first, test_size=second, random_state=seed, stratify=dataset.labels[rows]
     )
-    return one, other
+    return parts[0], parts[1]
 
 
 def _by_group(
@@ -239,7 +239,7 @@ def statistics(
     scale = np.where(scale > 0, scale, 1.0)  # a constant column stays constant, at 0
     if any(column.kind != "number" for column in columns):
         mean, scale = (np.broadcast_to(a, x.shape[1:]).copy() for a in (mean, scale))
-        seen = x[rows].any(0)
+        seen = np.asarray(x[rows].any(0))
         for j, column in enumerate(columns):
             if column.kind != "number":
                 mean[j] = 0.0

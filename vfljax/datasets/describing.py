@@ -45,7 +45,9 @@ def _codes(block: Block) -> bool:
 def networks(block: Block) -> list[str]:
     """The bottom networks that can read a block."""
     kind = block.input.kind
-    return [n for n, (kinds, codes) in READS.items() if kind in kinds and (codes or not _codes(block))]
+    return [
+        n for n, (kinds, codes) in READS.items() if kind in kinds and (codes or not _codes(block))
+    ]
 
 
 def _classes(dataset: Dataset) -> list[str]:

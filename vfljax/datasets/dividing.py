@@ -210,7 +210,7 @@ def _text(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> t
     del parties
     assert dataset.tokens is not None
     size, pad, cls, sep = dataset.tokens
-    parts = spans(dataset.features, np.diff(shares), dataset.length, cls, sep, pad)
+    parts = spans(dataset.features, np.diff(shares).tolist(), dataset.length, cls, sep, pad)
     return tuple(
         Block(
             part,
