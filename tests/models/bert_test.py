@@ -1,0 +1,209 @@
+"""BERT against its PyTorch twin through the checkpoints' names, padding, dropout, refused shapes."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax import parties
+from vfljax.errors import UserError
+from vfljax.models import BOTTOMS
+from vfljax.models.bert import Bert, from_torch
+
+SIZES = {"vocabulary": 40, "positions": 12, "hidden": 24, "layers": 3, "heads": 4}
+SIZES["intermediate"] = 20
+SMALL = Bert(5, **SIZES)
+
+
+def token_ids(rows=6, length=9, seed=0):
+    """Texts of lengths 3..length, padded with 0, as the float columns a bottom model receives."""
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(1, SIZES["vocabulary"], (rows, length))
+    lengths = np.linspace(3, length, rows).astype(int)
+    return np.where(np.arange(length) < lengths[:, None], ids, 0).astype(np.float32)
+
+
+@functools.cache  # tests must not change it
+def initial(module=SMALL, seed=0):
+    init = jax.jit(parties.from_module(module).init)
+    return init(jax.random.key(seed), jnp.asarray(token_ids()))
+
+
+def twin(seed=0, scale=0.3):
+    """The PyTorch model with random weights far from their defaults, norms included."""
+    torch = pytest.importorskip("torch")
+    from tests.reference.torch_bert import BertModel
+
+    torch.manual_seed(seed)
+    model = BertModel(**SIZES)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.normal_(1.0 if name.endswith("LayerNorm.weight") else 0.0, scale)
+    return model, {name: value.detach().numpy() for name, value in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_it_computes_what_the_pytorch_model_computes_on_the_same_weights(pooled):
+    torch = pytest.importorskip("torch")
+    model, state = twin()
+    module = Bert(5, **SIZES, pooled=pooled, output="tanh")
+    variables, left_out = from_torch(module, state, initial(module))
+    assert left_out == ([] if pooled else ["pooler.dense.bias", "pooler.dense.weight"])
+    ids = token_ids()
+    out, (_, layers) = parties.from_module(module).apply(variables, jnp.asarray(ids), False, None)
+    with torch.no_grad():
+        every, pooled_vector = model(torch.from_numpy(ids).long())
+    for mine, theirs in zip(layers["hidden"], every, strict=True):
+        np.testing.assert_allclose(mine, theirs.numpy(), atol=1e-4)
+    linear = variables["params"]["linear"]
+    vector = (pooled_vector if pooled else every[-1]).numpy()
+    expected = np.tanh(vector @ np.asarray(linear["kernel"]) + np.asarray(linear["bias"]))
+    np.testing.assert_allclose(out, expected, atol=1e-4)
+    assert np.ptp(vector, axis=0).max() > 0.1  # rows differ: agreement is not of constants
+
+
+def test_padding_does_not_change_the_result():
+    ids = jnp.asarray(token_ids(length=8))
+    longer = jnp.pad(ids, ((0, 0), (0, 4)))
+    variables = initial()
+    np.testing.assert_allclose(
+        SMALL.apply(variables, ids), SMALL.apply(variables, longer), atol=1e-6
+    )
+    moved = jax.tree.map(jnp.copy, variables)
+    table = moved["params"]["word_embeddings"]["embedding"]
+    moved["params"]["word_embeddings"]["embedding"] = table.at[0].add(100.0)
+    np.testing.assert_allclose(SMALL.apply(variables, ids), SMALL.apply(moved, ids), atol=1e-6)
+
+
+def test_every_token_that_is_no_padding_counts():
+    ids = token_ids(rows=1)
+    variables = initial()
+    out = SMALL.apply(variables, jnp.asarray(ids))
+    for place in np.flatnonzero(ids[0]):
+        other = ids.copy()
+        other[0, place] = other[0, place] % (SIZES["vocabulary"] - 1) + 1
+        assert np.abs(SMALL.apply(variables, jnp.asarray(other)) - out).max() > 1e-6
+
+
+def test_ids_outside_the_vocabulary_are_clipped_and_a_row_of_padding_is_finite():
+    variables = initial()
+    wild = jnp.asarray([[-3.0, 2.0, 1e6], [0.0, 0.0, 0.0]])
+    tame = jnp.asarray([[0.0, 2.0, 39.0], [0.0, 0.0, 0.0]])
+    out = SMALL.apply(variables, wild)
+    np.testing.assert_array_equal(out, SMALL.apply(variables, tame))
+    assert np.isfinite(out).all()
+
+
+def test_lanes_of_parameters_and_dropout_keys_equal_single_runs():
+    party = parties.from_module(Bert(5, **{**SIZES, "layers": 1}))
+    x = jnp.asarray(token_ids())
+    lanes = jax.vmap(party.init, in_axes=(0, None))(jax.random.split(jax.random.key(1), 3), x)
+    keys = jax.random.split(jax.random.key(2), 3)
+
+    @jax.jit
+    def gradient(variables, key):
+        def loss(v):
+            return (party.apply(v, x, True, key)[0] ** 2).mean()
+
+        return jax.grad(loss)(variables)
+
+    together = jax.vmap(gradient)(lanes, keys)
+    for lane in range(3):
+        alone = gradient(jax.tree.map(lambda v, i=lane: v[i], lanes), keys[lane])
+        for one, several in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
+            np.testing.assert_allclose(one, several[lane], atol=1e-5)
+
+
+def test_dropout_acts_in_training_only_and_its_key_decides_it():
+    party = parties.from_module(SMALL)
+    variables, x = initial(), jnp.asarray(token_ids())
+    one, two = jax.random.split(jax.random.key(3))
+    first = party.apply(variables, x, True, one)[0]
+    assert np.abs(first - party.apply(variables, x, True, two)[0]).max() > 1e-4
+    np.testing.assert_array_equal(first, party.apply(variables, x, True, one)[0])
+    still = party.apply(variables, x, False, one)[0]
+    np.testing.assert_array_equal(still, party.apply(variables, x, False, None)[0])
+    dry = parties.from_module(Bert(5, **SIZES, dropout=0.0))
+    np.testing.assert_allclose(dry.apply(variables, x, True, None)[0], still, atol=1e-6)
+
+
+def test_the_presets_have_the_published_sizes():
+    x = jax.ShapeDtypeStruct((2, 8), jnp.float32)
+    for name, count in (("bert", 109_482_240), ("bert_tiny", 4_385_920)):
+        module = BOTTOMS[name](out=3)
+        shapes = jax.eval_shape(module.init, jax.random.key(0), x)["params"]
+        width = module.hidden * 3 + 3
+        assert sum(v.size for v in jax.tree.leaves(shapes)) - width == count
+        assert not module.mixable
+
+
+def test_shapes_it_cannot_read_are_one_line():
+    variables = initial()
+    with pytest.raises(UserError, match="13 tokens and has 12 positions"):
+        SMALL.apply(variables, jnp.zeros((2, 13)))
+    with pytest.raises(UserError, match=r"token ids \[B, L\] and got columns of shape \(2, 3, 4\)"):
+        SMALL.apply(variables, jnp.zeros((2, 3, 4)))
+    with pytest.raises(UserError, match="hidden=24 is not a multiple of heads=5"):
+        initial(Bert(5, **{**SIZES, "heads": 5}))
+
+
+def state_of(module=SMALL, seed=0):
+    """A checkpoint's tensors, without PyTorch."""
+    from vfljax.models.bert import _layout
+
+    rng = np.random.default_rng(seed)
+    return {k: rng.normal(size=shape) for k, (_, shape) in _layout(module).items()}
+
+
+def test_prefix_old_names_heads_and_half_precision_are_understood():
+    state = state_of()
+    expected, _ = from_torch(SMALL, state, initial())
+    heads = {"cls.predictions.bias": np.ones(3), "classifier.weight": np.ones((2, 3))}
+    buffer = {"bert.embeddings.position_ids": np.arange(12)}
+    old = {
+        "bert."
+        + k.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): v
+        for k, v in state.items()
+    }
+    assert "bert.embeddings.LayerNorm.gamma" in old
+    variables, left_out = from_torch(SMALL, {**old, **heads, **buffer}, initial())
+    assert left_out == ["bert.embeddings.position_ids", "classifier.weight", "cls.predictions.bias"]
+    assert jax.tree.structure(variables) == jax.tree.structure(initial())
+    jax.tree.map(np.testing.assert_array_equal, variables, expected)
+    halves = {k: v.astype(np.float16) for k, v in state.items()}
+    variables, _ = from_torch(SMALL, halves, initial())
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-2), variables, expected)
+    assert {v.dtype.name for v in jax.tree.leaves(variables)} == {"float32"}
+
+
+def test_only_the_last_linear_keeps_its_initial_values():
+    before, after = initial()["params"], from_torch(SMALL, state_of(), initial())[0]["params"]
+    for name in before:
+        same = jax.tree.map(lambda a, b: bool((a == b).all()), before[name], after[name])
+        assert set(jax.tree.leaves(same)) == {name == "linear"}
+
+
+QUERY = "encoder.layer.0.attention.self.query.weight"
+FAULTS = {
+    "a missing tensor": ({QUERY: None}, f"tensor '{QUERY}' [24, 24] is missing"),
+    "no pooler": ({"pooler.dense.bias": None}, "is missing from the weights; give pooled=False"),
+    "another shape": ({QUERY: np.ones((24, 8))}, f"'{QUERY}' has shape [24, 8] and the model needs [24, 24]"),
+    "integers": ({QUERY: np.ones((24, 24), np.int8)}, f"'{QUERY}' is int8"),
+    "too large": ({QUERY: np.full((24, 24), 1e300)}, "float32 cannot hold"),
+    "a deeper encoder": ({"encoder.layer.3.output.dense.bias": np.ones(24)}, "encoder of 3 layers"),
+    "the name twice": ({"bert." + QUERY: np.ones((24, 24))}, "are both"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_checkpoint_is_one_line_that_names_the_tensor(fault):
+    changes, message = FAULTS[fault]
+    state = {k: v for k, v in {**state_of(), **changes}.items() if v is not None}
+    with pytest.raises(UserError) as error:
+        from_torch(SMALL, state, initial())
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1

@@ -1,0 +1,431 @@
+"""Weights from files: every format's round trip, what is refused and never run, damage of any kind."""
+
+import collections
+import os
+import pickle
+import struct
+import sys
+import zipfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vfljax.errors import UserError
+from vfljax.models import MLP, weights
+from vfljax.models.bert import Bert, _layout
+from vfljax.models.weights import load, read
+
+FORMATS = (".safetensors", ".pt", ".npz")
+NUMBERS = {
+    "w": np.arange(6, dtype=np.float32).reshape(2, 3) - 2.5,
+    "b": np.asarray([0.5, -1.5], np.float64),
+    "half": np.asarray([1.5, -2.0], np.float16),
+    "count": np.asarray(7, np.int64),
+    "small": np.asarray([[-3], [4]], np.int8),
+    "flags": np.asarray([True, False]),
+    "none": np.zeros((0, 4), np.float32),
+}
+
+
+def write(path, state):
+    """``state`` in the format of the path's suffix, by the libraries users write with."""
+    if path.suffix == ".npz":
+        np.savez(path, **state)
+    elif path.suffix == ".safetensors":
+        pytest.importorskip("safetensors.numpy").save_file(state, path)
+    else:
+        torch = pytest.importorskip("torch")
+        torch.save({k: torch.from_numpy(v) for k, v in state.items()}, path)
+    return str(path)
+
+
+def same(found, expected):
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype
+        assert found[name].shape == value.shape
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("suffix", [*FORMATS, ".pth", ".bin", ".PT"])
+def test_every_format_gives_back_its_numbers(tmp_path, suffix):
+    if suffix == ".PT":
+        path = write(tmp_path / "x.pt", NUMBERS)
+        os.rename(path, tmp_path / "x.PT")
+        same(read(str(tmp_path / "x.PT")), NUMBERS)
+    else:
+        same(read(write(tmp_path / f"x{suffix}", NUMBERS)), NUMBERS)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_views_of_all_kinds_come_out_of_a_torch_file_as_torch_shows_them(tmp_path, protocol):
+    torch = pytest.importorskip("torch")
+    base = torch.arange(24, dtype=torch.float32).reshape(4, 6)
+    state = collections.OrderedDict(
+        whole=base,
+        transposed=base.T,
+        inner=base[1:3, 2:5],
+        steps=base[::2, ::3],
+        row=base[2],
+        expanded=torch.tensor([1.0, 2.0])[:, None].expand(2, 5),
+        scalar=torch.tensor(3.5),
+        empty=base[:0],
+        parameter=torch.nn.Parameter(base[:2].clone()),
+        bfloat16=(base / 7).to(torch.bfloat16).T,
+        half=base.half(),
+        double=base.double()[1],
+        **{str(kind)[6:]: base.to(kind) for kind in (torch.int64, torch.int32, torch.int16)},
+        **{str(kind)[6:]: base.to(kind)[1:] for kind in (torch.int8, torch.uint8, torch.bool)},
+    )
+    torch.save(state, tmp_path / "x.pt", pickle_protocol=protocol)
+    found = read(str(tmp_path / "x.pt"))
+    assert found["bfloat16"].dtype == np.float32
+    expected = {
+        k: (v.float() if v.dtype == torch.bfloat16 else v).detach().numpy()
+        for k, v in state.items()
+    }
+    same(found, expected)
+    found["whole"][:] = 0  # arrays of their own, though the file shares storages
+    np.testing.assert_array_equal(found["row"], expected["row"])
+
+
+def test_a_module_s_state_dict_and_its_wrappings_are_read(tmp_path):
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    expected = {k: v.numpy() for k, v in model.state_dict().items()}
+    parallel = {f"module.{k}": v for k, v in model.state_dict().items()}
+    history = {"epoch": 300, "accuracy": 0.5, "best": None, "rates": [0.1, 0.2], "seed": 2**40}
+    for number, saved in enumerate(
+        [
+            model.state_dict(),
+            {"state_dict": model.state_dict(), **history},
+            {"model": parallel, "done": True, "shape": torch.Size([1, 2])},
+        ]
+    ):
+        torch.save(saved, tmp_path / f"{number}.pth")
+        same(read(str(tmp_path / f"{number}.pth")), expected)
+
+
+def test_bfloat16_of_safetensors_is_float32_of_the_same_value(tmp_path):
+    library = pytest.importorskip("safetensors.numpy")
+    values = jnp.asarray([1.0, -2.5, 3.140625, 1e-30], jnp.bfloat16)
+    library.save_file({"x": np.asarray(values)}, tmp_path / "x.safetensors")
+    found = read(str(tmp_path / "x.safetensors"))["x"]
+    np.testing.assert_array_equal(found, np.asarray(values.astype(jnp.float32)))
+    assert found.dtype == np.float32
+
+
+def test_big_endian_numbers_of_numpy_become_the_machine_s(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.asarray([1.5, 2.5], ">f4"))
+    found = read(str(tmp_path / "x.npz"))["x"]
+    assert found.dtype == np.dtype("float32")
+    assert found.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_a_hugging_face_folder_is_its_weights(tmp_path, name):
+    write(tmp_path / name, NUMBERS)
+    (tmp_path / "config.json").write_text("{}")
+    same(read(str(tmp_path)), NUMBERS)
+
+
+class Attack:
+    """Leaves a file behind when unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return os.mkdir, (self.mark,)
+
+
+def torch_zip(path, program, **records):
+    """A file as torch.save lays it out, around any pickle program."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", program)
+        for key, raw in records.items():
+            archive.writestr(f"archive/data/{key}", raw)
+    return str(path)
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+def test_a_program_hidden_in_a_torch_file_is_refused_and_not_run(tmp_path, protocol):
+    mark = tmp_path / "mark"
+    program = pickle.dumps({"w": Attack(str(mark))}, protocol=protocol)
+    path = torch_zip(tmp_path / "x.pt", program)
+    with pytest.raises(UserError) as error:
+        read(path)
+    assert not mark.exists()
+    assert len(str(error.value).splitlines()) == 1
+    if protocol in (2, 3, 4, 5):
+        assert "'posix.mkdir'" in str(error.value) or "'nt.mkdir'" in str(error.value)
+    pickle.loads(program)  # the program itself does act, so the refusal is what stopped it
+    assert mark.exists()
+
+
+REFUSED = {
+    "eval": b"c__builtin__\neval\n(X\x01\x00\x00\x001tR.",
+    "getattr": b"cbuiltins\ngetattr\n(ccollections\nOrderedDict\nX\x01\x00\x00\x00xtR.",
+    "torch's loader": b"ctorch\nload\n(X\x01\x00\x00\x00xtR.",
+    "dots in a name": b"\x80\x04\x8c\x0bcollections\x8c\x14OrderedDict.__class__\x93.",
+    "instances by opcode": b"(ccollections\nOrderedDict\no.",
+    "an extension code": b"\x80\x02\x82\x01.",
+    "a reserved gigabyte": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b".",
+    "no tensor": b"\x80\x02}X\x01\x00\x00\x00aK\x01s.",
+    "no dictionary": b"\x80\x02K\x01.",
+    "a tensor without storage": (
+        b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n(K\x00K\x00))tRs."
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_programs_that_build_anything_else_are_one_line(tmp_path, case):
+    with pytest.raises(UserError) as error:
+        read(torch_zip(tmp_path / "x.pt", REFUSED[case]))
+    assert "x.pt" in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_attributes_in_a_torch_file_are_never_set(tmp_path):
+    program = (
+        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\nN}X\x0c\x00\x00\x00__defaults__K\x01s\x86b0}."
+    )
+    from vfljax.models import torchfile
+
+    before = torchfile._tensor.__defaults__
+    with pytest.raises(UserError, match="holds no tensor"):
+        read(torch_zip(tmp_path / "x.pt", program))
+    assert torchfile._tensor.__defaults__ == before
+
+
+def one_tensor(offset, size, stride, count=6, dtype="Float"):
+    """The program of {'a': tensor}, sizes as given."""
+
+    def number(n):
+        return b"J" + struct.pack("<i", n)
+
+    def numbers(values):
+        return b"(" + b"".join(map(number, values)) + b"t"
+
+    storage = (
+        f"(X\x07\x00\x00\x00storagectorch\n{dtype}Storage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu"
+    )
+    return (
+        b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n("
+        + storage.encode() + number(count) + b"tQ"
+        + number(offset) + numbers(size) + numbers(stride) + b"\x89}tRs."
+    )  # fmt: skip
+
+
+VALUES = np.arange(6, dtype="<f4")
+
+
+def test_a_tensor_written_by_hand_is_read(tmp_path):
+    path = torch_zip(tmp_path / "x.pt", one_tensor(1, (2, 2), (3, 1)), **{"0": VALUES.tobytes()})
+    np.testing.assert_array_equal(read(path)["a"], [[1, 2], [4, 5]])
+
+
+OUTSIDE = {
+    "past the end": one_tensor(1, (2, 3), (3, 1)),
+    "before the start": one_tensor(-1, (2,), (1,)),
+    "backwards": one_tensor(5, (2,), (-1,)),
+    "fewer strides": one_tensor(0, (2, 3), (1,)),
+    "a negative size": one_tensor(0, (-2,), (1,)),
+    "a terabyte of one number": one_tensor(0, (2**20, 2**20), (0, 0)),
+    "more numbers than the record": one_tensor(0, (8,), (1,), count=8),
+    "a record of another type": one_tensor(0, (6,), (1,), dtype="Double"),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_a_tensor_outside_its_storage_is_one_line(tmp_path, case):
+    path = torch_zip(tmp_path / "x.pt", OUTSIDE[case], **{"0": VALUES.tobytes()})
+    with pytest.raises(UserError, match="damaged"):
+        read(path)
+
+
+def test_a_whole_pickled_model_and_numpy_objects_are_refused_by_name(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "model.pt")
+    with pytest.raises(UserError, match="'torch.nn.modules.linear.Linear'"):
+        read(str(tmp_path / "model.pt"))
+    torch.save({"a": np.float64(1)}, tmp_path / "scalar.pt")
+    with pytest.raises(UserError, match=r"'numpy.*scalar'"):
+        read(str(tmp_path / "scalar.pt"))
+
+
+def legacy(path):
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.ones(2)}, path, _use_new_zipfile_serialization=False)
+
+
+def objects(path):
+    np.savez(path, w=np.asarray([Attack(str(path.with_suffix(".mark")))], object))
+
+
+def with_member(path):
+    np.savez(path, w=np.ones(2))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("note.txt", "hello")
+
+
+FAULTS = {
+    "missing": ("x.pt", lambda p: None, "is missing"),
+    "a folder": ("x.pt", lambda p: p.mkdir(), "is a folder without model.safetensors"),
+    "another format": ("x.h5", lambda p: p.write_bytes(b"\x89HDF"), "is none of .safetensors, .pt"),
+    "legacy torch": ("x.pt", legacy, "format from before 1.6"),
+    "a pointer": ("x.bin", lambda p: p.write_text("version https://git-lfs"), "git lfs pull"),
+    "text as torch": ("x.pt", lambda p: p.write_text("<html>"), "does not begin as a .pt file"),
+    "text as npz": ("x.npz", lambda p: p.write_text("<html>"), "does not begin as a .npz file"),
+    "pickle as npz": ("x.npz", lambda p: p.write_bytes(pickle.dumps([1])), "does not begin"),
+    "text as safetensors": ("x.safetensors", lambda p: p.write_text("<html>"), "damaged"),
+    "nothing": ("x.pt", lambda p: p.write_bytes(b""), "does not begin"),
+    "no safetensors": ("x.safetensors", lambda p: p.write_bytes(b""), "damaged"),
+    "a plain zip": ("x.pt", with_member, "holds no data.pkl"),
+    "no arrays": ("x.npz", lambda p: np.savez(p), "holds no tensor"),
+    "objects": ("x.npz", objects, "damaged"),
+    "a stray member": ("x.npz", with_member, "'note.txt' is not an array"),
+    "strings": ("x.npz", lambda p: np.savez(p, w=np.asarray(["a"])), "'w' is of type <U1"),
+    "complex": ("x.npz", lambda p: np.savez(p, w=np.ones(2, complex)), "'w' is of type complex128"),
+    "float8": ("x.safetensors", lambda p: float8(p), "'w' has type F8_E4M3"),
+}
+
+
+def float8(path):
+    pytest.importorskip("safetensors")
+    header = b'{"w":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
+    path.write_bytes(struct.pack("<Q", len(header)) + header + b"\x00\x00")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_file_is_one_line_with_its_remedy(tmp_path, fault):
+    name, make, message = FAULTS[fault]
+    path = tmp_path / name
+    if path.suffix == ".safetensors":
+        pytest.importorskip("safetensors")
+    if fault == "a plain zip":
+        make(tmp_path / "x.npz")
+        os.rename(tmp_path / "x.npz", path)
+    else:
+        make(path)
+    with pytest.raises(UserError) as error:
+        read(str(path))
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    assert not list(tmp_path.glob("*.mark"))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused_by_name(tmp_path, suffix, wrong):
+    path = write(tmp_path / f"x{suffix}", {"good": np.ones(2), "bad": np.asarray([1, wrong])})
+    with pytest.raises(UserError, match=f"x{suffix}: tensor 'bad' holds numbers .* not finite"):
+        read(path)
+
+
+def test_without_the_package_safetensors_the_remedy_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(b"12345678")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(UserError, match=r"pip install 'vfljax\[text\]'"):
+        read(str(path))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_damaged_file_loads_or_is_one_line(tmp_path_factory, suffix):
+    folder = tmp_path_factory.mktemp("damaged")
+    good = folder / f"good{suffix}"
+    write(good, {"w": np.ones((2, 3), np.float32), "b": np.zeros(3)})
+    content = good.read_bytes()
+    path = folder / f"x{suffix}"
+    counts = collections.Counter()
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        at=st.integers(0, len(content) - 1),
+        what=st.binary(max_size=8),
+        cut=st.booleans(),
+    )
+    def check(at, what, cut):
+        rest = b"" if cut else content[at + len(what) :]
+        path.write_bytes(content[:at] + what + rest)
+        try:
+            found = read(str(path))
+        except UserError as error:
+            assert len(str(error).splitlines()) == 1
+            counts["refused"] += 1
+        else:
+            assert all(np.isfinite(v).all() for v in found.values())
+            counts["read"] += 1
+
+    check()
+    assert counts["refused"] > 20
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_damaged_program_or_header_loads_or_is_one_line(tmp_path_factory, suffix):
+    """As above, the damage inside: checksums, which find most damage first, are made to fit."""
+    folder = tmp_path_factory.mktemp("inside")
+    good = folder / f"good{suffix}"
+    write(good, {"w": np.ones((2, 3), np.float32), "b": np.zeros(3)})
+    path = folder / f"x{suffix}"
+    if suffix == ".safetensors":
+        members = {"": good.read_bytes()}
+    else:
+        with zipfile.ZipFile(good) as archive:
+            members = {n: archive.read(n) for n in archive.namelist()}
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        name=st.sampled_from([n for n in members if not n.endswith("serialization_id")]),
+        place=st.floats(0, 1),
+        what=st.binary(min_size=1, max_size=8),
+    )
+    def check(name, place, what):
+        at = int(place * len(members[name]))
+        changed = members[name][:at] + what + members[name][at + len(what) :]
+        if suffix == ".safetensors":
+            path.write_bytes(changed)
+        else:
+            with zipfile.ZipFile(path, "w") as archive:
+                for member, content in {**members, name: changed}.items():
+                    archive.writestr(member, content)
+        try:
+            found = read(str(path))
+        except UserError as error:
+            assert len(str(error).splitlines()) == 1
+        else:
+            assert all(np.isfinite(v).all() for v in found.values())
+
+    check()
+
+
+TINY = Bert(3, vocabulary=11, hidden=8, layers=1, heads=2, intermediate=6, positions=5)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_load_places_the_file_s_weights_by_the_module_s_rule(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    state = {k: rng.normal(size=s).astype(np.float32) for k, (_, s) in _layout(TINY).items()}
+    path = write(tmp_path / f"x{suffix}", {**state, "cls.predictions.bias": np.ones(11)})
+    variables = TINY.init(jax.random.key(0), jnp.ones((2, 4)))
+    found, left_out = load(TINY, variables, path)
+    assert left_out == ["cls.predictions.bias"]
+    table = found["params"]["word_embeddings"]["embedding"]
+    np.testing.assert_array_equal(table, state["embeddings.word_embeddings.weight"])
+    assert jax.tree.structure(found) == jax.tree.structure(variables)
+
+
+def test_load_names_the_file_and_the_networks_that_have_a_rule(tmp_path):
+    path = write(tmp_path / "x.npz", {"w": np.ones(2)})
+    variables = TINY.init(jax.random.key(0), jnp.ones((2, 4)))
+    with pytest.raises(UserError, match=r"x\.npz: tensor 'embeddings.word_embeddings.weight'"):
+        load(TINY, variables, path)
+    with pytest.raises(UserError, match=r"MLP has no rule for weights from a file .*: use .*Bert"):
+        load(MLP((), 2), {}, path)
+    assert set(weights.FROM_TORCH) >= {Bert}

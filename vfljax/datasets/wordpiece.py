@@ -1,0 +1,186 @@
+"""WordPiece: from texts to the token ids BERT reads, by the ``tokenizers`` library.
+
+What enters: a released vocab.txt, or texts to learn a vocabulary from. What leaves: a tokenizer, its
+``Vocabulary`` and the ids of texts as ``Ragged`` rows. Dividing rows between parties is
+``vfljax.datasets.ragged``'s business.
+
+Text is cleaned, lowercased, freed of accents and split at spaces and punctuation as BERT's own code
+does (Devlin et al. 2019, tokenization.py); each word is then cut into the longest known pieces.
+Special tokens written in a text, such as "[SEP]", are text.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vfljax.datasets.ragged import Ragged
+from vfljax.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL = (PAD, UNKNOWN, CLS, SEP, MASK)
+ALPHABET = 1000  # characters a learned vocabulary spells with, BertWordPieceTokenizer's limit
+BATCH = 4096  # texts encoded at once: bounds the memory of the library's records
+
+
+class Vocabulary(NamedTuple):
+    """The tokens, a token's id being its place, and the ids of the special ones."""
+
+    tokens: tuple[str, ...]
+    pad: int
+    unknown: int
+    cls: int
+    sep: int
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
+
+def from_file(path: str, lowercase: bool = True) -> Tokenizer:
+    """The tokenizer of a vocab.txt (one token a line, UTF-8), as the released BERTs come with.
+
+    ``lowercase`` (and strip accents) for the uncased ones. Raises UserError for a file that is
+    missing, no text, empty or has a token twice, no [UNK], [CLS] or [SEP], or not [PAD] first."""
+    tokens = _read(path)
+    repeated = [token for token, count in collections.Counter(tokens).items() if count > 1]
+    if repeated:
+        lines = [n for n, token in enumerate(tokens, 1) if token == repeated[0]]
+        raise UserError(
+            f"{path} has token {repeated[0]!r} in lines {lines[0]} and {lines[1]}: fetch it again."
+        )
+    missing = [token for token in (PAD, UNKNOWN, CLS, SEP) if token not in tokens]
+    if missing:
+        raise UserError(f"{path} has no {missing[0]}: it is not a vocabulary of BERT.")
+    if tokens[0] != PAD:
+        raise UserError(
+            f"{path} has [PAD] in line {tokens.index(PAD) + 1}, not the first: BERT here takes id 0 for "
+            "padding, as in the released vocabularies."
+        )
+    return _tokenizer(tokens, lowercase)
+
+
+def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> Tokenizer:
+    """A tokenizer of at most ``size`` tokens learned from ``texts``; the same texts, in any order,
+    give the same one.
+
+    Special tokens come first, then the 1,000 most frequent characters, inside words (##) and alone,
+    then pieces joined while the most frequent pair occurs twice or more. The library's trainer
+    numbers characters in the order of a hash table, which breaks ties anew in each process: so they
+    are counted and numbered here."""
+    tokenizers = _library()
+    texts = _strings(texts)
+    draft = _tokenizer(SPECIAL, lowercase)
+    counts: collections.Counter[str] = collections.Counter()
+    for text in texts:
+        counts.update(draft.normalizer.normalize_str(text))
+    found = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
+    alphabet = sorted(found[:ALPHABET])
+    if not alphabet:
+        raise UserError("there is no text to learn a vocabulary from.")
+    least = len(SPECIAL) + 2 * len(alphabet)
+    if size < least:
+        raise UserError(
+            f"a vocabulary of size={size} cannot spell {len(alphabet)} characters: give {least} or more."
+        )
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=[*SPECIAL, *(f"##{c}" for c in alphabet)],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    draft.train_from_iterator(texts, trainer)
+    return _tokenizer(vocabulary(draft).tokens, lowercase)
+
+
+def vocabulary(tokenizer: Tokenizer) -> Vocabulary:
+    """The tokenizer's vocabulary: what a model must be sized for, and the ids ``spans`` takes."""
+    ids = tokenizer.get_vocab(with_added_tokens=False)
+    tokens = tuple(sorted(ids, key=ids.__getitem__))
+    return Vocabulary(tokens, ids[PAD], ids[UNKNOWN], ids[CLS], ids[SEP])
+
+
+def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
+    """Each text's ids, without special tokens; a word that cannot be spelled, or of more than 100
+    characters, is one [UNK]. Raises UserError for a row that is no text."""
+    texts = iter(texts)
+    values, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    while batch := list(itertools.islice(texts, BATCH)):
+        batch = _strings(batch, sum(map(len, counts)))
+        rows = [row.ids for row in tokenizer.encode_batch_fast(batch, add_special_tokens=False)]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = itertools.chain.from_iterable(rows)
+        values.append(np.fromiter(flat, np.int32, int(lengths.sum())))
+        counts.append(lengths)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
+    return Ragged(np.concatenate(values), offsets)
+
+
+def _read(path: str) -> list[str]:
+    if not os.path.exists(path):
+        raise UserError(f"{path} is missing: give a BERT's vocab.txt.")
+    if not os.path.isfile(path):
+        raise UserError(f"{path} is not a file: give a BERT's vocab.txt.")
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            lines = stream.read().split("\n")  # not splitlines: other breaks are tokens in some
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} cannot be read as UTF-8 text ({error}): fetch it again."
+        ) from error
+    tokens = [line.removesuffix("\r") for line in lines]
+    if tokens[-1] == "":
+        tokens.pop()
+    if not tokens:
+        raise UserError(f"{path} is empty: give a BERT's vocab.txt.")
+    if "" in tokens:
+        raise UserError(f"{path} line {tokens.index('') + 1} is empty: fetch it again.")
+    return tokens
+
+
+def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:
+    tokenizers = _library()
+    model = tokenizers.models.WordPiece(
+        {token: n for n, token in enumerate(tokens)},
+        unk_token=UNKNOWN,
+        max_input_chars_per_word=100,
+    )
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def _strings(texts: Iterable[Any], first: int = 0) -> list[str]:
+    texts = list(texts)
+    for row, text in enumerate(texts, first + 1):
+        if not isinstance(text, str):
+            raise UserError(f"row {row} is no text but {text!r}: give strings.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"row {row} holds half a character (a surrogate): decode the text as UTF-8."
+            ) from error
+    return texts
+
+
+def _library() -> Any:
+    """The library, imported where it is needed only: data without text does not need it."""
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise UserError(
+            "text needs the package tokenizers: pip install 'vfljax[text]' (or tokenizers)."
+        ) from error
+    return tokenizers

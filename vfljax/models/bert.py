@@ -1,0 +1,206 @@
+"""BERT, the bottom model of text.
+
+What enters: token ids [B, L] as whole float32 numbers, as every column enters; id 0 is padding. What
+leaves: [B, out]. Weights of the released checkpoints enter by ``from_torch``; reading their files is
+``vfljax.models.weights``' business, making ids ``vfljax.datasets.wordpiece``'s.
+
+Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers for Language
+Understanding, NAACL 2019. The encoder computes what transformers' BertModel computes.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from vfljax.errors import UserError
+from vfljax.models.mlp import ACTIVATIONS
+from vfljax.types import Array, PyTree
+
+PAD = 0  # [PAD]'s id in every released vocabulary
+SEGMENTS = 2  # rows of the token type table; only row 0 is used: a party holds one text
+
+_normal = nn.initializers.normal(0.02)
+_Linear = functools.partial(nn.Dense, kernel_init=_normal)
+_Embed = functools.partial(nn.Embed, embedding_init=_normal)
+# the two-pass variance: the one-pass formula loses digits that epsilon 1e-12 does not hide
+_Norm = functools.partial(nn.LayerNorm, epsilon=1e-12, use_fast_variance=False)
+
+
+class Layer(nn.Module):
+    """One encoder layer, each half normalized after its residual sum: [B, L, H] -> [B, L, H].
+    ``mask`` [B, 1, 1, L] is True where a position may be attended to."""
+
+    heads: int
+    intermediate: int
+    dropout: float
+
+    @nn.compact
+    def __call__(self, x: Array, mask: Array, train: bool) -> Array:
+        attended = nn.MultiHeadDotProductAttention(
+            self.heads,
+            dropout_rate=self.dropout,
+            broadcast_dropout=False,  # each attention weight drops by itself, as in the paper's code
+            deterministic=not train,
+            kernel_init=_normal,
+            name="attention",
+        )(x, mask=mask)
+        attended = nn.Dropout(self.dropout, deterministic=not train)(attended)
+        x = _Norm(name="attention_norm")(x + attended)
+        y = nn.gelu(_Linear(self.intermediate, name="expand")(x), approximate=False)
+        y = _Linear(x.shape[-1], name="contract")(y)
+        y = nn.Dropout(self.dropout, deterministic=not train)(y)
+        return _Norm(name="output_norm")(x + y)
+
+
+class Bert(nn.Module):
+    """The encoder, then Linear(out) of the [CLS] position, which is the first: [B, L] -> [B, out].
+
+    ``pooled`` puts the pooler, tanh(Linear(hidden)), between the two. The defaults are BERT-base.
+    Padded positions (id 0) are attended to by nobody, so ids and embeddings there do not matter.
+    Ids outside the vocabulary are clipped into it, and fractions cut off: nothing can raise inside a
+    compiled program. Raises UserError, when traced, where x is not [B, L] or L exceeds ``positions``.
+    """
+
+    out: int
+    vocabulary: int = 30522
+    hidden: int = 768
+    layers: int = 12
+    heads: int = 12
+    intermediate: int = 3072
+    positions: int = 512
+    dropout: float = 0.1
+    pooled: bool = True
+    output: str = "identity"
+
+    mixable: ClassVar[bool] = False  # a convex combination of token ids means nothing
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool = False) -> Array:
+        _check(self, x.shape)
+        ids = jnp.clip(x.astype(jnp.int32), 0, self.vocabulary - 1)
+        mask = (ids != PAD)[:, None, None, :]
+        words = _Embed(self.vocabulary, self.hidden, name="word_embeddings")(ids)
+        places = jnp.arange(ids.shape[1])[None]
+        places = _Embed(self.positions, self.hidden, name="position_embeddings")(places)
+        segment = jnp.zeros((1, 1), jnp.int32)
+        segment = _Embed(SEGMENTS, self.hidden, name="token_type_embeddings")(segment)
+        x = _Norm(name="embeddings_norm")(words + places + segment)
+        x = nn.Dropout(self.dropout, deterministic=not train)(x)
+        for n in range(self.layers):
+            layer = Layer(self.heads, self.intermediate, self.dropout, name=f"layer_{n}")
+            x = layer(x, mask, train)
+            self.sow("layers", "hidden", x[:, 0])
+        x = x[:, 0]
+        if self.pooled:
+            x = jnp.tanh(_Linear(self.hidden, name="pooler")(x))
+        return ACTIVATIONS[self.output](_Linear(self.out, name="linear")(x))
+
+
+base = Bert
+tiny = functools.partial(Bert, hidden=128, layers=2, heads=2, intermediate=512)  # L-2_H-128_A-2
+
+
+def _check(module: Bert, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise UserError(f"BERT reads token ids [B, L] and got columns of shape {shape}.")
+    if shape[1] > module.positions:
+        raise UserError(
+            f"BERT got texts of {shape[1]} tokens and has {module.positions} positions: shorten the "
+            "texts or raise positions."
+        )
+    if module.hidden % module.heads:
+        raise UserError(
+            f"BERT's hidden={module.hidden} is not a multiple of heads={module.heads}: correct either."
+        )
+
+
+def from_torch(
+    module: Bert, state: dict[str, np.ndarray], variables: PyTree
+) -> tuple[PyTree, list[str]]:
+    """The variables with transformers' BertModel weights in place, and the tensors left out.
+
+    Names are transformers', with or without ``bert.`` before them, LayerNorm.gamma and .beta of old
+    conversions included. Left out are pretraining and task heads, stored positions, and the pooler
+    where ``pooled`` is False. ``linear`` keeps its own values: no checkpoint has it. Raises UserError
+    for a tensor that is missing, of another shape or type, or of an encoder that is not this one.
+    """
+    given = _renamed(state)
+    layout = _layout(module)
+    params: dict[Any, Any] = dict(flatten_dict(variables["params"]))
+    for name, (path, shape) in layout.items():
+        if name not in given:
+            hint = "; give pooled=False" if name.startswith("pooler.") else ""
+            raise UserError(f"tensor {name!r} {list(shape)} is missing from the weights{hint}.")
+        original, value = given[name]
+        if value.shape != shape:
+            raise UserError(
+                f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}: "
+                "set the model's sizes to the checkpoint's."
+            )
+        if value.dtype.kind != "f":
+            raise UserError(f"tensor {original!r} is {value.dtype}: weights are floating numbers.")
+        with np.errstate(over="ignore"):
+            value = value.astype(np.float32)
+        if not np.isfinite(value).all():
+            raise UserError(f"tensor {original!r} has numbers that float32 cannot hold.")
+        value = value.T if path[-1] == "kernel" else value
+        params[path] = jnp.asarray(value.reshape(params[path].shape))
+    left_out = {name: original for name, (original, _) in given.items() if name not in layout}
+    for name, original in left_out.items():
+        buffer = name in ("embeddings.position_ids", "embeddings.token_type_ids")
+        if name.startswith(("embeddings.", "encoder.")) and not buffer:
+            raise UserError(
+                f"tensor {original!r} has no place in this encoder of {module.layers} layers: set the "
+                "model's sizes to the checkpoint's, or choose a plain BERT's weights."
+            )
+    return {**variables, "params": unflatten_dict(params)}, sorted(left_out.values())
+
+
+def _renamed(state: dict[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
+    """Today's name without prefix -> (the file's name, value)."""
+    given: dict[str, tuple[str, np.ndarray]] = {}
+    for original, value in state.items():
+        name = original.removeprefix("bert.")
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        if name in given:
+            raise UserError(f"tensors {given[name][0]!r} and {original!r} are both {name!r}.")
+        given[name] = (original, value)
+    return given
+
+
+def _layout(module: Bert) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
+    """transformers' name -> (path among the parameters, PyTorch's shape)."""
+    width, table = module.hidden, {}
+
+    def linear(name: str, path: Any, inputs: int, outputs: int) -> None:
+        table[f"{name}.weight"] = ((*path, "kernel"), (outputs, inputs))
+        table[f"{name}.bias"] = ((*path, "bias"), (outputs,))
+
+    def norm(name: str, path: Any) -> None:
+        table[f"{name}.weight"] = ((*path, "scale"), (width,))
+        table[f"{name}.bias"] = ((*path, "bias"), (width,))
+
+    rows = {"word": module.vocabulary, "position": module.positions, "token_type": SEGMENTS}
+    for kind, count in rows.items():
+        name = f"{kind}_embeddings"
+        table[f"embeddings.{name}.weight"] = ((name, "embedding"), (count, width))
+    norm("embeddings.LayerNorm", ("embeddings_norm",))
+    for n in range(module.layers):
+        layer, path = f"encoder.layer.{n}", f"layer_{n}"
+        for part in ("query", "key", "value"):
+            linear(f"{layer}.attention.self.{part}", (path, "attention", part), width, width)
+        linear(f"{layer}.attention.output.dense", (path, "attention", "out"), width, width)
+        norm(f"{layer}.attention.output.LayerNorm", (path, "attention_norm"))
+        linear(f"{layer}.intermediate.dense", (path, "expand"), width, module.intermediate)
+        linear(f"{layer}.output.dense", (path, "contract"), module.intermediate, width)
+        norm(f"{layer}.output.LayerNorm", (path, "output_norm"))
+    if module.pooled:
+        linear("pooler.dense", ("pooler",), width, width)
+    return table

@@ -1,0 +1,165 @@
+"""Pretrained weights from a user's file. Nothing in a file is run: no pickled object is ever made.
+
+What enters: a path to .safetensors, a PyTorch state dict (.pt, .pth, .bin), .npz, or a Hugging Face
+model folder. What leaves: arrays by the file's names, or a module's variables with them in place.
+Which tensor goes where is the business of each network's ``from_torch``.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import numpy as np
+
+from vfljax.errors import UserError
+from vfljax.models import bert, torchfile
+from vfljax.types import PyTree
+
+# (module, tensors, variables) -> (variables, names left out)
+FromTorch = Callable[[Any, dict[str, np.ndarray], PyTree], tuple[PyTree, list[str]]]
+
+FROM_TORCH: dict[type[nn.Module], FromTorch] = {bert.Bert: bert.from_torch}
+
+FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
+
+_SAFETENSORS = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
+
+
+def load(module: nn.Module, variables: PyTree, path: str) -> tuple[PyTree, list[str]]:
+    """``module``'s variables with the file's weights in place, and the file's tensors left out.
+
+    Raises UserError for a network without a rule, and what ``read`` and the rule raise."""
+    if type(module) not in FROM_TORCH:
+        known = ", ".join(sorted(kind.__name__ for kind in FROM_TORCH))
+        raise UserError(
+            f"{type(module).__name__} has no rule for weights from a file ({path}): use {known}, or "
+            "give no weights."
+        )
+    state = read(path)
+    try:
+        return FROM_TORCH[type(module)](module, state, variables)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def read(path: str) -> dict[str, np.ndarray]:
+    """Every tensor of the file by name, with the file's type, bfloat16 as float32; a ``module.``
+    before all names (DataParallel) is dropped. Every fault of the file is one UserError."""
+    file = _file(path)
+    reader = _READERS[file.suffix.lower()]
+    try:
+        state = reader(file)
+    except UserError:
+        raise
+    except Exception as error:  # a damaged file can fail anywhere inside the libraries
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UserError(
+            f"{file} cannot be read as {file.suffix.lower()} weights ({reason}): it is cut off or "
+            "damaged; fetch it again."
+        ) from error
+    if not state:
+        raise UserError(f"{file} holds no tensor: give a file of weights.")
+    if all(name.startswith("module.") for name in state):
+        state = {name.removeprefix("module."): value for name, value in state.items()}
+    return {name: _number(file, name, value) for name, value in state.items()}
+
+
+def _file(path: str) -> pathlib.Path:
+    """The file to read, known to exist and to begin as its name says."""
+    file = pathlib.Path(path)
+    if os.path.isdir(path):  # os.path answers False where pathlib raises: too long a name
+        found = [file / name for name in FOLDER if os.path.isfile(file / name)]
+        if not found:
+            raise UserError(
+                f"{path} is a folder without {' or '.join(FOLDER)}: give a Hugging Face model's "
+                "folder (weights in several parts are not read) or a file."
+            )
+        file = found[0]
+    if not os.path.isfile(file):
+        raise UserError(f"{path} is missing: correct the path of the weights.")
+    if file.suffix.lower() not in _READERS:
+        raise UserError(f"{path} is none of {', '.join(_READERS)}: convert the weights.")
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(16)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+    if start.startswith(b"version https://"):
+        raise UserError(
+            f"{file} is a Git LFS pointer, not the weights: fetch them with git lfs pull."
+        )
+    if file.suffix.lower() != ".safetensors" and not start.startswith(b"PK"):
+        if start.startswith(b"\x80") and file.suffix.lower() != ".npz":
+            raise UserError(
+                f"{file} is in PyTorch's format from before 1.6, which is not read: open it in PyTorch "
+                "with weights_only=True and torch.save it again, or as .safetensors."
+            )
+        raise UserError(f"{file} does not begin as a {file.suffix.lower()} file: fetch it again.")
+    return file
+
+
+def _number(file: pathlib.Path, name: str, value: np.ndarray) -> np.ndarray:
+    if value.dtype.kind not in "fiub":
+        raise UserError(f"{file}: tensor {name!r} is of type {value.dtype}, not numbers.")
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise UserError(f"{file}: tensor {name!r} holds numbers that are not finite.")
+    return value.astype(value.dtype.newbyteorder("="), copy=False)
+
+
+def _read_safetensors(file: pathlib.Path) -> dict[str, np.ndarray]:
+    try:
+        from safetensors import deserialize  # the numpy half of the library refuses bfloat16
+    except ImportError as error:
+        raise UserError(
+            f"{file} needs the package safetensors: pip install 'vfljax[text]' (or safetensors)."
+        ) from error
+    state = {}
+    for name, tensor in deserialize(file.read_bytes()):
+        kind, raw = tensor["dtype"], tensor["data"]
+        if kind not in _SAFETENSORS and kind != "BF16":
+            raise UserError(
+                f"{file}: tensor {name!r} has type {kind}, which is not read: convert it to F32."
+            )
+        values = (
+            torchfile.from_bfloat16(raw)
+            if kind == "BF16"
+            else np.frombuffer(raw, _SAFETENSORS[kind])
+        )
+        state[name] = values.reshape(tensor["shape"])
+    return state
+
+
+def _read_npz(file: pathlib.Path) -> dict[str, np.ndarray]:
+    # numpy leaves a file that is no zip open, so it is opened here
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        state = {name: archive[name] for name in archive.files}
+    for name, value in state.items():
+        if not isinstance(value, np.ndarray):
+            raise UserError(f"{file}: entry {name!r} is not an array: write it with numpy.savez.")
+    return state
+
+
+_READERS: dict[str, Callable[[pathlib.Path], dict[str, np.ndarray]]] = {
+    ".safetensors": _read_safetensors,
+    ".pt": torchfile.read,
+    ".pth": torchfile.read,
+    ".bin": torchfile.read,
+    ".npz": _read_npz,
+}
