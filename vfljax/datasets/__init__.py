@@ -13,6 +13,7 @@ from typing import Any
 from vfljax.config import unknown
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.imdb import imdb
 from vfljax.datasets.spambase import spambase
 from vfljax.errors import UserError
 
@@ -20,6 +21,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
     "spambase": spambase,
+    "imdb": imdb,
     "synthetic": synthetic,
 }
 

@@ -52,7 +52,7 @@ def top_words(
         )
     # not max_features: how that breaks ties is not defined
     words = sorted(counts, key=lambda word: (-counts[word], word))[:most]
-    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True, dtype=np.uint8)
+    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True)
     matrix = np.empty((len(texts), most), np.uint8)
     for first in range(0, len(texts), CHUNK):
         part = has.transform(texts[first : first + CHUNK])
