@@ -15,6 +15,7 @@ from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.spambase import spambase
+from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError
 
 TABLE: dict[str, Callable[..., Dataset]] = {
@@ -23,6 +24,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "spambase": spambase,
     "imdb": imdb,
     "synthetic": synthetic,
+    "yahoo": yahoo,
 }
 
 
