@@ -13,14 +13,18 @@ from typing import Any
 from vfljax.config import unknown
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.imdb import imdb
 from vfljax.datasets.spambase import spambase
+from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError
 
 TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "breast_cancer": breast_cancer,
     "spambase": spambase,
+    "imdb": imdb,
     "synthetic": synthetic,
+    "yahoo": yahoo,
 }
 
 

@@ -1,0 +1,112 @@
+"""IMDB in all its layouts, small and format-true, for tests to write and break."""
+
+import csv
+import gzip
+import io
+import pathlib
+import tarfile
+
+TEXTS = (
+    "A great film, truly great!<br />I'd see it again.",
+    'The "worst" film I know; I walked out.\nBad, bad, bad.',
+    "",
+    "Café, naïve: it's OK film, great actors",
+    "A bad film.",
+)
+
+
+def reviews(each=3):
+    """(split, label, rating, id, text), in the published order."""
+    rows = []
+    for s, split in enumerate(("train", "test")):
+        for y in (0, 1):
+            for i in range(each):
+                text = f"{TEXTS[(i + 2 * y + s) % len(TEXTS)]} {'good' if y else 'awful'} film {i}"
+                rows.append((split, y, 8 + i % 3 if y else 1 + i % 4, i + 9, text))  # 9 < 10 < 11
+    return rows
+
+
+def write_folder(root, rows):
+    for split in ("train", "test"):
+        for name in ("neg", "pos", "unsup"):
+            (root / "aclImdb" / split / name).mkdir(parents=True)
+    (root / "aclImdb" / "README").write_text("Large Movie Review Dataset v1.0")
+    (root / "aclImdb" / "train" / "unsup" / "0_0.txt").write_text("film unlabeled")
+    for split, label, rating, number, text in reversed(rows):
+        name = f"{number}_{rating}.txt"
+        path = root / "aclImdb" / split / ("neg", "pos")[label] / name
+        path.write_bytes(text.encode())
+    return root
+
+
+def write_archive(root, rows):
+    """As the official one: members of ``aclImdb/``, in no order."""
+    with gzip.GzipFile(root / "aclImdb_v1.tar.gz", "wb", mtime=0) as zipped:
+        zipped.write(tar_bytes(rows))
+    return root
+
+
+def tar_bytes(rows):
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in ("aclImdb/train", "aclImdb/train/unsup"):
+            folder = tarfile.TarInfo(name)
+            folder.type = tarfile.DIRTYPE
+            archive.addfile(folder)
+        extra = [("train", 2, 0, 0, "film unlabeled")]
+        for split, label, rating, number, text in extra + rows[::-1]:
+            raw = text.encode()
+            member = tarfile.TarInfo(
+                f"aclImdb/{split}/{('neg', 'pos', 'unsup')[label]}/{number}_{rating}.txt"
+            )
+            member.size = len(raw)
+            archive.addfile(member, io.BytesIO(raw))
+    return content.getvalue()
+
+
+def csv_text(rows, columns=("split", "label", "rating", "id", "review")):
+    """A CSV of the given columns; Kaggle's are review, sentiment."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    for split, label, rating, number, review in rows:
+        values = {"split": split, "label": label, "rating": rating, "id": number, "review": review}
+        values["sentiment"] = ("negative", "positive")[label]
+        table.writerow([values[column] for column in columns])
+    return text.getvalue()
+
+
+def write_csv(root, rows, name="imdb.csv.gz", **options):
+    raw = csv_text(rows, **options).encode()
+    (root / name).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
+    return root
+
+
+def write_tfds(root, rows, file_format="array_record"):
+    """As TensorFlow Datasets prepares it: the official name, version, config and features."""
+    import tensorflow_datasets as tfds
+    from tensorflow_datasets.core import registered
+
+    features = tfds.builder("imdb_reviews/plain_text", data_dir=root).info.features
+    with registered.skip_registration():
+
+        class Builder(tfds.core.GeneratorBasedBuilder):
+            name = "imdb_reviews"
+            VERSION = tfds.core.Version("1.0.0")
+            BUILDER_CONFIGS = [tfds.core.BuilderConfig(name="plain_text")]  # noqa: RUF012
+
+            def _info(self):
+                return tfds.core.DatasetInfo(builder=self, features=features)
+
+            def _split_generators(self, dl_manager):
+                del dl_manager
+                return {split: self._generate_examples(split) for split in ("train", "test")}
+
+            def _generate_examples(self, split):
+                for i, row in enumerate(rows):
+                    if row[0] == split:
+                        yield i, {"text": row[4].strip(), "label": ("neg", "pos")[row[1]]}
+
+    builder = Builder(data_dir=root, file_format=file_format, config="plain_text")
+    builder.download_and_prepare()
+    return pathlib.Path(root)

@@ -1,0 +1,117 @@
+"""Texts as token ids: the user's vocabulary or a learned one, and each party's half of them."""
+
+import numpy as np
+import pytest
+
+from tests.datasets import reviews as written
+from tests.datasets import yahoo_test
+from tests.datasets.imdb_test import PARTIES, ROWS, one_line
+from vfljax.datasets import load
+from vfljax.datasets.core import checksum
+from vfljax.datasets.dividing import divide
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY = [*SPECIAL, "film", "bad", "great", "good", "awful", "!", "0", "1", "2"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    written.write_csv(tmp_path, ROWS)
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    return tmp_path
+
+
+def options(folder, **given):
+    own = {"form": "wordpiece", "vocabulary": str(folder / "vocab.txt"), "length": 8}
+    return own | given
+
+
+def pieces(text):
+    """The ids of a text by VOCABULARY: words and signs apart, none cut."""
+    for sign in "!\"';,.:<>/":
+        text = text.lower().replace(sign, f" {sign} ")
+    return [VOCABULARY.index(w) if w in VOCABULARY else 1 for w in text.split()]
+
+
+def test_ids_are_those_of_the_user_s_vocabulary(folder):
+    data = load("imdb", str(folder), options(folder))
+    assert (data.kind, data.length, data.tokens) == ("text", 8, (len(VOCABULARY), 0, 2, 3))
+    rows = np.split(data.features.values, data.features.offsets[1:-1])
+    assert [row.tolist() for row in rows] == [pieces(row[4]) for row in ROWS]
+    assert "vocab.txt" in data.notes[0]
+
+
+def test_each_party_reads_its_half_of_every_text(folder):
+    blocks = divide(load("imdb", str(folder), options(folder)), PARTIES)
+    assert [block.input.vocabulary for block in blocks] == [(len(VOCABULARY),)] * 2
+    for r, row in enumerate(ROWS):
+        ids = pieces(row[4])
+        halves = (ids[: len(ids) // 2], ids[len(ids) // 2 :])
+        for block, half in zip(blocks, halves, strict=True):
+            own = [2, *half[:6], 3]
+            assert block.features[r].tolist() == own + [0] * (8 - len(own))
+
+
+def test_case_stays_where_it_is_asked_for(folder):
+    lower = load("imdb", str(folder), options(folder))
+    kept = load("imdb", str(folder), options(folder, lowercase=False))
+    assert (kept.features.values == 1).sum() > (lower.features.values == 1).sum()
+
+
+def test_a_learned_vocabulary_reads_training_texts_alone(tmp_path):
+    rows = [row if row[0] == "train" else (*row[:4], row[4] + " zzz zzz zzz") for row in ROWS]
+    given = {"form": "wordpiece", "vocabulary_size": 120}
+    sums = []
+    for name, of in (("plain", ROWS), ("changed", rows)):
+        (tmp_path / name).mkdir()
+        data = load("imdb", str(written.write_csv(tmp_path / name, of)), given)
+        own = data.features.offsets[len(ROWS) // 2]
+        sums.append((data.tokens, data.features.values[:own].tolist()))
+    assert sums[0] == sums[1]
+    assert sums[0][0].size <= 120
+    assert "learned from 6 rows" in data.notes[0]
+
+
+def test_layouts_have_one_checksum_as_ids_too(tmp_path, folder):
+    (tmp_path / "other").mkdir()
+    written.write_archive(tmp_path / "other", ROWS)
+    sums = {
+        checksum(load("imdb", str(path), options(folder))) for path in (folder, tmp_path / "other")
+    }
+    assert len(sums) == 1
+
+
+def test_yahoo_s_texts_are_ids_by_default(tmp_path):
+    folder = yahoo_test.write(tmp_path)
+    data = load("yahoo", folder, {"vocabulary_size": 200})
+    assert (data.kind, data.length) == ("text", 256)
+    left, right = divide(data, PARTIES)
+    assert left.features.shape == right.features.shape == (50, 256)
+    content = load("yahoo", folder, {"vocabulary_size": 200, "fields": ("question_content",)})
+    counts = np.diff(content.features.offsets)
+    assert (counts[10:20] == 0).all()  # an empty text is no tokens
+    assert divide(content, PARTIES)[0].features[10, :3].tolist() == [2, 3, 0]
+
+
+VOCABULARIES = {
+    "missing": (None, "is missing"),
+    "empty": (b"", "is empty"),
+    "no text": (b"\xff\xfe", "cannot be read as UTF-8"),
+    "no [CLS]": (b"[PAD]\n[UNK]\n[SEP]\n", "has no [CLS]"),
+    "a token twice": (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n", "has token 'a' in lines 5 and 6"),
+}
+
+
+@pytest.mark.parametrize("case", VOCABULARIES)
+def test_a_bad_vocabulary_is_one_line(folder, case):
+    raw, message = VOCABULARIES[case]
+    (folder / "vocab.txt").unlink()
+    if raw is not None:
+        (folder / "vocab.txt").write_bytes(raw)
+    one_line(lambda: load("imdb", str(folder), options(folder)), "vocab.txt", message)
+
+
+def test_bad_sizes_are_one_line(folder):
+    one_line(lambda: load("imdb", str(folder), options(folder, vocabulary=3)), "must be a path")
+    small = {"form": "wordpiece", "vocabulary_size": 5}
+    one_line(lambda: load("imdb", str(folder), small), "size=5")

@@ -1,0 +1,156 @@
+"""Yahoo! Answers as Zhang et al. publish it: loads, or one clear line."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from tests.datasets.imdb_test import one_line
+from tests.datasets.words_test import split as keras_words
+from vfljax.datasets import load
+from vfljax.datasets.yahoo import FIELDS, yahoo
+
+NAMES = "Society Science Health Education Computers Sports Business Entertainment Family Politics"
+
+
+def lines(each=2, first=0):
+    """Rows of all classes in turn: every field quoted, quotes doubled, newlines escaped."""
+    rows = []
+    for i in range(each):
+        for c in range(1, 11):
+            n = first + i
+            content = "" if i % 2 else f'why "so" {n}?\\nreally'
+            content = content.replace('"', '""')
+            rows.append(f'"{c}","what is ""topic{c}"", {n}","{content}","an answer about topic{c}"')
+    return rows
+
+
+def write(folder, train=None, test=None, names=True, newline="\n"):
+    train, test = train or lines(3), test or lines(2, first=7)
+    (folder / "train.csv").write_text(newline.join(train) + newline, newline="")
+    (folder / "test.csv").write_text(newline.join(test) + newline, newline="")
+    if names:
+        (folder / "classes.txt").write_text("\n".join(NAMES.split()) + "\n")
+    return str(folder)
+
+
+def plain(each, first=0):
+    """The same rows' (class, fields), by hand."""
+    rows = []
+    for i in range(each):
+        for c in range(10):
+            content = "" if i % 2 else f'why "so" {first + i}?\nreally'
+            title = f'what is "topic{c + 1}", {first + i}'
+            rows.append((c, (title, content, f"an answer about topic{c + 1}")))
+    return rows
+
+
+def matrix_of(rows, data):
+    texts = [" ".join(field for field in fields if field) for _, fields in rows]
+    return [[column.name in keras_words(text) for column in data.columns] for text in texts]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_rows_stand_in_file_order_and_the_test_part_is_published(tmp_path, newline):
+    data = yahoo(write(tmp_path, newline=newline), form="words", words=18)
+    rows = plain(3) + plain(2, first=7)
+    np.testing.assert_array_equal(data.features, matrix_of(rows, data))
+    assert data.labels.tolist() == [c for c, _ in rows]
+    assert data.test.tolist() == [False] * 30 + [True] * 20
+    assert data.classes == tuple(NAMES.split())
+    names = {column.name for column in data.columns}
+    assert {"topic1", "topic10", "really"} <= names
+    assert "nreally" not in names
+
+
+def test_fields_choose_the_text(tmp_path):
+    folder = write(tmp_path, names=False)
+    data = load("yahoo", folder, {"form": "words", "words": 5, "fields": ["question_content"]})
+    rows = [(c, fields[1:2]) for c, fields in plain(3) + plain(2, first=7)]
+    np.testing.assert_array_equal(data.features, matrix_of(rows, data))
+    assert not data.features[10:20].any()  # an empty field has no words
+    assert data.classes == tuple(map(str, range(1, 11)))
+    one = yahoo(folder, form="words", words=5, fields="question_content")
+    np.testing.assert_array_equal(one.features, data.features)
+
+
+def test_some_rows_are_the_first_of_each_class(tmp_path):
+    rows = plain(3)
+    order = [9, 19, *range(9), *range(10, 19), *range(20, 30)]  # class 10 twice at the start
+    folder = write(tmp_path, train=[lines(3)[i] for i in order])
+    data = yahoo(folder, form="words", words=8, train_rows=10, test_rows=10)
+    want = [rows[i] for i in order if i < 10] + plain(1, first=7)
+    np.testing.assert_array_equal(data.features, matrix_of(want, data))
+    assert data.test.sum() == 10
+    more = yahoo(folder, form="words", words=8, train_rows=13)
+    assert np.bincount(more.labels[~more.test]).tolist() == [2, 2, 2, *[1] * 7]
+
+
+def test_nothing_is_read_past_the_last_row_needed(tmp_path):
+    folder = write(tmp_path, train=[*lines(1), "no, row"])
+    assert len(yahoo(folder, form="words", words=3, train_rows=10).labels) == 30
+    one_line(lambda: yahoo(folder, form="words", words=3), "train.csv line 11 has 2 fields")
+
+
+def test_zipped_files_load(tmp_path):
+    want = yahoo(write(tmp_path), form="words", words=8)
+    for part in ("train", "test"):
+        raw = (tmp_path / f"{part}.csv").read_bytes()
+        (tmp_path / f"{part}.csv").unlink()
+        (tmp_path / f"{part}.csv.gz").write_bytes(gzip.compress(raw))
+    np.testing.assert_array_equal(
+        yahoo(str(tmp_path), form="words", words=8).features, want.features
+    )
+
+
+def test_a_newline_inside_quotes_is_part_of_its_field(tmp_path):
+    train = [line.replace("\\nreally", "\nreally") for line in lines(3)]
+    data = yahoo(write(tmp_path, train=train), form="words", words=18)
+    want = yahoo(write(tmp_path), form="words", words=18)
+    np.testing.assert_array_equal(data.features, want.features)
+
+
+GOOD = lines(3)
+CASES = {
+    "class 0": ([GOOD[0].replace('"1"', '"0"'), *GOOD[1:]], "line 1: the class '0'"),
+    "class 11": ([*GOOD[:4], GOOD[4].replace('"5"', '"11"')], "line 5: the class '11'"),
+    "a header": (["class,title,content,answer", *GOOD], "line 1: the class 'class'"),
+    "a field missing": ([GOOD[0], '"2","a","b"'], "line 2 has 3 fields, not 4"),
+    "a quote never closed": ([*GOOD, '"2","a'], "the row from line 31 is no CSV"),
+    "a class without rows": (
+        [line for line in GOOD if line[1:3] != '3"'],
+        "no row of class 'Health'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_row_is_one_line_with_its_place(tmp_path, case):
+    train, message = CASES[case]
+    folder = write(tmp_path, train=train)
+    one_line(lambda: yahoo(folder, form="words", words=3), message)
+
+
+def test_other_faults_are_one_line(tmp_path):
+    one_line(lambda: yahoo(""), "data.dir is empty")
+    one_line(lambda: yahoo(str(tmp_path / "nowhere")), "is not a folder", "train.csv")
+    one_line(lambda: yahoo(str(tmp_path)), "train.csv is missing")
+    folder = write(tmp_path)
+    one_line(lambda: yahoo(folder, fields=("title",)), "option", FIELDS[0])
+    one_line(lambda: yahoo(folder, fields=()), "fields is empty")
+    one_line(lambda: yahoo(folder, train_rows=-1), "train_rows=-1")
+    one_line(
+        lambda: yahoo(folder, form="words", train_rows=40),
+        "train.csv has 3 rows of class 'Society'",
+        "40 balanced rows need 4",
+    )
+    (tmp_path / "classes.txt").write_text("one\none\n")
+    one_line(lambda: yahoo(folder), "classes.txt has 2 lines of names, 1 of them different")
+    (tmp_path / "classes.txt").write_bytes(b"\xff")
+    one_line(lambda: yahoo(folder), "classes.txt is not UTF-8")
+    (tmp_path / "classes.txt").unlink()
+    (tmp_path / "test.csv").write_bytes(b'"1","caf\xe9","b","c"\n')
+    one_line(lambda: yahoo(folder), "test.csv line 1 is not UTF-8")
+    (tmp_path / "test.csv").unlink()
+    (tmp_path / "test.csv").mkdir()
+    one_line(lambda: yahoo(folder), "test.csv is a folder")
