@@ -13,6 +13,7 @@ from typing import Any
 from vfljax.config import unknown
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.own import table
 from vfljax.datasets.spambase import spambase
 from vfljax.errors import UserError
 
@@ -21,6 +22,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "breast_cancer": breast_cancer,
     "spambase": spambase,
     "synthetic": synthetic,
+    "table": table,
 }
 
 
