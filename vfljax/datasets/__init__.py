@@ -14,6 +14,7 @@ from vfljax.config import unknown
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.imdb import imdb
+from vfljax.datasets.own import table
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError
@@ -25,6 +26,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "imdb": imdb,
     "synthetic": synthetic,
     "yahoo": yahoo,
+    "table": table,
 }
 
 

@@ -1,0 +1,133 @@
+"""CSV files as Arrow tables of texts: plain or gzipped, any delimiter, quoted fields, UTF-8.
+
+What enters: a path and a delimiter. What leaves: a ``pyarrow.Table`` of texts. Rows count from 1,
+without the header and blank lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Sequence
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.csv
+
+from vfljax.datasets.faults import MOST_COLUMNS, damaged, too_wide
+from vfljax.errors import UserError
+
+TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+DELIMITERS = ",;\t|"
+LONGEST_HEADER = 64 << 20  # bytes
+BLOCK = 1 << 26  # bytes pyarrow parses at a time; a longer row is refused
+
+
+def read_csv(path: str, delimiter: str) -> pa.Table:
+    """A CSV, its names from the header (they may repeat) and all its fields as texts."""
+    if delimiter == "tab":
+        delimiter = "\t"
+    if delimiter != "auto" and (
+        len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'
+    ):
+        raise UserError(f"delimiter={delimiter!r}: give one character, 'tab' or 'auto'.")
+    try:
+        with _opened(path) as stream:
+            start = stream.readline(LONGEST_HEADER + 1)
+            if len(start) > LONGEST_HEADER:
+                raise UserError(
+                    f"{path}: its first line is longer than 64 MiB: no table starts so."
+                )
+            widest = max(start.count(c.encode()) for c in DELIMITERS)
+            if widest >= MOST_COLUMNS and delimiter == "auto":
+                raise too_wide(path, widest + 1)
+            data = start + stream.read()
+    except (OSError, EOFError, zlib.error, MemoryError) as error:
+        raise damaged(path, error) from error
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UserError(f"{path} is UTF-16 text: save it as UTF-8.")
+    data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    if not data:
+        raise UserError(f"{path} is empty: write the table again.")
+    names, delimiter = _header(path, data, delimiter)
+    if len(names) > MOST_COLUMNS:
+        raise too_wide(path, len(names))
+    return _rows(path, data, delimiter, names)
+
+
+def _opened(path: str) -> BinaryIO:
+    opened = gzip.open if path.lower().endswith(".gz") else open
+    return cast(BinaryIO, opened(path, "rb"))
+
+
+def _header(path: str, data: bytes, delimiter: str) -> tuple[list[str], str]:
+    """(names, delimiter); raises UserError where nothing follows the header."""
+    best: tuple[list[str], str] = ([], ",")
+    try:
+        for one in DELIMITERS if delimiter == "auto" else delimiter:
+            text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
+            records = csv.reader(text, delimiter=one)
+            names = next(records)
+            if len(names) > len(best[0]):
+                best = (names, one)
+        if not data[: LONGEST_HEADER + 1].strip().count(b"\n") and not data.strip().count(b"\r"):
+            raise UserError(f"{path} has a header and no row: write the table again.")
+    except UnicodeDecodeError:
+        raise _no_text(path, data) from None
+    except csv.Error as error:
+        raise UserError(f"{path}: its header cannot be parsed ({error}): check quotes.") from error
+    return best
+
+
+def _no_text(path: str, data: bytes) -> UserError:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return UserError(
+            f"{path} is not UTF-8 text: byte {data[error.start]:#04x} at position {error.start}, line "
+            f"{line}; save it as UTF-8."
+        )
+    return UserError(f"{path} is not UTF-8 text: save it as UTF-8.")
+
+
+def _rows(path: str, data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table:
+    wrong: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        wrong.append(row)
+        return "error"
+
+    places = [str(j) for j in range(len(names))]  # names may repeat: told apart later
+    try:
+        table = pyarrow.csv.read_csv(
+            io.BytesIO(data),
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False,  # row numbers are known to one thread only
+                column_names=places,
+                skip_rows_after_names=1,
+                block_size=BLOCK,
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(places, pa.string()),
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        if wrong:
+            row = wrong[0]
+            raise UserError(
+                f"{path} row {row.number - 1} has {row.actual_columns} values for "
+                f"{row.expected_columns} columns: correct it (a field that holds {delimiter!r} needs "
+                "quotes)."
+            ) from error
+        if "invalid UTF8" in str(error):
+            raise _no_text(path, data) from error
+        raise damaged(path, error) from error
+    return table.rename_columns(list(names))

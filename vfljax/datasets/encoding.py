@@ -1,0 +1,90 @@
+"""Sources to features: numbers as they are, categories as 0/1 columns or as codes.
+
+What enters: the ``Source`` columns of a user's table, and of its published test part if it has one.
+What leaves: the ``Column`` tuple and float32 matrix of a ``Dataset``. Nothing is fitted here but the
+list of categories; means, scales and which categories count are each seed's training rows' business
+(``core.statistics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vfljax.datasets.columns_of import NONE, Source
+from vfljax.datasets.core import Column
+from vfljax.datasets.faults import MOST_COLUMNS, shown
+from vfljax.errors import UserError
+
+ENCODINGS = ("onehot", "codes")
+
+
+def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
+    """(columns, features [R, F] float32). "onehot": a category column a value, 0 or 1; "codes": one
+    column of codes 0..vocabulary-1 a category source. Numbers stay, NaN where missing."""
+    columns = tuple(column for one in sources for column in columns_of(one, encoding))
+    if len(columns) > MOST_COLUMNS:
+        raise UserError(
+            f"encoding='onehot' makes {len(columns):,} columns, more than {MOST_COLUMNS:,}: choose "
+            "encoding='codes', or drop columns of many categories."
+        )
+    rows = len(sources[0].codes if sources[0].numbers is None else sources[0].numbers)  # type: ignore
+    features = np.zeros((rows, len(columns)), np.float32)
+    place = 0
+    for one in sources:
+        if one.numbers is not None:
+            features[:, place] = one.numbers
+        elif encoding == "codes":
+            features[:, place] = one.codes
+        else:
+            assert one.codes is not None
+            known = np.flatnonzero(one.codes >= 0)
+            features[known, place + one.codes[known]] = 1
+        place += len(columns_of(one, encoding))
+    return columns, features
+
+
+def columns_of(one: Source, encoding: str) -> tuple[Column, ...]:
+    """The feature columns a source becomes."""
+    if one.numbers is not None:
+        return (Column(one.name),)
+    if encoding == "codes":
+        return (Column(one.name, "code", vocabulary=len(one.values)),)
+    return tuple(Column(one.name, "category", value) for value in one.values)
+
+
+def joined(
+    train: Source, test: Source, place: str, encoding: str, ignore: bool
+) -> tuple[Source, int]:
+    """(Source of the training rows followed by the test rows, how many test rows have a category
+    that no training row has).
+
+    Such a category is an error, or with ``ignore`` none of the known: no column of its source is 1;
+    of codes, the code of a missing category.
+    """
+    missing = train.missing + test.missing
+    if train.numbers is not None and test.numbers is not None:
+        numbers = np.concatenate([train.numbers, test.numbers])
+        return train._replace(numbers=numbers, missing=missing), 0
+    assert train.codes is not None
+    assert test.codes is not None
+    known = {value: k for k, value in enumerate(train.values)}
+    places = np.asarray([known.get(value, -1) for value in test.values], np.int32)
+    codes, values = places[test.codes], train.values
+    strange = codes < 0
+    count = int(strange.sum())
+    if count and not ignore:
+        row = int(np.argmax(strange))
+        raise UserError(
+            f"{place}: column {train.name!r} has {shown(test.values[test.codes[row]])} in row "
+            f"{row + 1}, an unknown category at test time (no training row has it): correct it, or "
+            "unknown='ignore' reads it as "
+            + ("the code of a missing one." if encoding == "codes" else "none of the known.")
+        )
+    if count and encoding == "codes":
+        if NONE not in known:
+            values = (*values, NONE)
+        codes = np.where(strange, len(values) - 1, codes)  # NONE is the last value
+    codes = np.concatenate([train.codes, codes]).astype(np.int32)
+    return train._replace(codes=codes, values=values, missing=missing), count

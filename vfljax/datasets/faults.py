@@ -1,0 +1,46 @@
+"""What messages about a user's file share: one line whatever the file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vfljax.errors import UserError
+
+MOST_COLUMNS = 100_000
+
+
+def shown(value: Any) -> str:
+    """A value of a file as a message quotes it: one line, at most 40 characters."""
+    text = str(value)
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def one_line(text: Any) -> str:
+    """A name as it can stand in a message: single spaces, nothing unprintable."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(text).split()))
+
+
+def too_wide(place: str, count: int) -> UserError:
+    """Too many columns."""
+    return UserError(
+        f"{place} has {count:,} columns, more than {MOST_COLUMNS:,}: choose some, or correct the "
+        "delimiter."
+    )
+
+
+def damaged(place: str, error: Exception) -> UserError:
+    """What a reader met in a file that is not what its name says."""
+    return UserError(
+        f"{place} cannot be read ({one_line(error)[:160]}): it is damaged, cut off or of another "
+        "format; write it again."
+    )
+
+
+def all_different(names: Sequence[str], place: str) -> None:
+    """Raises UserError for the first name that stands twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise UserError(f"{place}: two columns are named {name!r}: rename one.")
+        seen.add(name)

@@ -1,0 +1,156 @@
+"""What a person must know of a user's table: sentences, and a table of its columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from vfljax.datasets.columns_of import NONE, Source
+from vfljax.datasets.core import Column, Dataset
+
+FEW = 20  # distinct whole numbers that make a person ask whether they are codes
+EXACT = 2**24  # above it, float32 does not hold every whole number
+
+
+def notes(
+    arrow: pa.Table,
+    own: Sequence[Source],
+    everything: Sequence[Source],
+    wanted: Mapping[str, str],
+    classes: Sequence[str],
+    encoding: str,
+    held: np.ndarray | None,
+    ignored: Mapping[str, int],
+) -> tuple[str, ...]:
+    """One sentence per thing. ``own``: training file; ``everything``: with the test file's rows."""
+    out = []
+    if list(classes) != [str(k) for k in range(len(classes))]:
+        some = ", ".join(f"{one} is {k}" for k, one in enumerate(classes[:6]))
+        out.append(f"classes: {some}{', ...' if len(classes) > 6 else ''}.")
+    if held is not None:
+        out.append(f"{held.sum():,} of {len(held):,} rows are the published test part.")
+    index = [name for name in arrow.column_names if name.startswith("__index_level_")]
+    if index:
+        out.append(f"{', '.join(index)}: a data frame's index, left out.")
+    categories = {one.name: len(one.values) for one in everything if one.kind == "category"}
+    if categories:
+        how = "one-hot" if encoding == "onehot" else "as codes"
+        out.append(f"{_count(categories, 'is a category', 'are categories')}, {how}.")
+    out += _numbers(own, wanted)
+    mixed = [f"{one.name} ({one.mixed})" for one in own if one.mixed]
+    if mixed:
+        out.append(
+            f"taken as categories for words among numbers: {_few(mixed)}; leave a missing number empty."
+        )
+    missing = {one.name: one.missing for one in everything if one.missing}
+    if missing:
+        out.append(
+            f"{_count(missing, 'has missing values', 'have missing values')}; a missing number "
+            f"reads as its training mean, a missing category as {NONE}."
+        )
+    strange = {name: count for name, count in ignored.items() if count}
+    if strange:
+        out.append(
+            f"{_count(strange, 'has test rows', 'have test rows')} of a category that no training "
+            "row has; it reads as none."
+        )
+    return tuple(out)
+
+
+def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
+    few, constant, identifiers, rounded = {}, [], [], []
+    for one in own:
+        if one.numbers is None:
+            if len(one.values) == 1:
+                constant.append(f"{one.name} ({one.values[0]})")
+            continue
+        x = one.numbers[~np.isnan(one.numbers)]
+        distinct = np.unique(x)
+        if len(distinct) == 0:
+            constant.append(f"{one.name} (no value)")
+        elif len(distinct) == 1 and not one.missing:
+            constant.append(f"{one.name} ({distinct[0]:g})")
+        whole = len(distinct) > 2 and bool((distinct == np.floor(distinct)).all())
+        if not whole:
+            continue
+        if np.abs(distinct).max() > EXACT and (distinct.astype(np.float32) != distinct).any():
+            rounded.append(one.name)
+        if len(distinct) == len(one.numbers) and len(distinct) > FEW:
+            identifiers.append(one.name)
+        elif len(distinct) <= FEW and not wanted[one.name]:
+            few[one.name] = len(distinct)
+    out = []
+    if len(few) == 1:
+        ((name, count),) = few.items()
+        out.append(
+            f"{name}: {count} distinct whole numbers, taken as a number; name it in categorical= if it "
+            "is a code."
+        )
+    elif few:
+        out.append(
+            f"few distinct whole numbers, taken as numbers: {_sizes(few)}; name those that are codes in "
+            "categorical=."
+        )
+    if constant:
+        out.append(f"one value in all rows: {_few(constant)}.")
+    if identifiers:
+        out.append(f"another whole number in every row: {_few(identifiers)}; drop an identifier.")
+    if rounded:
+        out.append(f"whole numbers above {EXACT:,} are rounded to float32: {_few(rounded)}.")
+    return out
+
+
+def _few(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")
+
+
+def _sizes(counts: Mapping[str, int]) -> str:
+    return _few([f"{name} ({count:,})" for name, count in counts.items()])
+
+
+def _count(counts: Mapping[str, int], one: str, many: str) -> str:
+    if len(counts) == 1:
+        ((name, count),) = counts.items()
+        return f"{name} ({count:,}) {one}"
+    return f"{len(counts)} columns {many}: {_sizes(counts)}"
+
+
+def columns_table(dataset: Dataset) -> str:
+    """An aligned table for people, a line a source column: its name, kind, categories or range, and
+    the share of rows without a value ("-" for codes, which do not tell)."""
+    columns = dataset.columns or tuple(
+        Column(f"column {j}") for j in range(dataset.features.shape[1])
+    )
+    lines = [("column", "kind", "values", "missing")]
+    numbered = enumerate(columns)
+    for (name, kind), group in itertools.groupby(numbered, lambda item: item[1][:2]):
+        places = [j for j, _ in group]
+        own = [columns[j] for j in places]
+        if kind == "category":
+            values = [column.value for column in own]
+            empty = [j for j, value in zip(places, values) if value == NONE]
+            lines.append((name, kind, _clipped(values), _share(dataset.features[:, empty].sum(1))))
+        elif kind == "code":
+            lines.append((name, kind, f"0..{own[0].vocabulary - 1}", "-"))
+        else:
+            for j in places:
+                x = dataset.features[:, j]
+                gone = np.isnan(x)
+                span = "" if gone.all() else f"{np.nanmin(x):g} to {np.nanmax(x):g}"
+                lines.append((name, kind, span, _share(gone)))
+    widths = [max(len(line[k]) for line in lines) for k in range(4)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines
+    )
+
+
+def _clipped(values: Sequence[str]) -> str:
+    some = ", ".join(" ".join(value.split())[:20] for value in values[:5])
+    return f"{len(values)}: {some}{', ...' if len(values) > 5 else ''}"
+
+
+def _share(gone: np.ndarray) -> str:
+    return "" if not gone.any() else f"{float(np.mean(gone)):.1%}"

@@ -1,0 +1,128 @@
+"""A user's file as an Arrow table: CSV (also gzipped), Parquet, NPZ.
+
+What enters: a path. What leaves: a ``pyarrow.Table`` with unique one-line column names; a CSV's
+fields are all texts (``vfljax.datasets.columns_of`` finds their types, alike for every format). Rows
+count from 1, without the header and blank lines. Nothing in a file is ever executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from vfljax.datasets.delimited import TEXTS, read_csv
+from vfljax.datasets.faults import MOST_COLUMNS, all_different, damaged, one_line, too_wide
+from vfljax.errors import UserError
+
+SUFFIXES = (*TEXTS, ".parquet", ".pq", ".npz")
+
+
+def read(path: str, delimiter: str = "auto") -> pa.Table:
+    """The table in a file; raises UserError for any fault of it.
+
+    ``delimiter`` of a CSV: one character, "tab", or "auto", the one of , ; tab | that cuts the header
+    into most names.
+    """
+    if not path:
+        raise UserError(f"data.dir is empty: give the table's file ({', '.join(SUFFIXES)}).")
+    file = pathlib.Path(path)
+    if file.is_dir():
+        found = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(SUFFIXES))
+        few = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise UserError(
+            f"{path} is a folder: give one file of it{f' ({few})' if found else ''}, ending in "
+            f"{', '.join(SUFFIXES)}."
+        )
+    if not file.is_file():
+        raise UserError(
+            f"{path} is missing: put the table there, or correct data.dir or test_file."
+        )
+    name = file.name.lower()
+    if not name.endswith(SUFFIXES):
+        raise UserError(f"{path} has an unknown ending: give one of {', '.join(SUFFIXES)}.")
+    if file.stat().st_size == 0:
+        raise UserError(f"{path} is empty: write the table again.")
+    if name.endswith(TEXTS):
+        table = read_csv(path, delimiter)
+    else:
+        table = _npz(path) if name.endswith(".npz") else _parquet(path)
+    return named(table, path)
+
+
+def named(table: pa.Table, place: str) -> pa.Table:
+    """``table`` with one-line names, all different, and at least one row and column."""
+    if table.num_columns > MOST_COLUMNS:
+        raise too_wide(place, table.num_columns)
+    names = [one_line(name) or f"Unnamed: {j}" for j, name in enumerate(table.column_names)]
+    all_different(names, place)
+    if not names or table.num_rows == 0:
+        raise UserError(f"{place} has {len(names)} columns and no row: write the table again.")
+    return table.rename_columns(names)
+
+
+def _parquet(path: str) -> pa.Table:
+    try:
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        width = file.metadata.num_columns
+        if width > MOST_COLUMNS:
+            raise too_wide(path, width)
+        table = file.read()
+        table.validate(full=True)  # offsets within bounds, texts UTF-8
+    except UserError:
+        raise
+    except Exception as error:  # whatever a reader meets in a damaged file
+        raise damaged(path, error) from error
+    return table
+
+
+def _npz(path: str) -> pa.Table:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            broken = archive.testzip()  # before any array is made of what a damaged header says
+            members = archive.namelist()
+        if broken is not None:
+            raise ValueError(f"wrong checksum of {broken}")
+        if len(members) > MOST_COLUMNS:
+            raise too_wide(path, len(members))
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+    except UserError:
+        raise
+    except Exception as error:
+        raise damaged(path, error) from error
+    columns: dict[str, np.ndarray] = {}
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufUSM":
+            kind = getattr(array, "dtype", "no array")
+            raise UserError(f"{path}: array {name!r} is of type {kind}: give numbers or texts.")
+        if name == "x" and array.ndim == 2:
+            if array.shape[1] > MOST_COLUMNS:
+                raise too_wide(path, array.shape[1])
+            columns |= {f"x{j}": array[:, j] for j in range(array.shape[1])}
+        elif array.ndim == 1:
+            columns[name] = array
+        else:
+            raise UserError(
+                f"{path}: array {name!r} has shape {array.shape}: give equally long 1-d arrays, one a "
+                "column, or one 2-d array x and y."
+            )
+    lengths = {len(array) for array in columns.values()}
+    if len(lengths) > 1:
+        sizes = ", ".join(f"{one_line(k)} ({len(v)})" for k, v in list(columns.items())[:4])
+        raise UserError(f"{path}: its arrays are not equally long: {sizes}.")
+    try:
+        return pa.table({name: _arrow(array) for name, array in columns.items()})
+    except (pa.ArrowException, UnicodeDecodeError, ValueError, OverflowError) as error:
+        raise damaged(path, error) from error
+
+
+def _arrow(array: np.ndarray) -> pa.Array:
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)
+    return pa.array(array.astype(array.dtype.newbyteorder("=")))

@@ -1,0 +1,96 @@
+"""Which column of a user's table is what: label, groups, features, or left out.
+
+What enters: a table's column names and what the user named. What leaves: ``Roles``, or one clear line
+for a name that is in no column, or in two roles.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from vfljax.config import unknown
+from vfljax.datasets.faults import one_line
+from vfljax.errors import UserError
+
+INDEX = "__index_level_"  # pandas writes an unnamed index so
+
+
+class Roles(NamedTuple):
+    label: str
+    groups: str
+    features: dict[str, str]  # name -> what the user says it is: "number", "category" or ""
+
+
+def _absent(option: str, name: str, names: Sequence[str], place: str) -> UserError:
+    if len(names) > 24:  # a message, not the whole header
+        near = difflib.get_close_matches(name, names, n=1)
+        names = list(dict.fromkeys([*near, *names[:12], "..."]))
+    return unknown(f"column ({option}=) of {place}", name, names)
+
+
+def roles_of(
+    place: str,
+    names: Sequence[str],
+    label: str,
+    groups: str,
+    drop: Sequence[str],
+    categorical: Sequence[str],
+    numeric: Sequence[str],
+) -> Roles:
+    """Which column is what; raises UserError for a name that is in no column, or in two roles."""
+    label, groups = one_line(label), one_line(groups)
+    for option, one in (("label", label), ("groups", groups)):
+        if one not in names and (one or option == "label"):
+            raise _absent(option, one, names, place)
+    dropped = _matching("drop", drop, names, place)
+    for option, one in (("label", label), ("groups", groups)):
+        if one and one in dropped:
+            raise UserError(f"{option}={one!r} is also in drop=: take it out of one.")
+    if label == groups:
+        raise UserError(f"label={label!r} is also groups=: name another column.")
+    words = _matching("categorical", categorical, names, place)
+    numbers = _matching("numeric", numeric, names, place)
+    if words & numbers:
+        raise UserError(f"column {min(words & numbers)!r} is in categorical= and in numeric=.")
+    dropped |= {one for one in names if one.startswith(INDEX)}
+    features = {
+        one: "category" if one in words else "number" if one in numbers else ""
+        for one in names
+        if one not in dropped and one not in (label, groups)
+    }
+    if not features:
+        raise UserError(f"{place}: no feature column is left beside {label!r}: drop fewer columns.")
+    return Roles(label, groups, features)
+
+
+def _matching(option: str, patterns: Any, names: Sequence[str], place: str) -> set[str]:
+    found: set[str] = set()
+    known = set(names)
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        pattern = one_line(pattern)
+        hit = {pattern} & known or set(fnmatch.filter(names, pattern))
+        if not hit:
+            raise _absent(option, pattern, names, place)
+        found |= hit
+    return found
+
+
+def same_columns(
+    test: pa.Table, test_name: str, arrow: pa.Table, name: str, roles: Roles
+) -> pa.Table:
+    """``test`` if it has every column that is used and no column that is nowhere in ``arrow``."""
+    used = [roles.label, *([roles.groups] if roles.groups else []), *roles.features]
+    lacks = [one for one in used if one not in set(test.column_names)]
+    more = [one for one in test.column_names if one not in set(arrow.column_names)]
+    if lacks or more:
+        says = [f"lacks {', '.join(map(repr, lacks[:5]))}"] if lacks else []
+        says += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
+        raise UserError(
+            f"{test_name} {' and '.join(says)}: give it the columns of {name}, in any order."
+        )
+    return test
