@@ -22,7 +22,7 @@ from ml_collections import config_flags
 from launch import common
 from vfljax import datasets
 from vfljax.config import resolve
-from vfljax.datasets import describing, prepared
+from vfljax.datasets import describing
 from vfljax.datasets.dividing import divide
 from vfljax.errors import UserError
 

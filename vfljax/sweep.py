@@ -150,10 +150,10 @@ def with_teachers(lab: Lab, workdir: pathlib.Path) -> Lab:
     else:
         seeds, reads = jnp.asarray(lab.seeds), lab.blocks[-1].input
         teacher = make_teacher(lab.config, reads, lab.dataset.num_classes)
-        start, path = None, lab.config["teacher"]["pretrained"]
-        if path:
+        start, file = None, lab.config["teacher"]["pretrained"]
+        if file:
             drawn = teacher_start(lab.table, teacher)
-            start, _ = pretrained.load(teacher.network, drawn, path)
+            start, _ = pretrained.load(teacher.network, drawn, file)
         scores = np.asarray(teacher_scores(lab.table, seeds, given, teacher, start))
         if not np.all(np.isfinite(scores)):
             raise UserError(

@@ -61,7 +61,7 @@ def get_config(variant=""):
         },
         "grid": {
             "undefended": {},
-            "noise": {"noise": {"scale": (1e-3, 1e-2)}},
+            "noise": {"noise": {"scale": (1e-4, 1e-3)}},
             "compression": {"compression": {"keep_rate": 0.25}},
         },
         "attacks": {

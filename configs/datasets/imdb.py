@@ -11,7 +11,7 @@ sigmoid, batch 1,028, Adam at 1e-4. Eight settings: undefended, MaxNorm, Marvell
 from vfljax.config import ordered
 
 SMOKE = {
-    "data": {"train": 40, "validation": 8, "test": 20, "options": {"form": "words", "words": 20}},
+    "data": {"train": 40, "validation": 8, "test": 20, "options": {"form": "words", "words": 8}},
     "training": {"epochs": 1, "batch_size": 20},
     "attacks": {"norm": {}, "global_median": {}},
 }

@@ -1,0 +1,113 @@
+"""Every data set's config, from files in the set's own format to judged attacks: its smoke variant."""
+
+import csv
+import gzip
+
+import numpy as np
+import pytest
+
+from tests.configs_test import FOLDER, load
+from tests.sweeps import train
+
+RNG = np.random.default_rng(0)
+
+
+def cifar10(folder):
+    def batch(rows):
+        labels = np.arange(rows) % 10
+        pixels = RNG.integers(0, 256, (rows, 3072)) // 2 + labels[:, None]
+        return np.concatenate([labels[:, None], pixels], axis=1).astype(np.uint8).tobytes()
+
+    for number in range(1, 6):
+        (folder / f"data_batch_{number}.bin").write_bytes(batch(20))
+    (folder / "test_batch.bin").write_bytes(batch(20))
+
+
+def images(folder, size, group):
+    """80 images of two classes, two of each group: [80, size, size, 3]."""
+    labels = np.arange(80) // 2 % 2
+    x = RNG.integers(0, 200, (80, size, size, 3)) + 40 * labels[:, None, None, None]
+    groups = {group: np.arange(80) // 2}
+    np.savez(folder / "images.npz", x=x.astype(np.uint8), y=labels.astype(np.uint8), **groups)
+
+
+def imdb(folder):
+    words = ["dull", "poor", "long", "plot", "film", "actor", "great", "fine", "fun", "joy"]
+    with gzip.open(folder / "imdb.csv.gz", "wt", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["split", "label", "rating", "id", "review"])
+        for part in ("train", "test"):
+            for i in range(80):
+                label = i % 2
+                text = " ".join(RNG.choice(words[3 * label : 3 * label + 7], 12))
+                out.writerow([part, label, 9 if label else 2, i // 2, text])
+
+
+def criteo(folder):
+    lines = []
+    for i in range(80):
+        numbers = [str(n) if n else "" for n in RNG.integers(0, 5, 13)]
+        fields = [f"{v:08x}" for v in RNG.integers(0, 4, 26) + i % 2]
+        lines.append("\t".join([str(i % 2), *numbers, *fields]))
+    (folder / "train.txt").write_text("\n".join(lines) + "\n")
+
+
+AVAZU = [
+    "id,click,hour,C1,banner_pos,site_id,site_domain,site_category,app_id,app_domain,app_category",
+    "device_id,device_ip,device_model,device_type,device_conn_type,C14,C15,C16,C17,C18,C19,C20,C21",
+]
+
+
+def avazu(folder):
+    names = ",".join(AVAZU)
+    lines = [names]
+    for i in range(80):
+        values = [str(v) for v in RNG.integers(0, 4, names.count(",") - 2)]
+        lines.append(",".join([str(i), str(i % 2), "14102100", *values]))
+    (folder / "train.csv").write_text("\n".join(lines) + "\n")
+
+
+def credit(folder):
+    module = load(FOLDER / "datasets" / "default_credit.py")
+    history = [f"{name}{i}" for name in ("PAY_", "BILL_AMT") for i in range(3)]
+    names = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", *history, module.LABEL]
+    lines = [",".join(names)]
+    for i in range(80):
+        values = RNG.integers(0, 3, len(names) - 2) + i % 2
+        lines.append(",".join([str(i), *map(str, values), str(i % 2)]))
+    (folder / "credit.csv").write_text("\n".join(lines) + "\n")
+    return folder / "credit.csv"
+
+
+WRITE = {
+    "cifar10": cifar10,
+    "bhi": lambda folder: images(folder, 50, "patient"),
+    "ham10000": lambda folder: images(folder, 32, "lesion_id"),
+    "imdb": imdb,
+    "imdb_bert": imdb,
+    "criteo": criteo,
+    "avazu": avazu,
+    "default_credit": credit,
+}
+
+
+def test_every_data_set_s_config_is_here():
+    assert sorted(p.stem for p in (FOLDER / "datasets").glob("*.py")) == sorted(WRITE)
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_eight_settings_run_end_to_end_on_a_file_of_the_set_s_format(name, tmp_path):
+    if name == "imdb_bert":
+        pytest.importorskip("tokenizers", reason="WordPiece needs the extra 'text'")
+    (tmp_path / "data").mkdir()
+    where = WRITE[name](tmp_path / "data") or tmp_path / "data"
+    module = load(FOLDER / "datasets" / f"{name}.py")
+    assert "python -m launch.sweep" in module.__doc__
+    config = module.get_config("smoke")
+    config.data.dir = str(where)
+    finished = train(tmp_path / "run", config)
+    split = [row for row in finished.results.to_pylist() if row["structure"] == "split"]
+    assert len(split) == 8
+    assert {row["status"] for row in finished.results.to_pylist()} == {"ok"}
+    judged = {row["attack"].split("/")[0] for row in finished.attacks.to_pylist()}
+    assert judged == set(config.attacks)
