@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from vfljax.models import MLP, Generator, Head, Probability
+from vfljax.parties import from_module
 
 F = jnp.asarray([[0.1], [0.5], [0.9], [0.3]])
 LABELS = jnp.asarray([0, 1, 1, 1])
@@ -50,3 +51,116 @@ def test_by_default_biases_start_at_zero_and_torch_s_do_not():
     for weights, zero in (("default", True), ("torch", False)):
         params = Generator((16,), 2, weights).init(jax.random.key(0), F)["params"]
         assert bool((params["Dense_0"]["bias"] == 0).all()) == zero
+
+
+X = jnp.asarray(np.random.default_rng(0).normal(size=(16, 14)), jnp.float32)
+
+
+def torch_variables(net):
+    """A PyTorch Sequential's weights and statistics as ours, copied."""
+    params, statistics = {}, {}
+    for layer in net:
+        kind = type(layer).__name__
+        if kind == "Linear":
+            own = {"kernel": layer.weight.detach().numpy().T, "bias": layer.bias.detach().numpy()}
+            params[f"Dense_{sum(k.startswith('Dense') for k in params)}"] = own
+        elif kind == "BatchNorm1d":
+            name = f"BatchNorm_{len(statistics)}"
+            params[name] = {
+                "scale": layer.weight.detach().numpy(),
+                "bias": layer.bias.detach().numpy(),
+            }
+            statistics[name] = {
+                "mean": layer.running_mean.numpy(),
+                "var": layer.running_var.numpy(),
+            }
+    variables = {"params": params} | ({"batch_stats": statistics} if statistics else {})
+    return jax.tree.map(jnp.array, variables)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_the_net_for_bcw_is_pytorch_s_in_evaluation_and_training(batch_norm):
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    net = nets.randomize(nets.mlp(14, (20, 20), 2, batch_norm), 1)
+    module, variables = MLP((20, 20), 2, batch_norm=batch_norm), torch_variables(net)
+    tensor = nets.torch.from_numpy(np.array(X))
+    expected = net.eval()(tensor).detach().numpy()
+    np.testing.assert_allclose(module.apply(variables, X), expected, rtol=1e-4, atol=1e-4)
+    out, rows = nets.batch_norm_rows(net, tensor)
+    got, moved = module.apply(variables, X, train=True, mutable=["batch_stats"])
+    np.testing.assert_allclose(got, out.detach().numpy(), rtol=1e-4, atol=1e-4)
+    assert len(rows) == 2 * batch_norm
+    after = torch_variables(net)
+    for name, own in moved.get("batch_stats", {}).items():
+        old, new = variables["batch_stats"][name]["var"], after["batch_stats"][name]["var"]
+        unbiased = (np.asarray(own["var"]) - 0.9 * old) * 16 / 15 + 0.9 * old  # PyTorch's
+        np.testing.assert_allclose(unbiased, new, rtol=1e-4)
+        np.testing.assert_allclose(
+            own["mean"], after["batch_stats"][name]["mean"], rtol=1e-4, atol=1e-6
+        )
+
+
+def test_the_net_for_imdb_is_pytorch_s_in_evaluation():
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    net = nets.randomize(nets.mlp(14, (9, 8), 1, dropout=0.5), 1)
+    module = MLP((9, 8), 1, output="sigmoid", dropout=0.5)
+    expected = net.eval()(nets.torch.from_numpy(np.array(X))).sigmoid().detach().numpy()
+    np.testing.assert_allclose(module.apply(torch_variables(net), X), expected, rtol=1e-4)
+
+
+def test_without_the_options_nothing_changes():
+    plain = MLP((5, 4), 3)
+    variables = plain.init(jax.random.key(0), X)
+    assert set(variables) == {"params", "layers"}
+    assert set(variables["params"]) == {"Dense_0", "Dense_1", "Dense_2"}
+    dropping = MLP((5, 4), 3, dropout=0.5)
+    assert jax.tree.map(jnp.shape, dropping.init(jax.random.key(0), X)) == jax.tree.map(
+        jnp.shape, variables
+    )
+    params = variables["params"]
+    h = X
+    for name in ("Dense_0", "Dense_1"):
+        h = jax.nn.relu(h @ params[name]["kernel"] + params[name]["bias"][None])
+    expected = h @ params["Dense_2"]["kernel"] + params["Dense_2"]["bias"][None]
+    for train in (False, True):
+        np.testing.assert_array_equal(plain.apply({"params": params}, X, train=train), expected)
+    np.testing.assert_array_equal(dropping.apply({"params": params}, X), expected)
+
+
+def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
+    module = MLP((2000,), 1, dropout=0.25)
+    variables = {"params": module.init(jax.random.key(0), X)["params"]}
+
+    def hidden(key, train=True):
+        _, moved = module.apply(variables, X, train, rngs={"dropout": key}, mutable=["layers"])
+        return np.asarray(moved["layers"]["hidden"][0])
+
+    full, first = hidden(jax.random.key(1), train=False), hidden(jax.random.key(1))
+    active = full > 0
+    kept = first[active] != 0
+    assert abs(1 - kept.mean() - 0.25) < 4 * np.sqrt(0.25 * 0.75 / active.sum())
+    np.testing.assert_allclose(first[active][kept], full[active][kept] / 0.75, rtol=1e-5)
+    np.testing.assert_array_equal(first, hidden(jax.random.key(1)))
+    assert not np.array_equal(first, hidden(jax.random.key(2)))
+
+
+def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
+    party = from_module(MLP((6, 5), 2, dropout=0.5, batch_norm=True))
+    keys = jax.random.split(jax.random.key(4), 3)
+    lanes = jax.vmap(lambda key: party.init(key, X))(keys)
+
+    def run(variables, key):
+        z, (after, _) = party.apply(variables, X, True, key)
+        return z, after
+
+    together = jax.vmap(run)(lanes, keys)
+    for i in range(3):
+        alone = run(jax.tree.map(lambda a, i=i: a[i], lanes), keys[i])
+        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)
+    assert not np.allclose(together[0][0], together[0][1])
+
+
+@pytest.mark.parametrize("module", [MLP((), 2), Head((), 2), Generator((), 2), Probability((), 2)])
+def test_inputs_of_numbers_may_be_mixed(module):
+    assert module.mixable

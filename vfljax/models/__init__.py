@@ -7,7 +7,36 @@ BOTTOMS = {
     "mlp": MLP,
     "bert": bert.base,
     "bert_tiny": bert.tiny,
+import functools
+
+from vfljax.models import cnn
+from vfljax.models.cnn import CNN
+from vfljax.models.mlp import ACTIVATIONS, MLP, WEIGHTS, Generator, Head, Probability
+from vfljax.models.resnet import ResNet
+from vfljax.models.wide_deep import WideDeep
+
+# callables of keyword fields, ``out`` among them; what a row fixes can be given anew
+BOTTOMS = {
+    "mlp": MLP,
+    "resnet18": ResNet,
+    "resnet20": functools.partial(ResNet, blocks=(3, 3, 3), width=16, shortcut="pad"),
+    "resnet50": functools.partial(ResNet, blocks=(3, 4, 6, 3), block="bottleneck"),
+    "cnn_gafm": cnn.gafm,
+    "cnn_marvell": cnn.marvell,
+    "wide_deep": WideDeep,
 }
 TOPS = {"mlp": MLP, "head": Head, "generator": Generator, "probability": Probability}
 
-__all__ = ["ACTIVATIONS", "BOTTOMS", "MLP", "TOPS", "WEIGHTS", "Generator", "Head", "Probability"]
+__all__ = [
+    "ACTIVATIONS",
+    "BOTTOMS",
+    "CNN",
+    "MLP",
+    "TOPS",
+    "WEIGHTS",
+    "Generator",
+    "Head",
+    "Probability",
+    "ResNet",
+    "WideDeep",
+]

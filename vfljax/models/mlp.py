@@ -1,7 +1,8 @@
 """Multilayer perceptrons: bottom models, top models and inference heads.
 
 ``layers`` of a forward pass are sown into the collection of that name, for attacks and
-diagnostics that look inside; nobody pays for them unless they are read.
+diagnostics that look inside; nobody pays for them unless they are read. ``mixable`` says of every
+network whether convex combinations of two inputs are meaningful inputs (numbers, images) or not (codes).
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ def dense(x: Array, width: int, weights: str) -> Array:
 
 class MLP(nn.Module):
     """Linear -> activation, repeated, then Linear -> output: [B, ...] -> [B, out]. ``hidden=()`` is
-    one layer. GAFM's bottom for Spambase is 57 -> 16 -> 1, "leaky_relu", output "sigmoid"."""
+    one layer. GAFM's bottom for Spambase is 57 -> 16 -> 1, "leaky_relu", output "sigmoid".
+
+    ``batch_norm=True`` normalizes between each hidden Linear and its activation (Fu et al.'s net for
+    BCW, 14 -> 20 -> 20 -> 2: the order is their released code's). ``dropout`` is the rate at which hidden
+    units are dropped after the activation, the rest divided by 1 - rate (GAFM's net for IMDB,
+    500 -> 256 -> 128 -> 1, ReLU, .5, output "sigmoid"; appendix E.2)."""
 
     light: ClassVar[bool] = True
     hidden: tuple[int, ...]
@@ -54,13 +60,20 @@ class MLP(nn.Module):
     activation: str = "relu"
     output: str = "identity"
     weights: str = "default"  # or "torch": ``dense``
+    dropout: float = 0.0
+    batch_norm: bool = False
+    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
-        del train
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = ACTIVATIONS[self.activation](dense(x, width, self.weights))
+            x = dense(x, width, self.weights)
+            if self.batch_norm:
+                x = nn.BatchNorm(use_running_average=not train, momentum=0.9, epsilon=1e-5)(x)
+            x = ACTIVATIONS[self.activation](x)
+            if self.dropout:
+                x = nn.Dropout(self.dropout, deterministic=not train)(x)
             self.sow("layers", "hidden", x)
         return ACTIVATIONS[self.output](dense(x, self.out, self.weights))
 
@@ -73,6 +86,7 @@ class Generator(nn.Module):
     hidden: tuple[int, ...]
     out: int  # always 2
     weights: str = "default"  # or "torch": ``dense``
+    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -94,6 +108,7 @@ class Probability(nn.Module):
     hidden: tuple[int, ...]  # always ()
     out: int  # always 2
     weights: str = "default"  # has none
+    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
@@ -116,6 +131,7 @@ class Head(nn.Module):
     out: int
     weights: str = "default"  # or "ones", or "torch": ``dense``
     batch_norm: bool = True
+    mixable: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:

@@ -1,0 +1,166 @@
+"""GAFM's and Marvell's networks for ISIC: shapes, PyTorch's numbers, refusals, lanes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from vfljax.models import BOTTOMS, CNN
+from vfljax.models.cnn import halve
+from vfljax.parties import from_module
+
+NETS = {
+    "cnn_gafm": ({"out": 7}, ((6, 16, 32), (120, 84), 7, 0), 22),
+    "cnn_marvell": (
+        {"out": 5, "linear": True, "hidden": (64,)},
+        ((64, 64, 64, 64), (64,), 5, 1),
+        16,
+    ),
+}
+
+
+def pixels(*shape, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+
+
+def variables_of(net, image):
+    """A PyTorch Sequential's weights as ours; the first Linear reads [C, H, W], ours [H, W, C]."""
+    params, convolutions, linears = {}, 0, 0
+    for layer in net:
+        if not hasattr(layer, "weight"):
+            continue
+        kernel, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+        if kernel.ndim == 4:
+            kernel, name, convolutions = (
+                kernel.transpose(2, 3, 1, 0),
+                f"Conv_{convolutions}",
+                convolutions + 1,
+            )
+            channels = kernel.shape[3]
+        else:
+            if not linears:
+                side = kernel.shape[1] // channels
+                kernel = (
+                    kernel.reshape(-1, channels, side).transpose(0, 2, 1).reshape(len(kernel), -1)
+                )
+            kernel, name, linears = kernel.T, f"Dense_{linears}", linears + 1
+        params[name] = {"kernel": kernel, "bias": bias}
+    return {"params": jax.tree.map(jnp.asarray, params)}
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("extra", [0, 3])
+def test_value_and_gradients_are_pytorch_s(name, extra):
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    options, (channels, hidden, out, padding), least = NETS[name]
+    x = pixels(3, least + extra, least + 1, 2)
+    net = nets.randomize(nets.cnn(channels, hidden, out, padding, (2, *x.shape[1:3])), 3)
+    module, variables = BOTTOMS[name](**options), variables_of(net, x.shape)
+    tensor = nets.torch.from_numpy(np.array(x.transpose(0, 3, 1, 2)))
+    expected = net(tensor)
+    got = jax.jit(module.apply)(variables, x)
+    assert jax.tree.map(jnp.shape, variables) == jax.tree.map(
+        jnp.shape, dict(from_module(module).init(jax.random.key(0), x))
+    )
+    np.testing.assert_allclose(got, expected.detach().numpy(), rtol=1e-4, atol=1e-4)
+
+    weights = pixels(3, out, seed=4)
+    (expected * nets.torch.from_numpy(np.array(weights))).sum().backward()
+    gradients = jax.jit(jax.grad(lambda v: jnp.sum(module.apply(v, x) * weights)))(variables)
+    with nets.torch.no_grad():
+        for p in net.parameters():
+            p.copy_(p.grad)
+    for a, b in zip(
+        jax.tree.leaves(gradients), jax.tree.leaves(variables_of(net, x.shape)), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())
+
+
+def test_gafm_s_flattened_map_is_6_by_6_by_32_and_its_layers_are_sown():
+    module = BOTTOMS["cnn_gafm"](out=40)
+    party = from_module(module)
+    shapes = jax.eval_shape(lambda: party.init(jax.random.key(0), jnp.ones((2, 64, 64))))
+    assert shapes["params"]["Dense_0"]["kernel"].shape == (32 * 6 * 6, 120)
+    assert shapes["params"]["Dense_2"]["kernel"].shape == (84, 40)
+    z, (_, layers) = jax.eval_shape(
+        lambda v: party.apply(v, jnp.ones((2, 64, 64)), True, None), shapes
+    )
+    assert z.shape == (2, 40)
+    assert [layer.shape[1:] for layer in layers["hidden"]] == [
+        (31, 31, 6),
+        (14, 14, 16),
+        (6, 6, 32),
+        (120,),
+        (84,),
+    ]
+
+
+def test_marvell_s_embedding_is_the_flattened_map_after_the_fourth_convolution():
+    module, x = BOTTOMS["cnn_marvell"](out=1600), jnp.ones((1, 84, 84, 3))
+    variables = jax.eval_shape(lambda: from_module(module).init(jax.random.key(0), x))
+    assert set(variables["params"]) == {f"Conv_{i}" for i in range(4)}
+    assert jax.eval_shape(lambda v: module.apply(v, x), variables).shape == (1, 1600)
+
+
+@pytest.mark.parametrize(
+    ("module", "image", "message"),
+    [
+        (BOTTOMS["cnn_gafm"](out=2), (21, 40), "21x40 .* at least 22x22"),
+        (BOTTOMS["cnn_marvell"](out=64), (16, 15), "16x15 .* at least 16x16"),
+        (BOTTOMS["cnn_marvell"](out=10), (32, 16), r"2x1x64: set out=128 .*or linear=True"),
+        (BOTTOMS["cnn_marvell"](out=128, hidden=(64,)), (32, 16), r"hidden=\(\)"),
+        (CNN(2, padding="CIRCULAR"), (64, 64), "padding='CIRCULAR'"),
+        (CNN(2, weights="ones"), (64, 64), "weights='ones'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(module, image, message):
+    with pytest.raises(ValueError, match=message):
+        module.init(jax.random.key(0), pixels(2, *image))
+
+
+@pytest.mark.parametrize(("name", "least"), [("cnn_gafm", 22), ("cnn_marvell", 16)])
+def test_the_smallest_image_named_by_the_refusal_is_accepted(name, least):
+    module = BOTTOMS[name](out=64, linear=True)
+    x = jnp.ones((2, least, least))
+    out = jax.eval_shape(lambda: module.init_with_output(jax.random.key(0), x)[0])
+    assert out.shape == (2, 64)
+
+
+def test_the_output_activation_is_the_last_thing_done():
+    x = pixels(2, 22, 22)
+    module = BOTTOMS["cnn_gafm"](out=1)
+    variables = from_module(module).init(jax.random.key(0), x)
+    squashed = BOTTOMS["cnn_gafm"](out=1, output="sigmoid").apply(variables, x)
+    np.testing.assert_allclose(squashed, jax.nn.sigmoid(module.apply(variables, x)), rtol=1e-5)
+
+
+def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inputs():
+    params = CNN(64, weights="torch").init(jax.random.key(1), jnp.ones((1, 22, 22, 3)))["params"]
+    for name, inputs in (("Conv_1", 9 * 6), ("Conv_2", 9 * 16), ("Dense_1", 120)):
+        law = stats.uniform(-(inputs**-0.5), 2 * inputs**-0.5)
+        for values in params[name].values():
+            assert stats.kstest(np.asarray(values).ravel(), law.cdf).pvalue > 1e-3
+
+
+def test_pooling_drops_an_odd_rest():
+    x = jnp.arange(15.0).reshape(1, 3, 5, 1)
+    np.testing.assert_array_equal(halve(x)[0, :, :, 0], [[6, 8]])
+
+
+def test_a_lane_of_stacked_parameters_equals_the_same_alone():
+    module, x = CNN(2, channels=(3, 4), hidden=(5,)), pixels(3, 12, 12, 1)
+    keys = jax.random.split(jax.random.key(0), 3)
+    lanes = jax.vmap(lambda key: from_module(module).init(key, x))(keys)
+    together = jax.vmap(lambda v: module.apply(v, x))(lanes)
+    looped = jax.lax.map(lambda v: module.apply(v, x), lanes)
+    for i in range(3):
+        alone = module.apply(jax.tree.map(lambda a, i=i: a[i], lanes), x)
+        np.testing.assert_allclose(together[i], alone, atol=1e-5)
+        np.testing.assert_allclose(looped[i], alone, atol=1e-5)
+
+
+def test_networks_are_hashable_and_images_may_be_mixed():
+    for name in ("cnn_gafm", "cnn_marvell"):
+        assert hash(BOTTOMS[name](out=4)) == hash(BOTTOMS[name](out=4))
+        assert BOTTOMS[name](out=4).mixable

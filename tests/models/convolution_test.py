@@ -1,0 +1,174 @@
+"""The convolution as a matrix product: XLA's in value and gradients, wherever it is called."""
+
+import functools
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax.models.convolution import IMPLEMENTATIONS, conv, images, matmul
+
+# kernel, stride, padding, height, width: each of the two forms, odd and even images
+CASES = [
+    (1, 1, "VALID", 6, 5),
+    (1, 2, "VALID", 6, 5),
+    (1, 2, ((0, 0), (0, 0)), 7, 4),
+    (3, 1, "SAME", 12, 5),  # by rows
+    (3, 1, "SAME", 4, 5),  # by windows
+    (3, 1, "VALID", 12, 6),
+    (3, 1, ((1, 1), (1, 1)), 10, 3),
+    (3, 1, ((2, 0), (0, 1)), 11, 6),
+    (3, 2, "SAME", 8, 7),
+    (3, 2, ((1, 1), (1, 1)), 8, 5),
+    (5, 1, "SAME", 20, 6),
+    (7, 2, ((3, 3), (3, 3)), 16, 14),
+    (7, 1, "SAME", 26, 8),
+]
+
+
+def layers(size, stride, padding, features=4, **options):
+    layer = functools.partial(nn.Conv, features, (size, size), stride, padding, **options)
+    return layer(), layer(conv_general_dilated=matmul)
+
+
+def inputs(height, width, channels=3, batch=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return jnp.asarray(rng.normal(size=(batch, height, width, channels)), jnp.float32)
+
+
+def value_and_gradients(layer, weights):
+    """Of a loss whose gradient differs at every output; flat."""
+
+    def loss(variables, x):
+        out = layer.apply(variables, x)
+        return jnp.sum(jnp.sin(out) * weights), out
+
+    def both(variables, x):
+        (_, out), gradients = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(variables, x)
+        return out, gradients
+
+    return both
+
+
+def assert_close(one, other):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * float(jnp.max(jnp.abs(b))))
+
+
+@pytest.mark.parametrize(("size", "stride", "padding", "height", "width"), CASES)
+def test_value_and_both_gradients_are_those_of_xla_s(size, stride, padding, height, width):
+    theirs, ours = layers(size, stride, padding)
+    x = inputs(height, width)
+    variables = theirs.init(jax.random.key(1), x)
+    out = theirs.apply(variables, x)
+    assert jax.tree.map(jnp.shape, ours.init(jax.random.key(1), x)) == jax.tree.map(
+        jnp.shape, variables
+    )
+    weights = inputs(*out.shape[1:3], channels=out.shape[3], seed=5)
+    expected = value_and_gradients(theirs, weights)(variables, x)
+    assert_close(jax.jit(value_and_gradients(ours, weights))(variables, x), expected)
+
+
+@pytest.mark.parametrize(("size", "stride", "height"), [(3, 1, 12), (3, 2, 8), (1, 2, 6)])
+def test_over_stacked_parameters_and_in_loops_as_alone(size, stride, height):
+    theirs, ours = layers(size, stride, "SAME")
+    x = jnp.stack([inputs(height, 5, seed=s) for s in range(3)])
+    variables = jax.vmap(lambda k: theirs.init(k, x[0]))(jax.random.split(jax.random.key(2), 3))
+    out = theirs.apply(jax.tree.map(lambda a: a[0], variables), x[0])
+    weights = inputs(*out.shape[1:3], channels=out.shape[3], seed=5)
+    expected = [
+        value_and_gradients(theirs, weights)(jax.tree.map(lambda a, s=s: a[s], variables), x[s])
+        for s in range(3)
+    ]
+    expected = jax.tree.map(lambda *a: jnp.stack(a), *expected)
+    one = value_and_gradients(ours, weights)
+    assert_close(jax.jit(jax.vmap(one))(variables, x), expected)
+    assert_close(jax.lax.map(lambda pair: one(*pair), (variables, x)), expected)
+    _, scanned = jax.lax.scan(lambda c, pair: (c, one(*pair)), 0, (variables, x))
+    assert_close(scanned, expected)
+
+
+def test_the_weights_of_vmap_may_be_shared():
+    theirs, ours = layers(3, 1, "SAME")
+    x = jnp.stack([inputs(12, 5, seed=s) for s in range(2)])
+    variables = theirs.init(jax.random.key(0), x[0])
+    got = jax.vmap(lambda x: ours.apply(variables, x))(x)
+    np.testing.assert_allclose(got[1], theirs.apply(variables, x[1]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rhs": jnp.ones((3, 1, 3, 2))}, "square"),
+        ({"rhs": jnp.ones((3, 3, 4, 2))}, "channels differ"),
+        ({"lhs": jnp.ones((1, 8, 3))}, "B, H, W, C"),
+        ({"window_strides": (1, 2)}, "equal strides"),
+        ({"lhs_dilation": (2, 1)}, "lhs_dilation"),
+        ({"rhs_dilation": (2, 2)}, "rhs_dilation"),
+        ({"feature_group_count": 3}, "feature_group_count=3"),
+        ({"dimension_numbers": ("NCHW", "HWIO", "NHWC")}, "dimension_numbers"),
+        ({"lhs": jnp.ones((1, 2, 8, 3)), "padding": "VALID"}, "3x3 kernel"),
+    ],
+)
+def test_what_is_no_matrix_product_is_refused(change, message):
+    given = {
+        "lhs": jnp.ones((1, 8, 8, 3)),
+        "rhs": jnp.ones((3, 3, 3, 2)),
+        "window_strides": (1, 1),
+        "padding": "SAME",
+        "dimension_numbers": ("NHWC", "HWIO", "NHWC"),
+    }
+    matmul(**given)
+    with pytest.raises(ValueError, match=message):
+        matmul(**{**given, **change})
+
+
+class Layer(nn.Module):
+    implementation: str
+
+    @nn.compact
+    def __call__(self, x):
+        return conv(x, 4, 3, use_bias=True, implementation=self.implementation)
+
+
+def test_every_implementation_has_the_same_parameters_and_result():
+    x = inputs(9, 6)
+    variables = Layer("xla").init(jax.random.key(0), x)
+    for name in IMPLEMENTATIONS:
+        assert jax.tree.map(jnp.shape, Layer(name).init(jax.random.key(0), x)) == jax.tree.map(
+            jnp.shape, variables
+        )
+        np.testing.assert_allclose(
+            Layer(name).apply(variables, x), Layer("xla").apply(variables, x), atol=1e-5
+        )
+
+
+def primitives(name):
+    text = str(jax.make_jaxpr(Layer(name).apply)(Layer("xla").init(jax.random.key(0), X), X))
+    return "conv_general_dilated" in text, "dot_general" in text
+
+
+X = jnp.ones((2, 9, 6, 3))
+
+
+def test_auto_is_the_product_on_a_cpu_and_xla_s_elsewhere(monkeypatch):
+    assert primitives("xla") == (True, False)
+    assert primitives("matmul") == (False, True)
+    for backend, expected in (("cpu", (False, True)), ("gpu", (True, False))):
+        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+        assert primitives("auto") == expected
+
+
+def test_an_unknown_implementation_is_refused():
+    with pytest.raises(ValueError, match="'im2col'.*auto"):
+        Layer("im2col").init(jax.random.key(0), X)
+
+
+def test_gray_images_get_a_channel_and_tables_are_refused():
+    assert images(jnp.ones((2, 5, 4))).shape == (2, 5, 4, 1)
+    assert images(jnp.ones((2, 5, 4, 3))).shape == (2, 5, 4, 3)
+    with pytest.raises(ValueError, match=r"\(2, 7\)"):
+        images(jnp.ones((2, 7)))

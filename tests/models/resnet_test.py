@@ -1,0 +1,249 @@
+"""Residual networks: the published sizes, PyTorch's numbers, lanes, and torchvision's weights."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax.errors import UserError
+from vfljax.models import BOTTOMS
+from vfljax.models.resnet import ResNet, from_torch
+from vfljax.parties import from_module
+
+
+def pixels(*shape, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+
+
+def shapes(module, x):
+    return jax.eval_shape(lambda: from_module(module).init(jax.random.key(0), x))
+
+
+def zeros(module, x):
+    """Variables as ``init`` gives them, without its compilation."""
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), shapes(module, x))
+
+
+def count(module, x):
+    return sum(int(np.prod(a.shape)) for a in jax.tree.leaves(shapes(module, x)["params"]))
+
+
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
+
+def test_resnet20_has_the_published_number_of_parameters():
+    x = pixels(2, 32, 16, 3)
+    assert count(BOTTOMS["resnet20"](out=10), x) == 269_722
+    assert count(BOTTOMS["resnet20"](out=10, shortcut="project"), x) == 272_474
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("resnet18", 11_689_512), ("resnet50", 25_557_032)]
+)
+def test_with_imagenet_s_stem_and_classes_sizes_are_torchvision_s(name, parameters):
+    assert count(BOTTOMS[name](out=1000, stem="imagenet"), pixels(1, 64, 64, 3)) == parameters
+
+
+TINY = {"out": 3, "width": 4, "blocks": (1, 1)}
+
+
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+@pytest.mark.parametrize("image", [(9, 7, 3), (16, 8, 1), (8, 8)])
+def test_any_image_becomes_an_embedding_and_every_stage_is_sown(image, stem):
+    module, x = ResNet(**TINY, stem=stem), pixels(2, *image)
+    party = from_module(module)
+    variables = quick_jit(party.init)(jax.random.key(0), x)
+    z, (_, layers) = quick_jit(lambda v: party.apply(v, x, False, None))(variables)
+    assert z.shape == (2, 3)
+    first, second = (layer.shape for layer in layers["hidden"])
+    assert first[3] == 4
+    assert second[3] == 8
+    assert second[1] == -(-first[1] // 2)
+    assert np.std(z) > 0
+
+
+def test_the_output_activation_is_the_last_thing_done():
+    module, x = ResNet(**TINY), pixels(2, 8, 8, 3)
+    variables = quick_jit(module.init)(jax.random.key(0), x)
+    squashed = ResNet(**TINY, output="sigmoid").apply(variables, x)
+    np.testing.assert_allclose(squashed, jax.nn.sigmoid(module.apply(variables, x)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("block", "wide"), ("stem", "tiny"), ("shortcut", "none"), ("convolution", "fft")],
+)
+def test_unknown_words_are_refused(field, value):
+    with pytest.raises(ValueError, match=f"{field}='{value}'"):
+        ResNet(**TINY, **{field: value}).init(jax.random.key(0), pixels(2, 8, 8, 3))
+
+
+def test_networks_are_hashable_and_images_may_be_mixed():
+    for name in ("resnet18", "resnet20", "resnet50"):
+        assert hash(BOTTOMS[name](out=4)) == hash(BOTTOMS[name](out=4))
+        assert BOTTOMS[name](out=4).mixable
+
+
+def test_a_lane_of_stacked_parameters_equals_the_same_alone():
+    module, x = ResNet(**TINY), pixels(4, 8, 6, 3)
+    seeds = jax.random.split(jax.random.key(3), 3)
+    lanes = quick_jit(jax.vmap(lambda key: from_module(module).init(key, x)))(seeds)
+    weights = pixels(4, 3, seed=9)
+
+    def step(variables):
+        def loss(params):
+            out, moved = module.apply(
+                {**variables, "params": params}, x, train=True, mutable=["batch_stats"]
+            )
+            return jnp.sum(out * weights), moved
+
+        return jax.grad(loss, has_aux=True)(variables["params"])
+
+    together = quick_jit(jax.vmap(step))(lanes)
+    looped = quick_jit(lambda v: jax.lax.map(step, v))(lanes)
+    for i in range(3):
+        alone = quick_jit(step)(jax.tree.map(lambda a, i=i: a[i], lanes))
+        for all_lanes in (together, looped):
+            for a, b in zip(jax.tree.leaves(all_lanes), jax.tree.leaves(alone), strict=True):
+                np.testing.assert_allclose(a[i], b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
+    means = together[1]["batch_stats"]["bn1"]["mean"]
+    assert not np.allclose(means[0], means[1])  # statistics are a lane's own
+
+
+def torch_case(name, stem="cifar"):
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    bottleneck, pad = name == "resnet50", name == "resnet20"
+    blocks = {"resnet18": (2, 2, 2, 2), "resnet20": (3, 3, 3), "resnet50": (3, 4, 6, 3)}[name]
+    net = nets.ResNet(blocks, 8, 5, bottleneck, stem == "imagenet", pad)
+    return nets, nets.randomize(net, 1), BOTTOMS[name](out=5, width=8, stem=stem)
+
+
+def arrays(net):
+    return {name: tensor.numpy() for name, tensor in net.state_dict().items()}
+
+
+CASES = [("resnet18", "cifar"), ("resnet20", "cifar"), ("resnet50", "cifar")]
+CASES += [("resnet18", "imagenet"), ("resnet50", "imagenet")]
+
+
+@pytest.mark.parametrize(("name", "stem"), CASES)
+def test_evaluation_and_one_training_step_are_pytorch_s(name, stem):
+    nets, net, module = torch_case(name, stem)
+    size = (32, 24) if stem == "imagenet" else (16, 12)
+    x = pixels(6, *size, 3)
+    tensor = nets.torch.from_numpy(np.array(x.transpose(0, 3, 1, 2)))
+    variables = zeros(module, x)
+    variables, left_out = from_torch(module, arrays(net), variables)
+    assert not left_out
+    expected = net.eval()(tensor).detach().numpy()
+    np.testing.assert_allclose(
+        quick_jit(module.apply)(variables, x),
+        expected,
+        rtol=1e-4,
+        atol=1e-4 * np.abs(expected).max(),
+    )
+
+    before = {name: np.copy(a) for name, a in arrays(net).items()}
+    out, rows = nets.batch_norm_rows(net, tensor)
+    got, moved = quick_jit(lambda v: module.apply(v, x, train=True, mutable=["batch_stats"]))(
+        variables
+    )
+    np.testing.assert_allclose(got, out.detach().numpy(), rtol=1e-3, atol=1e-3)
+    after = arrays(net)
+    for bn, n in rows.items():  # PyTorch moves the running variance by the unbiased one
+        old, new = before[f"{bn}.running_var"], after[f"{bn}.running_var"]
+        after[f"{bn}.running_var"] = 0.9 * old + (new - 0.9 * old) * (n - 1) / n
+    statistics = from_torch(module, after, variables)[0]["batch_stats"]
+    for a, b in zip(jax.tree.leaves(moved["batch_stats"]), jax.tree.leaves(statistics)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_are_pytorch_s():
+    nets, net, module = torch_case("resnet18")
+    x, weights = pixels(6, 16, 12, 3), pixels(6, 5, seed=2)
+    tensor = nets.torch.from_numpy(np.array(x.transpose(0, 3, 1, 2)))
+    start = zeros(module, x)
+    variables, _ = from_torch(module, arrays(net), start)
+    (net.eval()(tensor) * nets.torch.from_numpy(np.array(weights))).sum().backward()
+    gradients = {**arrays(net), **{k: p.grad.numpy() for k, p in net.named_parameters()}}
+    expected = from_torch(module, gradients, start)[0]["params"]
+
+    def loss(params):
+        return jnp.sum(module.apply({**variables, "params": params}, x) * weights)
+
+    got = quick_jit(jax.grad(loss))(variables["params"])
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())
+
+
+def state_of(module, x):
+    """A torchvision state dict of a tiny network, without PyTorch."""
+    rng = np.random.default_rng(0)
+    variables = zeros(module, x)
+    names = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(variables):
+        keys = [p.key for p in path[1:]]
+        leaf_name = {"mean": "running_mean", "var": "running_var", "bias": "bias"}.get(keys[-1])
+        owner = ".".join(keys[:-1]).replace("Dense_0", "fc").replace("_", ".")
+        shape = leaf.shape
+        if leaf.ndim == 4:
+            shape = tuple(shape[i] for i in (3, 2, 0, 1))
+        names[f"{owner}.{leaf_name or 'weight'}"] = rng.normal(
+            size=shape[::-1] if leaf.ndim == 2 else shape
+        )
+    return variables, names
+
+
+X = pixels(2, 8, 8, 3)
+
+
+def test_a_missing_ill_shaped_or_foreign_tensor_is_named():
+    module = ResNet(**TINY)
+    variables, state = state_of(module, X)
+    from_torch(module, {**state, "bn1.num_batches_tracked": np.array(3)}, variables)
+    with pytest.raises(UserError, match=r"'layer2.0.downsample.1.running_var' is missing"):
+        from_torch(
+            module,
+            {k: v for k, v in state.items() if "downsample.1.running_var" not in k},
+            variables,
+        )
+    short = {"layer1.0.conv1.weight": np.zeros((4, 4, 1, 1))}
+    with pytest.raises(UserError, match=r"'layer1.0.conv1.weight' is of shape \(4, 4, 1, 1\)"):
+        from_torch(module, {**state, **short}, variables)
+    with pytest.raises(UserError, match=r"'layer3.0.conv1.weight' has no place"):
+        from_torch(module, {**state, "layer3.0.conv1.weight": np.zeros(3)}, variables)
+
+
+def test_imagenet_s_stem_and_classes_can_be_left_out_and_are_told():
+    module = ResNet(**TINY)
+    variables, _ = state_of(module, X)
+    _, state = state_of(ResNet(**{**TINY, "out": 1000}, stem="imagenet"), X)
+    with pytest.raises(UserError, match=r"'(conv1|fc)\.(weight|bias)' is of shape"):
+        from_torch(module, state, variables)
+    loaded, left_out = from_torch(module, state, variables, partial=True)
+    assert set(left_out) == {name for name in state if name.split(".")[0] in ("conv1", "bn1", "fc")}
+    for tree in ("params", "batch_stats"):
+        for layer, own in variables[tree].items():
+            same = jax.tree.all(jax.tree.map(jnp.array_equal, own, loaded[tree][layer]))
+            assert same == (layer in ("conv1", "bn1", "Dense_0"))
+    np.testing.assert_allclose(
+        loaded["params"]["layer1_0"]["conv1"]["kernel"][2, 1, 3, 0],
+        state["layer1.0.conv1.weight"][0, 3, 2, 1],
+        rtol=1e-6,
+    )
+    without = {name: a for name, a in state.items() if not name.startswith("fc.")}
+    assert not any(
+        name.startswith("fc.") for name in from_torch(module, without, variables, True)[1]
+    )
+
+
+def test_partial_loads_the_stem_and_the_linear_where_they_fit():
+    module = ResNet(**TINY)
+    variables, state = state_of(module, X)
+    loaded, left_out = from_torch(module, state, variables, partial=True)
+    assert not left_out
+    np.testing.assert_allclose(
+        loaded["params"]["Dense_0"]["kernel"], state["fc.weight"].T, rtol=1e-6
+    )

@@ -1,0 +1,189 @@
+"""Wide & deep: PyTorch's numbers, codes that fit no table, published sizes, lanes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax.models import BOTTOMS, WideDeep
+from vfljax.parties import from_module
+
+VOCABULARY = (0, 5, 3, 0, 4)
+ROWS = 12
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(v, size=ROWS) if v else rng.normal(size=ROWS) for v in VOCABULARY]
+    return jnp.asarray(np.stack(columns, axis=1), jnp.float32)
+
+
+def start(module, x=None):
+    return from_module(module).init(jax.random.key(0), table() if x is None else x)
+
+
+def variables_of(net):
+    def linear(layer):
+        return {"kernel": layer.weight.detach().numpy().T, "bias": layer.bias.detach().numpy()}
+
+    def rows(tables):
+        return np.concatenate([one.weight.detach().numpy() for one in tables])
+
+    linears = [layer for layer in net.deep if type(layer).__name__ == "Linear"]
+    norms = [layer for layer in net.deep if type(layer).__name__ == "BatchNorm1d"]
+    params = {
+        "embedding_table": rows(net.deep_tables),
+        "wide_table": rows(net.wide_tables),
+        "wide": {"Dense_0": linear(net.wide)},
+        "deep": {f"Dense_{i}": linear(layer) for i, layer in enumerate(linears)},
+    }
+    statistics = {}
+    for i, norm in enumerate(norms):
+        scale = {"scale": norm.weight.detach().numpy(), "bias": norm.bias.detach().numpy()}
+        params["deep"][f"BatchNorm_{i}"] = scale
+        mean, var = norm.running_mean.numpy(), norm.running_var.numpy()
+        statistics[f"BatchNorm_{i}"] = {"mean": mean, "var": var}
+    variables = {"params": params} | ({"batch_stats": {"deep": statistics}} if norms else {})
+    return jax.tree.map(jnp.array, variables)  # copies: PyTorch writes in place
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("out", [1, 6])
+def test_value_gradients_and_statistics_are_pytorch_s(out, batch_norm):
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    net = nets.WideDeep(VOCABULARY, 3, (8, 7), out, batch_norm)
+    net = nets.randomize(net, 2)
+    module = WideDeep(out, VOCABULARY, embedding=3, hidden=(8, 7), batch_norm=batch_norm)
+    variables = variables_of(net)
+    assert jax.tree.map(jnp.shape, variables) == jax.tree.map(jnp.shape, dict(start(module)))
+    x = table(1)
+    tensor = nets.torch.from_numpy(np.array(x))
+    expected = net.eval()(tensor).detach().numpy()
+    np.testing.assert_allclose(module.apply(variables, x), expected, rtol=1e-4, atol=1e-4)
+
+    weights = jnp.asarray(np.random.default_rng(5).normal(size=(ROWS, out)), jnp.float32)
+    old = {name: np.copy(a) for name, a in net.state_dict().items()}
+    got, seen = nets.batch_norm_rows(net, tensor)
+    (got * nets.torch.from_numpy(np.array(weights))).sum().backward()
+
+    def loss(params):
+        z, moved = module.apply(
+            {**variables, "params": params}, x, train=True, mutable=["batch_stats"]
+        )
+        return jnp.sum(z * weights), moved
+
+    gradients, moved = jax.jit(jax.grad(loss, has_aux=True))(variables["params"])
+    with nets.torch.no_grad():
+        for p in net.parameters():
+            p.copy_(p.grad)
+        for name, n in seen.items():  # PyTorch moves the running variance by the unbiased one
+            var = net.get_submodule(name).running_var
+            before = nets.torch.from_numpy(old[f"{name}.running_var"])
+            var.copy_(0.9 * before + (var - 0.9 * before) * (n - 1) / n)
+    expected = variables_of(net)
+    for a, b in zip(jax.tree.leaves(gradients), jax.tree.leaves(expected["params"]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max() + 1e-5)
+    if batch_norm:
+        for a, b in zip(
+            jax.tree.leaves(moved["batch_stats"]), jax.tree.leaves(expected["batch_stats"])
+        ):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("code", "read_as"),
+    [(-1, 0), (5, 4), (1e9, 4), (np.inf, 4), (-np.inf, 0), (np.nan, 0), (2.7, 2)],
+)
+def test_a_code_without_a_row_is_read_as_the_nearest(code, read_as):
+    module = WideDeep(2, VOCABULARY, weights="torch")
+    variables, x = start(module), table()
+    bad, good = x.at[:, 1].set(code), x.at[:, 1].set(read_as)
+    np.testing.assert_array_equal(module.apply(variables, bad), module.apply(variables, good))
+    for other in {0, 2, 4} - {read_as}:
+        assert not np.allclose(
+            module.apply(variables, x.at[:, 1].set(other)), module.apply(variables, good)
+        )
+
+
+def test_every_code_has_rows_of_its_own_and_only_a_seen_code_s_rows_move():
+    module, x = WideDeep(2, VOCABULARY, weights="torch"), table()[:1]
+    variables = start(module)
+    gradient = jax.grad(lambda v: jnp.sum(module.apply(v, x) ** 2))(variables)["params"]
+    offsets = {1: 0, 2: 5, 4: 8}
+    seen = {offsets[j] + int(x[0, j]) for j in offsets}
+    for name in ("embedding_table", "wide_table"):
+        moved = np.flatnonzero(np.abs(gradient[name]).sum(axis=1))
+        assert set(moved) == seen
+    assert gradient["embedding_table"].shape == (12, 4)
+
+
+def test_numbers_are_read_as_they_are_and_tables_of_one_kind_work():
+    x = table()[:, [0, 3]]
+    numbers = WideDeep(2, (0, 0))
+    assert "embedding_table" not in start(numbers, x)["params"]
+    assert not np.allclose(*(numbers.apply(start(numbers, x), a) for a in (x, x + 0.5)))
+    codes, c = WideDeep(2, (5, 3)), table()[:, [1, 2]]
+    assert set(start(codes, c)["params"]) == {"embedding_table", "wide_table", "deep"}
+
+
+def test_without_the_wide_part_only_the_deep_one_remains():
+    x, both = table(), WideDeep(2, VOCABULARY)
+    variables = start(both)
+    deep = WideDeep(2, VOCABULARY, wide=False)
+    assert set(start(deep)["params"]) == {"embedding_table", "deep"}
+    wide = x[:, [0, 3]] @ variables["params"]["wide"]["Dense_0"]["kernel"]  # the tables start at 0
+    np.testing.assert_allclose(
+        both.apply(variables, x), deep.apply(variables, x) + wide, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_sun_et_al_s_bottom_is_five_relu_layers_of_128():
+    module = BOTTOMS["wide_deep"](
+        out=128, vocabulary=VOCABULARY, embedding=4, hidden=(128,) * 4, output="relu", wide=False
+    )
+    variables = start(module)
+    kernels = [layer["kernel"].shape for layer in variables["params"]["deep"].values()]
+    assert kernels == [(4 * 3 + 2, 128)] + 4 * [(128, 128)]
+    z, (_, layers) = from_module(module).apply(variables, table(), False, None)
+    assert z.min() == 0
+    assert len(layers["deep"]["hidden"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocabulary": (0, 5)}, "2 columns"),
+        ({"vocabulary": ()}, "0 columns"),
+        ({"vocabulary": (0, 5, 3, 0, -4)}, "sizes are 0 to"),
+        ({"vocabulary": (0, 5, 3, 0, 2**24 + 1)}, "sizes are 0 to"),
+        ({"weights": "ones"}, "weights='ones'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        start(WideDeep(**{"out": 2, "vocabulary": VOCABULARY, **options}))
+
+
+def test_codes_may_not_be_mixed_and_the_module_is_hashable():
+    assert not WideDeep(2, VOCABULARY).mixable
+    assert hash(WideDeep(2, VOCABULARY)) == hash(WideDeep(2, VOCABULARY))
+
+
+def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
+    module = WideDeep(2, VOCABULARY, hidden=(6,), dropout=0.5, batch_norm=True)
+    party, x = from_module(module), table()
+    keys = jax.random.split(jax.random.key(4), 3)
+    lanes = jax.vmap(lambda key: party.init(key, x))(keys)
+    data = jnp.stack([table(s) for s in range(3)])
+
+    def run(variables, x, key):
+        z, (after, _) = party.apply(variables, x, True, key)
+        return z, after
+
+    together = jax.vmap(run)(lanes, data, keys)
+    looped = jax.lax.map(lambda a: run(*a), (lanes, data, keys))
+    for i in range(3):
+        alone = run(jax.tree.map(lambda a, i=i: a[i], lanes), data[i], keys[i])
+        for all_lanes in (together, looped):
+            for a, b in zip(jax.tree.leaves(all_lanes), jax.tree.leaves(alone), strict=True):
+                np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,125 @@
+"""Plain convolutional networks: GAFM's and Marvell's bottom models for ISIC skin lesions.
+
+What enters: images [B, H, W, C], about [0, 1]. What leaves: embeddings [B, out]; every convolution's
+pooled map and every hidden layer is sown.
+
+    (3x3 convolution, ReLU, 2x2 max pool) repeated, flatten, (Linear, ReLU) repeated, Linear -> output
+
+GAFM (Han and Guan 2023, appendix E.2), ``gafm``: 64x64x1 images, channels 6, 16, 32 without padding,
+so 6x6x32, then Linear layers of 120, 84 and 40 units. We read the 40 as the embedding itself, and no
+activation on it: Table 1 calls it a 6-layer network (three convolutions and three Linears), the text
+names an own sigmoid unit for Spambase and IMDB and none here, and section 3 allows a cut of d > 1, whose
+sum is what the cross-entropy loss reads. The paper does not say that ReLU stands between the Linears;
+we put it there. For a last unit of its own: hidden=(120, 84, 40), out=1, output="sigmoid".
+
+Marvell (Li et al. 2022), ``marvell``: six convolutions of 64 channels, padded to the image's size, cut
+after the fourth; the rest and the hidden layer(s) of 64 are the label party's. The bottom is the first
+four, and its embedding the flattened map: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and
+84x84 are their released code's, which has one hidden layer of 64; two are the paper's. ``linear=True``
+puts a Linear(out) on it, for a cut of any width.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from vfljax.models.convolution import DEFAULT_KERNEL, conv, images
+from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense
+from vfljax.types import Array
+
+
+class CNN(nn.Module):
+    """The network of the module docstring. Images too small for its poolings are a ValueError, and so
+    is, without ``linear``, an ``out`` that is not the flattened map's width; nothing then follows the
+    map, so ``hidden`` must be empty."""
+
+    out: int
+    output: str = "identity"
+    channels: tuple[int, ...] = (6, 16, 32)
+    hidden: tuple[int, ...] = (120, 84)
+    padding: str = "VALID"  # or "SAME"
+    linear: bool = True  # whether a Linear(out) ends it
+    weights: str = "default"  # or "torch": ``vfljax.models.mlp.dense``, of convolutions too
+    convolution: str = "auto"
+    mixable: ClassVar[bool] = True
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool = False) -> Array:
+        del train
+        x = images(x)
+        self._check(x.shape)
+        for channels in self.channels:
+            kernel_init, bias_init = _initial(9 * x.shape[-1], self.weights)
+            x = conv(
+                x,
+                channels,
+                3,
+                padding=self.padding,
+                use_bias=True,
+                kernel_init=kernel_init,
+                bias_init=bias_init,
+                implementation=self.convolution,
+            )
+            x = halve(nn.relu(x))
+            self.sow("layers", "hidden", x)
+        x = x.reshape(x.shape[0], -1)
+        for width in self.hidden:
+            x = nn.relu(dense(x, width, self.weights))
+            self.sow("layers", "hidden", x)
+        if self.linear:
+            x = dense(x, self.out, self.weights)
+        return ACTIVATIONS[self.output](x)
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if self.padding not in ("VALID", "SAME"):
+            raise ValueError(f"padding={self.padding!r}: choose 'VALID' or 'SAME'.")
+        if self.weights not in WEIGHTS:
+            raise ValueError(f"weights={self.weights!r}: choose one of {WEIGHTS}.")
+        lost = 2 if self.padding == "VALID" else 0
+        height, width = shape[1:3]
+        least = 1
+        for _ in self.channels:
+            height, width, least = (height - lost) // 2, (width - lost) // 2, 2 * least + lost
+        if min(height, width) < 1:
+            raise ValueError(
+                f"images of {shape[1]}x{shape[2]} are too small for {len(self.channels)} convolutions "
+                f"with pooling: this network needs at least {least}x{least}."
+            )
+        if not self.linear:
+            flat = height * width * (self.channels[-1] if self.channels else shape[3])
+            if self.hidden or self.out != flat:
+                raise ValueError(
+                    f"out={self.out}, hidden={self.hidden}: images of {shape[1]}x{shape[2]} leave "
+                    f"a map of {height}x{width}x{flat // (height * width)}: set out={flat} and "
+                    "hidden=(), or linear=True."
+                )
+
+
+def halve(x: Array) -> Array:
+    """2x2 max pool of stride 2; an odd last row or column is dropped, as PyTorch does. Written as a
+    maximum over axes: XLA's pooling scatters its gradient, and after ReLU ties only occur at 0, where
+    ReLU passes no gradient."""
+    b, h, w, c = x.shape
+    x = x[:, : h // 2 * 2, : w // 2 * 2].reshape(b, h // 2, 2, w // 2, 2, c)
+    return jnp.max(x, axis=(2, 4))
+
+
+def _initial(fan_in: int, weights: str) -> tuple[Any, Any]:
+    """Initial kernel and bias of a convolution: flax's, or PyTorch's as in ``dense``."""
+    if weights == "default":
+        return DEFAULT_KERNEL, nn.initializers.zeros
+    bound = fan_in**-0.5
+
+    def uniform(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
+        return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+    return uniform, uniform
+
+
+gafm = functools.partial(CNN, channels=(6, 16, 32), hidden=(120, 84), padding="VALID")
+marvell = functools.partial(CNN, channels=(64, 64, 64, 64), hidden=(), padding="SAME", linear=False)

@@ -1,0 +1,158 @@
+"""Convolutions that stay fast in a loop on a CPU: shifted slices and one matrix product.
+
+What enters: images [B, H, W, C]. What leaves: ``conv``, the layer every convolutional network here is
+built of, and ``matmul``, which stands in for ``jax.lax.conv_general_dilated`` (same parameters, same
+result). On a CPU XLA's convolution loses its threads inside ``scan`` and ``lax.map``, and over stacked
+parameters (``vmap``) becomes a grouped convolution; either costs several times the matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from vfljax.types import Array
+
+# "auto": "matmul" where JAX's default backend is a CPU, else "xla". That choice is measured on CPUs
+# only; on accelerators nobody compared the two.
+IMPLEMENTATIONS = ("auto", "xla", "matmul")
+
+_NHWC = jax.lax.conv_dimension_numbers((1, 1, 1, 1), (1, 1, 1, 1), ("NHWC", "HWIO", "NHWC"))
+
+DEFAULT_KERNEL = nn.initializers.lecun_normal()  # flax's: variance 1 / fan in
+
+
+def images(x: Array) -> Array:
+    """[B, H, W] gets a channel axis, [B, H, W, C] is as it is; anything else is a ValueError."""
+    if x.ndim not in (3, 4):
+        raise ValueError(
+            f"features of shape {x.shape}: a convolutional network reads [B, H, W(, C)]."
+        )
+    return x[..., None] if x.ndim == 3 else x
+
+
+def conv(
+    x: Array,
+    features: int,
+    size: int,
+    stride: int = 1,
+    padding: Any = "SAME",
+    *,
+    use_bias: bool = False,
+    kernel_init: Callable[..., Array] = DEFAULT_KERNEL,
+    bias_init: Callable[..., Array] = nn.initializers.zeros,
+    implementation: str = "auto",
+    name: str | None = None,
+) -> Array:
+    """``flax.linen.Conv`` of x [B, H, W, C] with a square kernel, a submodule of the caller:
+    [B, H', W', features]. ``implementation`` is one of ``IMPLEMENTATIONS``; parameters are the same
+    in all. A name not among them is a ValueError."""
+    if implementation not in IMPLEMENTATIONS:
+        raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
+    if implementation == "auto":
+        implementation = "matmul" if jax.default_backend() == "cpu" else "xla"
+    layer = nn.Conv(
+        features,
+        (size, size),
+        stride,
+        padding,
+        use_bias=use_bias,
+        kernel_init=kernel_init,
+        bias_init=bias_init,
+        conv_general_dilated=matmul if implementation == "matmul" else None,
+        name=name,
+    )
+    return layer(x)
+
+
+def matmul(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    precision: Any = None,
+) -> Array:
+    """``jax.lax.conv_general_dilated`` of images [B, H, W, C] and a kernel [k, k, C, O].
+
+    Anything but a square kernel, equal strides, one group, no dilation and channels last is a
+    ValueError. Holds k (or, for small images and strides, k k) times the input until the gradient
+    is taken.
+    """
+    _check(lhs, rhs, window_strides, lhs_dilation, rhs_dilation, dimension_numbers)
+    if feature_group_count != 1:
+        raise ValueError(f"feature_group_count={feature_group_count}: only 1 is a matrix product.")
+    size, stride = rhs.shape[0], window_strides[0]
+    if isinstance(padding, str):
+        padding = jax.lax.padtype_to_pads(lhs.shape[1:3], rhs.shape[:2], window_strides, padding)
+    (top, bottom), (left, right) = padding
+    x = jnp.pad(lhs, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    if min(x.shape[1:3]) < size:
+        raise ValueError(
+            f"an image of {x.shape[1:3]}, padding included, under a {size}x{size} kernel."
+        )
+    rows = x.shape[1] - size + 1
+    if stride == 1 and 0 < 4 * (size - 1) <= rows:
+        return _by_rows(x, rhs, precision)
+    return _by_windows(x, rhs, stride, precision)
+
+
+def _check(
+    lhs: Array,
+    rhs: Array,
+    strides: Sequence[int],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    dimension_numbers: Any,
+) -> None:
+    if lhs.ndim != 4 or rhs.ndim != 4 or rhs.shape[0] != rhs.shape[1]:
+        raise ValueError(f"kernel {rhs.shape} on {lhs.shape}: only square kernels on [B, H, W, C].")
+    if lhs.shape[-1] != rhs.shape[2]:
+        raise ValueError(f"kernel {rhs.shape} on {lhs.shape}: their channels differ.")
+    if len(strides) != 2 or strides[0] != strides[1]:
+        raise ValueError(f"window_strides={tuple(strides)}: only two equal strides.")
+    for name, dilation in (("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
+        if dilation is not None and any(d != 1 for d in dilation):
+            raise ValueError(f"{name}={tuple(dilation)}: only 1 is a matrix product of slices.")
+    shapes = lhs.shape, rhs.shape
+    if jax.lax.conv_dimension_numbers(*shapes, dimension_numbers) != _NHWC:
+        raise ValueError(f"dimension_numbers={dimension_numbers}: only ('NHWC', 'HWIO', 'NHWC').")
+
+
+def _dot(x: Array, weights: Array, precision: Any) -> Array:
+    # two-dimensional on purpose: XLA transposes a copy of x for the weights' gradient otherwise
+    flat = jnp.matmul(x.reshape(-1, x.shape[-1]), weights, precision=precision)
+    return flat.reshape(*x.shape[:-1], weights.shape[-1])
+
+
+def _by_windows(x: Array, kernel: Array, stride: int, precision: Any) -> Array:
+    """The window under each output pixel, as k k C numbers, times the kernel."""
+    size, _, _, out = kernel.shape
+    rows, columns = ((n - size) // stride + 1 for n in x.shape[1:3])
+    ends = stride * (rows - 1) + 1, stride * (columns - 1) + 1
+    windows = [
+        x[:, i : i + ends[0] : stride, j : j + ends[1] : stride]
+        for i in range(size)
+        for j in range(size)
+    ]
+    return _dot(jnp.concatenate(windows, axis=-1), kernel.reshape(-1, out), precision)
+
+
+def _by_rows(x: Array, kernel: Array, precision: Any) -> Array:
+    """Windows of one row only, k C numbers, times every row of the kernel at once: [k C, k O]; then k
+    results shifted by rows are added. Copies a third of what ``_by_windows`` does for k = 3, at the
+    price of products for rows that are padding."""
+    size, _, channels, out = kernel.shape
+    rows, columns = (n - size + 1 for n in x.shape[1:3])
+    windows = jnp.concatenate([x[:, :, j : j + columns] for j in range(size)], axis=-1)
+    weights = kernel.transpose(1, 2, 0, 3).reshape(size * channels, size * out)
+    each = _dot(windows, weights, precision)
+    parts = [each[:, i : i + rows, :, i * out : (i + 1) * out] for i in range(size)]
+    return sum(parts[1:], start=parts[0])

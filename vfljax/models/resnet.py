@@ -1,0 +1,194 @@
+"""Residual networks for images: ResNet-18, ResNet-50 (He et al. 2016) and ResNet-20 for CIFAR.
+
+What enters: images [B, H, W, C], about [0, 1]. What leaves: embeddings [B, out] of a bottom model; after
+each stage the feature map is sown as a layer.
+
+Fu et al.'s released bottoms are ResNet-20 with parameter-free shortcuts ("pad", the paper's option A):
+269,722 parameters with 3 channels and out = 10. With 1x1 convolutions ("project", option B) there are
+272,474. The KDk paper's Table 2 names ResNet-18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+from flax import traverse_util
+
+from vfljax.errors import UserError
+from vfljax.models.convolution import conv, images
+from vfljax.models.mlp import ACTIVATIONS, dense
+from vfljax.types import Array, PyTree
+
+BLOCKS = ("basic", "bottleneck")
+STEMS = ("cifar", "imagenet")
+SHORTCUTS = ("project", "pad")
+
+
+class ResNet(nn.Module):
+    """Stem, stages of residual blocks (each after the first halves the image and doubles the channels),
+    mean over the image, Linear(out). ``width``: channels of the first stage's 3x3 convolutions.
+
+    ``stem="cifar"``: 3x3, stride 1; "imagenet": 7x7, stride 2, then a 3x3 max pool of stride 2.
+    Convolutions have no bias and start kaiming normal, fan out (torchvision's; the released code of Fu
+    et al. takes the fan in), scales at 1; the Linear as ``dense``. Padding and strides are PyTorch's (a
+    bottleneck strides in its 3x3 convolution, torchvision's "v1.5"). The running variance is moved by the
+    biased batch variance, PyTorch's by the unbiased: n / (n - 1) apart, n = B H W.
+    """
+
+    out: int
+    output: str = "identity"
+    blocks: tuple[int, ...] = (2, 2, 2, 2)
+    width: int = 64
+    block: str = "basic"
+    stem: str = "cifar"
+    shortcut: str = "project"
+    weights: str = "default"  # of the last Linear, or "torch": ``dense``
+    convolution: str = "auto"
+    mixable: ClassVar[bool] = True
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool = False) -> Array:
+        for field, table in (("block", BLOCKS), ("stem", STEMS), ("shortcut", SHORTCUTS)):
+            if getattr(self, field) not in table:
+                raise ValueError(f"{field}={getattr(self, field)!r}: choose one of {table}.")
+        x = images(x)
+        size, stride = (3, 1) if self.stem == "cifar" else (7, 2)
+        x = _conv(x, self.width, size, stride, self.convolution, "conv1")
+        x = nn.relu(_norm(x, train, "bn1"))
+        if self.stem == "imagenet":
+            pads: Any = ((1, 1), (1, 1))
+            x = nn.max_pool(x, (3, 3), (2, 2), pads)
+        for stage, count in enumerate(self.blocks):
+            for b in range(count):
+                x = Block(
+                    self.width * 2**stage,
+                    2 if stage and not b else 1,
+                    self.block == "bottleneck",
+                    self.shortcut,
+                    self.convolution,
+                    name=f"layer{stage + 1}_{b}",
+                )(x, train)
+            self.sow("layers", "hidden", x)
+        return ACTIVATIONS[self.output](dense(jnp.mean(x, axis=(1, 2)), self.out, self.weights))
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions, or 1x1, 3x3 and 1x1 to four times the channels, around a shortcut."""
+
+    channels: int
+    stride: int
+    bottleneck: bool
+    shortcut: str
+    convolution: str
+
+    @nn.compact
+    def __call__(self, x: Array, train: bool) -> Array:
+        stride = self.stride
+        if self.bottleneck:
+            plan = ((1, 1), (3, stride), (1, 1))
+            widths = (self.channels, self.channels, 4 * self.channels)
+        else:
+            plan, widths = ((3, stride), (3, 1)), (self.channels, self.channels)
+        y = x
+        for i, ((size, step), width) in enumerate(zip(plan, widths, strict=True), start=1):
+            y = _conv(y, width, size, step, self.convolution, f"conv{i}")
+            y = _norm(y, train, f"bn{i}")
+            if i < len(plan):
+                y = nn.relu(y)
+        if x.shape != y.shape and self.shortcut == "project":
+            x = _conv(x, widths[-1], 1, stride, self.convolution, "downsample_0")
+            x = _norm(x, train, "downsample_1")
+        elif x.shape != y.shape:
+            more = widths[-1] - x.shape[-1]
+            x = jnp.pad(
+                x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), (more // 2, more - more // 2))
+            )
+        return nn.relu(x + y)
+
+
+def _conv(x: Array, features: int, size: int, stride: int, implementation: str, name: str) -> Array:
+    pad = (size // 2, size // 2)
+    kernel_init = nn.initializers.variance_scaling(2.0, "fan_out", "normal")
+    return conv(
+        x,
+        features,
+        size,
+        stride,
+        (pad, pad),
+        kernel_init=kernel_init,
+        implementation=implementation,
+        name=name,
+    )
+
+
+def _norm(x: Array, train: bool, name: str) -> Array:
+    return nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, name=name)(x)
+
+
+def from_torch(
+    module: ResNet, state: Mapping[str, np.ndarray], variables: PyTree, partial: bool = False
+) -> tuple[PyTree, list[str]]:
+    """``variables`` of ``module`` with the tensors of a torchvision state dict (conv1, bn1,
+    layer1.0.conv1, layer2.0.downsample.0, fc, ...), and the names of the tensors left out.
+
+    Every tensor must be there, of its shape, and no other (``num_batches_tracked`` is not read); the
+    first fault is a UserError that names it. ``partial=True`` leaves the stem (conv1 with bn1) and the
+    Linear (fc) as they are in ``variables`` where one of their tensors is missing or of another shape:
+    weights of a 7x7 stem or 1000 classes.
+    """
+    flat: dict[Any, Any] = dict(traverse_util.flatten_dict(dict(variables)))
+    names = {_torch_name(path): path for path in flat if path[0] in ("params", "batch_stats")}
+    state = {name: a for name, a in state.items() if not name.endswith("num_batches_tracked")}
+    left_out = []
+    for part in (("conv1.", "bn1."), ("fc.",)) if partial else ():
+        own = [name for name in names if name.startswith(part)]
+        if any(_fault(name, state, flat[names[name]]) for name in own):
+            left_out += [name for name in state if name.startswith(part)]
+            names = {name: path for name, path in names.items() if name not in own}
+    for name, path in names.items():
+        if fault := _fault(name, state, flat[path]):
+            raise UserError(f"{fault}: these are not the weights of this {_words(module)}.")
+        # a copy: jax may otherwise share the memory of a network that trains on
+        flat[path] = jnp.array(_from_layout(np.asarray(state[name])), flat[path].dtype, copy=True)
+    for name in state:
+        if name not in names and name not in left_out:
+            raise UserError(f"tensor {name!r} has no place in this {_words(module)}.")
+    return traverse_util.unflatten_dict(flat), left_out
+
+
+def _torch_name(path: tuple[str, ...]) -> str:
+    """("params", "layer1_0", "conv1", "kernel") -> "layer1.0.conv1.weight"."""
+    leaf = {
+        "kernel": "weight",
+        "scale": "weight",
+        "bias": "bias",
+        "mean": "running_mean",
+        "var": "running_var",
+    }
+    owner = [part.replace("_", ".") for part in path[1:-1]]
+    return ".".join([*owner, leaf[path[-1]]]).replace("Dense.0.", "fc.")
+
+
+def _from_layout(tensor: np.ndarray) -> np.ndarray:
+    """Kernels [O, C, k, k] -> [k, k, C, O], [out, in] -> [in, out]; vectors as they are."""
+    return tensor.transpose(2, 3, 1, 0) if tensor.ndim == 4 else tensor.T
+
+
+def _fault(name: str, state: Mapping[str, np.ndarray], leaf: Array) -> str | None:
+    if name not in state:
+        return f"tensor {name!r} is missing"
+    expected = leaf.shape[-1:] + leaf.shape[-2::-1] if leaf.ndim == 2 else leaf.shape
+    if leaf.ndim == 4:
+        expected = tuple(leaf.shape[i] for i in (3, 2, 0, 1))
+    shape = tuple(np.shape(state[name]))
+    if shape != expected:
+        return f"tensor {name!r} is of shape {shape}, expected {expected}"
+    return None
+
+
+def _words(module: ResNet) -> str:
+    return f"ResNet (blocks {module.blocks} of {module.block!r}, width {module.width}, out {module.out})"
