@@ -105,7 +105,7 @@ def write_tfds(root, rows, file_format="array_record"):
             def _generate_examples(self, split):
                 for i, row in enumerate(rows):
                     if row[0] == split:
-                        yield i, {"text": row[4].strip(), "label": ("neg", "pos")[row[1]]}
+                        yield i, {"text": row[4].encode().strip(), "label": ("neg", "pos")[row[1]]}
 
     builder = Builder(data_dir=root, file_format=file_format, config="plain_text")
     builder.download_and_prepare()
