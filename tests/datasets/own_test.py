@@ -188,7 +188,7 @@ def test_kinds_are_overridden_by_name_and_glob():
         categorical="*",
     )
     refused(
-        "unknown column \\(drop=\\) of the frame 'ag': did you mean 'age'",
+        "the frame: unknown column in drop= 'ag': did you mean 'age'",
         made(age=[1, 2]),
         drop="ag",
     )
@@ -303,7 +303,7 @@ def test_the_positive_class_is_one():
 
 def test_roles_that_exclude_each_other_are_named():
     frame = made(a=[1, 2])
-    refused("unknown column \\(label=\\) of the frame 'z'", frame, label="z")
+    refused("the frame: unknown column in label= 'z'", frame, label="z")
     refused("label='y' is also in drop=", frame, drop="*")
     refused("no feature column is left beside 'y'", frame, drop="a")
     refused("label='y' is also groups=", frame, groups="y")

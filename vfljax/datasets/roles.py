@@ -30,7 +30,7 @@ def _absent(option: str, name: str, names: Sequence[str], place: str) -> UserErr
     if len(names) > 24:  # a message, not the whole header
         near = difflib.get_close_matches(name, names, n=1)
         names = list(dict.fromkeys([*near, *names[:12], "..."]))
-    return unknown(f"column ({option}=) of {place}", name, names)
+    return UserError(f"{place}: {unknown(f'column in {option}=', name, names)}")
 
 
 def roles_of(

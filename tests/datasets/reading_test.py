@@ -1,0 +1,228 @@
+"""Files of a user's table: each fault is one line that names it, and nothing else happens."""
+
+import gzip
+import os
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vfljax.datasets import load
+from vfljax.datasets.own import table
+from vfljax.datasets.reading import read
+from vfljax.errors import UserError
+
+GOOD = b"a,b,y\n1,u,0\n2,v,1\n"
+
+
+def refused(message, path, **options):
+    with pytest.raises(UserError, match=message) as error:
+        table(str(path), **{"label": "y", **options})
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def put(folder, content, name="own.csv"):
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+FILES = {
+    "nothing": (b"", "is empty"),
+    "blank lines": (b"\n\r\n\n", "is empty"),
+    "a mark only": (b"\xef\xbb\xbf", "is empty"),
+    "a header only": (b"a,y", "has a header and no row"),
+    "a header and blank lines": (b"a,y\n\n\n", "has a header and no row"),
+    "a short row": (b"a,b,y\n1,2,0\n\n1,2\n", "row 2 has 2 values for 3 columns"),
+    "a long row": (b"a,y\n1,0\n2,1\n3,4,1\n", "row 3 has 3 values for 2 columns: correct it .* needs quotes"),
+    "an open quote": (b'a,y\n1,0\n"2,1\n', "row 2 has 1 values for 2 columns"),
+    "names twice": (b"a,a ,y\n1,2,0\n", "two columns are named 'a'"),
+    "no label": (b"a,yy\n1,0\n", "own.csv: unknown column in label= 'y': did you mean 'yy'"),
+    "latin-1": ("a,y\n1,0\nGr\u00fcn,1\n".encode("latin-1"), "UTF-8 text: byte 0xfc at position 10, line 3"),
+    "a latin-1 header": ("\u00e4,y\n1,0\n".encode("latin-1"), "byte 0xe4 at position 0, line 1"),
+    "UTF-16": ("a,y\n1,0\n".encode("utf-16"), "is UTF-16 text"),
+    "another delimiter": (b"a:y\n1:0\n", "unknown column"),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not UTF-8"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_bad_csv_is_one_line(tmp_path, case):
+    content, message = FILES[case]
+    said = refused(message, put(tmp_path, content))
+    assert str(tmp_path / "own.csv") in said
+
+
+def test_what_is_no_readable_file_is_named(tmp_path):
+    refused("data.dir is empty: give the table's file", "")
+    refused("nowhere.csv is missing", tmp_path / "nowhere.csv")
+    put(tmp_path, GOOD)
+    put(tmp_path, GOOD, "notes.md")
+    assert "(own.csv)" in refused("is a folder: give one file of it", tmp_path)
+    refused("has an unknown ending: give one of .csv", tmp_path / "notes.md")
+    refused("delimiter=',,': give one character", tmp_path / "own.csv", delimiter=",,")
+    refused("delimiter='\"': give one character", tmp_path / "own.csv", delimiter='"')
+    refused("test.csv is missing", tmp_path / "own.csv", test_file="test.csv")
+    with pytest.raises(UserError, match="gives no 'label'"):
+        load("table", str(tmp_path / "own.csv"), {})
+
+
+def test_a_header_without_end_is_refused_before_it_is_parsed(tmp_path):
+    wide = b",".join(b"c%d" % k for k in range(1_000_000)) + b"\n"
+    refused("has 1,000,000 columns, more than 100,000", put(tmp_path, wide + wide))
+    refused("has 1,000,000 columns", tmp_path / "own.csv", delimiter=",")
+    long = gzip.compress(b"a" * ((64 << 20) + 1), 1)
+    refused("first line is longer than 64 MiB", put(tmp_path, long, "own.csv.gz"))
+
+
+def test_many_columns_are_read(tmp_path):
+    names = [f"c{k}" for k in range(5000)]
+    text = (
+        ",".join([*names, "y"]) + "\n" + "\n".join(",".join(["1.5"] * 5000 + [v]) for v in "0101")
+    )
+    assert table(str(put(tmp_path, text.encode())), label="y").features.shape == (4, 5000)
+
+
+def test_unnamed_columns_get_a_name(tmp_path):
+    data = table(str(put(tmp_path, b",a,y\n0,5,0\n1,6,1\n")), label="y")
+    assert [c.name for c in data.columns] == ["Unnamed: 0", "a"]
+
+
+def test_names_are_one_printable_line(tmp_path):
+    content = b'"a\n b\x1b\xe2\x80\xa8c",y\n1,0\n2,1\n'
+    data = table(str(put(tmp_path, content)), label="y")
+    assert data.columns[0].name == "a b\ufffd c"
+
+
+def test_text_is_never_executed(tmp_path):
+    texts = ["=cmd|' /C calc'!A0", "__import__('os').system('x')", "@SUM(1)", "!!python/object"]
+    frame = pd.DataFrame({"a": texts, "y": [0, 1, 0, 1]})
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    data = table(str(tmp_path / "own.csv"), label="y")
+    assert sorted(texts) == [c.value for c in data.columns]
+
+
+class Exploit:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez(tmp_path / "own.npz", a=np.array([Exploit(), 1], object), y=np.array([0, 1]))
+    refused("cannot be read .*damaged", tmp_path / "own.npz")
+    assert not (tmp_path / "executed").exists()
+
+
+ARRAYS = {
+    "lengths": ({"a": np.ones(3), "y": np.ones(2)}, r"not equally long: a \(3\), y \(2\)"),
+    "a cube": ({"x": np.ones((2, 2, 2)), "y": np.ones(2)}, r"array 'x' has shape \(2, 2, 2\)"),
+    "another matrix": ({"z": np.ones((2, 2)), "y": np.ones(2)}, r"array 'z' has shape \(2, 2\)"),
+    "a scalar": ({"a": np.float64(1), "y": np.ones(2)}, r"array 'a' has shape \(\)"),
+    "complex numbers": ({"a": np.ones(2, complex), "y": np.ones(2)}, "'a' is of type complex128"),
+    "dates": ({"a": np.array(["2020-01-01", "2020-01-02"], "M8[D]"), "y": np.arange(2)}, "dates or times"),
+    "no rows": ({"a": np.ones(0), "y": np.ones(0)}, "no row"),
+    "bytes that are no text": ({"a": np.array([b"\xff", b"a"]), "y": np.arange(2)}, "cannot be read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_arrays_that_are_no_columns_are_named(tmp_path, case):
+    arrays, message = ARRAYS[case]
+    np.savez(tmp_path / "own.npz", **arrays)
+    refused(message, tmp_path / "own.npz")
+
+
+def test_nested_parquet_columns_are_named_and_may_be_dropped(tmp_path):
+    nested = pa.table({"a": [[1], [2]], "b": [1, 2], "y": [0, 1]})
+    pyarrow.parquet.write_table(nested, tmp_path / "own.parquet")
+    refused(
+        "column 'a' is of type 'list.*' neither|column 'a' is of type list",
+        tmp_path / "own.parquet",
+    )
+    assert table(str(tmp_path / "own.parquet"), label="y", drop="a").features.shape == (2, 1)
+
+
+# ------------------------------------------------------------- damaged files
+
+
+def content(suffix):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=30),
+            "b": rng.integers(0, 50, 30),
+            "c": rng.choice(["u", "v w", 'x"y'], 30),
+            "y": ["no", "yes"] * 15,
+        }
+    )
+    if suffix == ".parquet":
+        sink = pa.BufferOutputStream()
+        pyarrow.parquet.write_table(pa.Table.from_pandas(frame), sink)
+        return sink.getvalue().to_pybytes()
+    if suffix == ".npz":
+        import io
+
+        sink = io.BytesIO()
+        np.savez_compressed(
+            sink, **{c: frame[c].to_numpy(str if c in "cy" else None) for c in frame}
+        )
+        return sink.getvalue()
+    text = frame.to_csv(index=False).encode()
+    return gzip.compress(text, mtime=0) if suffix.endswith(".gz") else text
+
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
+BYTES = {suffix: content(suffix) for suffix in SUFFIXES}
+
+
+def loads_or_one_line(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            data = table(str(path), label="y", encoding="codes")
+        except UserError as error:
+            assert str(path) in str(error)
+            assert len(str(error).splitlines()) == 1
+        else:
+            assert len(data.features) == len(data.labels)
+            assert not np.isinf(data.features).any()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, suffix, data):
+    good = BYTES[suffix]
+    at = data.draw(st.integers(0, len(good) - 1))
+    what = data.draw(st.binary(min_size=0, max_size=6))
+    gone = data.draw(st.integers(0, 6))
+    path = tmp_path_factory.getbasetemp() / f"mutated{suffix}"
+    path.write_bytes(good[:at] + what + good[at + gone :])
+    loads_or_one_line(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_cut_off_anywhere_loads_or_is_one_line(tmp_path, suffix):
+    good = BYTES[suffix]
+    path = tmp_path / f"cut{suffix}"
+    for end in range(0, len(good), max(1, len(good) // 200)):
+        path.write_bytes(good[:end])
+        loads_or_one_line(path)
+        if suffix != ".csv":
+            with pytest.raises(UserError):  # only text may lose its end unseen
+                read(str(path))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(junk=st.binary(max_size=300))
+@settings(max_examples=50, deadline=None)
+def test_a_file_of_anything_loads_or_is_one_line(tmp_path_factory, suffix, junk):
+    path = tmp_path_factory.getbasetemp() / f"junk{suffix}"
+    path.write_bytes(junk)
+    loads_or_one_line(path)
