@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vfljax.config import unknown
-from vfljax.datasets import prepared
+from vfljax.datasets import avazu, criteo, prepared
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.spambase import spambase
@@ -24,11 +24,13 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "breast_cancer": breast_cancer,
     "spambase": spambase,
     "synthetic": synthetic,
+    "criteo": criteo.criteo,
+    "avazu": avazu.avazu,
     "prepared": prepared.prepared,
 }
 
 # what writes a prepared folder block by block: name -> prepare(folder, out, **options) -> Dataset
-STREAMS: dict[str, Callable[..., Dataset]] = {}
+STREAMS = {"criteo": criteo.prepare, "avazu": avazu.prepare}
 
 
 def options_of(name: str) -> dict[str, Any]:
