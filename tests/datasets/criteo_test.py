@@ -251,7 +251,10 @@ CASES = {
     "a number of a float": (ROW + b"0\t1.5" + b"\t" * 38 + b"\n" + HEAD, "line 2: I1 is '1.5'"),
     "a number too large": (ROW + b"0\t" + b"9" * 40 + b"\t" * 38 + b"\n", "line 2: I1 is '999"),
     "Arabic digits": (ROW + "0\t\u0661".encode() + b"\t" * 38 + b"\n", "line 2: I1 is '\u0661'"),
-    "a long value": (ROW + b"0" + b"\t" * 38 + b"\tx" + b"y" * 99 + b"\n", "longer than 64 bytes"),
+    "a long value": (
+        ROW + b"0" + b"\t" * 38 + b"\tx" + b"y" * 99 + b"\n",
+        "not at most 64 characters long",
+    ),
     "no line end": (HEAD + b"x" * 100_000, "line 61 is longer than 65536 bytes"),
     "another encoding": (HEAD + b"0\t\xff\n", "line 61 holds byte 0xff, which is not UTF-8"),
     "a NUL byte": (HEAD + b"0\t\0\n", "line 61 holds a NUL byte"),

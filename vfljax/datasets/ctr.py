@@ -22,7 +22,7 @@ from vfljax.datasets.lines import chunks
 from vfljax.errors import UserError
 
 SIZE = 1 << 23  # bytes of text a block
-LENGTH = 64  # bytes of a value; the sets' own have 8
+LENGTH = 64  # characters of a value; the sets' own have 8
 
 
 class Layout(NamedTuple):
@@ -60,9 +60,8 @@ class Rows(NamedTuple):
     balanced: bool = False  # only rows whose label differs from the last kept one's, 0 first
 
 
-def integer(value: str) -> bool:
-    """Whether a value is an integer, or missing."""
-    return re.fullmatch(r"(-?[0-9]{1,15})?", value) is not None
+# whether a value is an integer, or missing
+integer = re.compile("(-?[0-9]{1,15})?").fullmatch
 
 
 def read(path: pathlib.Path, layout: Layout, wanted: Rows, size: int = SIZE) -> Iterator[Block]:
@@ -101,20 +100,24 @@ def _taken(block: Block, rows: np.ndarray) -> Block:
 def _checked(path: pathlib.Path, layout: Layout, block: Block) -> Block:
     """The block, if every value of its rows is what its field holds."""
     for name, field in block.fields.items():
-        right, words = layout.valid.get(name, (None, ""))
-        for place, value in enumerate(field.values):
-            long = len(value.encode()) > LENGTH
-            if not long and (right is None or right(value)):
-                continue
-            rows = np.flatnonzero(field.places == place)
-            if len(rows):  # a value of rows left out does not matter
-                shown = f"{value[:20]!r}..." if long else repr(value)
-                why = f"longer than {LENGTH} bytes" if long else f"not {words}"
-                raise UserError(
-                    f"{path} line {block.lines[rows[0]]}: {name} is {shown}, {why}; correct the line "
-                    "or fetch the file again."
-                )
+        checks = [layout.valid[name]] if name in layout.valid else []
+        if max(map(len, field.values)) > LENGTH:
+            checks.insert(0, (_short, f"at most {LENGTH} characters long"))
+        for right, words in checks:
+            for place, value in enumerate(field.values):
+                if right(value):
+                    continue
+                rows = np.flatnonzero(field.places == place)
+                if len(rows):  # a value of rows left out does not matter
+                    raise UserError(
+                        f"{path} line {block.lines[rows[0]]}: {name} is {value[:40]!r}, not {words}; "
+                        "correct the line or fetch the file again."
+                    )
     return block
+
+
+def _short(value: str) -> bool:
+    return len(value) <= LENGTH
 
 
 def _parsed(path: pathlib.Path, layout: Layout, size: int) -> Iterator[Block]:
