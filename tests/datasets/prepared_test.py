@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfljax import datasets
-from vfljax.datasets import prepared
+from vfljax.datasets import npy, prepared
 from vfljax.datasets.core import Column, Dataset, Vocabulary, checksum
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
@@ -166,6 +166,27 @@ def test_a_prepared_folder_is_replaced_and_no_other(tmp_path):
         prepared.begin("")
 
 
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(self, array):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(npy.Growing, "append", full)
+    with pytest.raises(UserError, match=r"x cannot be written: .*No space left"):
+        prepared.write(SETS["table"], tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_read(tmp_path):
+    (tmp_path / "file").write_text("")
+    for name in ("criteo", "spambase"):
+        with pytest.raises(UserError, match="is not overwritten"):
+            datasets.prepare(name, str(tmp_path / "nowhere"), str(tmp_path / "file"), {})
+    with pytest.raises(UserError, match="did you mean 'criteo'"):
+        datasets.prepare("critea", "", "", {})
+    with pytest.raises(UserError, match="unknown option of the data set criteo 'row'"):
+        datasets.prepare("criteo", "", "", {"row": 3})
+
+
 def test_blocks_that_do_not_fit_are_named(tmp_path):
     x = SETS["table"].features
     with prepared.begin(tmp_path / "x") as writer:
@@ -205,6 +226,11 @@ FAULTS = {
     "one class": (lambda f: change(f, num_classes=1), "'num_classes'"),
     "a bool for a number": (lambda f: change(f, length=True), "'length'"),
     "columns cut": (lambda f: change(f, columns=[["a", "number", "", 0]]), "1 columns are named"),
+    "classes cut": (lambda f: change(f, classes=["no"]), "1 of 2 classes are named"),
+    "a type of two lines": (
+        lambda f: change(f, arrays=ARRAYS | {"labels": {"dtype": "a\u2028b", "shape": [20]}}),
+        "is recorded",
+    ),
     "columns broken": (lambda f: change(f, columns=[["a"]]), "'columns'"),
     "arrays missing": (lambda f: change(f, arrays=ARRAYS), "its arrays are ['features']"),
     "tokens of a table": (lambda f: change(f, tokens=[5, 0, 1, 2]), "tokens are given for texts"),

@@ -85,6 +85,7 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
         raise unknown("config.data.name", name, TABLE)
     if name in STREAMS and not prepared.is_prepared(folder):
         return STREAMS[name](folder, out, **_complete(name, options))
+    prepared.place(out)  # before a load that may take long
     dataset = load(name, folder, options)
     made = (
         prepared.description(pathlib.Path(folder))["options"]

@@ -57,7 +57,8 @@ def avazu(
 def prepare(folder: str, out: str, **options: Any) -> Dataset:
     """``avazu``'s rows in the new prepared folder ``out``, in the memory of a block (8 MB of text),
     for form "unique" and of the vocabularies. Takes ``avazu``'s options."""
-    return ctr_forms.prepare(_plan(folder, **{**(avazu.__kwdefaults__ or {}), **options}), out)
+    given = {**(avazu.__kwdefaults__ or {}), **options}
+    return ctr_forms.prepare(lambda: _plan(folder, **given), out)
 
 
 def stream(

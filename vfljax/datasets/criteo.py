@@ -70,7 +70,8 @@ def criteo(
 def prepare(folder: str, out: str, **options: Any) -> Dataset:
     """``criteo``'s rows in the new prepared folder ``out``, in the memory of a block (8 MB of text),
     for form "unique" and of the vocabularies. Takes ``criteo``'s options."""
-    return ctr_forms.prepare(_plan(folder, **{**(criteo.__kwdefaults__ or {}), **options}), out)
+    given = {**(criteo.__kwdefaults__ or {}), **options}
+    return ctr_forms.prepare(lambda: _plan(folder, **given), out)
 
 
 def stream(

@@ -145,9 +145,11 @@ def load(plan: Plan) -> Dataset:
     )
 
 
-def prepare(plan: Plan, out: str) -> Dataset:
-    """The plan's rows in the new prepared folder ``out``; memory of a block, however many rows."""
+def prepare(make: Callable[[], Plan], out: str) -> Dataset:
+    """A plan's rows in the new prepared folder ``out``; memory of a block, however many rows. The
+    plan is made once ``out`` is known to be free: it may take a pass through the file."""
     with prepared.begin(out) as writer:
+        plan = make()
         rows = clicks = 0
         for features, labels in stream(plan):
             writer.append(features, labels)

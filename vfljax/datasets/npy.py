@@ -79,7 +79,7 @@ def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
         raise UserError(f"{path} holds no array of numbers: prepare the data set again.")
     if str(array.dtype) != dtype or array.shape != tuple(shape) or not array.flags.c_contiguous:
         raise UserError(
-            f"{path} holds {array.dtype} {array.shape} and {dtype} {tuple(shape)} is recorded: "
+            f"{path} holds {array.dtype} {array.shape} and {dtype!r} {tuple(shape)} is recorded: "
             "prepare the data set again."
         )
     excess = os.path.getsize(path) - array.offset - array.nbytes

@@ -11,6 +11,7 @@ A folder appears under its name when it is whole, by one rename; until then it i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -45,10 +46,13 @@ class Writer:
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         for file in self._files.values():
-            file.close()
+            with contextlib.suppress(OSError):  # of a full disk, once more
+                file.close()
         shutil.rmtree(self.partial, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise UserError(f"{self.folder} cannot be written: {error}.") from error
 
     def append(
         self,
@@ -124,9 +128,9 @@ class Writer:
         return read(self.folder)
 
 
-def begin(folder: Folder) -> Writer:
-    """A ``Writer`` of a new folder; raises UserError where something other than a prepared data set
-    is in its place."""
+def place(folder: Folder) -> pathlib.Path:
+    """Where a new folder would appear; raises UserError where something other than a prepared data
+    set is in its place."""
     if not str(folder):
         raise UserError("the folder to prepare into is empty: give one.")
     path = pathlib.Path(folder).absolute()
@@ -136,6 +140,12 @@ def begin(folder: Folder) -> Writer:
             f"{path} exists and is not a prepared data set: it is not overwritten; give another "
             "folder."
         )
+    return path
+
+
+def begin(folder: Folder) -> Writer:
+    """A ``Writer`` of a new folder; raises UserError as ``place`` does, or where none can be made."""
+    path = place(folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent)
