@@ -1,0 +1,378 @@
+"""Criteo: three forms against plain restatements; streaming; every bad file is one line."""
+
+import json
+import tracemalloc
+import zlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import real_data
+from tests.datasets.clicks import criteo_rows, csv, tsv, zipped
+from vfljax import datasets
+from vfljax.datasets import prepared
+from vfljax.datasets.core import checksum
+from vfljax.datasets.criteo import CATEGORIES, NUMBERS, criteo, prepare, stream
+from vfljax.errors import UserError
+
+ROWS = criteo_rows(60)
+FILES = {
+    "train.txt": tsv(ROWS),
+    "head.txt.gz": zipped(tsv(ROWS)),
+    "train.csv": csv(ROWS),
+    "spread.csv.gz": zipped(csv(ROWS)),
+}
+FORMS = (
+    {},
+    {"numbers": "raw"},
+    {"form": "unique"},
+    {"form": "hashed", "buckets": 256},
+    {"form": "hashed", "buckets": 256, "crosses": True, "counts": True, "balanced": True},
+)
+
+
+@pytest.fixture
+def good(tmp_path):
+    (tmp_path / "train.txt").write_bytes(FILES["train.txt"])
+    return str(tmp_path)
+
+
+def restated(rows, form, numbers="log", buckets=10_000):
+    """Forms "codes" and "unique", value by value."""
+    words = [sorted({row[14 + j] for row in rows}) for j in range(26)]
+    out = []
+    for row in rows:
+        line = []
+        for text in row[1:14]:
+            x = float(text or 0)
+            line.append(np.sign(x) * np.log(1 + abs(x)) if numbers == "log" else x)
+        for j, (name, word) in enumerate(zip(CATEGORIES, row[14:], strict=True)):
+            if form == "unique":
+                line.append(words[j].index(word))
+            else:
+                code = 1 + zlib.crc32(f"{name}={word}".encode()) % (buckets - 1)
+                line.append(code if word else 0)
+        out.append(line)
+    return np.array(out, np.float32)
+
+
+def as_released(rows, size, limit):
+    """Fu et al.'s released preprocessing, its hash replaced: counts of the fields' hashes and of
+    their pairwise XORs, rows of a repeated label left out."""
+    last, features, labels = "1", [], []
+    for row in rows:
+        if row[0] == last or len(labels) == limit:
+            continue
+        last = row[0]
+        names = zip((*NUMBERS, *CATEGORIES), row[1:], strict=True)
+        single = [zlib.crc32(f"{name}={text}".encode()) % size for name, text in names]
+        wide = [0] * size
+        for i, one in enumerate(single):
+            wide[one] += 1
+            for other in single[i + 1 :]:
+                wide[one ^ other] += 1
+        features.append(wide)
+        labels.append(int(row[0]))
+    return np.array(features), labels
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("numbers", ["log", "raw"])
+def test_codes_are_numbers_and_hashed_categories(tmp_path, file, numbers):
+    (tmp_path / file).write_bytes(FILES[file])
+    data = criteo(str(tmp_path), numbers=numbers, buckets=50)
+    assert data.features.dtype == np.float32
+    np.testing.assert_allclose(data.features, restated(ROWS, "codes", numbers, 50), rtol=1e-6)
+    assert data.labels.tolist() == [int(row[0]) for row in ROWS]
+    assert [c.name for c in data.columns] == [*NUMBERS, *CATEGORIES]
+    assert [c.kind for c in data.columns] == ["number"] * 13 + ["code"] * 26
+    assert {c.vocabulary for c in data.columns[13:]} == {50}
+    assert data.features[:, 13:].max() < 50
+
+
+def test_unique_codes_are_places_in_sorted_order(good):
+    data = criteo(good, form="unique")
+    np.testing.assert_allclose(data.features, restated(ROWS, "unique"), rtol=1e-6)
+    assert [c.vocabulary for c in data.columns[13:]] == [
+        len({row[14 + j] for row in ROWS}) for j in range(26)
+    ]
+    few = criteo(good, form="unique", rows=9, offset=4)  # the vocabulary is of the rows read
+    np.testing.assert_allclose(few.features, restated(ROWS[4:13], "unique"), rtol=1e-6)
+
+
+@pytest.mark.parametrize("buckets", [64, 8192])
+def test_hashed_rows_are_the_released_ones_by_another_hash(good, buckets):
+    plain, labels = as_released(ROWS, buckets, 10**9)
+    data = criteo(good, form="hashed", buckets=buckets, crosses=True, counts=True, balanced=True)
+    np.testing.assert_array_equal(data.features, plain)
+    assert (data.features.sum(1) == 39 + 741).all()
+    assert data.labels.tolist() == labels
+    assert labels[:4] == [0, 1, 0, 1]
+    assert data.features.dtype == np.uint8
+    assert data.columns == ()  # so that halves are the first and the last buckets
+    multihot = criteo(good, form="hashed", buckets=buckets, crosses=True, balanced=True)
+    np.testing.assert_array_equal(multihot.features, plain > 0)
+
+
+def test_without_crosses_a_row_has_its_fields_buckets(good):
+    data = criteo(good, form="hashed")
+    assert data.features.shape == (60, 8192)
+    for row, wide in zip(ROWS, data.features, strict=True):
+        names = zip((*NUMBERS, *CATEGORIES), row[1:], strict=True)
+        plain = {zlib.crc32(f"{name}={text}".encode()) % 8192 for name, text in names}
+        assert set(np.flatnonzero(wide).tolist()) == plain
+
+
+@pytest.mark.parametrize("form", ["codes", "hashed"])
+def test_rows_and_offset_cut_the_file(good, form):
+    whole = criteo(good, form=form)
+    part = criteo(good, form=form, rows=20, offset=7)
+    np.testing.assert_array_equal(part.features, whole.features[7:27])
+    np.testing.assert_array_equal(part.labels, whole.labels[7:27])
+    assert len(criteo(good, offset=50).labels) == 10
+
+
+def test_balanced_rows_are_counted_after_others_are_dropped(good):
+    data = criteo(good, balanced=True, rows=10)
+    assert data.labels.tolist() == [0, 1] * 5
+    plain, _ = as_released(ROWS, 64, 10)
+    np.testing.assert_array_equal(
+        criteo(
+            good, form="hashed", buckets=64, crosses=True, counts=True, balanced=True, rows=10
+        ).features,
+        plain,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    options=st.sampled_from(FORMS),
+    file=st.sampled_from(list(FILES)),
+    size=st.integers(1, 4000),
+    rows=st.integers(0, 12),
+    offset=st.integers(0, 30),
+)
+def test_any_block_size_gives_the_whole(tmp_path_factory, options, file, size, rows, offset):
+    folder = tmp_path_factory.mktemp("x")
+    (folder / file).write_bytes(FILES[file])
+    options = {**options, "rows": rows, "offset": offset}
+    try:
+        whole = criteo(str(folder), **options)
+    except UserError as error:  # too few rows, or of one class
+        assert "asks for more" in str(error) or "at least two classes" in str(error)
+        return
+    features, labels = zip(*stream(str(folder), size, **options), strict=True)
+    np.testing.assert_array_equal(np.concatenate(features), whole.features)
+    np.testing.assert_array_equal(np.concatenate(labels), whole.labels)
+
+
+@pytest.mark.parametrize("options", FORMS)
+def test_prepared_is_what_the_loader_reads(good, tmp_path, options):
+    out = str(tmp_path / "out")
+    data = datasets.prepare("criteo", good, out, options)
+    whole = criteo(good, **options)
+    assert checksum(data) == checksum(whole)
+    assert data._replace(features=0, labels=0) == whole._replace(features=0, labels=0)
+    assert datasets.load("criteo", out, {}).columns == whole.columns
+    prepared.verify(out)
+    assert checksum(datasets.load("criteo", out, options)) == checksum(whole)
+    with pytest.raises(UserError, match="was prepared with the options"):
+        datasets.load("criteo", out, {**options, "rows": 3})
+    again = datasets.prepare("criteo", out, str(tmp_path / "copy"), {})
+    assert checksum(again) == checksum(whole)
+    recorded = json.loads((tmp_path / "copy" / "vfljax.json").read_text())["options"]
+    assert recorded == json.loads((tmp_path / "out" / "vfljax.json").read_text())["options"]
+
+
+def test_a_failed_prepare_leaves_nothing(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "train.txt").write_bytes(tsv(ROWS) + b"0\tcut\n")
+    with pytest.raises(UserError, match="line 61 has 2 columns"):
+        prepare(str(folder), str(tmp_path / "out"))
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("form", ["codes", "unique"])
+def test_memory_does_not_grow_with_the_rows(tmp_path, form):
+    lines = tsv(criteo_rows(500, values=400))
+    peaks, arrow = [], []
+    for times in (200, 800):  # 100,000 and 400,000 rows
+        with open(tmp_path / "train.txt", "wb") as file:
+            for _ in range(times):
+                file.write(lines)
+        tracemalloc.start()
+        data = prepare(str(tmp_path / "train.txt"), str(tmp_path / "out"), form=form)
+        labels = 2 * data.labels.nbytes  # held in memory by what is returned, and while checked
+        peaks.append(tracemalloc.get_traced_memory()[1] - labels)
+        tracemalloc.stop()
+        arrow.append(pa.default_memory_pool().max_memory() or 0)
+        assert data.features.shape == (500 * times, 39)
+    assert peaks[1] < 1.1 * peaks[0]
+    assert arrow[1] < 1.1 * arrow[0]
+
+
+def test_the_real_rows_have_their_balance():
+    folder = str(real_data("criteo"))
+    head = criteo(folder, file="train_head10k.txt.gz")
+    spread = criteo(folder, file="train_spread.csv.gz", form="unique")
+    assert (len(head.labels), int(head.labels.sum())) == (10_000, 2182)
+    assert (len(spread.labels), int(spread.labels.sum())) == (4370, 1081)
+    with pytest.raises(UserError, match="train_head10k.txt.gz, train_spread.csv.gz: name one"):
+        criteo(folder)
+
+
+def test_the_real_rows_hashed_as_released():
+    file = str(real_data("criteo") / "train_head10k.txt.gz")
+    data = criteo(file, form="hashed", crosses=True, counts=True, balanced=True, rows=2000)
+    assert data.features.shape == (2000, 8192)
+    assert data.labels.mean() == 0.5
+    assert (data.features.sum(1, dtype=int) == 780).all()
+
+
+HEAD, TAIL = FILES["train.txt"], FILES["train.csv"]
+ROW = tsv(ROWS[:1])
+CASES = {
+    "nothing": (b"", "is empty"),
+    "an empty line first": (b"\n" + HEAD, "line 1 names no column 'Label'"),
+    "a column missing": (
+        HEAD + b"\t".join(ROW.split(b"\t")[:-1]) + b"\n",
+        "line 61 has 39 columns",
+    ),
+    "a column too many": (ROW + ROW[:-1] + b"\tx\n" + HEAD, "line 2 has 41 columns, not 40"),
+    "a label of 2": (HEAD + b"2" + ROW[1:], "line 61: Label is '2', not 0 or 1"),
+    "a label of 0.0": (HEAD + b"0.0" + ROW[1:], "line 61: Label is '0.0'"),
+    "an empty label": (HEAD + ROW[1:], "line 61: Label is ''"),
+    "an empty line": (ROW + b"\n" + HEAD, "line 2: Label is ''"),
+    "a word for a number": (ROW + b"0\tfive" + b"\t" * 38 + b"\n" + HEAD, "line 2: I1 is 'five'"),
+    "a number of a float": (ROW + b"0\t1.5" + b"\t" * 38 + b"\n" + HEAD, "line 2: I1 is '1.5'"),
+    "a number too large": (ROW + b"0\t" + b"9" * 40 + b"\t" * 38 + b"\n", "line 2: I1 is '999"),
+    "Arabic digits": (ROW + "0\t\u0661".encode() + b"\t" * 38 + b"\n", "line 2: I1 is '\u0661'"),
+    "a long value": (
+        ROW + b"0" + b"\t" * 38 + b"\tx" + b"y" * 99 + b"\n",
+        "not at most 64 characters long",
+    ),
+    "no line end": (HEAD + b"x" * 100_000, "line 61 is longer than 65536 bytes"),
+    "another encoding": (HEAD + b"0\t\xff\n", "line 61 holds byte 0xff, which is not UTF-8"),
+    "a NUL byte": (HEAD + b"0\t\0\n", "line 61 holds a NUL byte"),
+    "one class": (tsv([row for row in ROWS if row[0] == "0"]), "all labels are 0"),
+    "a lone CR": (ROW + ROW[:-1] + b"\r" + ROW, "the 2 lines from line 1 are 3 rows"),
+    "gzip cut off": (zipped(HEAD)[:-30], "cannot be read"),
+    "gzip damaged": (zipped(HEAD)[:50] + b"xxxx" + zipped(HEAD)[54:], "train.txt"),
+    "no header": (csv(ROWS).split(b"\n", 1)[1], "line 1 names no column 'Label'"),
+    "only a header": (csv([]), "has 0 rows"),
+    "a column not named": (TAIL.replace(b",I5,", b",i5,"), "line 1 names no column 'I5'"),
+    "a column named twice": (TAIL.replace(b"Id,", b"I1,", 1), "line 1 names 'I1' twice"),
+    "another column": (TAIL.replace(b"Id,", b"click,", 1), "'click', which is no column of criteo"),
+    "a quote over a line's end": (TAIL.replace(b",0,", b',"0,', 1), "train.txt"),
+    "the header again": (TAIL + TAIL, "line 62: Label is 'Label'"),
+    "a CSV line cut": (TAIL[:-25], "line 61 has 3"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_file_is_one_line_with_its_remedy(tmp_path, case):
+    content, message = CASES[case]
+    (tmp_path / "train.txt").write_bytes(content)
+    with pytest.raises(UserError) as error:
+        criteo(str(tmp_path))
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+OPTIONS = {
+    "more rows than there are": ({"rows": 61}, "has 60 rows, and config.data.options.rows=61"),
+    "an offset past the end": ({"offset": 60}, "has 0 rows after the first 60"),
+    "rows of a negative number": ({"rows": -1}, "options.rows=-1: give an integer from 0"),
+    "rows of a float": ({"rows": 1e5}, "options.rows=100000.0"),
+    "rows of a bool": ({"rows": True}, "options.rows=True"),
+    "a word for a flag": ({"balanced": "yes"}, "options.balanced='yes': give True or False"),
+    "a form unknown": ({"form": "code"}, "did you mean 'codes'?"),
+    "a form of a wrong type": ({"form": ["codes"]}, "unknown config.data.options.form"),
+    "numbers unknown": ({"numbers": "sqrt"}, "unknown config.data.options.numbers"),
+    "crosses of codes": ({"crosses": True}, "crosses and counts are of form='hashed'"),
+    "crosses of odd buckets": (
+        {"form": "hashed", "buckets": 100, "crosses": True},
+        "must be a power of two",
+    ),
+    "one bucket": ({"buckets": 1}, "buckets=1: give at least 2"),
+    "buckets of unique": ({"form": "unique", "buckets": 9}, "form='unique' has none"),
+    "a file that is not there": ({"file": "x.csv"}, "x.csv is missing"),
+    "a folder for a file": ({"file": "sub"}, "sub is a folder, not a file"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_a_bad_option_is_one_line(good, tmp_path, case):
+    options, message = OPTIONS[case]
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(UserError) as error:
+        criteo(good, **options)
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_the_file_is_found_or_asked_for(tmp_path):
+    with pytest.raises(UserError, match="data.dir is empty"):
+        criteo("")
+    with pytest.raises(UserError, match="is missing: give the folder or file"):
+        criteo(str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match="holds none of train.txt"):
+        criteo(str(tmp_path))
+    (tmp_path / "any name").write_bytes(FILES["train.csv"])
+    assert len(criteo(str(tmp_path / "any name")).labels) == 60
+    assert len(criteo(str(tmp_path), file="any name").labels) == 60
+    with pytest.raises(UserError, match="is a file, and options.file names one"):
+        criteo(str(tmp_path / "any name"), file="x")
+    for file in FILES:
+        (tmp_path / file).write_bytes(FILES[file])
+    with pytest.raises(UserError, match="holds head.txt.gz, spread.csv.gz, train.csv, train.txt"):
+        criteo(str(tmp_path))
+
+
+def test_quotes_crlf_and_a_mark_of_byte_order_are_read(tmp_path):
+    plain = csv(ROWS).decode()
+    quoted = "\r\n".join(
+        ",".join(f'"{value}"' for value in line.split(",")) for line in plain.splitlines()
+    )
+    (tmp_path / "train.csv").write_bytes(b"\xef\xbb\xbf" + quoted.encode())
+    np.testing.assert_allclose(criteo(str(tmp_path)).features, restated(ROWS, "codes"), rtol=1e-6)
+    (tmp_path / "train.csv").write_bytes(b"\xef\xbb\xbf" + tsv(ROWS).replace(b"\n", b"\r\n"))
+    np.testing.assert_allclose(criteo(str(tmp_path)).features, restated(ROWS, "codes"), rtol=1e-6)
+
+
+def mutated(content, at, what, cut):
+    at %= len(content) + 1
+    return content[:at] + what + content[at + cut :]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    file=st.sampled_from(["tsv", "csv in gzip", "damaged gzip"]),
+    form=st.sampled_from(["codes", "unique", "hashed"]),
+    at=st.integers(0, 1 << 20),
+    what=st.binary(max_size=5) | st.sampled_from([b"\t", b"\n", b",", b'"', b"\r", b"1", b"-"]),
+    cut=st.integers(0, 5),
+)
+def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, file, form, at, what, cut):
+    content = {
+        "tsv": lambda: mutated(FILES["train.txt"], at, what, cut),
+        "csv in gzip": lambda: zipped(mutated(FILES["train.csv"], at, what, cut)),
+        "damaged gzip": lambda: mutated(FILES["spread.csv.gz"], at, what, cut),
+    }[file]()
+    path = tmp_path_factory.mktemp("mutated") / "file"
+    path.write_bytes(content)
+    try:
+        data = criteo(str(path), form=form)
+    except UserError as error:
+        assert len(str(error).splitlines()) == 1
+        assert str(path) in str(error)
+        return
+    assert len(data.features) == len(data.labels) in (59, 60, 61)
+    assert np.isfinite(data.features).all()
+    for j, column in enumerate(data.columns):
+        if column.kind == "code":
+            assert 0 <= data.features[:, j].min() <= data.features[:, j].max() < column.vocabulary

@@ -1,0 +1,189 @@
+"""What becomes of click-through rows: columns of numbers and codes, or one wide row of hashes.
+
+What enters: blocks of a file (``ctr``) and a ``Form``. What leaves: features and labels block by
+block, a whole ``Dataset``, or a prepared folder. Per distinct value and not per row, wherever it can.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax.config import unknown
+from vfljax.datasets import ctr, hashing, prepared
+from vfljax.datasets.core import Column, Dataset, classes
+from vfljax.errors import UserError
+
+CLASSES = ("no click", "click")
+WIDE = 512  # rows of hashes at a time
+EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
+
+Encoder = Callable[[list[str]], np.ndarray]  # distinct values -> a number each
+Features = Iterator[tuple[np.ndarray, np.ndarray]]
+
+
+class Form(NamedTuple):
+    """How a block's fields become features."""
+
+    encode: Callable[[ctr.Block], Iterator[np.ndarray]]  # [r, F], in one or several pieces
+    columns: tuple[Column, ...] = ()
+
+
+class Plan(NamedTuple):
+    """A file and everything its loader's options say about it."""
+
+    path: pathlib.Path
+    layout: ctr.Layout
+    wanted: ctr.Rows
+    form: Form
+    options: Mapping[str, Any]
+
+
+def columned(encoders: Sequence[tuple[Column, str, Encoder]], dtype: Any) -> Form:
+    """One column an entry: what it is, the field it reads, and what its values become."""
+    for column, _, _ in encoders:
+        if column.vocabulary > EXACT:
+            raise UserError(
+                f"column {column.name} has {column.vocabulary:,} codes and networks can tell {EXACT:,} "
+                "apart: choose form='codes' with fewer buckets."
+            )
+
+    def encode(block: ctr.Block) -> Iterator[np.ndarray]:
+        out = np.empty((len(block.labels), len(encoders)), dtype)
+        for j, (_, name, encoder) in enumerate(encoders):
+            field = block.fields[name]
+            out[:, j] = np.asarray(encoder(field.values), dtype)[field.places]
+        yield out
+
+    return Form(encode, tuple(column for column, _, _ in encoders))
+
+
+def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> Form:
+    """[r, buckets] uint8: which buckets the hashes of a row's fields fall into (``counts``: how many
+    of them), with ``crosses`` those of all pairwise XORs of its hashes too."""
+
+    def encode(block: ctr.Block) -> Iterator[np.ndarray]:
+        found = [
+            hashing.buckets(name, block.fields[name].values, buckets)[block.fields[name].places]
+            for name in fields
+        ]
+        hashes = np.stack(found, axis=1)
+        for first in range(0, len(hashes), WIDE):
+            row = hashes[first : first + WIDE]
+            row = np.concatenate([row, hashing.crosses(row)], axis=1) if crosses else row
+            out = hashing.occurrences(row, buckets)
+            yield out if counts else np.minimum(out, 1)
+
+    return Form(encode)
+
+
+def bucketed(name: str, buckets: int) -> tuple[Column, str, Encoder]:
+    """A field as codes 1..buckets - 1 by hash, 0 where missing."""
+    column = Column(name, "code", "", buckets)
+    return column, name, lambda values: hashing.codes(name, values, buckets)
+
+
+def numbered(name: str, vocabulary: np.ndarray) -> tuple[Column, str, Encoder]:
+    """A field as its values' places among the sorted ``vocabulary``."""
+    column = Column(name, "code", "", len(vocabulary))
+    return column, name, lambda values: np.searchsorted(vocabulary, _bytes(values))
+
+
+def number(name: str, scale: str) -> tuple[Column, str, Encoder]:
+    """A field of integers as they are ("raw") or sign(x) log(1 + |x|) ("log"); 0 where missing."""
+
+    def encoder(values: list[str]) -> np.ndarray:
+        x = np.array([int(value or 0) for value in values], np.float64)
+        return np.sign(x) * np.log1p(np.abs(x)) if scale == "log" else x
+
+    return Column(name), name, encoder
+
+
+def vocabularies(blocks: Iterable[ctr.Block], fields: Sequence[str]) -> dict[str, np.ndarray]:
+    """Each field's distinct values over all blocks, as sorted bytes. Holds at most twice what it
+    returns and a block: new values are merged when they outnumber the known ones."""
+    known = {name: np.array([], "S1") for name in fields}
+    new: dict[str, list[np.ndarray]] = {name: [] for name in fields}
+    for block in blocks:
+        for name in fields:
+            field = block.fields[name]
+            new[name].append(_bytes([field.values[i] for i in np.unique(field.places)]))
+            if sum(map(len, new[name])) > max(1 << 12, len(known[name])):
+                known[name] = np.unique(np.concatenate([known[name], *new[name]]))
+                new[name].clear()
+    return {name: np.unique(np.concatenate([known[name], *new[name]])) for name in fields}
+
+
+def _bytes(values: list[str]) -> np.ndarray:
+    return np.array([value.encode() for value in values], "S")  # UTF-8 sorts as its characters do
+
+
+def stream(plan: Plan, size: int = ctr.SIZE) -> Features:
+    """(features, labels) of the plan's rows in the file's order, a block at a time."""
+    for block in ctr.read(plan.path, plan.layout, plan.wanted, size):
+        first = 0
+        for features in plan.form.encode(block):
+            yield features, block.labels[first : first + len(features)]
+            first += len(features)
+
+
+def load(plan: Plan) -> Dataset:
+    """The plan's rows in memory."""
+    features, labels = zip(*stream(plan), strict=True)
+    whole = classes(str(plan.path), np.concatenate(labels), 2)
+    return Dataset(
+        plan.layout.name,
+        np.concatenate(features),
+        whole,
+        2,
+        columns=plan.form.columns,
+        classes=CLASSES,
+        notes=_notes(plan, len(whole), int(whole.sum())),
+    )
+
+
+def prepare(make: Callable[[], Plan], out: str) -> Dataset:
+    """A plan's rows in the new prepared folder ``out``; memory of a block, however many rows. The
+    plan is made once ``out`` is known to be free: it may take a pass through the file."""
+    with prepared.begin(out) as writer:
+        plan = make()
+        rows = clicks = 0
+        for features, labels in stream(plan):
+            writer.append(features, labels)
+            rows, clicks = rows + len(labels), clicks + int(labels.sum())
+        return writer.finish(
+            plan.layout.name,
+            2,
+            columns=plan.form.columns,
+            classes=CLASSES,
+            notes=_notes(plan, rows, clicks),
+            options=plan.options,
+        )
+
+
+def _notes(plan: Plan, rows: int, clicks: int) -> tuple[str, ...]:
+    return (f"{plan.path.name}: {rows:,} rows read, {clicks / rows:.2%} clicks",)
+
+
+def count(name: str, value: Any, least: int = 0) -> int:
+    """An option that is a count; raises UserError for anything else."""
+    if type(value) is not int or value < least:
+        raise UserError(f"config.data.options.{name}={value!r}: give an integer from {least}.")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """An option that is True or False."""
+    if type(value) is not bool:
+        raise UserError(f"config.data.options.{name}={value!r}: give True or False.")
+    return value
+
+
+def choice(name: str, value: Any, known: Sequence[str]) -> str:
+    """An option that is one of a few words."""
+    if value not in known:
+        raise unknown(f"config.data.options.{name}", str(value), known)
+    return value

@@ -1,0 +1,90 @@
+"""NumPy's .npy files: written while the number of rows is not known, and opened with suspicion.
+
+What enters: blocks of rows, or a path and what the file should hold. What leaves: the file, or a
+read-only array mapped from it. Arrays of numbers and bools only; nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import warnings
+from collections.abc import Sequence
+from typing import BinaryIO
+
+import numpy as np
+
+from vfljax.errors import UserError
+
+BYTES = 1 << 22  # written or read at a time
+KINDS = "biuf"  # bools, integers, floats
+
+
+class Growing:
+    """A file that takes rows until ``finish``, which writes its header again: NumPy's headers leave
+    room for a longer first axis."""
+
+    def __init__(self, path: pathlib.Path, like: np.ndarray) -> None:
+        if like.dtype.kind not in KINDS or not like.ndim:
+            raise UserError(f"{path.name}: a {like.ndim}-d array of {like.dtype} is not rows.")
+        self.path, self.dtype, self.shape, self.rows = path, like.dtype, like.shape[1:], 0
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - finish or close closes it
+        self._header()
+        self.start = self.file.tell()  # of the data
+
+    def _header(self) -> None:
+        descr = np.lib.format.dtype_to_descr(self.dtype)
+        about = {"descr": descr, "fortran_order": False, "shape": (self.rows, *self.shape)}
+        np.lib.format.write_array_header_1_0(self.file, about)
+
+    def append(self, array: np.ndarray) -> None:
+        """Rows of the first block's type and shape."""
+        if array.dtype != self.dtype or array.shape[1:] != self.shape:
+            raise UserError(
+                f"{self.path.name}: a block of {array.dtype} {array.shape[1:]} follows rows of "
+                f"{self.dtype} {self.shape}: all blocks need the same."
+            )
+        step = max(1, BYTES // max(1, array.itemsize * int(np.prod(self.shape))))
+        for first in range(0, len(array), step):
+            self.file.write(np.ascontiguousarray(array[first : first + step]).tobytes())
+        self.rows += len(array)
+
+    def finish(self) -> None:
+        """Write the header with the final count; the file is then on disk."""
+        self.file.seek(0)
+        self._header()
+        assert self.file.tell() == self.start
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def close(self) -> None:
+        """Leave the file unfinished."""
+        self.file.close()
+
+
+def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
+    """The file's array, mapped read-only, if it is exactly of this type and shape; or UserError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy warns of headers that only seem readable
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: prepare the data set again.") from error
+    except Exception as error:  # of a header's bytes NumPy raises whatever its parser meets
+        raise UserError(
+            f"{path} is not an array ({' '.join(str(error).split())}): prepare the data set again."
+        ) from error
+    if not isinstance(array, np.memmap) or array.dtype.kind not in KINDS:
+        raise UserError(f"{path} holds no array of numbers: prepare the data set again.")
+    if str(array.dtype) != dtype or array.shape != tuple(shape) or not array.flags.c_contiguous:
+        raise UserError(
+            f"{path} holds {array.dtype} {array.shape} and {dtype!r} {tuple(shape)} is recorded: "
+            "prepare the data set again."
+        )
+    excess = os.path.getsize(path) - array.offset - array.nbytes
+    if excess:
+        raise UserError(
+            f"{path} has {excess} bytes too many: it was changed; prepare the data set again."
+        )
+    return array
