@@ -12,6 +12,8 @@ from typing import Any
 
 from vfljax.config import unknown
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
+from vfljax.datasets.cifar import cifar10, cifar100
+from vfljax.datasets.cinic10 import cinic10
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.spambase import spambase
 from vfljax.errors import UserError
@@ -21,6 +23,9 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "breast_cancer": breast_cancer,
     "spambase": spambase,
     "synthetic": synthetic,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "cinic10": cinic10,
 }
 
 
