@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vfljax.config import unknown
+from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.cinic10 import cinic10
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.errors import UserError
 
@@ -26,6 +28,8 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "cifar10": cifar10,
     "cifar100": cifar100,
     "cinic10": cinic10,
+    "bhi": bhi,
+    "npz": npz,
 }
 
 
