@@ -16,6 +16,7 @@ from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.cinic10 import cinic10
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.errors import UserError
@@ -28,6 +29,8 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "cifar10": cifar10,
     "cifar100": cifar100,
     "cinic10": cinic10,
+    "isic": isic,
+    "ham10000": isic,
     "bhi": bhi,
     "npz": npz,
 }

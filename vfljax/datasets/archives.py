@@ -57,7 +57,11 @@ def _zip(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, byt
 
 def _tar(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
     with tarfile.open(path, "r:*") as archive:
+        last = 0
         for info in archive:
+            if archive.offset <= last:  # a negative size would lead back, forever
+                raise fault(f"{path}: {info.name} has an impossible size: {REMEDY}.")
+            last = archive.offset
             if info.isreg():
                 stream = archive.extractfile(info) if info.name in wanted else None
                 yield info.name, None if stream is None else _read(path, stream, info)
