@@ -14,10 +14,15 @@ from typing import Any
 
 from vfljax.config import unknown
 from vfljax.datasets import avazu, criteo, prepared
+from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
+from vfljax.datasets.cifar import cifar10, cifar100
+from vfljax.datasets.cinic10 import cinic10
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.own import table
+from vfljax.datasets.isic import isic
+from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError
@@ -33,6 +38,13 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "criteo": criteo.criteo,
     "avazu": avazu.avazu,
     "prepared": prepared.prepared,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "cinic10": cinic10,
+    "isic": isic,
+    "ham10000": isic,
+    "bhi": bhi,
+    "npz": npz,
 }
 
 # what writes a prepared folder block by block: name -> prepare(folder, out, **options) -> Dataset

@@ -1,0 +1,386 @@
+"""CIFAR in every layout: format-true small files load exactly, real ones have their counts, and
+damaged ones are one line."""
+
+import io
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensorflow_datasets.core import registered
+
+from tests.conftest import real_data
+from tests.datasets import small
+from tests.datasets.fuzzing import damaged
+from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
+from vfljax.datasets.core import split_rows
+from vfljax.errors import UserError
+
+
+def binary10(prefix="cifar-10-batches-bin/", rows=(12, 10, 10)):
+    """{path: bytes} of two training batches and the test batch, and their pixels and labels."""
+    files, xs, ys = {}, [], []
+    names = ("data_batch_1.bin", "data_batch_2.bin", "test_batch.bin")
+    for seed, (name, many) in enumerate(zip(names, rows)):
+        files[prefix + name], x, y = small.binary_rows(seed, many, 1, (10,))
+        xs.append(x)
+        ys.append(y[:, 0])
+    return files, np.concatenate(xs), np.concatenate(ys)
+
+
+def binary100(prefix="cifar-100-binary/"):
+    files, xs, ys = {}, [], []
+    for seed, name in enumerate(("train.bin", "test.bin")):
+        files[prefix + name], x, y = small.binary_rows(seed, 110, 2, (20, 100))
+        xs.append(x)
+        ys.append(y)
+    return files, np.concatenate(xs), np.concatenate(ys)
+
+
+def refused(loader, folder, **options):
+    with pytest.raises(UserError) as error:
+        loader(str(folder), **options)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+@pytest.mark.parametrize("prefix", ["cifar-10-batches-bin/", ""])
+def test_the_binary_version_of_cifar10_is_read_pixel_for_pixel(tmp_path, prefix):
+    files, x, y = binary10(prefix)
+    data = cifar10(small.write(tmp_path, files))
+    np.testing.assert_array_equal(data.features, x)
+    np.testing.assert_array_equal(data.labels, y)
+    assert data.test.tolist() == [False] * 22 + [True] * 10
+    assert data.classes == NAMES10
+    assert data.kind == "image"
+
+
+def test_the_official_archive_reads_as_its_folder_does(tmp_path):
+    files, x, y = binary10()
+    small.write(tmp_path, {"cifar-10-binary.tar.gz": small.tar(files)})
+    data = cifar10(str(tmp_path))
+    np.testing.assert_array_equal(data.features, x)
+    np.testing.assert_array_equal(data.labels, y)
+
+
+def test_ten_batches_are_read_in_the_order_of_their_numbers(tmp_path):
+    files, _, _ = binary10("")
+    for number in range(3, 11):
+        files[f"data_batch_{number}.bin"] = small.binary_rows(number, 10, 1, (10,))[0]
+    data = cifar10(small.write(tmp_path, files))
+    last = small.binary_rows(10, 10, 1, (10,))[1]
+    np.testing.assert_array_equal(data.features[~data.test][-10:], last)
+
+
+def test_rows_keeps_the_first_rows_and_a_fifth_as_many_test_rows(tmp_path):
+    files, x, _ = binary10()
+    data = cifar10(small.write(tmp_path, files), rows=15)
+    np.testing.assert_array_equal(data.features, np.concatenate([x[:15], x[22:25]]))
+    assert data.test.sum() == 3
+
+
+def test_cifar100_has_fine_and_coarse_labels_and_their_names(tmp_path):
+    files, x, y = binary100()
+    files["cifar-100-binary/fine_label_names.txt"] = "\n".join(f"f{i}" for i in range(100)).encode()
+    files["cifar-100-binary/coarse_label_names.txt"] = "\n".join(
+        f"c{i}" for i in range(20)
+    ).encode()
+    folder = small.write(tmp_path, files)
+    fine, coarse = cifar100(folder), cifar100(folder, labels="coarse")
+    np.testing.assert_array_equal(fine.features, x)
+    np.testing.assert_array_equal(fine.labels, y[:, 1])
+    np.testing.assert_array_equal(coarse.labels, y[:, 0])
+    assert (fine.num_classes, coarse.num_classes) == (100, 20)
+    assert (fine.classes[99], coarse.classes[19]) == ("f99", "c19")
+
+
+def test_cifar100_without_name_files_has_unnamed_classes(tmp_path):
+    assert cifar100(small.write(tmp_path, binary100()[0])).classes == ()
+
+
+def test_image_folders_go_round_the_classes_in_the_official_order(tmp_path):
+    files = small.class_folders(("train", "test"), NAMES10, images=2)
+    data = cifar10(small.write(tmp_path, files))
+    assert data.labels.tolist() == [*range(10)] * 4
+    np.testing.assert_array_equal(data.features[13], small.picture(103))
+    np.testing.assert_array_equal(data.features[29], small.picture(1009))
+    assert data.test.sum() == 20
+    assert "lossy" not in " ".join(data.notes)
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "zip"])
+def test_archives_of_image_folders_read_as_the_folders_do(tmp_path, suffix):
+    files = small.class_folders(("train", "test"), NAMES10, images=2)
+    names = sorted(files)
+    for k, part in enumerate((names[::2], names[1::2])):  # spread over two archives
+        own = {f"cifar/{name}": files[name] for name in part}
+        content = (
+            small.zipped(own)
+            if suffix == "zip"
+            else small.tar(own, "w" if suffix == "tar" else "w:gz")
+        )
+        small.write(tmp_path / "packed", {f"part_{k}.{suffix}": content})
+    loose = cifar10(small.write(tmp_path / "loose", files))
+    packed = cifar10(str(tmp_path / "packed"))
+    np.testing.assert_array_equal(packed.features, loose.features)
+    np.testing.assert_array_equal(packed.labels, loose.labels)
+
+
+def test_jpeg_pixels_are_said_to_be_lossy(tmp_path):
+    files = small.class_folders(("train", "test"), NAMES10, form="JPEG")
+    assert "lossy" in " ".join(cifar10(small.write(tmp_path, files)).notes)
+
+
+def prepare(folder, file_format="array_record", rows=20):
+    """CIFAR-10 as TFDS lays it out, with the official builder's features; returns the pixels."""
+    features = tfds.builder("cifar10", data_dir=str(folder)).info.features
+    pixels = {s: [small.picture(100 * s + i) for i in range(rows)] for s in range(2)}
+    with registered.skip_registration():
+
+        class Cifar10(tfds.core.GeneratorBasedBuilder):
+            name = "cifar10"
+            VERSION = tfds.core.Version("3.0.2")
+
+            def _info(self):
+                return tfds.core.DatasetInfo(builder=self, features=features)
+
+            def _split_generators(self, dl_manager):
+                return {"train": self._generate_examples(0), "test": self._generate_examples(1)}
+
+            def _generate_examples(self, s):
+                for i, image in enumerate(pixels[s]):
+                    stream = io.BytesIO(small.encoded(image))
+                    yield f"{i:05}", {"id": f"{i:05}", "image": stream, "label": i % 10}
+
+    Cifar10(data_dir=str(folder), file_format=file_format).download_and_prepare()
+    return pixels
+
+
+@pytest.fixture(scope="module")
+def tfds_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tfds")
+    return folder, prepare(folder)
+
+
+def bag(images, labels):
+    return sorted((int(y), x.tobytes()) for x, y in zip(images, labels))
+
+
+@pytest.mark.parametrize("below", ["", "cifar10", "cifar10/3.0.2"])
+def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tfds_folder, below):
+    folder, pixels = tfds_folder
+    data = cifar10(str(folder / below))
+    assert data.classes == NAMES10
+    for s in range(2):
+        held = data.test == bool(s)
+        assert bag(data.features[held], data.labels[held]) == bag(pixels[s], np.arange(20) % 10)
+    assert len(cifar10(str(folder), rows=10).labels) == 12
+
+
+@pytest.fixture
+def broken_tfds(tfds_folder, tmp_path):
+    shutil.copytree(tfds_folder[0] / "cifar10", tmp_path / "cifar10")
+    return tmp_path, tmp_path / "cifar10" / "3.0.2"
+
+
+def test_an_unfinished_tfds_folder_is_named(broken_tfds):
+    folder, version = broken_tfds
+    (version / "dataset_info.json").unlink()
+    assert "did not finish" in refused(cifar10, folder)
+    assert "array_record" in refused(cifar10, version)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("dataset_info.json", '"array_record"', '"tfrecord"', "only TensorFlow reads"),
+        ("dataset_info.json", '"fileFormat": "array_record",', "", "as tfrecord, which only"),
+        ("dataset_info.json", '"cifar10"', '"cifar100"', "is of 'cifar100'"),
+        ("dataset_info.json", "{", "", "cannot be read"),
+        ("features.json", "tensorflow_datasets.core.features.text_feature.Text", "os.x", "'os.x'"),
+    ],
+)
+def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, file, old, new, message):
+    folder, version = broken_tfds
+    text = (version / file).read_text()
+    assert old in text
+    (version / file).write_text(text.replace(old, new, 1))
+    assert message in refused(cifar10, folder)
+
+
+def test_a_tfds_folder_without_shards_is_one_line(broken_tfds):
+    folder, version = broken_tfds
+    for shard in version.glob("*test*record*"):
+        shard.unlink()
+    assert "split 'test'" in refused(cifar10, folder)
+
+
+GOOD = binary10("")[0]
+TRAIN, TEST = GOOD["data_batch_1.bin"], GOOD["test_batch.bin"]
+FOLDERS = small.class_folders(("train", "test"), NAMES10)
+ARCHIVE = small.tar(binary10()[0])
+CASES = {
+    "nothing": ({}, "none of the layouts of cifar10"),
+    "a cut batch": ({**GOOD, "data_batch_1.bin": TRAIN[:-5]}, "not whole rows of 3,073"),
+    "an empty batch": ({**GOOD, "data_batch_1.bin": b""}, "has 0 bytes"),
+    "CIFAR-100's rows": ({**GOOD, "data_batch_1.bin": b"\0" * 3074}, "not whole rows"),
+    "a label of 10": ({**GOOD, "test_batch.bin": b"\x0a" + TEST[1:]}, "row 1 has label 10"),
+    "one class": ({**GOOD, "test_batch.bin": TEST[:3073]}, "at least two classes"),
+    "no test batch": ({"data_batch_1.bin": TRAIN}, "has no test_batch.bin"),
+    "no training batch": ({"test_batch.bin": TEST}, "has no data_batch_1.bin"),
+    "a gap": ({"data_batch_2.bin": TRAIN, "test_batch.bin": TEST}, "has no data_batch_1.bin"),
+    "a folder for a file": ({"data_batch_1.bin/x": b"", "test_batch.bin": TEST}, "is not a file"),
+    "pickles": ({"cifar-10-batches-py/data_batch_1": b"x"}, "fetch the binary version"),
+    "a pickled archive": ({"cifar-10-python.tar.gz": b"x"}, "never opened"),
+    "no archive": ({"cifar-10-binary.tar.gz": b"no archive"}, "the archive is damaged"),
+    "a folder for an archive": ({"cifar-10-binary.tar.gz/x": b""}, "is not a file"),
+    "another archive": ({"cifar-10-binary.tar.gz": small.tar({"a": b"b"})}, "holds no .bin file"),
+    "no test folder": (
+        {k: v for k, v in FOLDERS.items() if k.startswith("train")},
+        "no image in test/<class>/",
+    ),
+    "a class missing": (
+        {k: v for k, v in FOLDERS.items() if k != "test/bird/0000.png"},
+        "test/bird holds no image",
+    ),
+    "a strange class": ({**FOLDERS, "train/lorry/1.png": b""}, "train/lorry is none of"),
+    "no image": ({**FOLDERS, "train/cat/0000.png": b"x" * 99}, "train/cat/0000.png cannot be read"),
+    "a cut image": (
+        {**FOLDERS, "train/cat/0000.png": FOLDERS["train/cat/0000.png"][:-900]},
+        "train/cat/0000.png cannot be read",
+    ),
+    "ragged images": (
+        {**FOLDERS, "train/cat/0000.png": small.encoded(small.picture(0, 32, 31))},
+        "train/cat/0000.png is 31x32 pixels and not 32x32",
+    ),
+    "stray images alone": ({"a.png": b"", "b/a.png": b""}, "none of the layouts"),
+    "the same archive twice": (
+        {"a.tar.gz": small.tar(FOLDERS), "b.tar.gz": small.tar(FOLDERS)},
+        "are the same image",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_folder_is_one_line_with_its_remedy(tmp_path, case):
+    files, message = CASES[case]
+    small.write(tmp_path, files)
+    assert message in refused(cifar10, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": -1}, "rows=-1"),
+        ({"rows": True}, "rows=True"),
+        ({"rows": "9"}, "rows='9'"),
+        ({"labels": "both"}, "choose fine, coarse"),
+    ],
+)
+def test_a_wrong_option_is_named(tmp_path, options, message):
+    assert message in refused(cifar100, tmp_path, **options)
+
+
+def test_folders_that_are_none_are_named(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    assert "data.dir is empty" in refused(cifar10, "")
+    assert "is a file" in refused(cifar10, tmp_path / "file")
+    assert "is not a folder" in refused(cifar10, tmp_path / "nowhere")
+
+
+def test_image_folders_of_cifar100_need_all_classes_and_have_no_coarse_labels(tmp_path):
+    folder = small.write(tmp_path, small.class_folders(("train", "test"), "abc"))
+    assert "has 3 class folders and not 100" in refused(cifar100, folder)
+    assert "fine labels only" in refused(cifar100, folder, labels="coarse")
+
+
+def test_an_archive_cut_anywhere_is_refused(tmp_path):
+    files = {"data_batch_1.bin": b"\0" * 3073, "data_batch_2.bin": b"\1" * 3073}
+    files["test_batch.bin"] = TEST[: 2 * 3073]
+    whole = small.tar(files)
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    for end in [*range(0, len(whole), 211), *range(len(whole) - 12, len(whole))]:
+        path.write_bytes(whole[:end])
+        assert "fetch it again" in refused(cifar10, tmp_path)
+    path.write_bytes(whole)
+    assert len(cifar10(str(tmp_path)).labels) == 4
+
+
+def test_a_plain_tar_cut_anywhere_is_refused(tmp_path):
+    whole = small.tar(FOLDERS, "w")
+    for end in (100, 512, 1024, 4096, 20_480, 51_200, len(whole) - 10_240):
+        (tmp_path / "all.tar").write_bytes(whole[:end])
+        assert "all.tar" in refused(cifar10, tmp_path)
+
+
+FUZZED = {
+    "binary": (cifar10, binary10(rows=(3, 2, 2))[0]),
+    "binary of 100": (cifar100, {k: v[: 3 * 3074] for k, v in binary100()[0].items()}),
+    "archive": (cifar10, {"cifar-10-binary.tar.gz": ARCHIVE}),
+    "folders": (cifar10, FOLDERS),
+    "tar": (cifar10, {"train_a.tar": small.tar(FOLDERS, "w")}),
+    "zip": (cifar10, {"all.zip": small.zipped(FOLDERS)}),
+    "jpeg": (cifar10, small.class_folders(("train", "test"), NAMES10, form="JPEG")),
+}
+
+
+@pytest.mark.parametrize("layout", FUZZED)
+def test_damage_to_any_file_loads_or_is_one_line(tmp_path, layout):
+    loader, files = FUZZED[layout]
+    small.write(tmp_path, files)
+    loader(str(tmp_path))
+
+    @settings(max_examples=200, deadline=None)
+    @given(data=st.data())
+    def check(data):
+        damaged(data, loader, tmp_path)
+
+    check()
+
+
+def test_damage_to_a_tfds_folder_loads_or_is_one_line(broken_tfds):
+    folder, _ = broken_tfds
+
+    @settings(max_examples=200, deadline=None)
+    @given(data=st.data())
+    def check(data):
+        damaged(data, cifar10, folder)
+
+    check()
+
+
+def test_the_exact_rows_of_cifar10_have_their_published_labels():
+    data = cifar10(str(real_data("cifar10_exact")))
+    assert data.features.shape == (8068 + 1017, 32, 32, 3)
+    assert data.test.sum() == 1017
+    counts = np.bincount(data.labels[~data.test])
+    assert (counts.min(), counts.max()) == (777, 856)
+    # the first row of the official data_batch_1 is a frog whose first red pixel is 59
+    assert data.classes[data.labels[0]] == "frog"
+    assert data.features[0, 0, 0].tolist() == [59, 62, 63]
+
+
+def test_the_jpeg_images_of_cifar10_are_complete_and_near_the_exact_pixels():
+    data = cifar10(str(real_data("cifar10_jpeg")), rows=2000)
+    assert np.bincount(data.labels[~data.test]).tolist() == [200] * 10
+    assert np.bincount(data.labels[data.test]).tolist() == [40] * 10
+    exact = cifar10(str(real_data("cifar10_exact")))
+    # the k-th file of a class is the k-th of that class in the official order: test batch, cats
+    ours = data.features[data.test][data.labels[data.test] == 3][:10].astype(float)
+    theirs = exact.features[exact.test][exact.labels[exact.test] == 3][:10].astype(float)
+    assert np.abs(ours - theirs).mean() < 8
+    split = split_rows(data, 0, 0.8, 0.2, 1.0)
+    assert not data.test[split.train].any()
+    assert data.test[split.test].all()
+
+
+def test_the_exact_rows_of_cifar100_have_named_classes():
+    folder = str(real_data("cifar100_exact"))
+    fine, coarse = cifar100(folder), cifar100(folder, labels="coarse")
+    assert fine.features.shape == (486 + 916, 32, 32, 3)
+    assert fine.classes[:2] == ("apple", "aquarium_fish")
+    for y in range(100):  # a fine class lies in one coarse class
+        assert len(set(coarse.labels[fine.labels == y])) <= 1
+    assert coarse.num_classes == len(coarse.classes) == 20

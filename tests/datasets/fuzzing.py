@@ -1,0 +1,55 @@
+"""Damage to files, and what a loader must make of it: a data set, or one line."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from vfljax.errors import UserError
+
+
+def mutate(data, content):
+    """``content`` with bytes flipped, cut off at the end, cut out or put in."""
+    way = data.draw(st.sampled_from(["flip", "flip", "truncate", "delete", "insert"]), "way")
+    at = data.draw(st.integers(0, max(len(content) - 1, 0)), "at")
+    if way == "truncate":
+        return content[:at]
+    if way == "delete":
+        return content[:at] + content[at + data.draw(st.integers(1, 600), "length") :]
+    if way == "insert":
+        return content[:at] + data.draw(st.binary(min_size=1, max_size=8), "new") + content[at:]
+    out = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 4), "flips")):
+        if out:
+            out[data.draw(st.integers(0, len(out) - 1), "place")] ^= data.draw(st.integers(1, 255))
+    return bytes(out)
+
+
+def loads_or_explains(loader, folder, **options):
+    """The loaded data set, or None after exactly one clear line; anything else fails."""
+    try:
+        dataset = loader(str(folder), **options)
+    except UserError as error:
+        message = str(error)
+        assert message.strip()
+        assert len(message.splitlines()) == 1
+        return None
+    assert dataset.features.shape[0] == len(dataset.labels) > 1
+    assert dataset.labels.dtype == np.int32
+    assert 0 <= dataset.labels.min() < dataset.labels.max() < dataset.num_classes
+    for rows in (dataset.test, dataset.groups):
+        assert rows is None or rows.shape == dataset.labels.shape
+    return dataset
+
+
+def damaged(data, loader, folder, **options):
+    """Mutates or removes one file below a folder, loads, and puts the file back."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    path = data.draw(st.sampled_from(files), "file")
+    content = path.read_bytes()
+    try:
+        if data.draw(st.integers(0, 19), "remove") == 0:
+            path.unlink()
+        else:
+            path.write_bytes(mutate(data, content))
+        return loads_or_explains(loader, folder, **options)
+    finally:
+        path.write_bytes(content)

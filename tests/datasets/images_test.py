@@ -1,0 +1,143 @@
+"""Finding and decoding images in folders and archives, apart from any data set."""
+
+import io
+import pathlib
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.datasets import small
+from vfljax.datasets import archives, images
+from vfljax.datasets.given import spread
+from vfljax.errors import UserError
+
+PNG = small.encoded(small.picture(0, 4, 6))
+
+
+def refused(what, *args, **options):
+    with pytest.raises(UserError) as error:
+        what(*args, **options)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def found(folder):
+    return ["/".join(image.parts) for image in images.find(folder)]
+
+
+def test_images_are_found_by_suffix_of_any_case_in_order_and_hidden_ones_are_not(tmp_path):
+    names = ["b/2.PNG", "b/10.jpeg", "a/x/1.Jpg", "c.png", "b/._2.png", ".d/1.png", "b/notes.txt"]
+    small.write(tmp_path, dict.fromkeys(names, b""))
+    assert found(tmp_path) == ["a/x/1.Jpg", "b/10.jpeg", "b/2.PNG", "c.png"]
+
+
+def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
+    inner = {"./a/1.png": PNG, "__MACOSX/a/1.png": PNG, "../2.png": PNG, "a/b.txt": b""}
+    small.write(tmp_path, {"x.zip": small.zipped(inner), "y.tgz": small.tar({"z/3.jpg": PNG})})
+    assert found(tmp_path) == ["a/1.png", "z/3.jpg"]
+    small.write(tmp_path, {"b/1.png": PNG})
+    assert found(tmp_path) == ["b/1.png"]
+
+
+def test_links_in_an_archive_are_no_files(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        link = tarfile.TarInfo("a/1.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    assert archives.members(tmp_path / "a.tar") == []
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "1"])
+def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
+    source = Image.fromarray(small.picture(1, 4, 6)).convert(mode)
+    stream = io.BytesIO()
+    source.save(stream, "PNG")
+    small.write(tmp_path, {"a.png": stream.getvalue()})
+    entries = images.find(tmp_path)
+    rgb, gray = images.pixels(entries), images.pixels(entries, gray=True)
+    np.testing.assert_array_equal(rgb[0], np.asarray(source.convert("RGB")))
+    assert gray.shape == (1, 4, 6)
+    np.testing.assert_array_equal(images.dimensions(entries), [[4, 6]])
+
+
+def test_many_images_keep_their_order_whatever_the_archive_s(tmp_path):
+    arrays = [small.picture(k, 2, 2) for k in range(300)]  # more than are decoded at once
+    files = {f"{k:03}.png": small.encoded(array) for k, array in enumerate(arrays)}
+    small.write(tmp_path, {"a.tar": small.tar(dict(reversed(files.items())), "w")})
+    entries = images.find(tmp_path)
+    np.testing.assert_array_equal(images.pixels(entries), arrays)
+    np.testing.assert_array_equal(images.pixels(entries[::-7]), arrays[::-7])
+
+
+def test_another_format_under_a_png_name_is_refused(tmp_path):
+    small.write(tmp_path, {"a.png": small.encoded(small.picture(0, 4, 6), "GIF")})
+    assert "a.png cannot be read" in refused(images.pixels, images.find(tmp_path))
+
+
+def test_an_array_beyond_the_limit_is_refused_with_its_size(tmp_path):
+    small.write(tmp_path, {"a.png": PNG, "b.png": PNG})
+    entries = images.find(tmp_path)
+    assert images.pixels(entries, max_bytes=144).shape == (2, 4, 6, 3)
+    assert "2x4x6x3 values take 144 bytes" in refused(images.pixels, entries, max_bytes=143)
+
+
+def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
+    small.write(tmp_path, {"a.png": PNG})
+    entries = images.find(tmp_path)
+
+    def deny(*args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pathlib.Path, "read_bytes", deny)
+    assert "a.png cannot be read (PermissionError" in refused(images.pixels, entries)
+    monkeypatch.setattr(pathlib.Path, "iterdir", deny)
+    assert str(tmp_path) in refused(images.find, tmp_path)
+
+
+def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
+    small.write(tmp_path, {"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})})
+    assert "a b [2J .png cannot be read" in refused(images.pixels, images.find(tmp_path))
+
+
+def test_an_archive_with_one_name_twice_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for _ in range(2):
+            archive.addfile(tarfile.TarInfo("1.png"))
+    assert "holds '1.png' twice" in refused(images.find, tmp_path)
+
+
+def test_a_tar_file_whose_sizes_lead_back_ends_in_one_line(tmp_path):
+    info = tarfile.TarInfo("1.png")
+    info.size = -512
+    block = info.tobuf(tarfile.GNU_FORMAT)
+    (tmp_path / "a.tar").write_bytes(block + bytes(10_240))
+    assert "a.tar" in refused(images.find, tmp_path)
+
+
+def test_an_encrypted_zip_is_one_line(tmp_path):
+    content = bytearray(small.zipped({"1.png": PNG}))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        start = archive.start_dir
+    content[6] |= 1
+    content[start + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(bytes(content))
+    assert "encrypted" in refused(images.pixels, images.find(tmp_path))
+
+
+def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
+    arrays = np.stack([small.picture(k, 20, 30) for k in range(3)])
+    small.write(tmp_path, {f"{k}.png": small.encoded(array) for k, array in enumerate(arrays)})
+    entries = images.find(tmp_path)
+    for options in ({"size": 10}, {"size": 25, "gray": True}, {"gray": True}, {}):
+        np.testing.assert_array_equal(
+            images.changed(arrays, **options), images.pixels(entries, **options)
+        )
+
+
+def test_rows_are_spread_evenly():
+    assert spread(10, 0).tolist() == list(range(10))
+    assert spread(10, 20).tolist() == list(range(10))
+    assert spread(10, 4).tolist() == [0, 2, 5, 7]

@@ -1,0 +1,139 @@
+"""Breast histopathology images (Janowczyk & Madabhushi 2016): 50x50 patches, 1 = IDC (28 %).
+
+What enters: a folder that holds Kaggle's patch folders, ``<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_
+class<0|1>.png``, or archives of them; or one .npz with x [R, 50, 50, 3] uint8, y, patient and, if
+possible, name. What leaves: images in order of their names, groups = patients; or P patches a row,
+one for each of P parties, as Fu et al. (2022) divide this set.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax.datasets import images
+from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.given import MAX_BYTES, count, fault, fits, folder_of, spread
+from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
+
+SIDE = 50
+NAME = re.compile(r"(?P<patient>.+)_idx\d+_x\d+_y\d+_class(?P<label>[01])\.png", re.IGNORECASE)
+LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or one .npz file"
+
+
+class Patches(NamedTuple):
+    """Every patch of 50x50 pixels, in order of name; pixels not read yet where they are files."""
+
+    pixels: Any  # [R, 50, 50, 3] uint8, or [R] images.Image
+    labels: np.ndarray  # [R]
+    patients: np.ndarray  # [R] int32
+    notes: tuple[str, ...]
+
+
+def bhi(
+    folder: str, *, patches: int = 1, rows: int = 0, size: int = SIDE, max_bytes: int = MAX_BYTES
+) -> Dataset:
+    """BHI, one patch a row (kind "image") or ``patches`` > 1 of them (kind "patches").
+
+    A row of P patches is P patches of one patient and one class, consecutive in order of name; that
+    order is ours, the paper says only that they are of one patient. Patches left over in a patient
+    and class are left out. Patches that are not 50x50 pixels (borders of a slide) are left out;
+    ``notes`` counts both. ``size`` other than 50 resizes every patch. ``rows=n`` keeps n rows spread
+    evenly over all.
+    """
+    per_row, rows = count("patches", patches, 1), count("rows", rows)
+    size, max_bytes = count("size", size, 1), count("max_bytes", max_bytes, 1)
+    root = folder_of(folder, LAYOUTS)
+    stored = only(root)
+    found = _stored(stored, max_bytes) if stored else _files(root)
+    places, left = together(found.labels, found.patients, per_row)
+    if not len(places):
+        raise fault(f"{root} has no {per_row} patches of one patient and class: set patches lower.")
+    places = places[spread(len(places), rows)]
+    fits(root, (places.size, size, size, 3), 1, max_bytes, "set rows, or raise max_bytes")
+    flat = places.ravel()
+    if stored:
+        pixels = images.changed(found.pixels[flat], size=size)
+    else:
+        chosen = [found.pixels[at] for at in flat]
+        resized = size if size != SIDE else 0
+        pixels = images.pixels(chosen, size=resized, max_bytes=max_bytes)
+    labels = classes(f"{root}, its {len(places)} rows", found.labels[places[:, 0]], 2)
+    notes = found.notes
+    if left:
+        notes += (
+            f"{left} patches that fill no row of {per_row} of one patient and class left out",
+        )
+    return Dataset(
+        "bhi",
+        pixels.reshape(len(places), per_row, size, size, 3) if per_row > 1 else pixels,
+        labels,
+        2,
+        "patches" if per_row > 1 else "image",
+        classes=("not IDC", "IDC"),
+        groups=found.patients[places[:, 0]],
+        notes=notes,
+    )
+
+
+def together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np.ndarray, int]:
+    """Places of the patches of each row, [R', P], and how many patches fill none. Rows are in the
+    order of their first patch."""
+    order = np.lexsort((np.arange(len(labels)), labels, patients))
+    _, first, many = np.unique(
+        np.stack([patients[order], labels[order]], 1), axis=0, return_index=True, return_counts=True
+    )
+    parts = [
+        order[start : start + total - total % per_row].reshape(-1, per_row)
+        for start, total in zip(first, many)
+    ]
+    places = np.concatenate(parts)
+    return places[np.argsort(places[:, 0])], len(labels) - places.size
+
+
+def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
+    found = arrays(path, ("x", "y", "patient"), ("name",), max_bytes)
+    x = rgb(path, "x", found["x"], (SIDE, SIDE))
+    y = labels_of(path, "y", found["y"], 2)
+    patients = numbered(path, "patient", found["patient"])
+    order = np.arange(len(y))
+    if "name" in found:
+        order = np.argsort(numbered(path, "name", found["name"]), kind="stable")
+    return Patches(x[order], y[order], patients[order], (f"read {path}",))
+
+
+def _files(root: pathlib.Path) -> Patches:
+    everything = images.find(root)
+    if not everything:
+        raise fault(f"{root} holds nothing of BHI: give the folder that holds {LAYOUTS}.")
+    by_name = {image.parts[-1]: image for image in reversed(everything)}
+    found = [by_name[name] for name in sorted(by_name)]
+    patients, labels = zip(*map(_told, found))
+    fitting = np.flatnonzero((images.dimensions(found) == SIDE).all(1))
+    if not len(fitting):
+        raise fault(f"{root} has no patch of {SIDE}x{SIDE} pixels: fetch BHI again.")
+    notes = [f"read {len(fitting)} patches in {root}"]
+    if len(found) > len(fitting):
+        notes.append(f"{len(found) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
+    if len(everything) > len(found):  # Kaggle's download holds every patch in two folders
+        notes.append(f"{len(everything) - len(found)} second copies of a patch left out")
+    numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)
+    kept = [found[at] for at in fitting]
+    return Patches(kept, np.array(labels, np.int32)[fitting], numbers[fitting], tuple(notes))
+
+
+def _told(image: images.Image) -> tuple[str, int]:
+    """A patch's patient and label, by its name and by its folders, which must agree."""
+    match = NAME.fullmatch(image.parts[-1])
+    if not match:
+        raise fault(f"{image.where} is not named as a patch of BHI: give a folder with {LAYOUTS}.")
+    told = (match["patient"], match["label"])
+    if image.parts[-3:-1] != told:
+        raise fault(
+            f"{image.where} lies in {'/'.join(image.parts[-3:-1]) or 'no folder'} and not in "
+            f"{'/'.join(told)}: folder and name must agree."
+        )
+    return told[0], int(told[1])

@@ -1,0 +1,48 @@
+"""CINIC-10 (Darlow et al. 2018): CIFAR-10 and downsampled ImageNet, 3 x 90,000 images of 32x32.
+
+What enters: a folder that holds ``train/<class>/*.png``, ``valid/`` and ``test/``, or CINIC-10.tar.gz.
+What leaves: features [R, 32, 32, 3] uint8, training rows first, the published test part in
+``Dataset.test``, the classes in CIFAR-10's order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfljax.datasets import class_folders
+from vfljax.datasets.cifar import NAMES10
+from vfljax.datasets.core import Dataset
+from vfljax.datasets.given import choice, count, fault, folder_of
+from vfljax.datasets.images import find, pixels
+
+SPLITS = {"train": "train", "valid": "valid", "test": "test"}
+LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
+
+
+def cinic10(folder: str, *, rows: int = 0, validation: str = "drop") -> Dataset:
+    """CINIC-10; ``validation`` says where the published validation part goes.
+
+    "drop" (default): nowhere, as in Fu et al. (2022) and KDk, who train on 90,000 and test on 90,000
+    images; "train" or "test": it joins that part, after its own rows. vfljax draws its own validation
+    rows from the training part in any case. ``rows=n`` keeps the first n training and n // 5 test
+    rows, of all classes in turn.
+    """
+    rows = count("rows", rows)
+    choice("validation", validation, ("drop", "train", "test"))
+    root = folder_of(folder, LAYOUTS)
+    folders = class_folders.splits(find(root), SPLITS)
+    if not folders:
+        raise fault(f"{root} holds nothing of CINIC-10: give the folder that holds {LAYOUTS}.")
+    parts = []
+    for part, wanted in zip(("train", "test"), class_folders.part_rows(rows), strict=True):
+        images, labels = [], []
+        for split in (part, "valid") if validation == part else (part,):
+            if split not in folders:
+                raise fault(f"{root} has no image in {split}/<class>/: put the {split} part there.")
+            own, y = class_folders.labeled(root, split, folders[split], NAMES10)
+            images += own
+            labels += y.tolist()
+        images, labels = images[: wanted or None], labels[: wanted or None]
+        parts.append((pixels(images, shape=(32, 32)), np.array(labels)))
+    note = f"read image folders in {root}; published validation part: {validation}"
+    return class_folders.joined("cinic10", parts[0], parts[1], NAMES10, 10, (note,))

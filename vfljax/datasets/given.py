@@ -1,0 +1,114 @@
+"""What a person gave: folders and options, checked; and faults told in one line.
+
+What enters: ``data.dir`` and an option's value. What leaves: the same, usable, or a ``UserError``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from vfljax.errors import UserError
+
+MAX_BYTES = 8 << 30  # of one data set's decoded images, in memory
+
+
+def fault(text: str) -> UserError:
+    """An error of one printable line, whatever a file's or an archive member's name holds."""
+    return UserError(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
+
+
+@contextlib.contextmanager
+def explained(what: object, remedy: str) -> Iterator[None]:
+    """Anything a library raises over a file becomes one line: decoders of damaged files raise
+    nearly every type of exception there is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise fault(f"{what} cannot be read ({kind}: {str(error)[:200]}): {remedy}.") from error
+
+
+def folder_of(folder: str, layouts: str) -> pathlib.Path:
+    """``data.dir`` as an existing folder; ``layouts`` says what it should hold."""
+    if not folder:
+        raise fault(f"data.dir is empty: give the folder that holds {layouts}.")
+    path = pathlib.Path(folder)
+    if path.is_file():
+        raise fault(f"data.dir={folder!r} is a file: give the folder that holds {layouts}.")
+    if not path.is_dir():
+        raise fault(f"data.dir={folder!r} is not a folder: give the one that holds {layouts}.")
+    return path
+
+
+def inside(folder: pathlib.Path) -> list[pathlib.Path]:
+    """What lies in a folder, in order of name, hidden names left out."""
+    with explained(folder, "check the folder and its permissions"):
+        return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+
+
+def content(path: pathlib.Path, largest: int = 1 << 30) -> bytes:
+    """A file's bytes."""
+    if not path.is_file():
+        raise fault(f"{path} is not a file: put the data set's own file there.")
+    with explained(path, "check the file and its permissions"):
+        if path.stat().st_size > largest:
+            raise fault(f"{path} is larger than {largest:,} bytes: it is not the data set's file.")
+        return path.read_bytes()
+
+
+def count(option: str, value: object, least: int = 0) -> int:
+    """An option that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise fault(
+            f"config.data.options.{option}={value!r} must be an integer of {least} or more."
+        )
+    return int(value)
+
+
+def flag(option: str, value: object) -> bool:
+    """An option that is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise fault(f"config.data.options.{option}={value!r} must be True or False.")
+    return bool(value)
+
+
+def choice(option: str, value: object, choices: Sequence[str]) -> str:
+    """An option that is one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise fault(
+            f"config.data.options.{option}={value!r} is unknown: choose {', '.join(choices)}."
+        )
+    return value
+
+
+def word(option: str, value: object, empty: bool = False) -> str:
+    """An option that is a name."""
+    if not isinstance(value, str) or not (value or empty):
+        raise fault(f"config.data.options.{option}={value!r} must be a name.")
+    return value
+
+
+def fits(what: object, shape: Sequence[int], itemsize: int, max_bytes: int, remedy: str) -> None:
+    """Refuse an array that would not fit before it is made."""
+    size = itemsize
+    for length in shape:
+        size *= int(length)
+    if size > max_bytes:
+        raise fault(
+            f"{what}: {'x'.join(map(str, shape))} values take {size:,} bytes, more than "
+            f"{max_bytes:,}: {remedy}."
+        )
+
+
+def spread(total: int, rows: int) -> np.ndarray:
+    """``rows`` of ``total`` places, evenly spread and in order; all of them for 0. Files sorted by
+    class keep their balance so, which their first rows would not."""
+    if rows == 0 or rows >= total:
+        return np.arange(total)
+    return np.arange(rows) * total // rows

@@ -1,0 +1,197 @@
+"""Images of a folder, or of .tar, .tar.gz and .zip archives lying in it, as one array of pixels.
+
+What enters: a folder. What leaves: ``Image`` entries in order of their names, and ``pixels`` of those
+one chooses: PNG and JPEG files (by suffix, of any case), decoded by Pillow to 8-bit RGB or gray.
+Archives count only where the folder holds no image file itself. Hidden files are left out.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import io
+import itertools
+import pathlib
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vfljax.datasets import archives
+from vfljax.datasets.given import MAX_BYTES, content, explained, fault, fits, inside
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+DEPTH = 5  # folders in folders; deeper ones are no data set's
+LARGEST = 100_000_000  # pixels of one image: more is an attack or a mistake
+AT_ONCE = 256  # images decoded together
+THREADS = 2
+REMEDY = "it is damaged, or no PNG or JPEG image; fetch it again"
+
+
+class Image(NamedTuple):
+    """One image file, not read yet."""
+
+    parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
+    source: pathlib.Path  # the file, or the archive it lies in
+    member: str = ""  # its name within the archive
+
+    @property
+    def where(self) -> str:
+        return f"{self.source}: {self.member}" if self.member else str(self.source)
+
+
+def find(folder: pathlib.Path) -> list[Image]:
+    """Every image below a folder, else of every archive in it, sorted by folders and name."""
+    images = list(_loose(folder, ()))
+    if not images:
+        for archive in filter(archives.is_archive, inside(folder)):
+            for name in archives.members(archive):
+                parts = tuple(part for part in name.split("/") if part not in ("", "."))
+                if parts and _counts(parts):
+                    images.append(Image(parts, archive, name))
+    images.sort()
+    for one, other in itertools.pairwise(images):
+        if one.parts == other.parts:
+            raise fault(f"{one.where} and {other.where} are the same image: remove one archive.")
+    return images
+
+
+def _counts(parts: Sequence[str]) -> bool:
+    hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
+    return parts[-1].lower().endswith(SUFFIXES) and not hidden
+
+
+def _loose(folder: pathlib.Path, above: tuple[str, ...]) -> Iterator[Image]:
+    for path in inside(folder):
+        parts = (*above, path.name)
+        if path.is_dir():
+            if len(parts) <= DEPTH:
+                yield from _loose(path, parts)
+        elif _counts(parts) and path.is_file():
+            yield Image(parts, path)
+
+
+def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
+    """(place among ``images``, the file's bytes), archives in their own order."""
+    inner: dict[pathlib.Path, dict[str, int]] = {}
+    for place, image in enumerate(images):
+        if image.member:
+            inner.setdefault(image.source, {})[image.member] = place
+        else:
+            yield place, content(image.source)
+    for archive, places in inner.items():
+        for name, found in archives.contents(archive, places):
+            yield places[name], found
+
+
+def pixels(
+    images: Sequence[Image],
+    *,
+    gray: bool = False,
+    size: int = 0,
+    shape: tuple[int, int] | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> np.ndarray:
+    """Pixels [R, H, W, 3], or [R, H, W] if ``gray``, uint8, in the order of ``images``.
+
+    ``size`` > 0 brings every image to size x size whatever its shape was: by the mean of the pixels
+    covered (box) where it shrinks, bilinear where it grows. Otherwise all images must have
+    ``shape``, or that of the first. Raises UserError that names the file, or the size of an array
+    above ``max_bytes``.
+    """
+    files = stored(images)
+    return decoded(files, [i.where for i in images], gray, size, shape, max_bytes)
+
+
+def decoded(
+    files: Iterator[tuple[int, bytes]],
+    names: Sequence[str],
+    gray: bool = False,
+    size: int = 0,
+    shape: tuple[int, int] | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> np.ndarray:
+    """``pixels`` of files already at hand: (place, bytes) of each of ``names``."""
+    out: np.ndarray | None = None
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of metadata that nobody reads here
+        while group := list(itertools.islice(files, AT_ONCE)):
+            work = functools.partial(_image, gray=gray, size=size)
+            made = pool.map(work, [data for _, data in group], [names[at] for at, _ in group])
+            for (at, _), image in zip(group, made, strict=True):
+                if out is None:
+                    shape = shape or image.shape[:2]
+                    whole = (len(names), *shape, *image.shape[2:])
+                    fits(
+                        "images", whole, 1, max_bytes, "set rows to read fewer, or raise max_bytes"
+                    )
+                    out = np.empty(whole, np.uint8)
+                if image.shape[:2] != shape:
+                    raise fault(
+                        f"{names[at]} is {_by(image.shape)} pixels and not {_by(shape)}: "
+                        "all images need one size."
+                    )
+                out[at] = image
+    assert out is not None
+    return out
+
+
+def _by(shape: Sequence[int] | None) -> str:
+    return f"{shape[1]}x{shape[0]}" if shape else "?"
+
+
+def _image(data: bytes, name: str, gray: bool, size: int) -> np.ndarray:
+    """One file's pixels, [H, W, 3] or [H, W] uint8."""
+    import PIL.Image
+
+    with (
+        explained(name, REMEDY),
+        PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as image,
+    ):
+        width, height = image.size
+        if width * height > LARGEST:
+            raise fault(f"{name} has {width}x{height} pixels: no data set's image is so large.")
+        if image.mode.startswith(("I", "F")):
+            raise fault(f"{name} has more than 8 bits a pixel: save it as an 8-bit PNG.")
+        if size and image.format == "JPEG":
+            image.draft("", (8 * size, 8 * size))  # decodes a far larger image at a reduced scale
+        picture = image.convert("L" if gray else "RGB")
+        return np.asarray(_resized(picture, size) if size else picture)
+
+
+def _resized(picture, size: int):
+    import PIL.Image
+
+    shrinks = picture.width >= size and picture.height >= size
+    way = PIL.Image.Resampling.BOX if shrinks else PIL.Image.Resampling.BILINEAR
+    return picture if picture.size == (size, size) else picture.resize((size, size), way)
+
+
+def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
+    """Pixels [R, H, W, 3] uint8 made gray and resized as ``pixels`` does."""
+    if not gray and (not size or x.shape[1:3] == (size, size)):
+        return x
+    import PIL.Image
+
+    side = (size, size) if size else x.shape[1:3]
+    out = np.empty((len(x), *side, *(() if gray else (3,))), np.uint8)
+    for row, image in enumerate(x):
+        picture = PIL.Image.fromarray(image)
+        picture = picture.convert("L") if gray else picture
+        out[row] = np.asarray(_resized(picture, size) if size else picture)
+    return out
+
+
+def dimensions(images: Sequence[Image]) -> np.ndarray:
+    """(height, width) of each image, [R, 2], from the files' headers alone."""
+    import PIL.Image
+
+    out = np.empty((len(images), 2), np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for at, data in stored(images):
+            stream = io.BytesIO(data)
+            with explained(images[at].where, REMEDY):
+                out[at] = PIL.Image.open(stream, formats=("PNG", "JPEG")).size[::-1]
+    return out

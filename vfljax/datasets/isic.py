@@ -1,0 +1,202 @@
+"""Skin lesions, 1 = melanoma: SIIM-ISIC 2020 (33,126 images, 1.8 %) and HAM10000 (10,015, 11 %).
+
+What enters: a folder that holds either images (.png, .jpg; in subfolders such as ``jpeg/train`` or
+``HAM10000_images_part_1``, or in archives) and one CSV file, or one .npz with x [R, H, W, 3] uint8, y
+and, if known, patient_id or lesion_id. What leaves: features [R, size, size, 3] uint8, or
+[R, size, size] of gray; groups = patients or lesions. The CSV files:
+
+    SIIM-ISIC 2020  train.csv or ISIC_2020_Training_GroundTruth.csv: image_name, target, patient_id
+    HAM10000        HAM10000_metadata(.csv): image_id, dx, lesion_id; y = (dx == "mel")
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax.datasets import images
+from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.given import (
+    MAX_BYTES,
+    content,
+    count,
+    explained,
+    fault,
+    fits,
+    flag,
+    folder_of,
+    inside,
+    spread,
+    word,
+)
+from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
+
+DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")  # HAM10000's dx
+NAMES = ("image_name", "image_id")
+GROUPS = ("patient_id", "lesion_id")
+LAYOUTS = (
+    "images and one CSV file of image_name, target (SIIM-ISIC 2020) or of image_id, dx (HAM10000), "
+    "or one .npz file"
+)
+Table = Mapping[str, Sequence[str]]  # column -> values
+
+
+class Rows(NamedTuple):
+    """All labels; the rows chosen, and the pixels of those."""
+
+    labels: np.ndarray
+    chosen: np.ndarray
+    pixels: np.ndarray
+    source: pathlib.Path
+    columns: Mapping[str, Any]  # of all rows
+    notes: tuple[str, ...]
+
+
+def isic(
+    folder: str,
+    *,
+    size: int = 64,
+    gray: bool = False,
+    rows: int = 0,
+    target: str = "target",
+    groups: bool = True,
+    max_bytes: int = MAX_BYTES,
+) -> Dataset:
+    """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
+
+    ``size``: every image becomes size x size, each side scaled by itself (box where it shrinks,
+    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han et al.)
+    uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without
+    a column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows spread evenly over the file,
+    which may be sorted by class. ``groups=False``: rows of a patient or lesion may part, as in papers
+    that split by row; a row whose patient or lesion is not told is a group of its own.
+    """
+    pixel_options = {"size": count("size", size), "gray": flag("gray", gray)}
+    pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)
+    rows, grouped = count("rows", rows), flag("groups", groups)
+    target = word("target", target)
+    root = folder_of(folder, LAYOUTS)
+    stored = only(root)
+    found = (
+        _stored(stored, rows, **pixel_options)
+        if stored
+        else _files(root, rows, target, pixel_options)
+    )
+    key = next((key for key in GROUPS if key in found.columns), None)
+    own = None
+    if key and grouped:
+        every = numbered(found.source, key, found.columns[key])
+        own = np.unique(every[found.chosen], return_inverse=True)[1].astype(np.int32)
+    return Dataset(
+        "ham10000" if key == "lesion_id" else "isic",
+        found.pixels,
+        classes(f"{found.source}, {len(found.chosen)} rows", found.labels[found.chosen], 2),
+        2,
+        "image",
+        classes=("no melanoma", "melanoma"),
+        groups=own,
+        notes=found.notes,
+    )
+
+
+def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int) -> Rows:
+    found = arrays(path, ("x", "y"), GROUPS, max_bytes)
+    labels = labels_of(path, "y", found["y"], 2)
+    chosen = spread(len(labels), rows)
+    x = rgb(path, "x", found["x"])[chosen]
+    shape = (len(x), size or x.shape[1], size or x.shape[2], 1 if gray else 3)
+    fits(path, shape, 1, max_bytes, "set rows, or raise max_bytes")
+    notes = [f"read {path}"]
+    if size and x.shape[1:3] != (size, size):
+        notes.append(f"images of {x.shape[2]}x{x.shape[1]} pixels resized to {size}x{size}")
+    pixels = images.changed(x, gray=gray, size=size)
+    return Rows(labels, chosen, pixels, path, found, tuple(notes))
+
+
+def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]) -> Rows:
+    path, table = _the_table(root, target)
+    labels = _labels(path, table, target)
+    everything = images.find(root)
+    entries = _images(root, path, table, everything)
+    chosen = spread(len(labels), rows)
+    pixels = images.pixels([entries[row] for row in chosen], **pixel_options)
+    columns = {
+        key: np.array([value or f"row {row}" for row, value in enumerate(table[key])])
+        for key in GROUPS
+        if key in table
+    }
+    notes = (f"read {len(chosen)} of {len(everything)} images in {root} by {path.name}",)
+    return Rows(labels, chosen, pixels, path, columns, notes)
+
+
+def _the_table(root: pathlib.Path, target: str) -> tuple[pathlib.Path, Table]:
+    """The one CSV file that names images and says what they are."""
+    found = []
+    for path in inside(root):
+        named = path.suffix.lower() == ".csv" or path.name == "HAM10000_metadata"
+        if named and not path.name.startswith("sample_submission"):
+            header = _lines(path, 1)[0]
+            told = target in header or (target == "target" and "dx" in header)
+            if told and any(name in header for name in NAMES):
+                found.append(path)
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or f"no CSV file with {target!r} or 'dx'"
+        raise fault(f"{root} holds {names}: give the folder that holds {LAYOUTS}.")
+    return found[0], _read(found[0])
+
+
+def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:
+    with explained(path, "it is no CSV file in UTF-8; fetch it again"):
+        text = io.StringIO(content(path).decode("utf-8-sig"), newline="")
+        return list(itertools.islice(csv.reader(text, strict=True), most)) or [[]]
+
+
+def _read(path: pathlib.Path) -> Table:
+    header, *lines = _lines(path)
+    for number, line in enumerate(lines):
+        if len(line) != len(header):
+            raise fault(
+                f"{path} row {number + 1} has {len(line)} values and not {len(header)}: the file is "
+                "cut off; fetch it again."
+            )
+    if not lines:
+        raise fault(f"{path} has no row: fetch it again.")
+    return dict(zip(header, zip(*lines)))
+
+
+def _labels(path: pathlib.Path, table: Table, target: str) -> np.ndarray:
+    column, allowed = (target, ("0", "1", "0.0", "1.0")) if target in table else ("dx", DIAGNOSES)
+    for row, value in enumerate(table[column]):
+        if value not in allowed:
+            raise fault(
+                f"{path} row {row + 1}: {column} is {value!r} and not one of {', '.join(allowed)}."
+            )
+    return np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
+
+
+def _images(
+    root: pathlib.Path, path: pathlib.Path, table: Table, everything: Sequence[images.Image]
+) -> list[images.Image]:
+    """Each row's image, by its name without a suffix."""
+    named: dict[str, images.Image] = {}
+    for image in everything:
+        stem = image.parts[-1].rpartition(".")[0]
+        if stem in named:
+            raise fault(f"{named[stem].where} and {image.where} have one name: remove one.")
+        named[stem] = image
+    seen: dict[str, int] = {}
+    for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
+        if name not in named:
+            raise fault(
+                f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the "
+                "images there."
+            )
+        if seen.setdefault(name, row) != row:
+            raise fault(f"{path} rows {seen[name] + 1} and {row + 1} both name the image {name!r}.")
+    return [named[name] for name in seen]
