@@ -13,7 +13,6 @@ folder is used in place of the original: --config.data.dir=NEW_DIR.
 from __future__ import annotations
 
 import ast
-import pathlib
 from typing import Any
 
 from absl import flags
@@ -22,7 +21,7 @@ from ml_collections import config_flags
 from launch import common
 from vfljax import datasets
 from vfljax.config import resolve
-from vfljax.datasets import describing
+from vfljax.datasets import describing, prepared
 from vfljax.datasets.dividing import divide
 from vfljax.errors import UserError
 
@@ -75,16 +74,15 @@ def run() -> None:
     config = _asked()
     data = config["data"]
     if _PREPARE.value:
-        out = pathlib.Path(_PREPARE.value)
-        dataset = datasets.prepare(data["name"], data["dir"], out, data["options"])
-        print(f"prepared: {out}")
+        dataset = datasets.prepare(data["name"], data["dir"], _PREPARE.value, data["options"])
+        print(f"prepared: {_PREPARE.value}")
     else:
         dataset = datasets.load(data["name"], data["dir"], data["options"])
     blocks = divide(dataset, config["parties"])
     print(describing.describe(dataset, blocks, config["parties"]["label_features"]))
     folder = data["dir"]
-    if folder and prepared.is_prepared(pathlib.Path(folder)):
-        prepared.verify(pathlib.Path(folder))
+    if folder and prepared.is_prepared(folder):
+        prepared.verify(folder)
         print("the prepared folder holds what was written: its checksum is right")
 
 

@@ -20,9 +20,9 @@ from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.cinic10 import cinic10
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.imdb import imdb
-from vfljax.datasets.own import table
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
+from vfljax.datasets.own import table
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError

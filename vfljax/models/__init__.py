@@ -1,15 +1,8 @@
 """Flax modules, by the name a config gives them. A new network is one file and one row here."""
 
-from vfljax.models import bert
-from vfljax.models.mlp import ACTIVATIONS, MLP, WEIGHTS, Generator, Head, Probability
-
-BOTTOMS = {
-    "mlp": MLP,
-    "bert": bert.base,
-    "bert_tiny": bert.tiny,
 import functools
 
-from vfljax.models import cnn
+from vfljax.models import bert, cnn
 from vfljax.models.cnn import CNN
 from vfljax.models.mlp import ACTIVATIONS, MLP, WEIGHTS, Generator, Head, Probability
 from vfljax.models.resnet import ResNet
@@ -24,6 +17,8 @@ BOTTOMS = {
     "cnn_gafm": cnn.gafm,
     "cnn_marvell": cnn.marvell,
     "wide_deep": WideDeep,
+    "bert": bert.base,
+    "bert_tiny": bert.tiny,
 }
 TOPS = {"mlp": MLP, "head": Head, "generator": Generator, "probability": Probability}
 

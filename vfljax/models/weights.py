@@ -7,6 +7,7 @@ Which tensor goes where is the business of each network's ``from_torch``.
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 from collections.abc import Callable
@@ -16,13 +17,17 @@ import flax.linen as nn
 import numpy as np
 
 from vfljax.errors import UserError
-from vfljax.models import bert, torchfile
+from vfljax.models import bert, resnet, torchfile
 from vfljax.types import PyTree
 
 # (module, tensors, variables) -> (variables, names left out)
 FromTorch = Callable[[Any, dict[str, np.ndarray], PyTree], tuple[PyTree, list[str]]]
 
-FROM_TORCH: dict[type[nn.Module], FromTorch] = {bert.Bert: bert.from_torch}
+FROM_TORCH: dict[type[nn.Module], FromTorch] = {
+    bert.Bert: bert.from_torch,
+    # a released ImageNet network has another stem and last layer than one for small images
+    resnet.ResNet: functools.partial(resnet.from_torch, partial=True),
+}
 
 FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
 

@@ -47,6 +47,7 @@ class WideDeep(nn.Module):
     weights: str = "default"  # or "torch"
     dropout: float = 0.0
     batch_norm: bool = False
+    light: ClassVar[bool] = True
     mixable: ClassVar[bool] = False
 
     @nn.compact
