@@ -6,9 +6,9 @@ r"""Avazu click-through: wide & deep bottoms on categories alone, distance corre
 DIR holds Kaggle's train.csv, plain or .gz (`python -m launch.data`). Every field is categorical, hashed
 into 10,000 codes each. One passive party owns the columns, the label party the label (Sun et al. 2022):
 embedding 4, five ReLU layers of 128, cut 128, three layers on top. Eight settings: undefended, dCor at
-two weights and label DP, two seeds; spectral, norm and probe attacks. Batch 1,024 and 10 epochs at rate 1e-3 for
-a sample of 10,000 rows; published 8,192, 3 and 1e-4 for all. The variant `:smoke` is smaller (the
-tests run it).
+two weights and label DP, two seeds; spectral, norm and probe attacks. Batch 1,024 and 10 epochs at
+rate 1e-3 for a sample of 10,000 rows; published 8,192, 3 and 1e-4 for all. The variant `:smoke` is
+smaller (the tests run it).
 """
 
 from vfljax.config import ordered

@@ -138,6 +138,8 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     never part; groups are then drawn whole and in random order, without regard to class.
     """
     labels, total = dataset.labels, len(dataset.labels)
+    if dataset.groups is not None and len(np.unique(dataset.groups)) == total:
+        dataset = dataset._replace(groups=None)  # groups of one row: nothing to keep together
     rows = np.arange(total)
     if dataset.test is not None:
         own, held = rows[~dataset.test], rows[dataset.test]
