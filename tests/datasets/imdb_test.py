@@ -4,6 +4,7 @@ import gzip
 import json
 import pathlib
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -105,8 +106,6 @@ def test_some_rows_are_the_first_of_each_class_of_each_part(tmp_path):
 
 
 def test_a_tfds_folder_is_read_without_tensorflow(tmp_path):
-    import sys
-
     data = imdb(str(written.write_tfds(tmp_path, ROWS)), words=8)
     assert "tensorflow" not in sys.modules
     want = imdb(str(written.write_csv(tmp_path / "imdb_reviews", ROWS)), words=8)
@@ -133,6 +132,19 @@ def test_tfds_folders_that_cannot_be_read_say_why(tmp_path):
     home = written.write_tfds(tmp_path, ROWS) / "imdb_reviews" / "plain_text" / "1.0.0"
     next(home.glob("*train*")).unlink()
     one_line(lambda: imdb(str(tmp_path)), "cannot be read")
+
+
+def test_a_tfds_folder_makes_nothing_run(tmp_path, monkeypatch):
+    home = written.write_tfds(tmp_path, ROWS) / "imdb_reviews" / "plain_text" / "1.0.0"
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "planted" / "planted_by_a_file.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path / "planted")
+    described = (home / "features.json").read_text()
+    official = "tensorflow_datasets.core.features.text_feature."
+    assert official in described
+    (home / "features.json").write_text(described.replace(official, "planted_by_a_file."))
+    imdb(str(tmp_path), words=3)
+    assert "planted_by_a_file" not in sys.modules
 
 
 def test_the_real_reviews():

@@ -162,7 +162,8 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
         )
     import tensorflow_datasets as tfds  # slow to import, and only this layout needs it
 
-    name = f"imdb_reviews/plain_text:{TFDS.name}"
+    # without a version: with one TFDS takes the features, and imports modules, by names in the files
+    name = "imdb_reviews/plain_text"
     for split in SPLITS:
         try:
             source: Any = tfds.data_source(
