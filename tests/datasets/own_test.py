@@ -9,6 +9,8 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder
 
 from tests.conftest import real_data
+from tests.sweeps import tiny
+from vfljax import lab
 from vfljax.config import resolve
 from vfljax.datasets import load
 from vfljax.datasets.core import Split, checksum, make_table, split_rows
@@ -343,6 +345,34 @@ def test_notes_say_what_a_person_must_know():
     assert from_frame(frame[["y", "code"]], label="y", numeric="code").notes == ()
 
 
+def test_notes_are_short_single_lines_whatever_the_values_are():
+    frame = pd.DataFrame(
+        {"a": ["two\nlines" * 9] * 4, "b": range(4), "y": ["no\n", "y\nes" * 20] * 2}
+    )
+    data = from_frame(frame, label="y")
+    assert data.notes[0] == "classes: no is 0, y esy esy esy esy... is 1."
+    for line in (*data.notes, *columns_table(data).splitlines()):
+        assert len(line.splitlines()) == 1
+        assert len(line) < 120
+
+
+def test_frames_with_odd_names_or_contents():
+    frame = pd.DataFrame({0: [1.5, 2.5], "a  b ": ["u", "v"], "y": [0, 1]}, index=[7, 7])
+    data = from_frame(frame, label="y", categorical="a b")
+    assert [c.name for c in data.columns] == ["0", "a b", "a b"]
+    refused("the frame: two columns are named 'a b'", frame.rename(columns={0: "a b"}))
+    refused("the frame has 3 columns and no row", frame[:0])
+    refused("cannot be read .*give each column values of one type", made(a=[1, "u"]))
+    refused("'a' is of type .* neither number nor text", made(a=pd.period_range("2020", periods=2)))
+    refused("the frame is of type list: give a pandas DataFrame", [1, 2])
+    assert checksum(from_arrow(pa.Table.from_pandas(frame[["y"]].assign(n=[1, 2])), "t", label="y"))
+
+
+def test_zero_is_one_category_however_it_is_written():
+    assert len(from_frame(made(a=[-0.0, 0.0, 1.0]), label="y", categorical="a").columns) == 2
+    assert len(from_frame(made(a=["-0.0", "0", "01"]), label="y", categorical="a").columns) == 2
+
+
 def test_the_table_of_columns():
     data = from_frame(FRAME, label="sick", categorical="kind")
     assert columns_table(data).splitlines() == [
@@ -510,6 +540,29 @@ def test_a_test_file_changes_no_training_row():
     train = np.arange(40)
     assert data.columns == alone.columns
     np.testing.assert_array_equal(scaled(data, train)[:80], scaled(alone, train))
+
+
+def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
+    write(tmp_path, mixed(), ".csv")
+    config = tiny(
+        data={
+            "name": "table",
+            "dir": str(tmp_path / "own.csv"),
+            "options": {"label": "y", "categorical": ("c",)},
+            "train": 40,
+            "validation": 20,
+            "test": 20,
+        },
+        grid={"undefended": {}},
+        **{"parties.columns": (("c", "m"), ("*",))},
+    )
+    made = lab.prepare(config)
+    passive, own = made.blocks
+    assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
+    assert [column.name for column in own.columns] == ["n"]
+    x, _ = rows_of(made.table, 0, made.table.train[0])
+    np.testing.assert_allclose(x[:, 0].mean(), 0, atol=1e-6)  # a missing number reads as the mean
+    np.testing.assert_array_equal(x[:, 1:].sum(1), 1)
 
 
 # ------------------------------------------------------------- real tables

@@ -46,6 +46,8 @@ FILES = {
     "latin-1": ("a,y\n1,0\nGr\u00fcn,1\n".encode("latin-1"), "UTF-8 text: byte 0xfc at position 10, line 3"),
     "a latin-1 header": ("\u00e4,y\n1,0\n".encode("latin-1"), "byte 0xe4 at position 0, line 1"),
     "UTF-16": ("a,y\n1,0\n".encode("utf-16"), "is UTF-16 text"),
+    "no header": (b"0.5,7,1\n0.25,8,0\n", "first line holds numbers, not the names of columns"),
+    "no header, whole numbers": (b"5,5,1\n6,8,0\n", "first line holds numbers, not the names"),
     "another delimiter": (b"a:y\n1:0\n", "unknown column"),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not UTF-8"),
 }  # fmt: skip
@@ -93,6 +95,11 @@ def test_unnamed_columns_get_a_name(tmp_path):
     assert [c.name for c in data.columns] == ["Unnamed: 0", "a"]
 
 
+def test_a_frame_s_numbered_columns_are_names(tmp_path):
+    data = table(str(put(tmp_path, b"0,1,2\n.5,6,0\n.7,8,1\n")), label="2")
+    assert [c.name for c in data.columns] == ["0", "1"]
+
+
 def test_names_are_one_printable_line(tmp_path):
     content = b'"a\n b\x1b\xe2\x80\xa8c",y\n1,0\n2,1\n'
     data = table(str(put(tmp_path, content)), label="y")
@@ -126,6 +133,7 @@ ARRAYS = {
     "a scalar": ({"a": np.float64(1), "y": np.ones(2)}, r"array 'a' has shape \(\)"),
     "complex numbers": ({"a": np.ones(2, complex), "y": np.ones(2)}, "'a' is of type complex128"),
     "dates": ({"a": np.array(["2020-01-01", "2020-01-02"], "M8[D]"), "y": np.arange(2)}, "dates or times"),
+    "too wide": ({"x": np.ones((2, 100_001), bool), "y": np.arange(2)}, "has 100,001 columns, more"),
     "no rows": ({"a": np.ones(0), "y": np.ones(0)}, "no row"),
     "bytes that are no text": ({"a": np.array([b"\xff", b"a"]), "y": np.arange(2)}, "cannot be read"),
 }  # fmt: skip
@@ -146,6 +154,12 @@ def test_nested_parquet_columns_are_named_and_may_be_dropped(tmp_path):
         tmp_path / "own.parquet",
     )
     assert table(str(tmp_path / "own.parquet"), label="y", drop="a").features.shape == (2, 1)
+
+
+def test_parquet_columns_of_one_name_are_refused(tmp_path):
+    twice = pa.Table.from_arrays([pa.array([1, 2])] * 3, ["a", "a", "y"])
+    pyarrow.parquet.write_table(twice, tmp_path / "own.parquet")
+    refused("two columns are named 'a'", tmp_path / "own.parquet")
 
 
 # ------------------------------------------------------------- damaged files

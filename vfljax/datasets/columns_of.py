@@ -126,7 +126,8 @@ def words(array: pa.Array) -> pa.Array:
         names = [repr(value) for value in distinct.dictionary.to_pylist()]
         array = pc.take(pa.array(names, pa.large_string()), distinct.indices)
     text = array.cast(pa.large_string())
-    return pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
+    text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
+    return pc.replace_substring_regex(text, r"^-0$", "0")
 
 
 def _category(name: str, array: pa.Array) -> Source:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import pyarrow.csv
 
+from vfljax.datasets.columns_of import is_number
 from vfljax.datasets.faults import MOST_COLUMNS, damaged, too_wide
 from vfljax.errors import UserError
 
@@ -54,6 +55,12 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
     names, delimiter = _header(path, data, delimiter)
     if len(names) > MOST_COLUMNS:
         raise too_wide(path, len(names))
+    if all(map(is_number, names)) and not (
+        all(map(str.isdigit, names)) and len(set(names)) == len(names)
+    ):
+        raise UserError(
+            f"{path}: its first line holds numbers, not the names of columns: put a header line there."
+        )
     return _rows(path, data, delimiter, names)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from vfljax.datasets.columns_of import NONE, Source
 from vfljax.datasets.core import Column, Dataset
+from vfljax.datasets.faults import one_line
 
 FEW = 20  # distinct whole numbers that make a person ask whether they are codes
 EXACT = 2**24  # above it, float32 does not hold every whole number
@@ -28,7 +29,7 @@ def notes(
     """One sentence per thing. ``own``: training file; ``everything``: with the test file's rows."""
     out = []
     if list(classes) != [str(k) for k in range(len(classes))]:
-        some = ", ".join(f"{one} is {k}" for k, one in enumerate(classes[:6]))
+        some = ", ".join(f"{_clip(one)} is {k}" for k, one in enumerate(classes[:6]))
         out.append(f"classes: {some}{', ...' if len(classes) > 6 else ''}.")
     if held is not None:
         out.append(f"{held.sum():,} of {len(held):,} rows are the published test part.")
@@ -57,7 +58,7 @@ def notes(
             f"{_count(strange, 'has test rows', 'have test rows')} of a category that no training "
             "row has; it reads as none."
         )
-    return tuple(out)
+    return tuple(map(one_line, out))
 
 
 def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
@@ -65,7 +66,7 @@ def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
     for one in own:
         if one.numbers is None:
             if len(one.values) == 1:
-                constant.append(f"{one.name} ({one.values[0]})")
+                constant.append(f"{one.name} ({_clip(one.values[0])})")
             continue
         x = one.numbers[~np.isnan(one.numbers)]
         distinct = np.unique(x)
@@ -101,6 +102,11 @@ def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
     if rounded:
         out.append(f"whole numbers above {EXACT:,} are rounded to float32: {_few(rounded)}.")
     return out
+
+
+def _clip(value: str) -> str:
+    value = one_line(value)
+    return value if len(value) <= 20 else value[:17] + "..."
 
 
 def _few(names: Sequence[str], most: int = 8) -> str:
@@ -148,7 +154,7 @@ def columns_table(dataset: Dataset) -> str:
 
 
 def _clipped(values: Sequence[str]) -> str:
-    some = ", ".join(" ".join(value.split())[:20] for value in values[:5])
+    some = ", ".join(map(_clip, values[:5]))
     return f"{len(values)}: {some}{', ...' if len(values) > 5 else ''}"
 
 

@@ -59,7 +59,8 @@ def table(
             missing category becomes the category "(missing)"; or "refuse".
         max_categories: a one-hot column of more values is refused.
         delimiter: of a CSV; "auto" finds , ; tab or | in the header.
-        test_file: a second file of the same columns: the published test part.
+        test_file: a second file of the same columns, by its path or its name beside the first: the
+            published test part.
         unknown: a category that only the test file has: "refuse", or "ignore" (reads as none).
         groups: a column whose equal values stay in one part (patients); no feature.
     """
