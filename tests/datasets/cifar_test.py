@@ -133,14 +133,15 @@ def test_jpeg_pixels_are_said_to_be_lossy(tmp_path):
     assert "lossy" in " ".join(cifar10(small.write(tmp_path, files)).notes)
 
 
-def prepare(folder, file_format="array_record", rows=20):
-    """CIFAR-10 as TFDS lays it out, with the official builder's features; returns the pixels."""
-    features = tfds.builder("cifar10", data_dir=str(folder)).info.features
+def prepare(folder, name="cifar10", file_format="array_record", rows=20):
+    """A CIFAR as TFDS lays it out, with the official builder's features; returns the pixels."""
+    features = tfds.builder(name, data_dir=str(folder)).info.features
     pixels = {s: [small.picture(100 * s + i) for i in range(rows)] for s in range(2)}
+    official = name
     with registered.skip_registration():
 
-        class Cifar10(tfds.core.GeneratorBasedBuilder):
-            name = "cifar10"
+        class Cifar(tfds.core.GeneratorBasedBuilder):
+            name = official
             VERSION = tfds.core.Version("3.0.2")
 
             def _info(self):
@@ -152,9 +153,12 @@ def prepare(folder, file_format="array_record", rows=20):
             def _generate_examples(self, s):
                 for i, image in enumerate(pixels[s]):
                     stream = io.BytesIO(small.encoded(image))
-                    yield f"{i:05}", {"id": f"{i:05}", "image": stream, "label": i % 10}
+                    example = {"id": f"{i:05}", "image": stream, "label": i % 10}
+                    if official == "cifar100":
+                        example["coarse_label"] = i % 4
+                    yield f"{i:05}", example
 
-    Cifar10(data_dir=str(folder), file_format=file_format).download_and_prepare()
+    Cifar(data_dir=str(folder), file_format=file_format).download_and_prepare()
     return pixels
 
 
@@ -177,6 +181,17 @@ def test_a_folder_prepared_by_tfds_is_read_without_tensorflow(tfds_folder, below
         held = data.test == bool(s)
         assert bag(data.features[held], data.labels[held]) == bag(pixels[s], np.arange(20) % 10)
     assert len(cifar10(str(folder), rows=10).labels) == 12
+
+
+def test_cifar100_and_parquet_are_read_from_tfds_too(tmp_path):
+    pixels = prepare(tmp_path, "cifar100", "parquet")
+    version = tmp_path / "cifar100" / "3.0.2"
+    (version / "coarse_label.labels.txt").write_text("\n".join(f"c{i}" for i in range(20)))
+    fine, coarse = cifar100(str(tmp_path)), cifar100(str(tmp_path), labels="coarse")
+    assert bag(fine.features[:20], fine.labels[:20]) == bag(pixels[0], np.arange(20) % 10)
+    assert bag(coarse.features[:20], coarse.labels[:20]) == bag(pixels[0], np.arange(20) % 4)
+    assert (fine.num_classes, coarse.num_classes) == (100, 20)
+    assert (fine.classes, coarse.classes[3]) == ((), "c3")
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def isic(
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
 
     ``size``: every image becomes size x size, each side scaled by itself (box where it shrinks,
-    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han et al.)
+    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han and Guan 2023)
     uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without
     a column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows spread evenly over the file,
     which may be sorted by class. ``groups=False``: rows of a patient or lesion may part, as in papers

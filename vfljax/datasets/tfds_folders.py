@@ -54,7 +54,9 @@ def check(version: pathlib.Path, name: str) -> None:
     info = _json(version / INFO)
     known = info if isinstance(info, dict) else {}
     if known.get("name") != name:
-        raise fault(f"{version / INFO} is of {known.get('name')!r} and not {name!r}: correct data.")
+        raise fault(
+            f"{version / INFO} is of {known.get('name')!r} and not {name!r}: correct data.name or dir."
+        )
     if known.get("fileFormat") not in READABLE:
         raise fault(
             f"{version} was prepared as {known.get('fileFormat') or 'tfrecord'}, which only "
