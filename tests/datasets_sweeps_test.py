@@ -24,10 +24,10 @@ def cifar10(folder):
 
 
 def images(folder, size, group):
-    """80 images of two classes, two of each group: [80, size, size, 3]."""
-    labels = np.arange(80) // 2 % 2
-    x = RNG.integers(0, 200, (80, size, size, 3)) + 40 * labels[:, None, None, None]
-    groups = {group: np.arange(80) // 2}
+    """160 images of two classes, four of each group: [160, size, size, 3]."""
+    labels = np.arange(160) // 4 % 2
+    x = RNG.integers(0, 200, (160, size, size, 3)) + 40 * labels[:, None, None, None]
+    groups = {group: np.arange(160) // 4}
     np.savez(folder / "images.npz", x=x.astype(np.uint8), y=labels.astype(np.uint8), **groups)
 
 

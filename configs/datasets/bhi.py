@@ -12,7 +12,7 @@ from vfljax.config import ordered
 
 SMOKE = {
     "data": {"train": 40, "validation": 8, "test": 8},
-    "model": {"options": {"width": 2}},
+    "model": {"options": {"width": 2, "blocks": (1, 1)}},
     "training": {"epochs": 1, "batch_size": 20},
     "attacks": {"passive": {"known": 8, "steps": 4}, "norm": {}},
 }

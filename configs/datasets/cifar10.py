@@ -14,9 +14,9 @@ from vfljax.config import ordered
 
 SMOKE = {
     "data": {"train": 64, "validation": 20, "test": 20},
-    "model": {"options": {"width": 2}},
+    "model": {"options": {"width": 2, "blocks": (1, 1)}},
     "training": {"epochs": 1, "batch_size": 32},
-    "teacher": {"epochs": 1, "options": {"width": 2}},
+    "teacher": {"epochs": 1, "options": {"width": 2, "blocks": (1, 1)}},
     "attacks": {"passive": {"known": 20, "steps": 4}},
 }
 
