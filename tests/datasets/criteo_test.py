@@ -135,6 +135,17 @@ def test_rows_and_offset_cut_the_file(good, form):
     assert len(criteo(good, offset=50).labels) == 10
 
 
+def test_values_of_rows_left_out_do_not_matter(tmp_path):
+    rows = [list(row) for row in ROWS]
+    rows[30][1], rows[30][20] = "five", "a word of more than sixty-four characters" * 2
+    (tmp_path / "train.txt").write_bytes(tsv(rows))
+    for options in FORMS[:4]:
+        assert len(criteo(str(tmp_path), **options, rows=30).labels) == 30
+        assert len(criteo(str(tmp_path), **options, offset=31).labels) == 29
+        with pytest.raises(UserError, match="line 31: I1 is 'five'"):
+            criteo(str(tmp_path), **options, rows=31)
+
+
 def test_balanced_rows_are_counted_after_others_are_dropped(good):
     data = criteo(good, balanced=True, rows=10)
     assert data.labels.tolist() == [0, 1] * 5

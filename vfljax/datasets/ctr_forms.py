@@ -109,8 +109,7 @@ def vocabularies(blocks: Iterable[ctr.Block], fields: Sequence[str]) -> dict[str
     new: dict[str, list[np.ndarray]] = {name: [] for name in fields}
     for block in blocks:
         for name in fields:
-            field = block.fields[name]
-            new[name].append(_bytes([field.values[i] for i in np.unique(field.places)]))
+            new[name].append(_bytes(block.fields[name].values))
             if sum(map(len, new[name])) > max(1 << 12, len(known[name])):
                 known[name] = np.unique(np.concatenate([known[name], *new[name]]))
                 new[name].clear()
