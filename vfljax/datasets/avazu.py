@@ -114,7 +114,7 @@ def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
     path = lines.find(folder, options["file"], layout.source)
     names = FIELDS[1:] if parts else FIELDS
     if form == "unique":
-        known = ctr_forms.vocabularies(ctr.read(path, layout, wanted), names)
+        known = ctr_forms.vocabularies(ctr.read(path, layout, wanted), dict.fromkeys(names, str))
         codes = [ctr_forms.numbered(name, known[name]) for name in names]
     else:
         codes = [ctr_forms.bucketed(name, buckets) for name in names]
