@@ -34,12 +34,8 @@ from vfljax.errors import UserError
 
 NUMBERS = tuple(f"I{j}" for j in range(1, 14))
 CATEGORIES = tuple(f"C{j}" for j in range(1, 27))
-FORMS = {
-    "codes": 10_000,
-    "hashed": 8192,
-    "unique": 0,
-    "frequent": 0,
-}  # and the buckets that buckets=0 means
+# and the buckets that buckets=0 means
+FORMS = {"codes": 10_000, "hashed": 8192, "unique": 0, "frequent": 0}
 LEAST = 10  # rows of a frequent word
 LAYOUT = ctr.Layout(
     "criteo",
@@ -69,8 +65,9 @@ def criteo(
 
     ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
     is 10,000 for "codes" and 8,192 for "hashed". ``numbers``: "log", sign(x) log(1 + |x|), or "raw";
-    missing ones are 0 (forms "codes" and "unique" alone have numbers). After ``offset`` rows the first ``rows`` (0: all) are read; with ``balanced``
-    they are counted after rows of a repeated label are dropped, 50/50 to one row.
+    missing ones are 0; "codes" and "unique" alone have numbers. After ``offset`` rows the first
+    ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label are
+    dropped, 50/50 to one row.
     """
     options = {"form": form, "buckets": buckets, "numbers": numbers, "crosses": crosses}
     options |= {"counts": counts, "rows": rows, "offset": offset, "balanced": balanced}
@@ -79,7 +76,7 @@ def criteo(
 
 def prepare(folder: str, out: str, **options: Any) -> Dataset:
     """``criteo``'s rows in the new prepared folder ``out``, in the memory of a block (8 MB of text),
-    for form "unique" and of the vocabularies. Takes ``criteo``'s options."""
+    for "unique" and "frequent" also of the vocabularies. Takes ``criteo``'s options."""
     given = {**(criteo.__kwdefaults__ or {}), **options}
     return ctr_forms.prepare(lambda: _plan(folder, **given), out)
 
