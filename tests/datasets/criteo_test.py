@@ -1,5 +1,7 @@
 """Criteo: three forms against plain restatements; streaming; every bad file is one line."""
 
+import collections
+import doctest
 import json
 import tracemalloc
 import zlib
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from tests.conftest import real_data
 from tests.datasets.clicks import criteo_rows, csv, tsv, zipped
 from vfljax import datasets
+from vfljax.datasets import criteo as criteo_module
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum
 from vfljax.datasets.criteo import CATEGORIES, NUMBERS, criteo, prepare, stream
@@ -30,6 +33,7 @@ FORMS = (
     {"numbers": "raw"},
     {"form": "unique"},
     {"form": "hashed", "buckets": 256},
+    {"form": "frequent"},
     {"form": "hashed", "buckets": 256, "crosses": True, "counts": True, "balanced": True},
 )
 
@@ -103,6 +107,25 @@ def test_unique_codes_are_places_in_sorted_order(good):
     np.testing.assert_allclose(few.features, restated(ROWS[4:13], "unique"), rtol=1e-6)
 
 
+def test_frequent_words_have_codes_and_the_others_share_one(tmp_path):
+    rows = criteo_rows(200, seed=1, values=15)
+    (tmp_path / "train.txt").write_bytes(tsv(rows))
+    data = criteo(str(tmp_path), form="frequent")
+    assert data.features.dtype == np.int32
+    shared = 0
+    for j, column in enumerate(data.columns):
+        texts = [criteo_module.word(row[j + 1]) if j < 13 else row[j + 1] for row in rows]
+        kept = sorted(text for text, count in collections.Counter(texts).items() if count >= 10)
+        plain = [kept.index(text) if text in kept else len(kept) for text in texts]
+        assert data.features[:, j].tolist() == plain
+        assert (column.kind, column.vocabulary) == ("code", len(kept) + 1)
+        shared += plain.count(len(kept))
+    assert 0 < shared < data.features.size
+    assert doctest.testmod(criteo_module).failed == 0
+    none = criteo(str(tmp_path), form="frequent", rows=9)  # too few for any word to be frequent
+    assert not none.features.any()
+
+
 @pytest.mark.parametrize("buckets", [64, 8192])
 def test_hashed_rows_are_the_released_ones_by_another_hash(good, buckets):
     plain, labels = as_released(ROWS, buckets, 10**9)
@@ -133,6 +156,17 @@ def test_rows_and_offset_cut_the_file(good, form):
     np.testing.assert_array_equal(part.features, whole.features[7:27])
     np.testing.assert_array_equal(part.labels, whole.labels[7:27])
     assert len(criteo(good, offset=50).labels) == 10
+
+
+def test_values_of_rows_left_out_do_not_matter(tmp_path):
+    rows = [list(row) for row in ROWS]
+    rows[30][1], rows[30][20] = "five", "a word of more than sixty-four characters" * 2
+    (tmp_path / "train.txt").write_bytes(tsv(rows))
+    for options in FORMS[:5]:
+        assert len(criteo(str(tmp_path), **options, rows=30).labels) == 30
+        assert len(criteo(str(tmp_path), **options, offset=31).labels) == 29
+        with pytest.raises(UserError, match="line 31: I1 is 'five'"):
+            criteo(str(tmp_path), **options, rows=31)
 
 
 def test_balanced_rows_are_counted_after_others_are_dropped(good):
@@ -293,6 +327,7 @@ OPTIONS = {
     "a form unknown": ({"form": "code"}, "did you mean 'codes'?"),
     "a form of a wrong type": ({"form": ["codes"]}, "unknown config.data.options.form"),
     "numbers unknown": ({"numbers": "sqrt"}, "unknown config.data.options.numbers"),
+    "numbers of words": ({"form": "frequent", "numbers": "raw"}, "has no numbers"),
     "crosses of codes": ({"crosses": True}, "crosses and counts are of form='hashed'"),
     "crosses of odd buckets": (
         {"form": "hashed", "buckets": 100, "crosses": True},
@@ -352,7 +387,7 @@ def mutated(content, at, what, cut):
 @settings(max_examples=200, deadline=None)
 @given(
     file=st.sampled_from(["tsv", "csv in gzip", "damaged gzip"]),
-    form=st.sampled_from(["codes", "unique", "hashed"]),
+    form=st.sampled_from(["codes", "unique", "hashed", "frequent"]),
     at=st.integers(0, 1 << 20),
     what=st.binary(max_size=5) | st.sampled_from([b"\t", b"\n", b",", b'"', b"\r", b"1", b"-"]),
     cut=st.integers(0, 5),

@@ -70,7 +70,7 @@ def stream(
 
 
 def _time(value: str) -> datetime.datetime | None:
-    """YYMMDDHH."""
+    """Of YYMMDDHH."""
     try:
         right = re.fullmatch("[0-9]{8}", value)
         return datetime.datetime.strptime(value, "%y%m%d%H") if right else None
@@ -79,11 +79,8 @@ def _time(value: str) -> datetime.datetime | None:
 
 
 def _part(name: str, size: int, of: Any) -> tuple[Column, str, ctr_forms.Encoder]:
-    def encoder(values: list[str]) -> np.ndarray:
-        # a value of rows left out may be no time
-        return np.array([of(time) if (time := _time(value)) else 0 for value in values], np.int64)
-
-    return Column(name, "code", "", size), "hour", encoder
+    column = Column(name, "code", "", size)
+    return column, "hour", lambda values: np.array([of(_time(value)) for value in values])
 
 
 PARTS = [
@@ -117,7 +114,7 @@ def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
     path = lines.find(folder, options["file"], layout.source)
     names = FIELDS[1:] if parts else FIELDS
     if form == "unique":
-        known = ctr_forms.vocabularies(ctr.read(path, layout, wanted), names)
+        known = ctr_forms.vocabularies(ctr.read(path, layout, wanted), dict.fromkeys(names, str))
         codes = [ctr_forms.numbered(name, known[name]) for name in names]
     else:
         codes = [ctr_forms.bucketed(name, buckets) for name in names]

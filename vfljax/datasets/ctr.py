@@ -40,7 +40,7 @@ class Layout(NamedTuple):
 class Field(NamedTuple):
     """One field of a block's rows: row r holds ``values[places[r]]``."""
 
-    values: list[str]  # distinct
+    values: list[str]  # distinct, each of some row
     places: np.ndarray  # [r]
 
 
@@ -91,9 +91,13 @@ def read(path: pathlib.Path, layout: Layout, wanted: Rows, size: int = SIZE) -> 
 
 
 def _taken(block: Block, rows: np.ndarray) -> Block:
+    """Some of the rows, and the values that they hold: others are not even looked at."""
     if len(rows) == len(block.labels):
         return block
-    fields = {name: Field(f.values, f.places[rows]) for name, f in block.fields.items()}
+    fields = {}
+    for name, field in block.fields.items():
+        used, places = np.unique(field.places[rows], return_inverse=True)
+        fields[name] = Field([field.values[i] for i in used], places)
     return Block(fields, block.labels[rows], block.lines[rows])
 
 
@@ -105,13 +109,11 @@ def _checked(path: pathlib.Path, layout: Layout, block: Block) -> Block:
             checks.insert(0, (_short, f"at most {LENGTH} characters long"))
         for right, words in checks:
             for place, value in enumerate(field.values):
-                if right(value):
-                    continue
-                rows = np.flatnonzero(field.places == place)
-                if len(rows):  # a value of rows left out does not matter
+                if not right(value):
+                    line = block.lines[np.argmax(field.places == place)]
                     raise UserError(
-                        f"{path} line {block.lines[rows[0]]}: {name} is {value[:40]!r}, not {words}; "
-                        "correct the line or fetch the file again."
+                        f"{path} line {line}: {name} is {value[:40]!r}, not {words}; correct the "
+                        "line or fetch the file again."
                     )
     return block
 

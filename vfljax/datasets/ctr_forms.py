@@ -22,6 +22,7 @@ WIDE = 512  # rows of hashes at a time
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
 Encoder = Callable[[list[str]], np.ndarray]  # distinct values -> a number each
+Rewrite = Callable[[str], str]  # of a value, before it is counted and coded
 Features = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
@@ -86,10 +87,21 @@ def bucketed(name: str, buckets: int) -> tuple[Column, str, Encoder]:
     return column, name, lambda values: hashing.codes(name, values, buckets)
 
 
-def numbered(name: str, vocabulary: np.ndarray) -> tuple[Column, str, Encoder]:
-    """A field as its values' places among the sorted ``vocabulary``."""
-    column = Column(name, "code", "", len(vocabulary))
-    return column, name, lambda values: np.searchsorted(vocabulary, _bytes(values))
+def numbered(
+    name: str, vocabulary: np.ndarray, rewrite: Rewrite = str, rest: bool = False
+) -> tuple[Column, str, Encoder]:
+    """A field as its (rewritten) values' places among the sorted ``vocabulary``; with ``rest`` those
+    that are not in it share the code after the last."""
+
+    def encoder(values: list[str]) -> np.ndarray:
+        texts = _bytes(values, rewrite)
+        places = np.searchsorted(vocabulary, texts)
+        if not rest:
+            return places
+        met = np.append(vocabulary, b"")[places] == texts  # past the end there is no value
+        return np.where(met & (places < len(vocabulary)), places, len(vocabulary))
+
+    return Column(name, "code", "", len(vocabulary) + rest), name, encoder
 
 
 def number(name: str, scale: str) -> tuple[Column, str, Encoder]:
@@ -102,23 +114,35 @@ def number(name: str, scale: str) -> tuple[Column, str, Encoder]:
     return Column(name), name, encoder
 
 
-def vocabularies(blocks: Iterable[ctr.Block], fields: Sequence[str]) -> dict[str, np.ndarray]:
-    """Each field's distinct values over all blocks, as sorted bytes. Holds at most twice what it
-    returns and a block: new values are merged when they outnumber the known ones."""
-    known = {name: np.array([], "S1") for name in fields}
-    new: dict[str, list[np.ndarray]] = {name: [] for name in fields}
+def vocabularies(
+    blocks: Iterable[ctr.Block], rewrites: Mapping[str, Rewrite], least: int = 1
+) -> dict[str, np.ndarray]:
+    """Each field's distinct (rewritten) values that ``least`` rows or more have, as sorted bytes.
+    What is held is a few times the distinct values and a block: new ones are merged when they
+    outnumber the known ones."""
+    known = {name: (np.array([], "S1"), np.array([], np.int64)) for name in rewrites}
+    new: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in rewrites}
     for block in blocks:
-        for name in fields:
+        for name, rewrite in rewrites.items():
             field = block.fields[name]
-            new[name].append(_bytes([field.values[i] for i in np.unique(field.places)]))
-            if sum(map(len, new[name])) > max(1 << 12, len(known[name])):
-                known[name] = np.unique(np.concatenate([known[name], *new[name]]))
+            new[name].append((_bytes(field.values, rewrite), np.bincount(field.places)))
+            if sum(len(values) for values, _ in new[name]) > max(1 << 12, len(known[name][0])):
+                known[name] = _merged([known[name], *new[name]])
                 new[name].clear()
-    return {name: np.unique(np.concatenate([known[name], *new[name]])) for name in fields}
+    merged = {name: _merged([known[name], *new[name]]) for name in rewrites}
+    return {name: values[counts >= least] for name, (values, counts) in merged.items()}
 
 
-def _bytes(values: list[str]) -> np.ndarray:
-    return np.array([value.encode() for value in values], "S")  # UTF-8 sorts as its characters do
+def _merged(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct values, sorted, and how often they occur in all parts."""
+    values, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    distinct, places = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(places, counts, len(distinct)).astype(np.int64)
+
+
+def _bytes(values: list[str], rewrite: Rewrite) -> np.ndarray:
+    texts = values if rewrite is str else map(rewrite, values)
+    return np.array([text.encode() for text in texts], "S")  # UTF-8 sorts as its characters do
 
 
 def stream(plan: Plan, size: int = ctr.SIZE) -> Features:
