@@ -1,5 +1,7 @@
 """GAFM's and Marvell's networks for ISIC: shapes, PyTorch's numbers, refusals, lanes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,8 @@ from scipy import stats
 from vfljax.models import BOTTOMS, CNN
 from vfljax.models.cnn import halve
 from vfljax.parties import from_module
+
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 NETS = {
     "cnn_gafm": ({"out": 7}, ((6, 16, 32), (120, 84), 7, 0), 22),
@@ -59,15 +63,14 @@ def test_value_and_gradients_are_pytorch_s(name, extra):
     module, variables = BOTTOMS[name](**options), variables_of(net, x.shape)
     tensor = nets.torch.from_numpy(np.array(x.transpose(0, 3, 1, 2)))
     expected = net(tensor)
-    got = jax.jit(module.apply)(variables, x)
-    assert jax.tree.map(jnp.shape, variables) == jax.tree.map(
-        jnp.shape, dict(from_module(module).init(jax.random.key(0), x))
-    )
+    got = quick_jit(module.apply)(variables, x)
+    own = jax.eval_shape(lambda: from_module(module).init(jax.random.key(0), x))
+    assert jax.tree.map(jnp.shape, variables) == jax.tree.map(jnp.shape, own)
     np.testing.assert_allclose(got, expected.detach().numpy(), rtol=1e-4, atol=1e-4)
 
     weights = pixels(3, out, seed=4)
     (expected * nets.torch.from_numpy(np.array(weights))).sum().backward()
-    gradients = jax.jit(jax.grad(lambda v: jnp.sum(module.apply(v, x) * weights)))(variables)
+    gradients = quick_jit(jax.grad(lambda v: jnp.sum(module.apply(v, x) * weights)))(variables)
     with nets.torch.no_grad():
         for p in net.parameters():
             p.copy_(p.grad)
@@ -130,13 +133,15 @@ def test_the_smallest_image_named_by_the_refusal_is_accepted(name, least):
 def test_the_output_activation_is_the_last_thing_done():
     x = pixels(2, 22, 22)
     module = BOTTOMS["cnn_gafm"](out=1)
-    variables = from_module(module).init(jax.random.key(0), x)
-    squashed = BOTTOMS["cnn_gafm"](out=1, output="sigmoid").apply(variables, x)
-    np.testing.assert_allclose(squashed, jax.nn.sigmoid(module.apply(variables, x)), rtol=1e-5)
+    squashed = BOTTOMS["cnn_gafm"](out=1, output="sigmoid")
+    variables = quick_jit(from_module(module).init)(jax.random.key(0), x)
+    got, plain = (quick_jit(one.apply)(variables, x) for one in (squashed, module))
+    np.testing.assert_allclose(got, jax.nn.sigmoid(plain), rtol=1e-5)
 
 
 def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inputs():
-    params = CNN(64, weights="torch").init(jax.random.key(1), jnp.ones((1, 22, 22, 3)))["params"]
+    x = jnp.ones((1, 22, 22, 3))
+    params = quick_jit(CNN(64, weights="torch").init)(jax.random.key(1), x)["params"]
     for name, inputs in (("Conv_1", 9 * 6), ("Conv_2", 9 * 16), ("Dense_1", 120)):
         law = stats.uniform(-(inputs**-0.5), 2 * inputs**-0.5)
         for values in params[name].values():
@@ -151,11 +156,15 @@ def test_pooling_drops_an_odd_rest():
 def test_a_lane_of_stacked_parameters_equals_the_same_alone():
     module, x = CNN(2, channels=(3, 4), hidden=(5,)), pixels(3, 12, 12, 1)
     keys = jax.random.split(jax.random.key(0), 3)
-    lanes = jax.vmap(lambda key: from_module(module).init(key, x))(keys)
-    together = jax.vmap(lambda v: module.apply(v, x))(lanes)
-    looped = jax.lax.map(lambda v: module.apply(v, x), lanes)
+    lanes = quick_jit(jax.vmap(lambda key: from_module(module).init(key, x)))(keys)
+
+    def run(variables):
+        return module.apply(variables, x)
+
+    together, single = quick_jit(jax.vmap(run))(lanes), quick_jit(run)
+    looped = quick_jit(lambda v: jax.lax.map(run, v))(lanes)
     for i in range(3):
-        alone = module.apply(jax.tree.map(lambda a, i=i: a[i], lanes), x)
+        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes))
         np.testing.assert_allclose(together[i], alone, atol=1e-5)
         np.testing.assert_allclose(looped[i], alone, atol=1e-5)
 

@@ -1,5 +1,7 @@
 """Heads and tops beyond what flax promises: initial values, and the top that has no parameters."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,8 @@ from scipy import stats
 
 from vfljax.models import MLP, Generator, Head, Probability
 from vfljax.parties import from_module
+
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 F = jnp.asarray([[0.1], [0.5], [0.9], [0.3]])
 LABELS = jnp.asarray([0, 1, 1, 1])
@@ -147,15 +151,15 @@ def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
 def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
     party = from_module(MLP((6, 5), 2, dropout=0.5, batch_norm=True))
     keys = jax.random.split(jax.random.key(4), 3)
-    lanes = jax.vmap(lambda key: party.init(key, X))(keys)
+    lanes = quick_jit(jax.vmap(lambda key: party.init(key, X)))(keys)
 
     def run(variables, key):
         z, (after, _) = party.apply(variables, X, True, key)
         return z, after
 
-    together = jax.vmap(run)(lanes, keys)
+    together, single = quick_jit(jax.vmap(run))(lanes, keys), quick_jit(run)
     for i in range(3):
-        alone = run(jax.tree.map(lambda a, i=i: a[i], lanes), keys[i])
+        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes), keys[i])
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
             np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)
     assert not np.allclose(together[0][0], together[0][1])

@@ -65,10 +65,11 @@ def test_any_image_becomes_an_embedding_and_every_stage_is_sown(image, stem):
 
 
 def test_the_output_activation_is_the_last_thing_done():
-    module, x = ResNet(**TINY), pixels(2, 8, 8, 3)
-    variables = quick_jit(module.init)(jax.random.key(0), x)
-    squashed = ResNet(**TINY, output="sigmoid").apply(variables, x)
-    np.testing.assert_allclose(squashed, jax.nn.sigmoid(module.apply(variables, x)), rtol=1e-5)
+    module, x = ResNet(3, blocks=(1,), width=4), pixels(2, 8, 8, 3)
+    squashed = ResNet(3, "sigmoid", blocks=(1,), width=4)
+    variables = quick_jit(from_module(module).init)(jax.random.key(0), x)
+    got, plain = (quick_jit(one.apply)(variables, x) for one in (squashed, module))
+    np.testing.assert_allclose(got, jax.nn.sigmoid(plain), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,9 @@ def test_a_lane_of_stacked_parameters_equals_the_same_alone():
 
     together = quick_jit(jax.vmap(step))(lanes)
     looped = quick_jit(lambda v: jax.lax.map(step, v))(lanes)
+    single = quick_jit(step)
     for i in range(3):
-        alone = quick_jit(step)(jax.tree.map(lambda a, i=i: a[i], lanes))
+        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes))
         for all_lanes in (together, looped):
             for a, b in zip(jax.tree.leaves(all_lanes), jax.tree.leaves(alone), strict=True):
                 np.testing.assert_allclose(a[i], b, rtol=1e-4, atol=1e-4 * np.abs(b).max())

@@ -1,5 +1,7 @@
 """Wide & deep: PyTorch's numbers, codes that fit no table, published sizes, lanes."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 
 from vfljax.models import BOTTOMS, WideDeep
 from vfljax.parties import from_module
+
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 VOCABULARY = (0, 5, 3, 0, 4)
 ROWS = 12
@@ -19,7 +23,7 @@ def table(seed=0):
 
 
 def start(module, x=None):
-    return from_module(module).init(jax.random.key(0), table() if x is None else x)
+    return quick_jit(from_module(module).init)(jax.random.key(0), table() if x is None else x)
 
 
 def variables_of(net):
@@ -72,7 +76,7 @@ def test_value_gradients_and_statistics_are_pytorch_s(out, batch_norm):
         )
         return jnp.sum(z * weights), moved
 
-    gradients, moved = jax.jit(jax.grad(loss, has_aux=True))(variables["params"])
+    gradients, moved = quick_jit(jax.grad(loss, has_aux=True))(variables["params"])
     with nets.torch.no_grad():
         for p in net.parameters():
             p.copy_(p.grad)
@@ -173,17 +177,18 @@ def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
     module = WideDeep(2, VOCABULARY, hidden=(6,), dropout=0.5, batch_norm=True)
     party, x = from_module(module), table()
     keys = jax.random.split(jax.random.key(4), 3)
-    lanes = jax.vmap(lambda key: party.init(key, x))(keys)
+    lanes = quick_jit(jax.vmap(lambda key: party.init(key, x)))(keys)
     data = jnp.stack([table(s) for s in range(3)])
 
     def run(variables, x, key):
         z, (after, _) = party.apply(variables, x, True, key)
         return z, after
 
-    together = jax.vmap(run)(lanes, data, keys)
-    looped = jax.lax.map(lambda a: run(*a), (lanes, data, keys))
+    together = quick_jit(jax.vmap(run))(lanes, data, keys)
+    looped = quick_jit(lambda a: jax.lax.map(lambda one: run(*one), a))((lanes, data, keys))
+    single = quick_jit(run)
     for i in range(3):
-        alone = run(jax.tree.map(lambda a, i=i: a[i], lanes), data[i], keys[i])
+        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes), data[i], keys[i])
         for all_lanes in (together, looped):
             for a, b in zip(jax.tree.leaves(all_lanes), jax.tree.leaves(alone), strict=True):
                 np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)
