@@ -11,10 +11,10 @@ are not used. Patients stay in one part. The variant `:smoke` is smaller (the te
 from vfljax.config import ordered
 
 SMOKE = {
-    "data": {"train": 40, "validation": 8, "test": 8},
-    "model": {"options": {"width": 2, "blocks": (1, 1)}},
-    "training": {"epochs": 1, "batch_size": 20},
-    "attacks": {"passive": {"known": 8, "steps": 4}, "norm": {}},
+    "data": {"train": 30, "validation": 16, "test": 16},
+    "model": {"options": {"width": 2, "blocks": (1,)}},
+    "training": {"epochs": 1, "batch_size": 15},
+    "attacks": {"passive": {"known": 8, "steps": 4}, "norm": {}, "mean": {"known": 8}},
 }
 
 

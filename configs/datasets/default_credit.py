@@ -15,7 +15,7 @@ from vfljax.config import ordered
 SMOKE = {
     "data": {"train": 40, "validation": 8, "test": 8},
     "training": {"epochs": 1, "batch_size": 20},
-    "attacks": {"passive": {"known": 8, "steps": 4}, "norm": {}},
+    "attacks": {"passive": {"known": 8, "steps": 4}, "norm": {}, "mean": {"known": 8}},
 }
 LABEL = "default.payment.next.month"
 

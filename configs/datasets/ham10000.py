@@ -13,7 +13,7 @@ Marvell at two powers, two seeds. Batch 256 as published; 20 epochs at rate 1e-3
 from vfljax.config import ordered
 
 SMOKE = {
-    "data": {"train": 40, "validation": 8, "test": 8},
+    "data": {"train": 60, "validation": 30, "test": 30},
     "training": {"epochs": 1, "batch_size": 20},
     "attacks": {"norm": {}, "spectral": {}},
 }
