@@ -246,7 +246,8 @@ def empty_progress(
     spec: Spec, lane: training.Lane, table: training.Table, initial: Weights
 ) -> training.Progress:
     """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
-    one = jax.tree.map(lambda a: a[0], lane)
+    # by shape alone: a lane taken from arrays that lie on several devices would be a program of its own
+    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), lane)
     shapes = jax.eval_shape(training.make_start(spec), one, table, initial)
     count = lanes.leading(lane)
 
