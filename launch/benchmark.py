@@ -2,6 +2,7 @@
 
     python -m launch.benchmark --suite=grid --out=runs/benchmark
     python -m launch.benchmark --suite=defenses --out=runs/benchmark
+    python -m launch.benchmark --suite=convolutions --out=runs/benchmark
 
 Suite grid: 8, 50 and 1,000 settings of one two-party MLP structure (32 columns a party, hidden
 64-64, cut 16, top 64, 10 classes, batch 256, SGD with momentum), each size one compiled program. The
@@ -14,6 +15,10 @@ batch x cut and the papers': the same bottoms, averaged, a top of 64 (GAFM and M
 and two classes). Teachers and drawn labels are made before training and are not in it. Each defense
 is timed in turn with its undefended twin; the median of the paired differences is given. About ten
 minutes. Writes defenses.json and defenses.md.
+
+Suite convolutions: a step of ResNet-18 over 4 settings, convolutions as XLA's and as matrix products,
+settings one after the other and together, beside PyTorch's where it is installed (extra "parity"; run
+it from the repository's root). Writes convolutions.json and convolutions.md.
 """
 
 from __future__ import annotations
@@ -27,14 +32,14 @@ from typing import Any
 import jax
 from absl import flags
 
-from launch import common
+from launch import common, convolutions
 from launch.measuring import Case, matmul_rate
 from vfljax import store, sweep
 from vfljax.errors import UserError
 from vfljax.models import MLP, Generator
 from vfljax.types import DefenseSpec, Spec
 
-_SUITE = flags.DEFINE_string("suite", "grid", "what to measure: grid or defenses")
+_SUITE = flags.DEFINE_string("suite", "grid", "what to measure: grid, defenses or convolutions")
 _OUT = flags.DEFINE_string("out", None, "folder for the JSON and the table")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "times each size is measured, in turn", lower_bound=1)
 _WIDTH = flags.DEFINE_integer("width", 0, "settings mapped at once on a device; 0: by backend")
@@ -216,7 +221,13 @@ def defenses() -> tuple[dict[str, Any], str]:
     return {**head("defenses"), "settings": SETTINGS, "rows": rows}, "\n".join(lines)
 
 
-SUITES = {"grid": grid, "defenses": defenses}
+def convolved() -> tuple[dict[str, Any], str]:
+    """The convolutions suite's figures and their table."""
+    result, text = convolutions.measured(_REPEATS.value, 2 * jax.device_count())
+    return {**head("convolutions"), **result}, text
+
+
+SUITES = {"grid": grid, "defenses": defenses, "convolutions": convolved}
 
 
 def run() -> None:

@@ -1,0 +1,118 @@
+"""The step of a convolutional bottom over settings, in each form, beside PyTorch's: a suite of
+``launch.benchmark``. What leaves: the figures and their table.
+
+One step of ResNet-18 (width 16, batch 64 of 32 x 16 x 3 images, CIFAR-10's half): forward, cross
+entropy, backward, momentum SGD. Settings run as a sweep runs them: a program over all devices, mapped
+one after the other ("map") or together ("vmap") on each. PyTorch runs one setting on all threads.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from vfljax import lanes
+from vfljax.models import BOTTOMS
+from vfljax.types import HostArray, PyTree
+
+BATCH, IMAGE, CLASSES, WIDTH, STEPS = 64, (32, 16, 3), 10, 16, 4
+FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
+
+
+def ours(implementation: str, mode: str, settings: int) -> Callable[[], float]:
+    """``measure() -> milliseconds a setting and step`` of a compiled program of ``settings``."""
+    net = BOTTOMS["resnet18"](out=CLASSES, width=WIDTH, convolution=implementation)
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.random((BATCH, *IMAGE)), jnp.float32)
+    y = jnp.asarray(rng.integers(CLASSES, size=BATCH))
+    optimizer = optax.sgd(0.1, momentum=0.9)
+
+    def step(carry: PyTree, _: None) -> tuple[PyTree, None]:
+        variables, state = carry
+
+        def loss(params: PyTree) -> Any:
+            own = {**variables, "params": params}
+            logits, moved = net.apply(own, x, train=True, mutable=["batch_stats"])
+            each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
+            return jnp.mean(each), moved
+
+        gradient, moved = jax.grad(loss, has_aux=True)(variables["params"])
+        update, state = optimizer.update(gradient, state)
+        params = optax.apply_updates(variables["params"], update)
+        return ({"params": params, **moved}, state), None
+
+    def train(variables: PyTree, _: tuple[()]) -> PyTree:
+        carry = (variables, optimizer.init(variables["params"]))
+        return jax.lax.scan(step, carry, None, length=STEPS)[0][0]
+
+    program = lanes.Program(train, settings, 1 if mode == "map" else settings)
+    start = dict(jax.jit(lambda key: net.init(key, x))(jax.random.key(0)))
+    start.pop("layers", None)
+
+    def stack(a: HostArray) -> HostArray:
+        return np.repeat(np.asarray(a)[None], settings, axis=0)
+
+    own = program.pad(jax.tree.map(stack, start))
+    jax.block_until_ready(program(own, ()))
+
+    def measure() -> float:
+        began = time.perf_counter()
+        jax.block_until_ready(program(own, ()))
+        return (time.perf_counter() - began) / (settings * STEPS) * 1e3
+
+    return measure
+
+
+def torch_s() -> Callable[[], float] | None:
+    """The same for PyTorch, one setting; None where it, or the tests' twin, is not there."""
+    try:
+        import torch
+
+        from tests.reference.torch_nets import ResNet
+    except ImportError:
+        return None
+    net = ResNet((2, 2, 2, 2), WIDTH, CLASSES)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    x = torch.rand(BATCH, IMAGE[2], *IMAGE[:2])
+    y = torch.randint(CLASSES, (BATCH,))
+
+    def measure() -> float:
+        began = time.perf_counter()
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(x), y).backward()
+            optimizer.step()
+        return (time.perf_counter() - began) / STEPS * 1e3
+
+    measure()
+    return measure
+
+
+def measured(repeats: int, settings: int) -> tuple[dict[str, Any], str]:
+    """Figures and table: every form and PyTorch in turn, ``repeats`` times."""
+    cases = {f"{how} {mode}": ours(how, mode, settings) for how, mode in FORMS}
+    reference = torch_s()
+    if reference is not None:
+        cases["PyTorch"] = reference
+    times: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(repeats):
+        for name, measure in cases.items():
+            times[name].append(measure())
+    rows = []
+    lines = ["| form | ms a setting and step (median; range) | to PyTorch's |", "|---|---|---|"]
+    for name, own in times.items():
+        ratio = None
+        if reference is not None:
+            ratio = statistics.median(a / b for a, b in zip(own, times["PyTorch"], strict=True))
+        median = statistics.median(own)
+        rows.append({"form": name, "milliseconds": median, "all": own, "ratio": ratio})
+        shown = "-" if ratio is None else f"{ratio:.2f}"
+        lines.append(f"| {name} | {median:.1f} ({min(own):.1f} to {max(own):.1f}) | {shown} |")
+    return {"settings": settings, "rows": rows}, "\n".join(lines)
