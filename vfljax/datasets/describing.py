@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfljax import datasets
-from vfljax.datasets.core import Block, Column, Dataset, checksum
+from vfljax.datasets.core import Block, Dataset, checksum
+from vfljax.datasets.noting import columns_table
 from vfljax.models.making import READS
 
 SHOWN = 40  # columns and classes listed before the rest is counted
@@ -33,7 +34,7 @@ def describe(dataset: Dataset, blocks: Sequence[Block], label_features: bool) ->
         lines.append(f"{who}: {kind}, {shape} a row: {block.about}")
     lines.append("networks that read it: " + ", ".join(networks(blocks[0])))
     if dataset.columns:
-        lines += ["columns:", *columns_table(dataset)]
+        lines += _few(["  " + line for line in columns_table(dataset).splitlines()])
     lines += [f"note: {note}" for note in dataset.notes]
     return "\n".join([*lines, f"sha256 of the values: {checksum(dataset)}"])
 
@@ -64,35 +65,6 @@ def _few(lines: list[str]) -> list[str]:
     if len(lines) <= SHOWN:
         return lines
     return [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN} more"]
-
-
-def columns_table(dataset: Dataset) -> list[str]:
-    """One line a source column: what it was taken for, its range or categories, missing values."""
-    places: dict[str, list[int]] = {}
-    for j, column in enumerate(dataset.columns):
-        places.setdefault(column.name, []).append(j)
-    rows = [_column(dataset, own) for own in list(places.values())[:SHOWN]]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
-    lines = [line.rstrip() for line in lines]
-    spare = len(places) - SHOWN
-    return [*lines, f"  ... and {spare} more"] if spare > 0 else lines
-
-
-def _column(dataset: Dataset, places: list[int]) -> tuple[str, str, str]:
-    first: Column = dataset.columns[places[0]]
-    if first.kind == "category":
-        values = [dataset.columns[j].value for j in places]
-        shown = ", ".join(values[:4]) + (", ..." if len(values) > 4 else "")
-        return first.name, f"{len(values)} categories", shown
-    if first.kind == "code":
-        return first.name, "codes", f"{first.vocabulary:,} of them"
-    x = np.asarray(dataset.features[:, places[0]], np.float64)
-    missing = np.isnan(x)
-    text = "no value" if missing.all() else f"{np.nanmin(x):g} to {np.nanmax(x):g}"
-    if missing.any():
-        text += f", {missing.sum():,} missing ({missing.mean():.1%})"
-    return first.name, "number", text
 
 
 def catalog() -> str:
