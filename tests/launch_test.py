@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from vfljax.datasets import TABLE
+from vfljax.datasets.core import checksum
+
 ROOT = pathlib.Path(__file__).parents[1]
 
 
@@ -74,3 +77,53 @@ def test_the_whole_way_from_a_config_to_a_report(tmp_path):
     done = launch("attack", f"--workdir={workdir}", "--attacks=nothing")
     assert done.returncode == 2
     assert "unknown attack 'nothing'" in done.stderr
+
+
+def test_launch_data_lists_every_data_set_with_its_options():
+    done = launch("data")
+    assert done.returncode == 0
+    for name in TABLE:
+        assert f"\n{name}: " in f"\n{done.stdout}"
+    assert "    label (needed)" in done.stdout
+
+
+def test_launch_data_says_what_a_data_set_is_and_who_owns_what():
+    done = launch("data", "--dataset=digits", "--passive=2", "--shares=2,1,1")
+    assert "digits: 1,797 rows of kind 'image'" in done.stdout
+    assert "0: 178 (9.91%)" in done.stdout
+    assert "passive party 0: image, 8 x 4 a row: rows 0-7, columns 0-3" in done.stdout
+    assert "label party: image, 8 x 2 a row: rows 0-7, columns 6-7" in done.stdout
+    assert f"sha256 of the values: {checksum(TABLE['digits'](''))}" in done.stdout
+
+
+def test_launch_data_prepares_a_copy_that_is_the_data_set(tmp_path):
+    out = tmp_path / "new"
+    done = launch("data", "--dataset=breast_cancer", f"--prepare={out}")
+    again = launch("data", "--dataset=breast_cancer", f"--data_dir={out}")
+    assert done.returncode == again.returncode == 0
+    total = f"sha256 of the values: {checksum(TABLE['breast_cancer'](''))}"
+    assert total in done.stdout
+    assert total in again.stdout
+    assert "its checksum is right" in again.stdout
+    taken = launch("data", "--dataset=digits", f"--prepare={out}")
+    assert taken.returncode == 2 or "breast_cancer" not in taken.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset=digit"], "did you mean 'digits'"),
+        (["--dataset=digits", "--option=x"], "must be name=value"),
+        (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
+        (["--dataset=table", "--data_dir=x.csv"], "gives no 'label'"),
+        (["--dataset=digits", "--shares=a,b"], "must be numbers"),
+        (["--dataset=digits", "--passive=20"], "would own none"),
+        (["--dataset=spambase", "--data_dir=nowhere"], "is not a folder"),
+    ],
+)
+def test_launch_data_s_mistakes_are_one_line_too(arguments, message):
+    done = launch("data", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1

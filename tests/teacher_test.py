@@ -1,7 +1,9 @@
 """The label party's teacher."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.sweeps import tiny
 from vfljax import defenses, keys, lab
@@ -9,8 +11,9 @@ from vfljax.config import resolve
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import make_table, split_rows
 from vfljax.datasets.dividing import divide
-from vfljax.models import MLP
-from vfljax.teacher import Lessons, TeacherConfig, lessons, teacher_scores
+from vfljax.errors import UserError
+from vfljax.models import MLP, ResNet
+from vfljax.teacher import Lessons, TeacherConfig, lessons, teacher_scores, teacher_start
 
 CONFIG = TeacherConfig(
     MLP((16,), 10), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0
@@ -111,3 +114,35 @@ def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():
     assert np.all((given.weights == 0) | (given.weights == 1))
     np.testing.assert_allclose(given.weights.mean(1), 0.5, atol=0.01)
     assert np.all(given.labels[given.weights == 0] == 0)  # their labels have not been touched
+
+
+def test_a_teacher_may_be_any_network_that_reads_the_columns():
+    digits, splits, table = make()
+    network = ResNet(out=10, width=8, blocks=(1,))
+    config = TeacherConfig(network, epochs=8, batch_size=32, learning_rate=1e-2, temperature=1.0)
+    found = scores(table, config)
+    np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+    for seed in range(2):  # its batch statistics have moved: evaluation mode reads digits
+        assert (found[seed].argmax(-1) == digits.labels[splits[seed].train]).mean() > 0.4
+
+
+def test_a_teacher_may_start_from_given_weights():
+    _, _, table = make()
+    still = CONFIG._replace(learning_rate=0.0)
+    start = teacher_start(table, still)
+    start = jax.tree.map(lambda a: np.zeros_like(a), start)
+    raw = Lessons(np.arange(2), *lesson_of(table))
+    seeds = jnp.arange(2, dtype=jnp.uint32)
+    np.testing.assert_allclose(teacher_scores(table, seeds, raw, still, start), 0.1, atol=1e-6)
+
+
+def lesson_of(table):
+    labels = np.asarray(table.labels)[np.asarray(table.train)]
+    return labels, np.ones(labels.shape, np.float32)
+
+
+def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():
+    small = tiny(**{"teacher.network": "cnn_gafm"})  # for images of 22 pixels and more
+    with pytest.raises(UserError, match=r"^config\.teacher: "):
+        lab.prepare(small)
+    lab.prepare({**small, "grid": {"undefended": {}}})  # nobody asks it

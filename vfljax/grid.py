@@ -142,14 +142,14 @@ def make_spec(
         tuple(model["top_hidden"]), num_classes, weights=model["weights"]
     )
     batch = min(training["batch_size"], num_rows)
-    if (
-        structure.split
-        and model["top"] == "head"
-        and (batch == 1 or (not training["drop_last"] and num_rows % batch == 1))
+    normalized = any(getattr(module, "batch_norm", False) for module in bottoms)
+    if ((structure.split and model["top"] == "head") or normalized) and (
+        batch == 1 or (not training["drop_last"] and num_rows % batch == 1)
     ):
+        remedy = "choose another bottom" if normalized else "model.top='mlp'"
         raise UserError(
             f"a batch of 1 row ({num_rows} training rows in batches of {batch}) has no batch "
-            "statistics: change config.training.batch_size, set drop_last=True or model.top='mlp'."
+            f"statistics: change config.training.batch_size, set drop_last=True or {remedy}."
         )
     # if any structure is malicious, passive parties run the malicious optimizer; gamma = 0 is honest
     names = [

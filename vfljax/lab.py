@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, grid, published, suite, training
+from vfljax import datasets, grid, published, suite, teacher, training
 from vfljax.config import recorded_epochs, resolve, unknown
 from vfljax.datasets.core import (
     SCALING_ROWS,
@@ -26,8 +26,9 @@ from vfljax.datasets.core import (
     split_rows,
 )
 from vfljax.datasets.dividing import divide
+from vfljax.errors import UserError
 from vfljax.models import weights as pretrained
-from vfljax.types import Spec, Weights
+from vfljax.types import PyTree, Spec, Weights
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 
@@ -73,7 +74,12 @@ def prepare(config: Mapping[str, Any]) -> Lab:
         split_rows(dataset, seed, data["train"], data["validation"], data["test"])
         for seed in range(config["seeds"])
     ]
-    blocks = divide(dataset, config["parties"])
+    blocks, rows = divide(dataset, config["parties"]), len(splits[0].train)
+    if config["training"]["batch_size"] > rows:
+        raise UserError(
+            f"config.training.batch_size={config['training']['batch_size']} is more than the {rows} "
+            f"training rows of {dataset.name}: choose at most {rows}, or more rows."
+        )
     table = make_table(
         blocks,
         dataset.labels,
@@ -88,7 +94,8 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     structures = suite.structures(config, forms, classes, inputs[0])
     settings = grid.settings(config, structures)
     grid.check_points(config, settings, classes, inputs)
-    groups = grid.groups(config, settings, classes, len(splits[0].train), inputs)
+    groups = grid.groups(config, settings, classes, rows, inputs)
+    teacher.check(config, groups, table, inputs[-1], classes)
     shards = plan_shards(
         groups, table, config["execution"]["shard_seconds"], len(recorded_epochs(config))
     )
@@ -108,9 +115,12 @@ def plan_shards(
     devices = jax.device_count()
     for number, group in enumerate(groups):
         spec = group.spec
-        initial = jax.eval_shape(
-            training.make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
-        )
+        try:
+            initial = jax.eval_shape(
+                training.make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
+            )
+        except ValueError as error:  # such as an image too small for its network
+            raise UserError(f"config.model: {error}") from error
         size = sum(int(np.prod(a.shape)) for a in jax.tree.leaves(initial))
         step = 60e-6 + 6 * size * spec.batch_size / 20e9
         lane = step * spec.epochs * spec.steps_per_epoch
@@ -196,10 +206,24 @@ def initial_weights(spec: Spec, lab: Lab) -> Weights:
     if not path:
         return drawn
     bottoms = []
-    for module, variables in zip(spec.bottoms, jax.device_get(drawn.bottoms), strict=True):
-        loaded = []
-        for q in range(len(lab.seeds)):  # what the file does not hold differs by seed
-            own = jax.tree.map(lambda a, q=q: a[q], variables)
-            loaded.append(pretrained.load(module, own, path)[0])
+    for module, variables in zip(spec.bottoms, drawn.bottoms, strict=True):
+        # what the file does not hold differs by seed
+        loaded = [pretrained.load(module, own, path)[0] for own in _by_seed(variables, lab)]
         bottoms.append(jax.tree.map(lambda *parts: np.stack(parts), *loaded))
     return drawn._replace(bottoms=tuple(bottoms))
+
+
+def _by_seed(variables: PyTree, lab: Lab) -> list[PyTree]:
+    own = jax.device_get(variables)
+    return [jax.tree.map(lambda a, q=q: a[q], own) for q in range(len(lab.seeds))]
+
+
+def left_out(lab: Lab) -> list[str]:
+    """The tensors of ``config.model.pretrained`` that no bottom of the first group takes."""
+    spec, path = lab.groups[0].spec, lab.config["model"]["pretrained"]
+    bottoms = random_weights(spec, lab).bottoms
+    named = [
+        set(pretrained.load(module, _by_seed(variables, lab)[0], path)[1])
+        for module, variables in zip(spec.bottoms, bottoms, strict=True)
+    ]
+    return sorted(set.intersection(*named))

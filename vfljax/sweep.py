@@ -28,6 +28,7 @@ from vfljax.lab import (
     Lab,
     Shard,
     initial_weights,
+    left_out,
     plain,
     prepare,
     recorded,
@@ -121,6 +122,10 @@ def run(
         f"{stored['settings']} settings in {len(lab.groups)} program structures on "
         f"{jax.device_count()} {jax.default_backend()} devices, {len(lab.shards)} shards, in {workdir}"
     )
+    if lab.config["model"]["pretrained"]:
+        left = left_out(lab)
+        rest = f"; of it left out: {', '.join(left)}" if left else ""
+        say(f"bottoms start from {lab.config['model']['pretrained']}{rest}")
     store.write_arrays(
         workdir / "splits.npz", split_arrays(lab.dataset.labels, recorded(lab).splits)
     )

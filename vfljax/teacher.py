@@ -21,6 +21,7 @@ import optax
 
 from vfljax import defenses, keys
 from vfljax.datasets.core import Input
+from vfljax.errors import UserError
 from vfljax.grid import Group, lanes_of
 from vfljax.models.making import make_network
 from vfljax.parties import from_module
@@ -56,6 +57,25 @@ class Lessons(NamedTuple):
     weights: np.ndarray  # [T, N] float32, 0 for rows whose label it may not see
 
 
+def _reads_scores(group: Group) -> bool:
+    knobs = next((s.knobs for s in group.settings if s.knobs), {})  # not an undefended guest's
+    return bool(knobs) and defenses.build(group.spec.defenses, knobs).reads_scores
+
+
+def check(
+    config: Mapping[str, Any], groups: Sequence[Group], table: Table, reads: Input, num_classes: int
+) -> None:
+    """Refuse a teacher that cannot be made, before anything is trained; only where one is needed."""
+    if not any(_reads_scores(group) for group in groups):
+        return
+    teacher = make_teacher(config, reads, num_classes)
+    shape = (1, *table.features[-1].shape[1:])
+    try:
+        jax.eval_shape(from_module(teacher.network).init, jax.random.key(0), jnp.zeros(shape))
+    except ValueError as error:
+        raise UserError(f"config.teacher: {error}") from error
+
+
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
     """One lesson for each distinct (seed, labels) of settings whose chain reads a teacher's scores,
     and which setting (by id) has which. None where no chain reads any."""
@@ -64,8 +84,7 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
     of: dict[int, int] = {}
     for group in groups:
         spec, lane = group.spec, lanes_of(group, list(group.settings), [])
-        knobs = next((s.knobs for s in group.settings if s.knobs), {})  # not an undefended guest's
-        if not knobs or not defenses.build(spec.defenses, knobs).reads_scores:
+        if not _reads_scores(group):
             continue
 
         def one(lane: Lane, spec: Spec = spec) -> tuple[Array, Array]:

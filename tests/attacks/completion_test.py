@@ -16,7 +16,8 @@ from vfljax import keys
 from vfljax.attacks import completion
 from vfljax.attacks.completion import active, complete, mixmatch_loss, mixup, passive, sharpen
 from vfljax.attacks.core import MALICIOUS, SPLIT
-from vfljax.parties import Party, together
+from vfljax.models import MLP
+from vfljax.parties import Party, from_module, together
 
 CLASSES = 3
 jitted_sharpen, jitted_mixup = harness.quick_jit(sharpen), harness.quick_jit(mixup)
@@ -345,3 +346,63 @@ def test_the_published_numbers_are_the_defaults():
 def test_bad_options_are_refused_with_their_value(factory, options, message):
     with pytest.raises(ValueError, match=message):
         factory(cases.BOTTOMS, CLASSES, **options)
+
+
+def mixed_run(mixable, bottom, start, steps=6):
+    """The attack with published mixing on 40 rows of whole numbers."""
+    rows = np.random.default_rng(5).integers(0, 9, (40, cases.WIDTH))
+    view, known = cases.sight(
+        cases.make_case(np.arange(40) % CLASSES, CLASSES, features=rows, known=12)
+    )
+    knobs = as_arrays(passive(cases.BOTTOMS, CLASSES).knobs)
+    return harness.quick_jit(
+        lambda: complete(
+            keys.run_key(0),
+            view._replace(bottoms=(start,)),
+            known,
+            knobs,
+            bottom=together([bottom._replace(mixable=mixable)]),
+            head=from_module(MLP((), CLASSES)),
+            num_classes=CLASSES,
+            steps=steps,
+            batch_size=4,
+            finetune_bottom=False,
+        )
+    )()
+
+
+def test_mixing_at_the_cut_equals_mixing_inputs_for_an_affine_bottom():
+    """A convex combination passes through an affine map: the two rules differ for others only."""
+    bottom, start = linear((np.eye(cases.WIDTH, 3) + 0.1, np.arange(3.0)))
+    at_inputs, at_cut = (mixed_run(mixable, bottom, start) for mixable in (True, False))
+    np.testing.assert_allclose(at_inputs.train, at_cut.train, rtol=1e-5, atol=1e-6)
+
+
+def fractions():
+    """A bottom that puts out how far its inputs are from whole numbers, while it is trained on."""
+
+    def apply(variables, x, train, key):
+        off = jnp.max(jnp.abs(x - jnp.round(x)))
+        worst = jnp.maximum(variables["batch_stats"], off) if train else variables["batch_stats"]
+        z = jnp.stack([jnp.full(len(x), worst), jnp.zeros(len(x))], axis=1)
+        return z, ({**variables, "batch_stats": worst}, {})
+
+    start = {"params": {}, "batch_stats": jnp.float32(0)}
+    return Party(lambda key, x: start, apply), start
+
+
+def test_a_bottom_that_reads_codes_is_never_given_a_mixture_of_them():
+    """Its embeddings are 0 until it has read a fraction in training."""
+    bottom, start = fractions()
+    mixture, whole = (mixed_run(mixable, bottom, start) for mixable in (True, False))
+    assert np.ptp(np.asarray(whole.train), axis=0).max() == 0
+    assert np.any(np.asarray(mixture.train) != np.asarray(whole.train))
+
+
+def test_dropout_in_a_bottom_draws_anew_each_step_and_never_when_scoring():
+    module = MLP((16,), cases.CUT, dropout=0.5)
+    start = from_module(module).init(jax.random.key(0), jnp.zeros((2, cases.WIDTH)))
+    one, again = (mixed_run(True, from_module(module), start) for _ in range(2))
+    np.testing.assert_array_equal(one.train, again.train)
+    without = mixed_run(True, from_module(MLP((16,), cases.CUT)), start)
+    assert np.any(np.asarray(one.train) != np.asarray(without.train))

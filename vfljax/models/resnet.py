@@ -49,6 +49,7 @@ class ResNet(nn.Module):
     weights: str = "default"  # of the last Linear, or "torch": ``dense``
     convolution: str = "auto"
     mixable: ClassVar[bool] = True
+    batch_norm: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:

@@ -1,0 +1,75 @@
+"""Networks made from a config for what a party reads; every refusal is one line."""
+
+import flax.linen as nn
+import pytest
+
+from vfljax.config import resolve
+from vfljax.datasets.core import Input
+from vfljax.errors import UserError
+from vfljax.models import BOTTOMS, MLP, ResNet, WideDeep
+from vfljax.models.making import READS, make_network, options_of
+
+TABLE, IMAGE = Input("table", (5,)), Input("image", (32, 16, 3))
+CODES, TEXT = Input("table", (3,), (0, 7, 9)), Input("text", (16,), (50,), 0)
+
+
+def model(**changes):
+    return resolve({"model": changes})["model"]
+
+
+def make(reads, **changes):
+    return make_network("config.model", model(**changes), 4, "identity", reads)
+
+
+def test_every_network_says_what_it_reads():
+    assert set(READS) == set(BOTTOMS)
+
+
+def test_the_default_is_the_mlp_it_always_was():
+    assert make(TABLE) == MLP((64,), 4, "relu", "identity", "default")
+    assert make(IMAGE, hidden=()) == MLP((), 4)
+
+
+def test_options_and_what_the_data_says_reach_the_network():
+    made = make(IMAGE, bottom="resnet20", options={"width": 4, "blocks": [1, 1]})
+    assert isinstance(made, ResNet)
+    assert (made.width, made.blocks, made.shortcut, made.out) == (4, (1, 1), "pad", 4)
+    wide = make(CODES, bottom="wide_deep", hidden=(8,), options={"embedding": 2})
+    assert isinstance(wide, WideDeep)
+    assert (wide.vocabulary, wide.hidden, wide.embedding) == ((0, 7, 9), (8,), 2)
+    assert make(TABLE, bottom="wide_deep").vocabulary == (0,) * 5
+    tiny = make(TEXT, bottom="bert_tiny", options={"layers": 1})
+    assert (tiny.vocabulary, tiny.layers, tiny.out) == (50, 1, 4)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_every_network_is_made_hashable(name):
+    reads = {"table": CODES if READS[name][1] else TABLE, "image": IMAGE, "text": TEXT}
+    made = make(reads[READS[name][0][0]], bottom=name)
+    assert isinstance(made, nn.Module)
+    assert hash(made) == hash(make(reads[READS[name][0][0]], bottom=name))
+
+
+BAD = [
+    (TABLE, {"bottom": "resnet19"}, "did you mean 'resnet18'"),
+    (TABLE, {"bottom": "resnet18"}, "reads image and the data is of kind 'table'"),
+    (TEXT, {}, "choose bert, bert_tiny"),
+    (CODES, {}, "has columns of codes: choose 'wide_deep'"),
+    (IMAGE, {"bottom": "resnet18", "options": {"wdth": 3}}, "did you mean 'width'"),
+    (IMAGE, {"bottom": "resnet18", "options": {"out": 3}}, "unknown field of config.model.options"),
+    (TABLE, {"activation": "rely"}, "did you mean 'relu'"),
+    (TABLE, {"weights": "x"}, "unknown config.model.weights"),
+]
+
+
+@pytest.mark.parametrize(("reads", "changes", "says"), BAD, ids=[b[2][:40] for b in BAD])
+def test_a_network_that_cannot_be_is_one_clear_line(reads, changes, says):
+    with pytest.raises(UserError) as error:
+        make(reads, **changes)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_options_leave_out_what_the_data_decides():
+    assert "vocabulary" not in options_of("wide_deep")
+    assert "out" not in options_of("mlp")
