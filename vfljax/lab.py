@@ -17,8 +17,6 @@ import numpy as np
 from vfljax import datasets, grid, published, suite, teacher, training
 from vfljax.config import recorded_epochs, resolve, unknown
 from vfljax.datasets.core import (
-    SCALING_ROWS,
-    SCALINGS,
     Block,
     Dataset,
     Split,
@@ -26,6 +24,7 @@ from vfljax.datasets.core import (
     split_rows,
 )
 from vfljax.datasets.dividing import divide
+from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
 from vfljax.errors import UserError
 from vfljax.models import weights as pretrained
 from vfljax.types import PyTree, Spec, Weights

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from vfljax.config import resolve
 from vfljax.datasets import TABLE
-from vfljax.datasets.core import Dataset, checksum, classes, make_table, split_rows, statistics
+from vfljax.datasets.core import Dataset, checksum, classes, make_table, split_rows
 from vfljax.datasets.dividing import divide
+from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.training import rows_of
 

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfljax.datasets.core import Block, Column, Dataset, Input, make_table, split_rows, statistics
+from vfljax.datasets import scaling as scalings
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Block, Dataset, Input, make_table, split_rows
+from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.training import rows_of
 
@@ -80,3 +83,25 @@ def test_categories_and_codes_stay_and_a_category_never_trained_on_reads_zero():
         assert np.asarray(read)[:, 2].tolist() == [0, 0, 0]  # 1 in row 2, never trained on
         assert np.asarray(read)[:, 3].tolist() == [5, 8, 7]
         assert np.asarray(read)[2, 0] == 0  # the missing number
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "range"])
+def test_statistics_in_pieces_are_those_of_the_whole(scaling, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(3, 2, size=(50, 4)).astype(np.float32)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    columns = (*(Column(c) for c in "abc"), Column("d", "category", "v"))
+    x[:, 3] = rng.random(50) < 0.1
+    rows = rng.permutation(50)[:37]
+    whole = statistics(x, rows, scaling, columns)
+    monkeypatch.setattr(scalings, "PIECE", 5)
+    for one, other in zip(whole, statistics(x, rows, scaling, columns), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_standard_statistics_are_numpy_s():
+    x = np.random.default_rng(1).normal(5, 3, size=(40, 3)).astype(np.float32)
+    x[::7, 1] = np.nan
+    mean, scale = statistics(x, np.arange(30), "standard")
+    np.testing.assert_array_equal(mean, np.nanmean(x[:30].astype(np.float64), axis=0).astype("f4"))
+    np.testing.assert_array_equal(scale, np.nanstd(x[:30].astype(np.float64), axis=0).astype("f4"))

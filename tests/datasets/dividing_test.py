@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfljax.config import resolve
-from vfljax.datasets.core import Column, Dataset
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset
 from vfljax.datasets.dividing import divide, places
 from vfljax.errors import UserError
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from vfljax import datasets
 from vfljax.datasets import npy, prepared
-from vfljax.datasets.core import Column, Dataset, Vocabulary, checksum
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset, Vocabulary, checksum
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 

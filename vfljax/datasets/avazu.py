@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from vfljax.datasets import ctr, ctr_forms, lines
-from vfljax.datasets.core import Column, Dataset
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset
 from vfljax.errors import UserError
 
 FIELDS = (

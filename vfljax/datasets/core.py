@@ -15,19 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from vfljax.datasets.columns import Column
+from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.rows import Streamed
 from vfljax.training import Table
-
-
-class Column(NamedTuple):
-    """One column of a table's features: a number; one category of a source column, as 0 or 1; or a
-    whole source column as a code 0..vocabulary-1. NaN is a missing number."""
-
-    name: str  # of the source column; those of one name never part
-    kind: str = "number"  # or "category", "code"
-    value: str = ""  # the category, where it is one
-    vocabulary: int = 0  # of a code
 
 
 class Vocabulary(NamedTuple):
@@ -208,45 +200,6 @@ def _by_group(
         if len(np.unique(dataset.labels[rows[own]])) < dataset.num_classes:
             raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
     return rows[rest], rows[part]
-
-
-SCALINGS = ("standard", "minmax", "range", "none")
-SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
-
-
-def statistics(
-    x: np.ndarray, rows: np.ndarray, scaling: str, columns: Sequence[Column] = ()
-) -> tuple[np.ndarray, np.ndarray]:
-    """(mean, scale) of ``rows``: per column ("standard"; "minmax": to [0, 1]), one number for the
-    whole block ("range", for pixels: to [0, 1]) or none. Missing numbers (NaN) count nowhere.
-
-    Categories and codes stay what they are; a category that no row of ``rows`` has gets an infinite
-    scale, so that it reads 0 everywhere: a network has learned nothing about it.
-    """
-    if scaling == "none":
-        mean, scale = np.float64(0), np.float64(1)
-    elif scaling == "range":
-        values = x[rows]
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
-        mean, scale = np.float64(low), np.float64(high - low)
-    else:
-        values = x[rows].astype(np.float64)
-        empty = np.isnan(values).all(0)  # a column without any number is a constant
-        values = np.where(empty, 0.0, values)
-        if scaling == "standard":
-            mean, scale = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-        else:
-            mean = np.nanmin(values, axis=0)
-            scale = np.nanmax(values, axis=0) - mean
-    scale = np.where(scale > 0, scale, 1.0)  # a constant column stays constant, at 0
-    if any(column.kind != "number" for column in columns):
-        mean, scale = (np.broadcast_to(a, x.shape[1:]).copy() for a in (mean, scale))
-        seen = np.asarray(x[rows].any(0))
-        for j, column in enumerate(columns):
-            if column.kind != "number":
-                mean[j] = 0.0
-                scale[j] = 1.0 if seen[j] or column.kind == "code" else np.inf
-    return np.asarray(mean, np.float32), np.asarray(scale, np.float32)
 
 
 def make_table(

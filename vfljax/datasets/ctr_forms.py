@@ -14,7 +14,8 @@ import numpy as np
 
 from vfljax.config import unknown
 from vfljax.datasets import ctr, hashing, prepared
-from vfljax.datasets.core import Column, Dataset, classes
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset, classes
 from vfljax.errors import UserError
 
 CLASSES = ("no click", "click")

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import Block, Column, Dataset, Input
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Block, Dataset, Input
 from vfljax.datasets.ragged import spans
 from vfljax.errors import UserError
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import NONE, Source
-from vfljax.datasets.core import Column
 from vfljax.datasets.faults import MOST_COLUMNS, shown
 from vfljax.errors import UserError
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import NONE, Source
-from vfljax.datasets.core import Column, Dataset
+from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import one_line
 
 FEW = 20  # distinct whole numbers that make a person ask whether they are codes

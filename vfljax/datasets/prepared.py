@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import Column, Dataset, Vocabulary
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset, Vocabulary
 from vfljax.datasets.description import FILE, SCHEMA, agree, description, sums
 from vfljax.datasets.npy import Growing, mapped
 from vfljax.datasets.ragged import Ragged

@@ -14,7 +14,8 @@ import numpy as np
 
 from vfljax.config import unknown
 from vfljax.datasets import wordpiece
-from vfljax.datasets.core import Column, Dataset, Vocabulary
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset, Vocabulary
 from vfljax.datasets.words import top_words
 from vfljax.errors import UserError
 

@@ -1,0 +1,79 @@
+"""Scaling statistics of some rows of one party's columns, in pieces, so that rows mapped from a disk need
+never fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from vfljax.datasets.columns import Column
+
+SCALINGS = ("standard", "minmax", "range", "none")
+SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
+PIECE = 1 << 20  # rows at a time
+
+
+def _pieces(x: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """``x[rows]``, in several parts where there are many: in file order, to be read once."""
+    if len(rows) > PIECE:
+        rows = np.sort(rows)
+    for first in range(0, len(rows), PIECE):
+        yield x[rows[first : first + PIECE]]
+
+
+def statistics(
+    x: np.ndarray, rows: np.ndarray, scaling: str, columns: Sequence[Column] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """(mean, scale) of ``rows``: per column ("standard"; "minmax": to [0, 1]), one number for the
+    whole block ("range", for pixels: to [0, 1]) or none. Missing numbers (NaN) count nowhere.
+
+    Categories and codes stay what they are; a category that no row of ``rows`` has gets an infinite
+    scale, so that it reads 0 everywhere: a network has learned nothing about it.
+    """
+    if scaling == "none":
+        mean, scale = np.float64(0), np.float64(1)
+    elif scaling == "standard":
+        mean, scale = _moments(x, rows)
+    else:
+        axis = None if scaling == "range" else 0
+        ends = [
+            (np.fmin.reduce(piece, axis=axis), np.fmax.reduce(piece, axis=axis))
+            for piece in _pieces(x, rows)
+        ]
+        low, high = (np.asarray(end, np.float64) for end in zip(*ends, strict=True))
+        mean = np.fmin.reduce(low, axis=0)
+        scale = np.fmax.reduce(high, axis=0) - mean
+    mean = np.nan_to_num(mean, nan=0.0)  # a column without any number is a constant
+    scale = np.where(scale > 0, scale, 1.0)  # a constant column stays constant, at 0
+    if any(column.kind != "number" for column in columns):
+        mean, scale = (np.broadcast_to(a, x.shape[1:]).copy() for a in (mean, scale))
+        seen = np.any([(piece != 0).any(0) for piece in _pieces(x, rows)], axis=0)
+        for j, column in enumerate(columns):
+            if column.kind != "number":
+                mean[j] = 0.0
+                scale[j] = 1.0 if seen[j] or column.kind == "code" else np.inf
+    return np.asarray(mean, np.float32), np.asarray(scale, np.float32)
+
+
+def _moments(x: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column, as NumPy's nanmean and nanstd."""
+
+    def values() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for piece in _pieces(x, rows):
+            numbers = piece.astype(np.float64)
+            missing = np.isnan(numbers)
+            numbers[missing] = 0.0
+            yield numbers, missing
+
+    total, count = 0.0, 0
+    for numbers, missing in values():
+        total, count = total + numbers.sum(0), count + (~missing).sum(0)
+    count = np.maximum(count, 1)
+    mean = np.asarray(total / count)
+    square = 0.0
+    for numbers, missing in values():
+        numbers -= mean
+        numbers[missing] = 0.0
+        square = square + (numbers * numbers).sum(0)
+    return mean, np.sqrt(square / count)
