@@ -14,7 +14,7 @@ from absl import flags
 
 from launch import common
 from vfljax import attacking, lab, report, store, sweep
-from vfljax.datasets.core import checksum
+from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
@@ -31,7 +31,8 @@ def run() -> None:
     if _DATA_DIR.value is not None:
         config["data"]["dir"] = _DATA_DIR.value
     made = lab.prepare(config)
-    if checksum(made.dataset) != header["checksum"]:
+    whole = header.get("identity", identity(made.dataset)) == identity(made.dataset)
+    if checksum(made.dataset) != header["checksum"] or not whole:
         raise UserError(
             f"the data of {workdir} has changed since it was trained: give the same data by --data_dir."
         )

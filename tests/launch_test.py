@@ -127,3 +127,10 @@ def test_launch_data_s_mistakes_are_one_line_too(arguments, message):
     assert message in done.stderr
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(tmp_path):
+    changes = ["--config.training.drop_last=True", "--config.data.train=0.5", "--config.seeds=x"]
+    done = launch("sweep", QUICK, f"--workdir={tmp_path / 'w'}", *changes)
+    assert "seeds" in done.stderr  # the one fault among them
+    assert "drop_last" not in done.stderr

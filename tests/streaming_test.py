@@ -1,12 +1,15 @@
 """Rows that stay on the host, and records of fewer rows than are trained on."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.sweeps import comparable, tiny, train
-from vfljax import lab
+from vfljax import lab, lanes
+from vfljax.errors import UserError
 from vfljax.rows import Streamed
 
 CHANGES = {
@@ -30,6 +33,18 @@ def test_streamed_rows_are_the_rows_under_every_transformation():
     np.testing.assert_array_equal(both[1][1], x[np.asarray(which[0])])
 
 
+def test_many_rows_are_fetched_while_every_device_is_inside_a_program():
+    """One callback with that many indices waits forever for a thread (jax 0.10.2)."""
+    rows, count = np.arange(30_000, dtype=np.int32).reshape(-1, 1), 4 * jax.device_count()
+    streamed = Streamed(rows)
+    which: Any = np.stack([np.random.default_rng(i).permutation(30_000) for i in range(count)])
+    program = lanes.Program(lambda own, _: streamed[own][:, 0].sum(), count, 2)
+    found = lanes.unpad(program(program.pad(which.astype(np.int32)), ()), count)
+    assert (found == rows.sum()).all()
+    order = which[0].astype(np.int32)
+    np.testing.assert_array_equal(jax.jit(lambda r: streamed[r])(order)[:, 0], order)
+
+
 def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
     resident = train(tmp_path / "resident", tiny(**CHANGES))
     streamed = train(tmp_path / "streamed", tiny(**CHANGES, **{"data.resident_gb": 0.0}))
@@ -39,6 +54,13 @@ def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
     one, other = (sorted(comparable(sweep.attacks), key=str) for sweep in (resident, streamed))
     assert one == other
     assert len(one) > 8
+    # another one in the same process has rows of its own, hence a program of its own
+    train(tmp_path / "again", tiny(**CHANGES, **{"data.resident_gb": 0.0}), attack=False)
+
+
+def test_records_without_a_class_are_refused():
+    with pytest.raises(UserError, match=r"record_rows=8.*no row of some class"):
+        lab.prepare(tiny(**CHANGES, **{"training.record_rows": 8}))
 
 
 @pytest.fixture(scope="module")

@@ -20,20 +20,19 @@ import numpy as np
 
 from vfljax import keys, lanes, store
 from vfljax.attacks.core import Attack
-from vfljax.baselines import logistic_rows
+from vfljax.baselines import initial_bottoms, logistic_rows, untrained_cut
 from vfljax.config import recorded_epochs
 from vfljax.errors import UserError
 from vfljax.inside import Inside, make_inside, seen_by
 from vfljax.judge import Claim, Truth, judge, truth_of
-from vfljax.lab import Lab, initial_weights, plain, recorded, split_arrays, width_of
+from vfljax.lab import Lab, plain, recorded, split_arrays, width_of
 from vfljax.progress import Progress
-from vfljax.protocol import make_embed
 from vfljax.rows import over_chunks
 from vfljax.servable import servable
 from vfljax.sight import Ground, Target, ground_of, known_rows, target_of, view_of
 from vfljax.suite import Form, attackers_of, forms, label_of, make_attack
 from vfljax.training import rows_of
-from vfljax.types import CHUNK, Agreed, Array, HostArray, Known, Scores, Spec, View, Weights
+from vfljax.types import CHUNK, Agreed, Array, Known, Scores, Spec, View, Weights
 
 Run = Callable[[Array, View, Known, Mapping[str, Array]], Scores]
 
@@ -259,8 +258,10 @@ def _run_form(
         attack = made[sight]
         program, shared = _prepared(attack, sight, lab, arrays)
         programs.add(program)
-        initial = jax.device_get(initial_weights(sight.spec, lab).bottoms)
-        untrained = functools.cache(functools.partial(_untrained_cut, lab, sight))
+        initial = functools.cache(functools.partial(initial_bottoms, sight.spec, lab))
+        untrained = functools.cache(
+            functools.partial(untrained_cut, lab, sight.spec, sight.attackers)
+        )
         for start in range(0, len(todo), program.block):
             part = todo[start : start + program.block]
             targets = []
@@ -274,7 +275,7 @@ def _run_form(
                 if job.what == "untrained":
                     i = job.row["seed"]
                     bottoms = tuple(
-                        jax.tree.map(lambda a, i=i: a[i], initial[p]) for p in sight.attackers
+                        jax.tree.map(lambda a, i=i: a[i], initial()[p]) for p in sight.attackers
                     )
                     cut = np.tile(untrained()[i], (len(target.exchange["epochs"]), 1, 1))
                     exchange = {**target.exchange, "embeddings": cut}
@@ -334,26 +335,11 @@ def _prepared(
     return program, program.share(ground)
 
 
-def _untrained_cut(lab: Lab, sight: Sight) -> HostArray:
-    """The attackers' embeddings [Q, N, D] of all training rows from untrained bottoms."""
-    embed, table = make_embed(sight.spec), lab.table._replace(scores=None)
-
-    def one(weights: Weights, seed_index: Array) -> Array:
-        def of(rows: Array) -> Array:
-            cut = embed(weights, rows_of(table, seed_index, rows))
-            return jnp.concatenate([cut[p] for p in sight.attackers], axis=-1)
-
-        return over_chunks(of, table.train[seed_index], sight.spec.chunk)
-
-    initial = initial_weights(sight.spec, lab)
-    return np.asarray(jax.jit(jax.vmap(one))(initial, jnp.arange(lab.config["seeds"])))
-
-
 def _block(lab: Lab, cut: int, columns: tuple[tuple[int, ...], ...]) -> int:
     """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator."""
     epochs = len(recorded_epochs(lab.config))
-    width = (2 * epochs + 3) * cut + sum(int(np.prod(shape[1:])) for shape in columns)
-    lane = 4 * len(lab.splits[0].train) * width
+    own, rows = sum(int(np.prod(shape[1:])) for shape in columns), len(lab.splits[0].train)
+    lane = 4 * (rows * ((2 * epochs + 3) * cut + own) + len(lab.splits[0].test) * own)
     most = BLOCK if jax.default_backend() == "cpu" else 1024
     return max(jax.device_count(), min(most, MEMORY // lane))
 

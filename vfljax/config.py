@@ -102,10 +102,30 @@ FREE = (
 
 
 def ordered(values: Mapping[str, Any]) -> ConfigDict:
-    """A ConfigDict that keeps listing order at every level (the default sorts names)."""
+    """A config file's values as a ConfigDict that keeps listing order at every level (the default
+    sorts names), with every field it does not name at its default, so that all can be overridden."""
+    return _ordered(_filled(DEFAULT, values, ""))
+
+
+def _ordered(values: Mapping[str, Any]) -> ConfigDict:
     out = ConfigDict(sort_keys=False)
     for key, value in values.items():
-        out[key] = ordered(value) if isinstance(value, Mapping) else value
+        out[key] = _ordered(value) if isinstance(value, Mapping) else value
+    return out
+
+
+def _filled(default: Mapping[str, Any], given: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Given fields in their order, then the others; whole numbers of a float field as floats, for an
+    override to be either."""
+    out: dict[str, Any] = {}
+    for key in [*given, *(key for key in default if key not in given)]:
+        name = f"{path}.{key}" if path else key
+        known, value = default.get(key), given.get(key, default.get(key))
+        if isinstance(known, Mapping) and isinstance(value, Mapping) and name not in FREE:
+            value = _filled(known, value, name)
+        elif type(known) is float and type(value) is int:
+            value = float(value) if value != 1 else value
+        out[key] = value
     return out
 
 

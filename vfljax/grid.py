@@ -220,6 +220,7 @@ def check_points(
     config: Mapping[str, Any],
     all_settings: list[Setting],
     num_classes: int,
+    num_rows: int,
     inputs: Sequence[Input],
 ) -> None:
     """Build every distinct chain once with concrete knobs, so that a knob out of range, an unknown
@@ -231,7 +232,9 @@ def check_points(
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
             own = setting.model
-            spec = make_spec(config, setting.structure, num_classes, 8, (), False, own, inputs)
+            spec = make_spec(
+                config, setting.structure, num_classes, num_rows, (), False, own, inputs
+            )
 
             def init(y: Any, s: Any, d: Any = defense, seen: Any = spec.federation) -> Any:
                 return d.init(jax.random.key(0), TrainingData(y, s, num_classes, seen))

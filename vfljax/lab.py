@@ -92,14 +92,23 @@ def prepare(config: Mapping[str, Any]) -> Lab:
     published.check(config, [form.label for form in forms])
     structures = suite.structures(config, forms, classes, inputs[0])
     settings = grid.settings(config, structures)
-    grid.check_points(config, settings, classes, inputs)
+    grid.check_points(config, settings, classes, rows, inputs)
     groups = grid.groups(config, settings, classes, rows, inputs)
     teacher.check(config, groups, table, inputs[-1], classes)
     shards = plan_shards(
         groups, table, config["execution"]["shard_seconds"], len(recorded_epochs(config))
     )
     seeds = np.arange(config["seeds"], dtype=np.uint32)
-    return Lab(config, dataset, table, splits, seeds, groups, shards, {}, blocks)
+    lab = Lab(config, dataset, table, splits, seeds, groups, shards, {}, blocks)
+    for seed, split in enumerate(recorded(lab).splits):
+        if len(np.unique(dataset.labels[split.train])) < classes:
+            raise UserError(
+                f"config.training.record_rows={config['training']['record_rows']}: the recorded rows of "
+                f"seed {seed} have no row of some class: record more."
+            )
+    if config["model"]["pretrained"]:
+        left_out(lab)  # refuses a file that is none, or of another network
+    return lab
 
 
 def plan_shards(
@@ -118,7 +127,7 @@ def plan_shards(
             initial = jax.eval_shape(
                 training.make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
             )
-        except ValueError as error:  # such as an image too small for its network
+        except (ValueError, TypeError) as error:  # such as an image too small for its network
             raise UserError(f"config.model: {error}") from error
         size = sum(int(np.prod(a.shape)) for a in jax.tree.leaves(initial))
         step = 60e-6 + 6 * size * spec.batch_size / 20e9
@@ -220,9 +229,9 @@ def _by_seed(variables: PyTree, lab: Lab) -> list[PyTree]:
 def left_out(lab: Lab) -> list[str]:
     """The tensors of ``config.model.pretrained`` that no bottom of the first group takes."""
     spec, path = lab.groups[0].spec, lab.config["model"]["pretrained"]
-    bottoms = random_weights(spec, lab).bottoms
-    named = [
-        set(pretrained.load(module, _by_seed(variables, lab)[0], path)[1])
-        for module, variables in zip(spec.bottoms, bottoms, strict=True)
-    ]
+    shapes = jax.eval_shape(lambda: random_weights(spec, lab)).bottoms
+    named = []
+    for module, variables in zip(spec.bottoms, shapes, strict=True):
+        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), variables)
+        named.append(set(pretrained.load(module, one, path)[1]))
     return sorted(set.intersection(*named))

@@ -12,13 +12,17 @@ import numpy as np
 
 from vfljax.types import CHUNK, Array, PyTree
 
+FETCHED = 8192  # rows a callback is asked for
+
 
 @jax.tree_util.register_static
 class Streamed:
     """Rows that stay on the host (a file mapped into memory): ``streamed[rows]`` fetches those rows
     alone, in compiled programs too, so that training needs memory for its batches only.
 
-    Stands where an array [R, ...] of raw features would; equal only to itself.
+    Stands where an array [R, ...] of raw features would; equal only to itself. Many rows are fetched
+    ``FETCHED`` at a time: JAX copies larger arguments of a callback by a task of their own, which
+    waits forever where every device's thread is inside a program (jax 0.10.2, several host devices).
     """
 
     def __init__(self, rows: np.ndarray) -> None:
@@ -33,8 +37,17 @@ class Streamed:
     def __getitem__(self, which: Array | np.ndarray) -> Any:
         if isinstance(which, np.ndarray):
             return self._fetch(which)
-        out = jax.ShapeDtypeStruct((*which.shape, *self.shape[1:]), self.dtype)
-        return jax.pure_callback(self._fetch, out, which, vmap_method="expand_dims")
+
+        def fetch(some: Array) -> Array:
+            out = jax.ShapeDtypeStruct((*some.shape, *self.shape[1:]), self.dtype)
+            return jax.pure_callback(self._fetch, out, some, vmap_method="sequential")
+
+        flat = which.reshape(-1)
+        if len(flat) <= FETCHED:
+            return fetch(which)
+        pieces = jnp.pad(flat, (0, -len(flat) % FETCHED)).reshape(-1, FETCHED)
+        fetched = jax.lax.map(fetch, pieces).reshape(-1, *self.shape[1:])
+        return fetched[: len(flat)].reshape(*which.shape, *self.shape[1:])
 
 
 def scaled(x: Array, mean: Array, scale: Array) -> Array:

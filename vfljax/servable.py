@@ -46,7 +46,12 @@ def servable(form: Form, lab: Lab, sweep: store.Sweep) -> tuple[Attack, list[dic
                 f"{', '.join(found)}"
             )
             return attack, [], reason
-    smallest = int(min(np.bincount(lab.dataset.labels[s.train]).min() for s in lab.splits))
+    smallest = int(
+        min(
+            np.bincount(lab.dataset.labels[s.train], minlength=num_classes).min()
+            for s in lab.splits
+        )
+    )
     for point in form.knobs:
         known = point.get("known", 0)
         reason = ""

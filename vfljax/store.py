@@ -36,6 +36,14 @@ from vfljax.errors import UserError
 from vfljax.types import PyTree
 
 SCHEMA = 3
+# no result depends on these; where data and weights lie may change, not what they are
+MAY_CHANGE = (
+    "execution.",
+    "data.dir",
+    "data.resident_gb",
+    "model.pretrained",
+    "teacher.pretrained",
+)
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 
@@ -177,10 +185,14 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         changed = [
             line
             for line in differences(stored["config"], header["config"])
-            if not line.startswith(("execution.", "data.dir"))
+            if not line.startswith(MAY_CHANGE)
         ]
         if stored["checksum"] != header["checksum"]:
             changed.append("data: the values of the data set have changed")
+        elif stored.get("identity", header["identity"]) != header["identity"]:
+            changed.append("data: its parts, groups or columns have changed")
+        if stored.get("pretrained", {}) != header["pretrained"]:
+            changed.append("the file of pretrained weights has changed")
         if changed:
             raise UserError(
                 f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "

@@ -22,7 +22,7 @@ import numpy as np
 
 from vfljax import grid, lanes, store, training
 from vfljax.config import recorded_epochs
-from vfljax.datasets.core import checksum
+from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
 from vfljax.lab import (
     Lab,
@@ -95,6 +95,12 @@ def header(lab: Lab, command: str) -> dict[str, Any]:
             "test": len(lab.splits[0].test),
         },
         "checksum": checksum(lab.dataset),
+        "identity": identity(lab.dataset),
+        "pretrained": {
+            part: pretrained.digest(lab.config[part]["pretrained"])
+            for part in ("model", "teacher")
+            if lab.config[part]["pretrained"]
+        },
         "settings": sum(len(g.settings) for g in lab.groups),
         "shards": [{**s._asdict(), "group": lab.groups[s.group].name} for s in lab.shards],
     }
@@ -226,7 +232,7 @@ class Trainer:
         self.program = lanes.Program(training.make_run(spec), shard.block, width)
         largest = max(shard.block for shard in lab.shards)
         bare = lab.table._replace(scores=None)  # evaluation has no teacher
-        shapes = tuple(a.shape for a in jax.tree.leaves(bare))
+        shapes = (*((a.shape, a.dtype) for a in jax.tree.leaves(bare)), jax.tree.structure(bare))
         self.evaluate = _evaluate_program(plain(spec), largest, width, shapes)
         initial = initial_weights(spec, lab)
         self.table, self.initial = self.program.share((lab.table, initial))
@@ -266,7 +272,7 @@ def empty_progress(
 
 @functools.cache
 def _evaluate_program(
-    spec: Spec, block: int, width: int | None, shapes: tuple[tuple[int, ...], ...]
+    spec: Spec, block: int, width: int | None, shapes: tuple[Any, ...]
 ) -> lanes.Program:
     """Shared by the groups of a sweep with equal models; ``shapes`` tell data sets apart."""
     del shapes

@@ -23,6 +23,7 @@ from vfljax import defenses, keys
 from vfljax.datasets.core import Input
 from vfljax.errors import UserError
 from vfljax.grid import Group, lanes_of
+from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
 from vfljax.parties import from_module
 from vfljax.rows import over_chunks, scaled
@@ -44,7 +45,7 @@ def make_teacher(config: Mapping[str, Any], reads: Input, num_classes: int) -> T
     """``config.teacher`` made concrete, for the columns of the label party."""
     fields = config["teacher"]
     model = {"weights": "default", **fields, "bottom": fields["network"], "activation": "relu"}
-    network = make_network("config.teacher", model, num_classes, "identity", reads)
+    network = make_network("config.teacher", model, num_classes, "identity", reads, "network")
     numbers = ("epochs", "batch_size", "learning_rate", "temperature")
     return TeacherConfig(network, **{name: fields[name] for name in numbers})
 
@@ -71,9 +72,12 @@ def check(
     teacher = make_teacher(config, reads, num_classes)
     shape = (1, *table.features[-1].shape[1:])
     try:
-        jax.eval_shape(from_module(teacher.network).init, jax.random.key(0), jnp.zeros(shape))
-    except ValueError as error:
+        init = from_module(teacher.network).init
+        variables = jax.eval_shape(init, jax.random.key(0), jnp.zeros(shape))
+    except (ValueError, TypeError) as error:
         raise UserError(f"config.teacher: {error}") from error
+    if config["teacher"]["pretrained"]:
+        pretrained.load(teacher.network, variables, config["teacher"]["pretrained"])
 
 
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
@@ -119,12 +123,12 @@ def teacher_scores(
     """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns.
     ``start``: variables all teachers start from, in place of random ones."""
     model = from_module(config.network)
-    x, mean, scale = table.features[-1], table.mean[-1], table.scale[-1]
     rows = table.train.shape[1]
     batch = min(config.batch_size, rows)
     steps = rows // batch
 
-    def one(lesson: tuple[Array, Array, Array]) -> Array:
+    def one(lesson: tuple[Array, Array, Array], table: Table) -> Array:
+        x, mean, scale = table.features[-1], table.mean[-1], table.scale[-1]
         index, labels, weights = lesson
         key = keys.fold(keys.run_key(seeds[index]), "teacher")
 
@@ -170,4 +174,10 @@ def teacher_scores(
         )
         return jax.nn.softmax(logits / config.temperature)
 
-    return jax.jit(lambda own: jax.lax.map(one, own, batch_size=8))(tuple(map(jnp.asarray, given)))
+    together = 8 if model.light else 1
+
+    def every(lessons: tuple[Array, ...], table: Table) -> Array:
+        return jax.lax.map(lambda own: one(own, table), lessons, batch_size=together)
+
+    # the table as an argument: a constant of the program would be compiled into it
+    return jax.jit(every)(tuple(map(jnp.asarray, given)), table._replace(scores=None))

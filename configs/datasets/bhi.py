@@ -22,7 +22,7 @@ def get_config(variant=""):
     values = {
         "name": "bhi",
         "notes": (
-            "Width 8; published 16. 500 completion steps with EMA .99; published 10 x 1,024.",
+            "Width 8; published 16. 150 completion steps with EMA .99; published 10 x 1,024.",
         ),
         "seeds": 2,
         "data": {
@@ -55,7 +55,7 @@ def get_config(variant=""):
         },
         "grid": {"undefended": {}, "noise": {"noise": {"scale": (1e-4, 1e-3, 1e-2)}}},
         "attacks": {
-            "passive": {"known": 70, "steps": 500, "ema": 0.99, "batch_size": 32},
+            "passive": {"known": 70, "steps": 150, "ema": 0.99, "batch_size": 32},
             "norm": {},
             "mean": {"known": 70},
         },

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vfljax.datasets import scaling as scalings
 from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Block, Dataset, Input, make_table, split_rows
+from vfljax.datasets.core import Block, Dataset, Input, identity, make_table, split_rows
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.training import rows_of
@@ -105,3 +105,45 @@ def test_standard_statistics_are_numpy_s():
     mean, scale = statistics(x, np.arange(30), "standard")
     np.testing.assert_array_equal(mean, np.nanmean(x[:30].astype(np.float64), axis=0).astype("f4"))
     np.testing.assert_array_equal(scale, np.nanstd(x[:30].astype(np.float64), axis=0).astype("f4"))
+
+
+def test_nobody_of_the_published_test_part_is_trained_on():
+    groups = np.arange(200, dtype=np.int32) // 3  # the 40th has rows on both sides of row 120
+    split = split_rows(made(test=np.arange(200) >= 121, groups=groups), 0, 0.5, 0.2, 1.0)
+    trained = {*groups[split.train], *groups[split.validation]}
+    assert not trained & set(groups[split.test])
+    assert len(split.test) == 79
+
+
+def test_shares_that_sum_to_one_use_every_row_and_leftovers_of_a_few_rows_do_no_harm():
+    odd = made(75, test=np.arange(75) >= 60)._replace()
+    for share in (0.9, 0.85, 0.75):
+        split = split_rows(odd, 0, share, 1 - share, 1.0)
+        assert len(split.train) + len(split.validation) == 60
+    assert [len(part) for part in split_rows(made(200), 0, 150, 30, 19)] == [150, 30, 19]
+    groups = np.arange(200, dtype=np.int32) // 2
+    split = split_rows(made(groups=groups), 0, 139, 30, 30)
+    assert [len(part) for part in split] == [139, 30, 30]
+
+
+def test_the_range_of_a_table_is_that_of_its_numbers():
+    columns = (Column("n"), Column("k", "code", vocabulary=9001), Column("c", "category", "v"))
+    x = np.array([[0.25, 9000, 1], [0.75, 1, 0]], np.float32)
+    mean, scale = statistics(x, np.arange(2), "range", columns)
+    np.testing.assert_allclose(mean, [0.25, 0, 0])
+    np.testing.assert_allclose(scale, [0.5, 1, 1])
+
+
+def test_the_identity_is_of_all_that_reaches_a_split_or_a_network():
+    one = made(20)
+    others = [
+        one._replace(test=np.arange(20) > 9),
+        one._replace(groups=np.arange(20)),
+        one._replace(columns=(Column("a"),)),
+        one._replace(columns=(Column("a", "code", vocabulary=1),)),
+        one._replace(kind="image"),
+        one._replace(length=7),
+    ]
+    found = {identity(dataset) for dataset in (one, *others)}
+    assert len(found) == 7
+    assert identity(one) == identity(made(20)._replace(notes=("read elsewhere",)))

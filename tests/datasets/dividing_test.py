@@ -65,8 +65,6 @@ def test_names_globs_and_the_rest():
     names = [["f"], ["a", "[bc]"]]
     assert owned(table(), passive=1, columns=(*names[:1], "*")) == ["f", "abcde"]
     assert owned(table(), passive=2, columns=(*names, ("*",))) == ["f", "abc", "de"]
-    # a column nobody names belongs to nobody
-    assert owned(table(), passive=1, columns=names) == ["f", "abc"]
 
 
 def test_a_column_whose_name_is_a_glob_is_itself_first():
@@ -142,6 +140,9 @@ BAD = [
     (table(), {"columns": ("a",)}, "has 1 entries for 2 parties"),
     (table(), {"columns": ("a", "z*")}, "no column of made is named or matches 'z*'"),
     (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
+    (table(), {"columns": ("a", "[bc]")}, "nobody owns d, e, f"),
+    (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
+    (table(), {"shares": ("a", 1)}, "shares must be numbers"),
     (table(), {"columns": ("*", "*")}, "parties [0, 1] all ask for the rest"),
     (table("ab"), {"columns": (("a", "b"), "*")}, "leaves party 1 without columns"),
 ]

@@ -1,8 +1,15 @@
 """Networks made from a config for what a party reads; every refusal is one line."""
 
+import pathlib
+
 import flax.linen as nn
+import jax
+import jax.numpy as jnp
 import pytest
 
+from tests.configs_test import load
+from tests.sweeps import tiny
+from vfljax import lab
 from vfljax.config import resolve
 from vfljax.datasets.core import Input
 from vfljax.errors import UserError
@@ -59,6 +66,12 @@ BAD = [
     (IMAGE, {"bottom": "resnet18", "options": {"out": 3}}, "unknown field of config.model.options"),
     (TABLE, {"activation": "rely"}, "did you mean 'relu'"),
     (TABLE, {"weights": "x"}, "unknown config.model.weights"),
+    (IMAGE, {"bottom": "resnet18", "options": {"blocks": 3}}, "options.blocks=3 must be like"),
+    (IMAGE, {"bottom": "resnet18", "options": {"blocks": [[1], 2]}}, "must be whole numbers"),
+    (IMAGE, {"bottom": "resnet18", "options": {"width": "8"}}, "options.width='8' must be like"),
+    (IMAGE, {"bottom": "resnet18", "options": {"width": {"a": 1}}}, "must be like its default, 64"),
+    (TABLE, {"options": {"dropout": "x"}}, "options.dropout='x' must be like its default, 0.0"),
+    (TABLE, {"hidden": ("a",)}, "config.model.hidden=('a',) must be whole numbers"),
 ]
 
 
@@ -73,3 +86,36 @@ def test_a_network_that_cannot_be_is_one_clear_line(reads, changes, says):
 def test_options_leave_out_what_the_data_decides():
     assert "vocabulary" not in options_of("wide_deep")
     assert "out" not in options_of("mlp")
+
+
+def test_a_shared_field_s_default_is_not_put_on_networks_that_have_their_own():
+    assert make(IMAGE, bottom="cnn_gafm").hidden == (120, 84)
+    assert make(TEXT, bottom="bert_tiny").hidden == 128
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"bottom": "cnn_gafm"}, {"bottom": "resnet18", "options": {"block": "foo"}}],
+    ids=["image too small", "unknown block"],
+)
+def test_a_network_that_fails_on_the_data_is_one_line_before_training(changes):
+    fields = {f"model.{key}": value for key, value in changes.items()}
+    with pytest.raises(UserError, match=r"^config\.model: "):
+        lab.prepare(tiny(**{**fields, "attacks": {}, "grid": {"undefended": {}}}))
+
+
+FOLDER = pathlib.Path(__file__).parents[2] / "configs" / "datasets"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("variant", ["", "smoke"])
+def test_every_data_set_s_networks_can_be_made_as_configured(path, variant):
+    config = resolve(load(path).get_config(variant))
+    shapes = {"cifar10": IMAGE, "bhi": IMAGE, "ham10000": Input("image", (32, 32, 3))}
+    codes = {"criteo": CODES, "avazu": CODES, "imdb_bert": TEXT}
+    reads = {**shapes, **codes}.get(path.stem, TABLE)
+    model = config["model"]
+    net = make_network("config.model", model, model["cut"], model["output"], reads)
+    x = jnp.zeros((2, *reads.shape))
+    cut, _ = jax.eval_shape(lambda: net.init_with_output(jax.random.key(0), x))
+    assert cut.shape == (2, model["cut"])

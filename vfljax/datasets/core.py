@@ -113,13 +113,26 @@ def checksum(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
+def identity(dataset: Dataset) -> str:
+    """SHA-256 of all that reaches a split or a network: the values, and what they are taken for."""
+    digest = hashlib.sha256(checksum(dataset).encode())
+    said = (dataset.kind, dataset.num_classes, dataset.columns, dataset.tokens, dataset.length)
+    digest.update(repr([tuple(x) if isinstance(x, tuple) else x for x in said]).encode())
+    for array in (dataset.test, dataset.groups):
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
 DIGESTED = 1 << 16  # rows at a time
 
 
 def _size(wanted: float, total: int) -> int:
     """Rows of a share (a float up to 1) or a count."""
-    share = isinstance(wanted, float) and wanted <= 1
-    return round(wanted * total) if share else int(wanted)
+    return round(wanted * total) if _is_share(wanted) else int(wanted)
+
+
+def _is_share(wanted: float) -> bool:
+    return isinstance(wanted, float) and wanted <= 1
 
 
 def split_rows(dataset: Dataset, seed: int, train: float, validation: float, test: float) -> Split:
@@ -135,13 +148,17 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     rows = np.arange(total)
     if dataset.test is not None:
         own, held = rows[~dataset.test], rows[dataset.test]
+        if dataset.groups is not None:  # who is in the published test part is not trained on
+            own = own[~np.isin(dataset.groups[own], dataset.groups[held])]
         sizes = [_size(train, len(own)), _size(validation, len(own)), _size(test, len(held))]
+        if _is_share(train) and _is_share(validation) and abs(train + validation - 1) < 1e-6:
+            sizes[0] = len(own) - sizes[1]
         fits = sum(sizes[:2]) <= len(own) and sizes[2] <= len(held)
         room = f"{len(own)} training and {len(held)} test"
     else:
         own, held = rows, None
         sizes = [_size(share, total) for share in (train, validation, test)]
-        shares = all(isinstance(share, float) and share <= 1 for share in (train, validation, test))
+        shares = all(map(_is_share, (train, validation, test)))
         if shares and abs(train + validation + test - 1) < 1e-6:
             sizes[0] = total - sizes[1] - sizes[2]
         fits, room = sum(sizes) <= total, str(total)
@@ -165,7 +182,9 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
             own, validation_rows = _by_group(dataset, own, sizes[1], seed)
             if len(own) < sizes[0]:
                 raise ValueError(f"{len(own)} rows of other groups are left: ask for fewer rows")
-            train_rows, _ = _stratified(dataset, own, sizes[0], len(own) - sizes[0], seed)
+            spare = len(own) - sizes[0]
+            some = spare if spare >= dataset.num_classes else 0
+            train_rows, _ = _stratified(dataset, own, sizes[0], some, seed)
     except ValueError as error:
         raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
     return Split(*(np.asarray(r, np.int32) for r in (train_rows, validation_rows, test_rows)))
@@ -175,9 +194,11 @@ def _stratified(
     dataset: Dataset, rows: np.ndarray, first: int, second: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two disjoint parts of ``rows`` of these sizes, in random order, classes in proportion."""
-    if not first or not second:  # which train_test_split refuses
-        every = np.random.default_rng([seed, len(rows)]).permutation(rows)[: first + second]
-        return every[:first], every[first:]
+    spare = len(rows) - first - second
+    if not first or not second or 0 < spare < dataset.num_classes:  # which train_test_split refuses
+        rows = np.random.default_rng([seed, len(rows)]).permutation(rows)[: first + second]
+    if not first or not second:
+        return rows[:first], rows[first:]
     parts: list[Any] = train_test_split(
         rows, train_size=first, test_size=second, random_state=seed, stratify=dataset.labels[rows]
     )

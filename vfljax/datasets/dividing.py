@@ -52,6 +52,8 @@ def divide(dataset: Dataset, parties: Mapping[str, Any]) -> tuple[Block, ...]:
 
 def _shares(given: Sequence[float], count: int) -> np.ndarray:
     """Cumulated shares of ``count`` parties, [count + 1] from 0 to 1."""
+    if any(isinstance(share, bool) or not isinstance(share, (int, float)) for share in given):
+        raise UserError(f"config.parties.shares={tuple(given)}: shares must be numbers.")
     shares = np.asarray(given or (1.0,) * count, dtype=np.float64)
     if len(shares) != count:
         raise UserError(
@@ -92,7 +94,8 @@ def _table(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> 
         owned = [sources[a:b] for a, b in places(shares, len(sources))]
     blocks = []
     for mine in owned:
-        which = [j for j, column in enumerate(columns) if column.name in set(mine)]
+        names = set(mine)
+        which = [j for j, column in enumerate(columns) if column.name in names]
         own = tuple(columns[j] for j in which)
         first, last = which[0], which[-1] + 1
         run = which == list(range(first, last))
@@ -125,7 +128,10 @@ def _by_name(
             f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
             "give one tuple of names or globs each, passive parties first."
         )
-    patterns = [[one] if isinstance(one, str) else list(one) for one in given]
+    patterns = [list(one) if isinstance(one, (list, tuple)) else [one] for one in given]
+    for pattern in itertools.chain.from_iterable(patterns):
+        if not isinstance(pattern, str):
+            raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
     owner: dict[str, int] = {}
     for p, own in enumerate(patterns):
         for pattern in own:
@@ -144,6 +150,12 @@ def _by_name(
                         f"{owner[source]} and party {p} ({pattern!r}): each has one owner."
                     )
     rest = [p for p, own in enumerate(patterns) if "*" in own]
+    nobody = [s for s in sources if s not in owner]
+    if nobody and not rest:
+        raise UserError(
+            f"config.parties.columns: nobody owns {_few(nobody)}: name them, let one party own the rest "
+            "('*'), or drop them by the data set's options."
+        )
     if len(rest) > 1:
         raise UserError(
             f"config.parties.columns: parties {rest} all ask for the rest ('*'): one can."

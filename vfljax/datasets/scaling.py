@@ -4,6 +4,7 @@ never fit in memory."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +32,16 @@ def statistics(
     Categories and codes stay what they are; a category that no row of ``rows`` has gets an infinite
     scale, so that it reads 0 everywhere: a network has learned nothing about it.
     """
+    numbers = np.asarray([column.kind == "number" for column in columns], bool)
     if scaling == "none":
         mean, scale = np.float64(0), np.float64(1)
     elif scaling == "standard":
         mean, scale = _moments(x, rows)
     else:
         axis = None if scaling == "range" else 0
+        own: Any = numbers if axis is None and numbers.any() else slice(None)  # codes have no range
         ends = [
-            (np.fmin.reduce(piece, axis=axis), np.fmax.reduce(piece, axis=axis))
+            (np.fmin.reduce(piece[:, own], axis=axis), np.fmax.reduce(piece[:, own], axis=axis))
             for piece in _pieces(x, rows)
         ]
         low, high = (np.asarray(end, np.float64) for end in zip(*ends, strict=True))

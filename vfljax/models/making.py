@@ -25,6 +25,11 @@ READS = {
     "bert": (("text",), True),
     "bert_tiny": (("text",), True),
 }
+# fields of config.model that a network shares; the others are its options
+SHARED = {
+    "mlp": ("hidden", "activation", "weights"),
+    "wide_deep": ("hidden", "activation", "weights"),
+}
 GIVEN = ("parent", "name", "out", "output", "vocabulary", "pad")  # not a config's to choose
 
 
@@ -38,14 +43,35 @@ def options_of(name: str) -> dict[str, Any]:
     }
 
 
+def _checked(where: str, field: str, value: Any, default: Any) -> Any:
+    """An option's value, lists as tuples, if it is of its default's kind."""
+    value = _tuples(value)
+    kinds = {float: (int, float), tuple: (tuple,)}.get(type(default), (type(default),))
+    whole = isinstance(value, bool) == isinstance(default, bool)
+    if default is not None and not (isinstance(value, kinds) and whole):
+        raise UserError(f"{where}.{field}={value!r} must be like its default, {default!r}.")
+    if isinstance(default, tuple) and not all(_whole(item) for item in value):
+        raise UserError(f"{where}.{field}={value!r} must be whole numbers, as {default!r}.")
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def make_network(
-    where: str, model: Mapping[str, Any], out: int, output: str, given: Input
+    where: str, model: Mapping[str, Any], out: int, output: str, given: Input, name: str = "bottom"
 ) -> nn.Module:
-    """The network ``model["bottom"]`` with its shared fields (hidden, activation, weights, where it
-    has them) and its own ``model["options"]``; ``where`` is the config's group, for messages."""
-    name, options = model["bottom"], dict(model["options"])
+    """The network ``model["bottom"]`` with the fields it shares (``SHARED``) and its own
+    ``model["options"]``; ``where`` and ``name`` are the config's group and field, for messages."""
+    field_name, name = name, model["bottom"]
+    options = dict(model["options"])
     if name not in BOTTOMS:
-        raise unknown(f"{where}.bottom", name, BOTTOMS)
+        raise unknown(f"{where}.{field_name}", name, BOTTOMS)
     if output not in ACTIVATIONS:
         raise unknown(f"{where}.output", output, ACTIVATIONS)
     kinds, codes = READS[name]
@@ -64,11 +90,11 @@ def make_network(
         if field not in own:
             raise unknown(f"field of {where}.options ({name})", field, own)
     fields: dict[str, Any] = {
-        field: tuple(model[field]) if isinstance(model[field], list) else model[field]
-        for field in ("hidden", "activation", "weights")
-        if field in own and field in model
+        field: _checked(where, field, model[field], "" if field != "hidden" else ())
+        for field in SHARED.get(name, ("weights",))
+        if field in own
     }
-    fields |= {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    fields |= {k: _checked(f"{where}.options", k, v, own[k]) for k, v in options.items()}
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in fields and fields[field] not in table:
             raise unknown(f"{where}.{field}", fields[field], table)

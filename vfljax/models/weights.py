@@ -8,6 +8,7 @@ Which tensor goes where is the business of each network's ``from_torch``.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pathlib
 from collections.abc import Callable
@@ -45,6 +46,12 @@ _SAFETENSORS = {
     "U8": "u1",
     "BOOL": "?",
 }
+
+
+def digest(path: str) -> str:
+    """SHA-256 of the file (of a folder: of the file in it) that ``read`` reads."""
+    with _file(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load(module: nn.Module, variables: PyTree, path: str) -> tuple[PyTree, list[str]]:
