@@ -3,6 +3,7 @@
     python -m launch.benchmark --suite=grid --out=runs/benchmark
     python -m launch.benchmark --suite=defenses --out=runs/benchmark
     python -m launch.benchmark --suite=convolutions --out=runs/benchmark
+    python -m launch.benchmark --suite=reading --out=runs/benchmark
 
 Suite grid: 8, 50 and 1,000 settings of one two-party MLP structure (32 columns a party, hidden
 64-64, cut 16, top 64, 10 classes, batch 256, SGD with momentum), each size one compiled program. The
@@ -19,6 +20,9 @@ minutes. Writes defenses.json and defenses.md.
 Suite convolutions: a step of ResNet-18 over 4 settings, convolutions as XLA's and as matrix products,
 settings one after the other and together, beside PyTorch's where it is installed (extra "parity"; run
 it from the repository's root). Writes convolutions.json and convolutions.md.
+
+Suite reading: a table from the prepared form, Parquet and array_record. Writes reading.json and
+reading.md.
 """
 
 from __future__ import annotations
@@ -32,14 +36,16 @@ from typing import Any
 import jax
 from absl import flags
 
-from launch import common, convolutions
+from launch import common, convolutions, reading
 from launch.measuring import Case, matmul_rate
 from vfljax import store, sweep
 from vfljax.errors import UserError
 from vfljax.models import MLP, Generator
 from vfljax.types import DefenseSpec, Spec
 
-_SUITE = flags.DEFINE_string("suite", "grid", "what to measure: grid, defenses or convolutions")
+_SUITE = flags.DEFINE_string(
+    "suite", "grid", "what to measure: grid, defenses, convolutions or reading"
+)
 _OUT = flags.DEFINE_string("out", None, "folder for the JSON and the table")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "times each size is measured, in turn", lower_bound=1)
 _WIDTH = flags.DEFINE_integer("width", 0, "settings mapped at once on a device; 0: by backend")
@@ -227,7 +233,13 @@ def convolved() -> tuple[dict[str, Any], str]:
     return {**head("convolutions"), **result}, text
 
 
-SUITES = {"grid": grid, "defenses": defenses, "convolutions": convolved}
+def read() -> tuple[dict[str, Any], str]:
+    """The reading suite's figures and their table."""
+    result, text = reading.measured(_REPEATS.value)
+    return {**head("reading"), **result}, text
+
+
+SUITES = {"grid": grid, "defenses": defenses, "convolutions": convolved, "reading": read}
 
 
 def run() -> None:
