@@ -4,6 +4,10 @@ import os
 import pathlib
 from typing import Any
 
+# tests compile much and compute little: unoptimized code halves their time. XLA_FLAGS="" tests optimized
+# code, as users run it; set before JAX is imported
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
 import jax
 import pytest
 

@@ -12,7 +12,7 @@ from vfljax.datasets.columns import Column
 
 SCALINGS = ("standard", "minmax", "range", "none")
 SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
-PIECE = 1 << 20  # rows at a time
+PIECE = 1 << 18  # rows at a time
 
 
 def _pieces(x: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
