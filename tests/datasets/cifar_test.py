@@ -3,6 +3,7 @@ damaged ones are one line."""
 
 import io
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -214,7 +215,6 @@ def test_an_unfinished_tfds_folder_is_named(broken_tfds):
         ("dataset_info.json", '"fileFormat": "array_record",', "", "as tfrecord, which only"),
         ("dataset_info.json", '"cifar10"', '"cifar100"', "is of 'cifar100'"),
         ("dataset_info.json", "{", "", "cannot be read"),
-        ("features.json", "tensorflow_datasets.core.features.text_feature.Text", "os.x", "'os.x'"),
     ],
 )
 def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, file, old, new, message):
@@ -223,6 +223,36 @@ def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, file, old, new, messag
     assert old in text
     (version / file).write_text(text.replace(old, new, 1))
     assert message in refused(cifar10, folder)
+
+
+PLANTED = (
+    '{"pythonClassName": "planted_by_a_file.X"}',
+    '{"python_class_name": "planted_by_a_file.X"}',
+    '{"type": "planted_by_a_file.X"}',
+    '{"type": "tensorflow_datasets.core.features.text_feature.Text", "content": "{}", '
+    '"proto_cls": "planted_by_a_file.X"}',
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_tfds_folder_makes_nothing_run(broken_tfds, monkeypatch, planted):
+    folder, version = broken_tfds
+    (folder / "planted").mkdir()
+    (folder / "planted" / "planted_by_a_file.py").write_text("class X: pass")
+    monkeypatch.syspath_prepend(folder / "planted")
+    (version / "features.json").write_text(planted)
+    try:
+        rows = len(cifar10(str(folder)).labels)
+    finally:
+        ran = sys.modules.pop("planted_by_a_file", None)
+    assert ran is None
+    assert rows == 40
+
+
+def test_a_tfds_folder_of_another_version_or_place_is_named(broken_tfds):
+    folder, version = broken_tfds
+    version.rename(version.parent / "2.0.0")
+    assert "does not end in cifar10/3.0.2" in refused(cifar10, folder)
 
 
 def test_a_tfds_folder_without_shards_is_one_line(broken_tfds):

@@ -80,7 +80,7 @@ def _prepared(version: pathlib.Path, name: str, rows: int, key: str, num_classes
     tfds_folders.check(version, name)
     parts, names = [], ()
     for part, wanted in zip(SPLITS, class_folders.part_rows(rows), strict=True):
-        encoded, labels, names = tfds_folders.split(version, part, key, wanted)
+        encoded, labels, names = tfds_folders.split(version, name, part, key, wanted)
         if not encoded:
             raise fault(f"{version}: split {part!r} has no row: {tfds_folders.REMEDY}.")
         where = [f"{version}, {part} row {row + 1}" for row in range(len(encoded))]
