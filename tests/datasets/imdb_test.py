@@ -250,6 +250,7 @@ CASES = {
     "a review too long": (folder_with("test/pos/9_9.txt", b"a" * (1 << 20)), ("bytes long",)),
     "no column review": (replaced(b"review", b"text"), ("has the columns", "needed are split")),
     "no header": (replaced(b"split,label,rating,id,review\n", b""), ("needed are split",)),
+    "a column twice": (replaced(b"rating", b"label"), ("two columns are named 'label'",)),
     "an empty table": (lambda root: (root / "a.csv").write_text(""), ("has the columns []",)),
     "a header alone": (
         lambda root: (root / "a.csv").write_text("split,label,review\n"),

@@ -164,6 +164,11 @@ CASES = {
     ),
     "no label": ({**GOOD, "a.csv": SIIM.replace(b"t,1", b"t,x")}, {}, "target is 'x'"),
     "no diagnosis": ({**GOOD, "a.csv": HAM.replace(b"mel", b"m")}, {}, "dx is 'm'"),
+    "a column twice": (
+        {**GOOD, "a.csv": SIIM.replace(b"benign_malignant", b"target")},
+        {},
+        "two columns are named 'target'",
+    ),
     "one class": ({**GOOD, "a.csv": SIIM.replace(b"t,1", b"t,0")}, {}, "at least two classes"),
     "a cut table": ({**GOOD, "a.csv": SIIM[:-20]}, {}, "row 4 has 1 values and not 5"),
     "a table without rows": ({**GOOD, "a.csv": SIIM[:51]}, {}, "has no row"),
@@ -187,6 +192,12 @@ CASES = {
     "a wrong size": ({}, {"size": 6.5}, "size=6.5"),
     "a wrong gray": ({}, {"gray": 1}, "gray=1 must be True or False"),
 }
+
+
+def test_blank_lines_of_the_table_are_no_rows(tmp_path):
+    table = SIIM.replace(b"ISIC_3", b"\r\nISIC_3") + b"\r\n\r\n"
+    data = isic(small.write(tmp_path, {**GOOD, "a.csv": table}), size=4)
+    assert data.labels.tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -14,6 +14,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from vfljax.datasets.faults import all_different
 from vfljax.datasets.textfile import BROKEN, LONGEST, broken, csv_rows, decoded, one_line
 from vfljax.errors import UserError
 
@@ -97,6 +98,7 @@ def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
             f"{path} has the columns {_short(header)}: needed are split, label and review, or "
             "Kaggle's review and sentiment, in the first line."
         )
+    all_different(header, str(path))
     at = {name: place for place, name in enumerate(header)}
     reviews = []
     for line, row in rows:

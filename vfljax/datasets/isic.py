@@ -22,6 +22,7 @@ import numpy as np
 
 from vfljax.datasets import images
 from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.faults import all_different
 from vfljax.datasets.given import (
     MAX_BYTES,
     content,
@@ -159,6 +160,8 @@ def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:
 
 def _read(path: pathlib.Path) -> Table:
     header, *lines = _lines(path)
+    all_different(header, str(path))
+    lines = [line for line in lines if line]  # blank ones, which csv reads as no fields
     for number, line in enumerate(lines):
         if len(line) != len(header):
             raise fault(
