@@ -20,10 +20,10 @@ from vfljax.datasets.core import split_rows
 from vfljax.errors import UserError
 
 
-def binary10(prefix="cifar-10-batches-bin/", rows=(12, 10, 10)):
-    """{path: bytes} of two training batches and the test batch, and their pixels and labels."""
+def binary10(prefix="cifar-10-batches-bin/", rows=(12, 4, 2, 1, 3, 10)):
+    """{path: bytes} of five training batches and the test batch, and their pixels and labels."""
     files, xs, ys = {}, [], []
-    names = ("data_batch_1.bin", "data_batch_2.bin", "test_batch.bin")
+    names = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
     for seed, (name, many) in enumerate(zip(names, rows)):
         files[prefix + name], x, y = small.binary_rows(seed, many, 1, (10,))
         xs.append(x)
@@ -66,13 +66,22 @@ def test_the_official_archive_reads_as_its_folder_does(tmp_path):
     np.testing.assert_array_equal(data.labels, y)
 
 
-def test_ten_batches_are_read_in_the_order_of_their_numbers(tmp_path):
-    files, _, _ = binary10("")
-    for number in range(3, 11):
-        files[f"data_batch_{number}.bin"] = small.binary_rows(number, 10, 1, (10,))[0]
-    data = cifar10(small.write(tmp_path, files))
-    last = small.binary_rows(10, 10, 1, (10,))[1]
-    np.testing.assert_array_equal(data.features[~data.test][-10:], last)
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_batch_missing_is_named(tmp_path, number):
+    files = binary10()[0]
+    del files[f"cifar-10-batches-bin/data_batch_{number}.bin"]
+    small.write(tmp_path / "loose", files)
+    small.write(tmp_path / "packed", {"cifar-10-binary.tar.gz": small.tar(files)})
+    for folder in ("loose", "packed"):
+        assert f"has no data_batch_{number}.bin" in refused(cifar10, tmp_path / folder)
+
+
+def test_counts_that_are_not_the_official_ones_are_noted(tmp_path):
+    folder = small.write(tmp_path, binary10()[0])
+    note = "22 training and 10 test rows; the official set has 50,000 and 10,000"
+    assert cifar10(folder).notes[-1] == note
+    assert note in cifar10(folder, rows=100).notes
+    assert not any("official set" in note for note in cifar10(folder, rows=15).notes)
 
 
 def test_rows_keeps_the_first_rows_and_a_fifth_as_many_test_rows(tmp_path):
@@ -99,6 +108,11 @@ def test_cifar100_has_fine_and_coarse_labels_and_their_names(tmp_path):
 
 def test_cifar100_without_name_files_has_unnamed_classes(tmp_path):
     assert cifar100(small.write(tmp_path, binary100()[0])).classes == ()
+
+
+def test_both_sets_may_lie_in_one_folder(tmp_path):
+    folder = small.write(tmp_path, {**binary10("")[0], **binary100("")[0]})
+    assert (len(cifar10(folder).labels), len(cifar100(folder).labels)) == (32, 220)
 
 
 def test_image_folders_go_round_the_classes_in_the_official_order(tmp_path):
@@ -273,10 +287,18 @@ CASES = {
     "CIFAR-100's rows": ({**GOOD, "data_batch_1.bin": b"\0" * 3074}, "not whole rows"),
     "a label of 10": ({**GOOD, "test_batch.bin": b"\x0a" + TEST[1:]}, "row 1 has label 10"),
     "one class": ({**GOOD, "test_batch.bin": TEST[:3073]}, "at least two classes"),
-    "no test batch": ({"data_batch_1.bin": TRAIN}, "has no test_batch.bin"),
+    "no test batch": (
+        {k: v for k, v in GOOD.items() if k != "test_batch.bin"},
+        "has no test_batch.bin",
+    ),
     "no training batch": ({"test_batch.bin": TEST}, "has no data_batch_1.bin"),
     "a gap": ({"data_batch_2.bin": TRAIN, "test_batch.bin": TEST}, "has no data_batch_1.bin"),
     "a folder for a file": ({"data_batch_1.bin/x": b"", "test_batch.bin": TEST}, "is not a file"),
+    "a sixth batch": ({**GOOD, "data_batch_6.bin": TRAIN}, "data_batch_6.bin is no file of"),
+    "a file twice in an archive": (
+        {"cifar-10-binary.tar.gz": small.tar({**binary10()[0], "b/test_batch.bin": TEST})},
+        "holds cifar-10-batches-bin/test_batch.bin and b/test_batch.bin",
+    ),
     "pickles": ({"cifar-10-batches-py/data_batch_1": b"x"}, "fetch the binary version"),
     "a pickled archive": ({"cifar-10-python.tar.gz": b"x"}, "never opened"),
     "no archive": ({"cifar-10-binary.tar.gz": b"no archive"}, "the archive is damaged"),
@@ -342,7 +364,7 @@ def test_image_folders_of_cifar100_need_all_classes_and_have_no_coarse_labels(tm
 
 
 def test_an_archive_cut_anywhere_is_refused(tmp_path):
-    files = {"data_batch_1.bin": b"\0" * 3073, "data_batch_2.bin": b"\1" * 3073}
+    files = {f"data_batch_{n}.bin": bytes([n]) * 3073 for n in range(1, 6)}
     files["test_batch.bin"] = TEST[: 2 * 3073]
     whole = small.tar(files)
     path = tmp_path / "cifar-10-binary.tar.gz"
@@ -350,7 +372,7 @@ def test_an_archive_cut_anywhere_is_refused(tmp_path):
         path.write_bytes(whole[:end])
         assert "fetch it again" in refused(cifar10, tmp_path)
     path.write_bytes(whole)
-    assert len(cifar10(str(tmp_path)).labels) == 4
+    assert len(cifar10(str(tmp_path)).labels) == 7
 
 
 def test_a_plain_tar_cut_anywhere_is_refused(tmp_path):
@@ -361,7 +383,7 @@ def test_a_plain_tar_cut_anywhere_is_refused(tmp_path):
 
 
 FUZZED = {
-    "binary": (cifar10, binary10(rows=(3, 2, 2))[0]),
+    "binary": (cifar10, binary10(rows=(3, 2, 1, 1, 1, 2))[0]),
     "binary of 100": (cifar100, {k: v[: 3 * 3074] for k, v in binary100()[0].items()}),
     "archive": (cifar10, {"cifar-10-binary.tar.gz": ARCHIVE}),
     "folders": (cifar10, FOLDERS),

@@ -29,6 +29,7 @@ NAMES10 = (
     *("dog", "frog", "horse", "ship", "truck"),
 )
 SPLITS = {"train": "train", "test": "test"}
+OFFICIAL = (50_000, 10_000)  # training and test rows
 
 
 def cifar10(folder: str, *, rows: int = 0) -> Dataset:
@@ -52,6 +53,22 @@ def cifar100(folder: str, *, rows: int = 0, labels: str = "fine") -> Dataset:
 
 
 def _load(
+    folder: str, name: str, version: cifar_binary.Version, rows: int, key: str, num_classes: int
+) -> Dataset:
+    """The data set, with a note where rows of the official set are missing."""
+    data = _read(folder, name, version, rows, key, num_classes)
+    assert data.test is not None
+    has = (int((~data.test).sum()), int(data.test.sum()))
+    asked = class_folders.part_rows(rows)
+    if has != tuple(min(n or full, full) for n, full in zip(asked, OFFICIAL)):
+        note = (
+            f"{has[0]:,} training and {has[1]:,} test rows; the official set has 50,000 and 10,000"
+        )
+        data = data._replace(notes=(*data.notes, note))
+    return data
+
+
+def _read(
     folder: str, name: str, version: cifar_binary.Version, rows: int, key: str, num_classes: int
 ) -> Dataset:
     layouts = (
