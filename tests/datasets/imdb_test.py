@@ -1,10 +1,12 @@
 """IMDB in every layout: one order, one checksum; the real reviews; faults are one line."""
 
 import gzip
+import io
 import json
 import pathlib
 import shutil
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -230,6 +232,31 @@ def damaged_header(root):
         file.write(bytes(raw))
 
 
+def between_members(root):
+    """The archive cut after a whole member, and zipped anew: gzip's checksum is right."""
+    raw = written.tar_bytes(ROWS)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        end = archive.getmembers()[-3].offset
+    (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(raw[:end]))
+
+
+def member_twice(again):
+    def write(root):
+        content = io.BytesIO(written.tar_bytes(ROWS))
+        with tarfile.open(fileobj=content, mode="a") as archive:
+            archive.addfile(tarfile.TarInfo(again))
+        (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(content.getvalue()))
+
+    return write
+
+
+def negative_size(root):
+    member = tarfile.TarInfo("aclImdb/train/neg/9_9.txt")
+    member.size = -1
+    raw = member.tobuf(tarfile.GNU_FORMAT) + written.tar_bytes(ROWS)
+    (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(raw))
+
+
 CASES = {
     "nothing": (lambda root: None, ("holds no IMDB", "aclImdb_v1.tar.gz", "review, sentiment")),
     "several tables": (two, ("several tables", "b.csv, imdb.csv.gz")),
@@ -240,6 +267,13 @@ CASES = {
         ("is a folder: a file",),
     ),
     "a table that is a folder": (lambda root: (root / "a.csv").mkdir(), ("is a folder: a file",)),
+    "an archive cut between members": (between_members, ("without a tar file's end mark",)),
+    "a member twice": (member_twice("aclImdb/train/neg/9_1.txt"), ("9_1.txt' twice",)),
+    "a member under two paths": (
+        member_twice("./aclImdb/train/neg/9_1.txt"),
+        ("9_1.txt' is there twice",),
+    ),
+    "a member of negative size": (negative_size, ("aclImdb_v1.tar.gz", "fetch it again")),
     "an archive that is none": (
         lambda root: (root / "aclImdb_v1.tar.gz").write_bytes(b"<html>"),
         ("cannot be read",),
