@@ -7,6 +7,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 
 from tests.datasets import small
@@ -137,7 +139,24 @@ def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
         )
 
 
-def test_rows_are_spread_evenly():
-    assert spread(10, 0).tolist() == list(range(10))
-    assert spread(10, 20).tolist() == list(range(10))
-    assert spread(10, 4).tolist() == [0, 2, 5, 7]
+def test_rows_are_spread_evenly_within_each_class():
+    one = np.zeros(10, int)
+    assert spread(one, 0).tolist() == list(range(10))
+    assert spread(one, 20).tolist() == list(range(10))
+    assert spread(one, 4).tolist() == [0, 2, 5, 7]
+    assert spread(np.array([0, 0, 0, 0, 1, 1]), 3).tolist() == [0, 2, 4]
+
+
+@given(
+    period=st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    times=st.integers(1, 30),
+    rows=st.integers(1, 240),
+)
+@example(period=[0, 1], times=50, rows=50)
+def test_shares_of_the_classes_are_kept_in_periodic_files_too(period, times, rows):
+    labels = np.tile(period, times)
+    chosen = spread(labels, rows)
+    assert len(chosen) == min(rows, len(labels))
+    assert (np.diff(chosen) > 0).all()
+    share = np.bincount(labels, minlength=4) * len(chosen) / len(labels)
+    assert (np.abs(np.bincount(labels[chosen], minlength=4) - share) < 1).all()

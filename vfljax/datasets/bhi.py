@@ -41,8 +41,8 @@ def bhi(
     A row of P patches is P patches of one patient and one class, consecutive in order of name; that
     order is ours, the paper says only that they are of one patient. Patches left over in a patient
     and class are left out. Patches that are not 50x50 pixels (borders of a slide) are left out;
-    ``notes`` counts both. ``size`` other than 50 resizes every patch. ``rows=n`` keeps n rows spread
-    evenly over all.
+    ``notes`` counts both. ``size`` other than 50 resizes every patch. ``rows=n`` keeps n rows,
+    classes in their shares and spread evenly over all (``given.spread``).
     """
     per_row, rows = count("patches", patches, 1), count("rows", rows)
     size, max_bytes = count("size", size, 1), count("max_bytes", max_bytes, 1)
@@ -52,7 +52,7 @@ def bhi(
     places, left = together(found.labels, found.patients, per_row)
     if not len(places):
         raise fault(f"{root} has no {per_row} patches of one patient and class: set patches lower.")
-    places = places[spread(len(places), rows)]
+    places = places[spread(found.labels[places[:, 0]], rows)]
     fits(root, (places.size, size, size, 3), 1, max_bytes, "set rows, or raise max_bytes")
     flat = places.ravel()
     if stored:

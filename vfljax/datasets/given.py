@@ -106,9 +106,19 @@ def fits(what: object, shape: Sequence[int], itemsize: int, max_bytes: int, reme
         )
 
 
-def spread(total: int, rows: int) -> np.ndarray:
-    """``rows`` of ``total`` places, evenly spread and in order; all of them for 0. Files sorted by
-    class keep their balance so, which their first rows would not."""
-    if rows == 0 or rows >= total:
-        return np.arange(total)
-    return np.arange(rows) * total // rows
+def spread(labels: np.ndarray, rows: int) -> np.ndarray:
+    """Places of ``rows`` rows, in order; all of them for 0.
+
+    Classes keep their shares (largest remainders; a tie goes to the larger class), and within each
+    class the rows are evenly spread: so neither files sorted by class nor periodic ones lose one.
+    """
+    if rows == 0 or rows >= len(labels):
+        return np.arange(len(labels))
+    _, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    quotas, rest = np.divmod(counts * rows, len(labels))
+    quotas[np.lexsort((-counts, -rest))[: rows - quotas.sum()]] += 1
+    kept = [
+        np.flatnonzero(place == c)[np.arange(quota) * count // max(quota, 1)]
+        for c, (quota, count) in enumerate(zip(quotas, counts))
+    ]
+    return np.sort(np.concatenate(kept))

@@ -72,11 +72,12 @@ def isic(
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
 
     ``size``: every image becomes size x size, each side scaled by itself (box where it shrinks,
-    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han and Guan 2023)
-    uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without
-    a column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows spread evenly over the file,
-    which may be sorted by class. ``groups=False``: rows of a patient or lesion may part, as in papers
-    that split by row; a row whose patient or lesion is not told is a group of its own.
+    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han and Guan
+    2023) uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without a
+    column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
+    spread evenly over the file (``given.spread``). ``groups=False``: rows of a patient or lesion may
+    part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
+    own.
     """
     pixel_options = {"size": count("size", size), "gray": flag("gray", gray)}
     pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)
@@ -109,7 +110,7 @@ def isic(
 def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int) -> Rows:
     found = arrays(path, ("x", "y"), GROUPS, max_bytes)
     labels = labels_of(path, "y", found["y"], 2)
-    chosen = spread(len(labels), rows)
+    chosen = spread(labels, rows)
     x = rgb(path, "x", found["x"])[chosen]
     shape = (len(x), size or x.shape[1], size or x.shape[2], 1 if gray else 3)
     fits(path, shape, 1, max_bytes, "set rows, or raise max_bytes")
@@ -125,7 +126,7 @@ def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[st
     labels = _labels(path, table, target)
     everything = images.find(root)
     entries = _images(root, path, table, everything)
-    chosen = spread(len(labels), rows)
+    chosen = spread(labels, rows)
     pixels = images.pixels([entries[row] for row in chosen], **pixel_options)
     columns = {
         key: np.array([value or f"row {row}" for row, value in enumerate(table[key])])
