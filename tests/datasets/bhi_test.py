@@ -168,6 +168,7 @@ def test_a_bad_npz_is_one_line(tmp_path, changes, message):
 def test_options_are_checked(tmp_path):
     small.write(tmp_path, FILES)
     assert "set patches lower" in refused(tmp_path, patches=9)
+    assert "size=4097 must be an integer from 1 to 4,096" in refused(tmp_path, size=4097)
     assert "patches=0" in refused(tmp_path, patches=0)
     assert "more than 1,000: set rows" in refused(tmp_path, max_bytes=1000)
 

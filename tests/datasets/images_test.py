@@ -1,8 +1,10 @@
 """Finding and decoding images in folders and archives, apart from any data set."""
 
+import concurrent.futures
 import io
 import pathlib
 import tarfile
+import threading
 import zipfile
 
 import numpy as np
@@ -84,6 +86,79 @@ def test_an_array_beyond_the_limit_is_refused_with_its_size(tmp_path):
     entries = images.find(tmp_path)
     assert images.pixels(entries, max_bytes=144).shape == (2, 4, 6, 3)
     assert "2x4x6x3 values take 144 bytes" in refused(images.pixels, entries, max_bytes=143)
+
+
+@pytest.mark.parametrize("options", [{"size": 9}, {"shape": (4, 6)}, {}])
+def test_the_array_is_refused_before_anything_is_decoded(tmp_path, monkeypatch, options):
+    small.write(tmp_path, {"a.png": PNG, "b.png": PNG})
+    decoded = []
+    monkeypatch.setattr(images, "_image", lambda *args: decoded.append(args))
+    said = refused(images.pixels, images.find(tmp_path), max_bytes=100, **options)
+    assert "more than 100: set rows" in said
+    assert not decoded
+
+
+def test_no_more_files_are_held_than_the_group_s_bytes_allow():
+    files = ((at, bytes(images.BYTES_AT_ONCE // 4)) for at in range(9))
+    assert [[at for at, _ in group] for group in images._groups(files)] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8],
+    ]
+    one = iter([(0, bytes(images.BYTES_AT_ONCE + 1)), (1, b"")])
+    assert [len(group) for group in images._groups(one)] == [1, 1]
+    assert [len(group) for group in images._groups((k, b"") for k in range(300))] == [256, 44]
+
+
+def test_after_a_fault_nothing_more_is_decoded(tmp_path, monkeypatch):
+    other = small.encoded(small.picture(0, 5, 6))
+    small.write(tmp_path, {f"{k:03}.png": other if k == 1 else PNG for k in range(200)})
+    entries = images.find(tmp_path)
+    begun, real = [], images._image
+
+    def slow(data, name, *args):
+        begun.append(name)
+        if len(begun) > 4:  # until the fault was told, so that nothing depends on speed
+            told.wait(60)
+        return real(data, name, *args)
+
+    told = threading.Event()
+    shutdown = concurrent.futures.ThreadPoolExecutor.shutdown
+
+    def telling(pool, *args, **options):
+        shutdown(pool, wait=False, cancel_futures=options.get("cancel_futures", False))
+        told.set()
+        shutdown(pool)
+
+    monkeypatch.setattr(images, "_image", slow)
+    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "shutdown", telling)
+    assert "001.png is 6x5 pixels and not 6x4" in refused(images.pixels, entries)
+    assert len(begun) <= 4 + images.THREADS
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "does not fit in memory"),
+        (ModuleNotFoundError("No module named 'PIL'", name="PIL"), "needs the package PIL"),
+    ],
+)
+def test_no_memory_and_no_package_are_not_called_damage(tmp_path, monkeypatch, error, words):
+    small.write(tmp_path, {"a.png": PNG})
+
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(Image, "open", fail)
+    said = refused(images.pixels, images.find(tmp_path))
+    assert words in said
+    assert "damaged" not in said
+
+
+@pytest.mark.parametrize("color", [0, 2, 6])
+def test_16_bits_a_channel_are_refused_in_gray_and_color(tmp_path, color):
+    small.write(tmp_path, {"a.png": small.png16(4, 6, color)})
+    assert "more than 8 bits a pixel" in refused(images.pixels, images.find(tmp_path))
 
 
 def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):

@@ -190,6 +190,7 @@ CASES = {
         "4x64x64x3 values take 49,152 bytes, more than 49,151: set rows",
     ),
     "a wrong size": ({}, {"size": 6.5}, "size=6.5"),
+    "a size too large": ({}, {"size": 10**30}, "must be an integer from 0 to 4,096"),
     "a wrong gray": ({}, {"gray": 1}, "gray=1 must be True or False"),
 }
 

@@ -45,7 +45,7 @@ def bhi(
     classes in their shares and spread evenly over all (``given.spread``).
     """
     per_row, rows = count("patches", patches, 1), count("rows", rows)
-    size, max_bytes = count("size", size, 1), count("max_bytes", max_bytes, 1)
+    size, max_bytes = count("size", size, 1, images.MOST_SIZE), count("max_bytes", max_bytes, 1)
     root = folder_of(folder, LAYOUTS)
     stored = only(root)
     found = _stored(stored, max_bytes) if stored else _files(root)

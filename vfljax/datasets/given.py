@@ -6,6 +6,7 @@ What enters: ``data.dir`` and an option's value. What leaves: the same, usable, 
 from __future__ import annotations
 
 import contextlib
+import math
 import pathlib
 from collections.abc import Iterator, Sequence
 
@@ -24,11 +25,16 @@ def fault(text: str) -> UserError:
 @contextlib.contextmanager
 def explained(what: object, remedy: str) -> Iterator[None]:
     """Anything a library raises over a file becomes one line: decoders of damaged files raise
-    nearly every type of exception there is."""
+    nearly every type of exception there is. A missing package or too little memory is told as that."""
     try:
         yield
     except UserError:
         raise
+    except ImportError as error:
+        package = (error.name or str(error)).split(".")[0]
+        raise fault(f"{what} needs the package {package}: install it ({error}).") from error
+    except MemoryError as error:
+        raise fault(f"{what} does not fit in memory: set rows to read fewer.") from error
     except Exception as error:
         kind = type(error).__name__
         raise fault(f"{what} cannot be read ({kind}: {str(error)[:200]}): {remedy}.") from error
@@ -62,12 +68,12 @@ def content(path: pathlib.Path, largest: int = 1 << 30) -> bytes:
         return path.read_bytes()
 
 
-def count(option: str, value: object, least: int = 0) -> int:
+def count(option: str, value: object, least: int = 0, most: float = math.inf) -> int:
     """An option that is a whole number."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise fault(
-            f"config.data.options.{option}={value!r} must be an integer of {least} or more."
-        )
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
+        raise fault(f"config.data.options.{option}={value!r} must be an integer {bounds}.")
     return int(value)
 
 

@@ -79,7 +79,7 @@ def isic(
     part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
     own.
     """
-    pixel_options = {"size": count("size", size), "gray": flag("gray", gray)}
+    pixel_options = {"size": count("size", size, 0, images.MOST_SIZE), "gray": flag("gray", gray)}
     pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)
     rows, grouped = count("rows", rows), flag("groups", groups)
     target = word("target", target)
