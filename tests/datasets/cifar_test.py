@@ -125,6 +125,28 @@ def test_image_folders_go_round_the_classes_in_the_official_order(tmp_path):
     assert "lossy" not in " ".join(data.notes)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_left_out_of_image_folders_is_counted(tmp_path, packed):
+    files = small.class_folders(("train", "test"), NAMES10)
+    assert cifar10(small.write(tmp_path / "clean", files)).notes[1:-1] == ()
+    more = dict.fromkeys(("train/cat/a.bmp", "test/dog/b.gif", "README.md", "train/.hidden"), b"x")
+    more |= dict.fromkeys(("train/cat/more/1.png", "train/1.png"), files["train/cat/0000.png"])
+    files = {"all.zip": small.zipped({**files, **more})} if packed else {**files, **more}
+    data = cifar10(small.write(tmp_path / "more", files))
+    assert len(data.labels) == 20
+    told = " ".join(data.notes)
+    assert "2 images that do not lie in <split>/<class>/ left out, such as train/1.png" in told
+    assert "2 files that are no PNG or JPEG, or lie too deep, left out, such as t" in told
+
+
+def test_rows_too_few_for_the_test_part_say_how_many_it_takes(tmp_path):
+    small.write(tmp_path / "folders", small.class_folders(("train", "test"), NAMES10, images=5))
+    small.write(tmp_path / "binary", binary10()[0])
+    for layout in ("folders", "binary"):
+        assert "rows must be at least 50 for every" in refused(cifar10, tmp_path / layout, rows=5)
+    assert len(np.unique(cifar10(str(tmp_path / "folders"), rows=50).labels)) == 10
+
+
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "zip"])
 def test_archives_of_image_folders_read_as_the_folders_do(tmp_path, suffix):
     files = small.class_folders(("train", "test"), NAMES10, images=2)
@@ -323,6 +345,10 @@ CASES = {
         "train/cat/0000.png is 31x32 pixels and not 32x32",
     ),
     "stray images alone": ({"a.png": b"", "b/a.png": b""}, "none of the layouts"),
+    "a stray image beside archives": (
+        {"all.zip": small.zipped(FOLDERS), "a.png": b""},
+        "archives not read, since images lie beside them",
+    ),
     "the same archive twice": (
         {"a.tar.gz": small.tar(FOLDERS), "b.tar.gz": small.tar(FOLDERS)},
         "are the same image",

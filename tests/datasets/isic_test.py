@@ -156,6 +156,11 @@ CASES = {
         {},
         "row 4 names the image 'ISIC_4'",
     ),
+    "a stray image beside archives": (
+        {"a.zip": small.zipped(GOOD), "ISIC_2.png": GOOD["ISIC_2.png"], "a.csv": SIIM},
+        {},
+        "archives not read, since images lie beside them",
+    ),
     "an image twice": ({**GOOD, **photos("b/"), "a.csv": SIIM}, {}, "have one name"),
     "a row twice": (
         {**GOOD, "a.csv": SIIM.replace(b"ISIC_2", b"ISIC_1")},

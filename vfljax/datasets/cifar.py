@@ -22,7 +22,8 @@ import numpy as np
 from vfljax.datasets import cifar_binary, class_folders, tfds_folders
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.given import choice, count, fault, folder_of
-from vfljax.datasets.images import decoded, find, pixels
+from vfljax.datasets.image_files import ignored, listing
+from vfljax.datasets.images import decoded, pixels
 
 NAMES10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -83,14 +84,17 @@ def _read(
     if files:
         return _binary(files, name, version, rows, key, num_classes)
     cifar_binary.refuse_pickled(root, version)
-    folders = class_folders.splits(find(root), SPLITS)
+    images, others = listing(root)
+    folders = class_folders.splits(images, SPLITS)
+    notes = (*class_folders.left_out(images, others, SPLITS), *ignored(root, images))
     if not folders:
-        raise fault(f"{root} holds none of the layouts of {name}: {layouts}.")
+        said = "".join(f" ({note})" for note in ignored(root, images))
+        raise fault(f"{root} holds none of the layouts of {name}: {layouts}{said}.")
     if key == "coarse_label":
         raise fault(
             f"{root}: image folders have fine labels only: use labels='fine' or {version.archive}."
         )
-    return _folders(root, name, folders, rows, num_classes)
+    return _folders(root, name, folders, rows, num_classes, notes)
 
 
 def _prepared(version: pathlib.Path, name: str, rows: int, key: str, num_classes: int) -> Dataset:
@@ -104,7 +108,7 @@ def _prepared(version: pathlib.Path, name: str, rows: int, key: str, num_classes
         parts.append((decoded(iter(enumerate(encoded)), where, shape=(32, 32)), labels))
     names = NAMES10 if name == "cifar10" else names if len(names) == num_classes else ()
     note = f"read {version} (TFDS)"
-    return class_folders.joined(name, parts[0], parts[1], names, num_classes, (note,))
+    return class_folders.joined(name, parts[0], parts[1], names, num_classes, (note,), rows)
 
 
 def _binary(
@@ -125,7 +129,7 @@ def _binary(
     text = version.texts[0 if key == "label" else -1]
     names = NAMES10 if name == "cifar10" else cifar_binary.names(files, text, num_classes)
     note = f"read {files.where} (official binary version)"
-    return class_folders.joined(name, parts[0], parts[1], names, num_classes, (note,))
+    return class_folders.joined(name, parts[0], parts[1], names, num_classes, (note,), rows)
 
 
 def _folders(
@@ -134,6 +138,7 @@ def _folders(
     folders: dict[str, class_folders.Folders],
     rows: int,
     num_classes: int,
+    more: tuple[str, ...],
 ) -> Dataset:
     for split in SPLITS:
         if split not in folders:
@@ -146,9 +151,9 @@ def _folders(
         images, labels = class_folders.labeled(root, split, folders[split], names, wanted)
         lossy |= any(not image.parts[-1].lower().endswith(".png") for image in images)
         parts.append((pixels(images, shape=(32, 32)), labels))
-    notes = [f"read image folders in {root}"]
+    notes = [f"read image folders in {root}", *more]
     if lossy:
         notes.append(
             "pixels were decoded from JPEG, which is lossy: they are not the official ones"
         )
-    return class_folders.joined(name, parts[0], parts[1], names, num_classes, notes)
+    return class_folders.joined(name, parts[0], parts[1], names, num_classes, notes, rows)

@@ -70,11 +70,11 @@ def content(path: pathlib.Path, largest: int = 1 << 30) -> bytes:
 
 def count(option: str, value: object, least: int = 0, most: float = math.inf) -> int:
     """An option that is a whole number."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
-        raise fault(f"config.data.options.{option}={value!r} must be an integer {bounds}.")
-    return int(value)
+    switch = isinstance(value, bool)
+    if isinstance(value, int | np.integer) and not switch and least <= value <= most:
+        return int(value)
+    bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
+    raise fault(f"config.data.options.{option}={value!r} must be an integer {bounds}.")
 
 
 def flag(option: str, value: object) -> bool:

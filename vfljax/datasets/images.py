@@ -1,90 +1,31 @@
-"""Images of a folder, or of .tar, .tar.gz and .zip archives lying in it, as one array of pixels.
+"""Image files as one array of pixels: PNG and JPEG, decoded by Pillow to 8-bit RGB or gray.
 
-What enters: a folder. What leaves: ``Image`` entries in order of their names, and ``pixels`` of those
-one chooses: PNG and JPEG files (by suffix, of any case), decoded by Pillow to 8-bit RGB or gray.
-Archives count only where the folder holds no image file itself. Hidden files are left out.
+What enters: ``Image`` entries of ``vfljax.datasets.image_files``, or files' bytes. What leaves:
+``pixels`` of them, in their order.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import hashlib
 import io
 import itertools
-import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from vfljax.datasets import archives
-from vfljax.datasets.given import MAX_BYTES, content, explained, fault, fits, inside
+from vfljax.datasets.given import MAX_BYTES, explained, fault, fits
+from vfljax.datasets.image_files import Image, stored
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
-DEPTH = 5  # folders in folders; deeper ones are no data set's
 LARGEST = 100_000_000  # pixels of one image: more is an attack or a mistake
 AT_ONCE = 256  # images decoded together, or fewer:
 BYTES_AT_ONCE = 64 << 20  # of their files
 MOST_SIZE = 4096  # pixels a side that images may be brought to
 THREADS = 2
 REMEDY = "it is damaged, or no PNG or JPEG image; fetch it again"
-
-
-class Image(NamedTuple):
-    """One image file, not read yet."""
-
-    parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
-    source: pathlib.Path  # the file, or the archive it lies in
-    member: str = ""  # its name within the archive
-
-    @property
-    def where(self) -> str:
-        return f"{self.source}: {self.member}" if self.member else str(self.source)
-
-
-def find(folder: pathlib.Path) -> list[Image]:
-    """Every image below a folder, else of every archive in it, sorted by folders and name."""
-    images = list(_loose(folder, ()))
-    if not images:
-        for archive in filter(archives.is_archive, inside(folder)):
-            for name in archives.members(archive):
-                parts = tuple(part for part in name.split("/") if part not in ("", "."))
-                if parts and _counts(parts):
-                    images.append(Image(parts, archive, name))
-    images.sort()
-    for one, other in itertools.pairwise(images):
-        if one.parts == other.parts:
-            raise fault(f"{one.where} and {other.where} are the same image: remove one archive.")
-    return images
-
-
-def _counts(parts: Sequence[str]) -> bool:
-    hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
-    return parts[-1].lower().endswith(SUFFIXES) and not hidden
-
-
-def _loose(folder: pathlib.Path, above: tuple[str, ...]) -> Iterator[Image]:
-    for path in inside(folder):
-        parts = (*above, path.name)
-        if path.is_dir():
-            if len(parts) <= DEPTH:
-                yield from _loose(path, parts)
-        elif _counts(parts) and path.is_file():
-            yield Image(parts, path)
-
-
-def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
-    """(place among ``images``, the file's bytes), archives in their own order."""
-    inner: dict[pathlib.Path, dict[str, int]] = {}
-    for place, image in enumerate(images):
-        if image.member:
-            inner.setdefault(image.source, {})[image.member] = place
-        else:
-            yield place, content(image.source)
-    for archive, places in inner.items():
-        for name, found in archives.contents(archive, places):
-            yield places[name], found
 
 
 def pixels(
@@ -217,11 +158,12 @@ def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
     return out
 
 
-def dimensions(images: Sequence[Image]) -> np.ndarray:
-    """(height, width) of each image, [R, 2], from the files' headers alone."""
-    out = np.empty((len(images), 2), np.int64)
+def surveyed(images: Sequence[Image]) -> tuple[np.ndarray, list[bytes]]:
+    """((height, width) of each image by its file's header, [R, 2]; a digest of each whole file)."""
+    out, digests = np.empty((len(images), 2), np.int64), [b""] * len(images)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for at, data in stored(images):
             out[at] = _shape(data, images[at].where)
-    return out
+            digests[at] = hashlib.sha256(data).digest()
+    return out, digests

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import images
+from vfljax.datasets import image_files, images
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.faults import all_different
 from vfljax.datasets.given import (
@@ -124,7 +124,7 @@ def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int
 def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]) -> Rows:
     path, table = _the_table(root, target)
     labels = _labels(path, table, target)
-    everything = images.find(root)
+    everything = image_files.find(root)
     entries = _images(root, path, table, everything)
     chosen = spread(labels, rows)
     pixels = images.pixels([entries[row] for row in chosen], **pixel_options)
@@ -133,7 +133,8 @@ def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[st
         for key in GROUPS
         if key in table
     }
-    notes = (f"read {len(chosen)} of {len(everything)} images in {root} by {path.name}",)
+    note = f"read {len(chosen)} of {len(everything)} images in {root} by {path.name}"
+    notes = (note, *image_files.ignored(root, everything))
     return Rows(labels, chosen, pixels, path, columns, notes)
 
 
@@ -185,10 +186,10 @@ def _labels(path: pathlib.Path, table: Table, target: str) -> np.ndarray:
 
 
 def _images(
-    root: pathlib.Path, path: pathlib.Path, table: Table, everything: Sequence[images.Image]
-) -> list[images.Image]:
+    root: pathlib.Path, path: pathlib.Path, table: Table, everything: Sequence[image_files.Image]
+) -> list[image_files.Image]:
     """Each row's image, by its name without a suffix."""
-    named: dict[str, images.Image] = {}
+    named: dict[str, image_files.Image] = {}
     for image in everything:
         stem = image.parts[-1].rpartition(".")[0]
         if stem in named:
@@ -197,9 +198,10 @@ def _images(
     seen: dict[str, int] = {}
     for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
         if name not in named:
+            said = "".join(f" ({note})" for note in image_files.ignored(root, everything))
             raise fault(
                 f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the "
-                "images there."
+                f"images there{said}."
             )
         if seen.setdefault(name, row) != row:
             raise fault(f"{path} rows {seen[name] + 1} and {row + 1} both name the image {name!r}.")
