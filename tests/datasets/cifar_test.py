@@ -16,7 +16,7 @@ from tests.conftest import real_data
 from tests.datasets import small
 from tests.datasets.fuzzing import damaged
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
-from vfljax.datasets.core import split_rows
+from vfljax.datasets.core import checksum, split_rows
 from vfljax.errors import UserError
 
 
@@ -64,6 +64,8 @@ def test_the_official_archive_reads_as_its_folder_does(tmp_path):
     data = cifar10(str(tmp_path))
     np.testing.assert_array_equal(data.features, x)
     np.testing.assert_array_equal(data.labels, y)
+    loose = cifar10(small.write(tmp_path / "loose", files))
+    assert checksum(data) == checksum(loose)
 
 
 @pytest.mark.parametrize("number", range(1, 6))
@@ -163,6 +165,7 @@ def test_archives_of_image_folders_read_as_the_folders_do(tmp_path, suffix):
     packed = cifar10(str(tmp_path / "packed"))
     np.testing.assert_array_equal(packed.features, loose.features)
     np.testing.assert_array_equal(packed.labels, loose.labels)
+    assert checksum(packed) == checksum(loose)
 
 
 def test_jpeg_pixels_are_said_to_be_lossy(tmp_path):

@@ -10,7 +10,9 @@ test part in ``Dataset.test``. The first of these layouts that the folder holds 
     3. its archive ``cifar-10-binary.tar.gz``, ``cifar-100-binary.tar.gz``, read in place
     4. image folders ``train/<class>/*.png|jpg`` and ``test/<class>/...``, or archives of them
 
-The python version is pickled, so it is refused.
+The python version is pickled, so it is refused. Order of the rows, and so ``core.checksum``, is equal
+between folder and archive of one layout, not between layouts: the binary version keeps the official
+order, image folders go round the classes, TFDS has its own shuffled order.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 What enters: a folder that holds ``train/<class>/*.png``, ``valid/`` and ``test/``, or CINIC-10.tar.gz.
 What leaves: features [R, 32, 32, 3] uint8, training rows first, the published test part in
-``Dataset.test``, the classes in CIFAR-10's order.
+``Dataset.test``, the classes in CIFAR-10's order. Rows go round the classes; folder and archive give
+one order, and so one ``core.checksum``.
 """
 
 from __future__ import annotations
