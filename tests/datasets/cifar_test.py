@@ -108,6 +108,11 @@ def test_cifar100_has_fine_and_coarse_labels_and_their_names(tmp_path):
     assert (fine.classes[99], coarse.classes[19]) == ("f99", "c19")
 
 
+def test_names_of_classes_are_printable(tmp_path):
+    files = small.class_folders(("train", "test"), [*(f"{k:02}" for k in range(99)), "x\x1b[2J\ny"])
+    assert cifar100(small.write(tmp_path, files)).classes[-1] == "x\ufffd[2J y"
+
+
 def test_cifar100_without_name_files_has_unnamed_classes(tmp_path):
     assert cifar100(small.write(tmp_path, binary100()[0])).classes == ()
 

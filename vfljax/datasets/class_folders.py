@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.faults import one_line
 from vfljax.datasets.given import fault
 from vfljax.datasets.image_files import Image
 
@@ -105,7 +106,7 @@ def joined(
         labels,
         num_classes,
         "image",
-        classes=tuple(names),
+        classes=tuple(map(one_line, names)),
         test=held,
         notes=tuple(notes),
     )

@@ -73,6 +73,7 @@ def count(option: str, value: object, least: int = 0, most: float = math.inf) ->
     switch = isinstance(value, bool)
     if isinstance(value, int | np.integer) and not switch and least <= value <= most:
         return int(value)
+    value = value.item() if isinstance(value, np.generic) else value
     bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
     raise fault(f"config.data.options.{option}={value!r} must be an integer {bounds}.")
 
