@@ -155,13 +155,11 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
         )
     import tensorflow_datasets as tfds  # slow to import, and only this layout needs it
 
-    # without a version: with one TFDS takes the features, and imports modules, by names in the files
-    name = "imdb_reviews/plain_text"
+    # of the code, not by ``tfds.builder``: that may import modules by names in the folder's files
+    official: Any = tfds.builder_cls(TFDS.parts[0])
     for split in SPLITS:
         try:
-            source: Any = tfds.data_source(
-                name, split=split, data_dir=folder, download=False, try_gcs=False
-            )
+            source: Any = official(config=TFDS.parts[1], data_dir=folder).as_data_source(split)
             rows = [(row["text"], int(row["label"])) for row in source]
         except Exception as error:  # whatever a damaged shard or description makes TFDS raise
             raise UserError(f"{home} cannot be read ({one_line(error)}): {remedy}.") from error

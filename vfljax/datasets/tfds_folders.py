@@ -71,12 +71,13 @@ def _builder(version: pathlib.Path, name: str) -> Any:
     """The installed official builder of ``name`` at this folder.
 
     Features come from its code: TFDS imports whatever module a folder's features.json names, so a
-    builder is never made of the folder itself (``builder_from_directory``, or an explicit version).
+    builder is never made of the folder itself, as ``tfds.builder`` may do.
     """
     import tensorflow_datasets as tfds
 
     home = pathlib.Path(os.path.abspath(version))
-    builder: Any = tfds.builder(name, data_dir=home.parent.parent, try_gcs=False)
+    official: Any = tfds.builder_cls(name)
+    builder = official(data_dir=home.parent.parent)
     if pathlib.Path(builder.data_dir) != home:
         raise fault(
             f"{home} does not end in {name}/{builder.version}, where the installed "
