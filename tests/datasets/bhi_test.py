@@ -85,13 +85,21 @@ def test_borders_of_a_slide_and_second_copies_stay_out_and_are_counted(tmp_path)
     assert "8 second copies" in told
 
 
-def test_an_archive_reads_as_its_folders_and_rows_are_spread_evenly(tmp_path):
+def test_a_second_copy_that_differs_is_refused(tmp_path):
+    other = {f"copy/{name('9', 0, 0)}": small.encoded(patch(99))}
+    said = refused(small.write(tmp_path, {**FILES, **other}))
+    assert "have one name and are not the same file" in said
+    assert f"copy/{name('9', 0, 0)}" in said
+
+
+def test_an_archive_reads_as_its_folders_and_rows_keep_their_shares(tmp_path):
     small.write(tmp_path / "zip", {"bhi.zip": small.zipped(FILES)})
     packed = bhi(str(tmp_path / "zip"))
     loose = bhi(small.write(tmp_path / "loose", FILES))
     np.testing.assert_array_equal(packed.features, loose.features)
     few = bhi(str(tmp_path / "loose"), rows=4)
-    np.testing.assert_array_equal(few.features, loose.features[::2])
+    assert loose.labels.tolist() == [0, 1, 0, 0, 1, 0, 0, 1]
+    np.testing.assert_array_equal(few.features, loose.features[[0, 1, 2, 5]])
 
 
 def test_size_resizes_every_patch_by_means(tmp_path):
@@ -167,6 +175,8 @@ def test_a_bad_npz_is_one_line(tmp_path, changes, message):
 def test_options_are_checked(tmp_path):
     small.write(tmp_path, FILES)
     assert "set patches lower" in refused(tmp_path, patches=9)
+    assert "size=4097 must be an integer from 1 to 4,096" in refused(tmp_path, size=4097)
+    assert "must be an integer from 1 to 10,000" in refused(tmp_path, patches=10**30)
     assert "patches=0" in refused(tmp_path, patches=0)
     assert "more than 1,000: set rows" in refused(tmp_path, max_bytes=1000)
 

@@ -3,6 +3,7 @@ damaged ones are one line."""
 
 import io
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -15,14 +16,14 @@ from tests.conftest import real_data
 from tests.datasets import small
 from tests.datasets.fuzzing import damaged
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
-from vfljax.datasets.core import split_rows
+from vfljax.datasets.core import checksum, split_rows
 from vfljax.errors import UserError
 
 
-def binary10(prefix="cifar-10-batches-bin/", rows=(12, 10, 10)):
-    """{path: bytes} of two training batches and the test batch, and their pixels and labels."""
+def binary10(prefix="cifar-10-batches-bin/", rows=(12, 4, 2, 1, 3, 10)):
+    """{path: bytes} of five training batches and the test batch, and their pixels and labels."""
     files, xs, ys = {}, [], []
-    names = ("data_batch_1.bin", "data_batch_2.bin", "test_batch.bin")
+    names = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
     for seed, (name, many) in enumerate(zip(names, rows)):
         files[prefix + name], x, y = small.binary_rows(seed, many, 1, (10,))
         xs.append(x)
@@ -63,15 +64,26 @@ def test_the_official_archive_reads_as_its_folder_does(tmp_path):
     data = cifar10(str(tmp_path))
     np.testing.assert_array_equal(data.features, x)
     np.testing.assert_array_equal(data.labels, y)
+    loose = cifar10(small.write(tmp_path / "loose", files))
+    assert checksum(data) == checksum(loose)
 
 
-def test_ten_batches_are_read_in_the_order_of_their_numbers(tmp_path):
-    files, _, _ = binary10("")
-    for number in range(3, 11):
-        files[f"data_batch_{number}.bin"] = small.binary_rows(number, 10, 1, (10,))[0]
-    data = cifar10(small.write(tmp_path, files))
-    last = small.binary_rows(10, 10, 1, (10,))[1]
-    np.testing.assert_array_equal(data.features[~data.test][-10:], last)
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_batch_missing_is_named(tmp_path, number):
+    files = binary10()[0]
+    del files[f"cifar-10-batches-bin/data_batch_{number}.bin"]
+    small.write(tmp_path / "loose", files)
+    small.write(tmp_path / "packed", {"cifar-10-binary.tar.gz": small.tar(files)})
+    for folder in ("loose", "packed"):
+        assert f"has no data_batch_{number}.bin" in refused(cifar10, tmp_path / folder)
+
+
+def test_counts_that_are_not_the_official_ones_are_noted(tmp_path):
+    folder = small.write(tmp_path, binary10()[0])
+    note = "22 training and 10 test rows; the official set has 50,000 and 10,000"
+    assert cifar10(folder).notes[-1] == note
+    assert note in cifar10(folder, rows=100).notes
+    assert not any("official set" in note for note in cifar10(folder, rows=15).notes)
 
 
 def test_rows_keeps_the_first_rows_and_a_fifth_as_many_test_rows(tmp_path):
@@ -96,8 +108,18 @@ def test_cifar100_has_fine_and_coarse_labels_and_their_names(tmp_path):
     assert (fine.classes[99], coarse.classes[19]) == ("f99", "c19")
 
 
+def test_names_of_classes_are_printable(tmp_path):
+    files = small.class_folders(("train", "test"), [*(f"{k:02}" for k in range(99)), "x\x1b[2J\ny"])
+    assert cifar100(small.write(tmp_path, files)).classes[-1] == "x\ufffd[2J y"
+
+
 def test_cifar100_without_name_files_has_unnamed_classes(tmp_path):
     assert cifar100(small.write(tmp_path, binary100()[0])).classes == ()
+
+
+def test_both_sets_may_lie_in_one_folder(tmp_path):
+    folder = small.write(tmp_path, {**binary10("")[0], **binary100("")[0]})
+    assert (len(cifar10(folder).labels), len(cifar100(folder).labels)) == (32, 220)
 
 
 def test_image_folders_go_round_the_classes_in_the_official_order(tmp_path):
@@ -108,6 +130,28 @@ def test_image_folders_go_round_the_classes_in_the_official_order(tmp_path):
     np.testing.assert_array_equal(data.features[29], small.picture(1009))
     assert data.test.sum() == 20
     assert "lossy" not in " ".join(data.notes)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_left_out_of_image_folders_is_counted(tmp_path, packed):
+    files = small.class_folders(("train", "test"), NAMES10)
+    assert cifar10(small.write(tmp_path / "clean", files)).notes[1:-1] == ()
+    more = dict.fromkeys(("train/cat/a.bmp", "test/dog/b.gif", "README.md", "train/.hidden"), b"x")
+    more |= dict.fromkeys(("train/cat/more/1.png", "train/1.png"), files["train/cat/0000.png"])
+    files = {"all.zip": small.zipped({**files, **more})} if packed else {**files, **more}
+    data = cifar10(small.write(tmp_path / "more", files))
+    assert len(data.labels) == 20
+    told = " ".join(data.notes)
+    assert "2 images that do not lie in <split>/<class>/ left out, such as train/1.png" in told
+    assert "2 files that are no PNG or JPEG, or lie too deep, left out, such as t" in told
+
+
+def test_rows_too_few_for_the_test_part_say_how_many_it_takes(tmp_path):
+    small.write(tmp_path / "folders", small.class_folders(("train", "test"), NAMES10, images=5))
+    small.write(tmp_path / "binary", binary10()[0])
+    for layout in ("folders", "binary"):
+        assert "rows must be at least 50 for every" in refused(cifar10, tmp_path / layout, rows=5)
+    assert len(np.unique(cifar10(str(tmp_path / "folders"), rows=50).labels)) == 10
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "zip"])
@@ -126,6 +170,7 @@ def test_archives_of_image_folders_read_as_the_folders_do(tmp_path, suffix):
     packed = cifar10(str(tmp_path / "packed"))
     np.testing.assert_array_equal(packed.features, loose.features)
     np.testing.assert_array_equal(packed.labels, loose.labels)
+    assert checksum(packed) == checksum(loose)
 
 
 def test_jpeg_pixels_are_said_to_be_lossy(tmp_path):
@@ -214,7 +259,6 @@ def test_an_unfinished_tfds_folder_is_named(broken_tfds):
         ("dataset_info.json", '"fileFormat": "array_record",', "", "as tfrecord, which only"),
         ("dataset_info.json", '"cifar10"', '"cifar100"', "is of 'cifar100'"),
         ("dataset_info.json", "{", "", "cannot be read"),
-        ("features.json", "tensorflow_datasets.core.features.text_feature.Text", "os.x", "'os.x'"),
     ],
 )
 def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, file, old, new, message):
@@ -223,6 +267,36 @@ def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, file, old, new, messag
     assert old in text
     (version / file).write_text(text.replace(old, new, 1))
     assert message in refused(cifar10, folder)
+
+
+PLANTED = (
+    '{"pythonClassName": "planted_by_a_file.X"}',
+    '{"python_class_name": "planted_by_a_file.X"}',
+    '{"type": "planted_by_a_file.X"}',
+    '{"type": "tensorflow_datasets.core.features.text_feature.Text", "content": "{}", '
+    '"proto_cls": "planted_by_a_file.X"}',
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_tfds_folder_makes_nothing_run(broken_tfds, monkeypatch, planted):
+    folder, version = broken_tfds
+    (folder / "planted").mkdir()
+    (folder / "planted" / "planted_by_a_file.py").write_text("class X: pass")
+    monkeypatch.syspath_prepend(folder / "planted")
+    (version / "features.json").write_text(planted)
+    try:
+        rows = len(cifar10(str(folder)).labels)
+    finally:
+        ran = sys.modules.pop("planted_by_a_file", None)
+    assert ran is None
+    assert rows == 40
+
+
+def test_a_tfds_folder_of_another_version_or_place_is_named(broken_tfds):
+    folder, version = broken_tfds
+    version.rename(version.parent / "2.0.0")
+    assert "does not end in cifar10/3.0.2" in refused(cifar10, folder)
 
 
 def test_a_tfds_folder_without_shards_is_one_line(broken_tfds):
@@ -243,10 +317,18 @@ CASES = {
     "CIFAR-100's rows": ({**GOOD, "data_batch_1.bin": b"\0" * 3074}, "not whole rows"),
     "a label of 10": ({**GOOD, "test_batch.bin": b"\x0a" + TEST[1:]}, "row 1 has label 10"),
     "one class": ({**GOOD, "test_batch.bin": TEST[:3073]}, "at least two classes"),
-    "no test batch": ({"data_batch_1.bin": TRAIN}, "has no test_batch.bin"),
+    "no test batch": (
+        {k: v for k, v in GOOD.items() if k != "test_batch.bin"},
+        "has no test_batch.bin",
+    ),
     "no training batch": ({"test_batch.bin": TEST}, "has no data_batch_1.bin"),
     "a gap": ({"data_batch_2.bin": TRAIN, "test_batch.bin": TEST}, "has no data_batch_1.bin"),
     "a folder for a file": ({"data_batch_1.bin/x": b"", "test_batch.bin": TEST}, "is not a file"),
+    "a sixth batch": ({**GOOD, "data_batch_6.bin": TRAIN}, "data_batch_6.bin is no file of"),
+    "a file twice in an archive": (
+        {"cifar-10-binary.tar.gz": small.tar({**binary10()[0], "b/test_batch.bin": TEST})},
+        "holds cifar-10-batches-bin/test_batch.bin and b/test_batch.bin",
+    ),
     "pickles": ({"cifar-10-batches-py/data_batch_1": b"x"}, "fetch the binary version"),
     "a pickled archive": ({"cifar-10-python.tar.gz": b"x"}, "never opened"),
     "no archive": ({"cifar-10-binary.tar.gz": b"no archive"}, "the archive is damaged"),
@@ -271,6 +353,10 @@ CASES = {
         "train/cat/0000.png is 31x32 pixels and not 32x32",
     ),
     "stray images alone": ({"a.png": b"", "b/a.png": b""}, "none of the layouts"),
+    "a stray image beside archives": (
+        {"all.zip": small.zipped(FOLDERS), "a.png": b""},
+        "archives not read, since images lie beside them",
+    ),
     "the same archive twice": (
         {"a.tar.gz": small.tar(FOLDERS), "b.tar.gz": small.tar(FOLDERS)},
         "are the same image",
@@ -312,7 +398,7 @@ def test_image_folders_of_cifar100_need_all_classes_and_have_no_coarse_labels(tm
 
 
 def test_an_archive_cut_anywhere_is_refused(tmp_path):
-    files = {"data_batch_1.bin": b"\0" * 3073, "data_batch_2.bin": b"\1" * 3073}
+    files = {f"data_batch_{n}.bin": bytes([n]) * 3073 for n in range(1, 6)}
     files["test_batch.bin"] = TEST[: 2 * 3073]
     whole = small.tar(files)
     path = tmp_path / "cifar-10-binary.tar.gz"
@@ -320,7 +406,7 @@ def test_an_archive_cut_anywhere_is_refused(tmp_path):
         path.write_bytes(whole[:end])
         assert "fetch it again" in refused(cifar10, tmp_path)
     path.write_bytes(whole)
-    assert len(cifar10(str(tmp_path)).labels) == 4
+    assert len(cifar10(str(tmp_path)).labels) == 7
 
 
 def test_a_plain_tar_cut_anywhere_is_refused(tmp_path):
@@ -331,7 +417,7 @@ def test_a_plain_tar_cut_anywhere_is_refused(tmp_path):
 
 
 FUZZED = {
-    "binary": (cifar10, binary10(rows=(3, 2, 2))[0]),
+    "binary": (cifar10, binary10(rows=(3, 2, 1, 1, 1, 2))[0]),
     "binary of 100": (cifar100, {k: v[: 3 * 3074] for k, v in binary100()[0].items()}),
     "archive": (cifar10, {"cifar-10-binary.tar.gz": ARCHIVE}),
     "folders": (cifar10, FOLDERS),

@@ -25,6 +25,12 @@ def test_the_validation_part_is_left_out_unless_asked_for(tmp_path):
     assert data.test.tolist() == [False] * 10 + [True] * 10
 
 
+def test_what_is_left_out_is_counted(tmp_path):
+    data = cinic10(small.write(tmp_path, {**FILES, "test/cat/1.bmp": b"", "readme.md": b""}))
+    assert "1 files that are no PNG or JPEG" in " ".join(data.notes)
+    assert cinic10(small.write(tmp_path / "clean", FILES)).notes[1:] == ()
+
+
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_the_validation_part_joins_the_part_named(tmp_path, part):
     data = cinic10(small.write(tmp_path, FILES), validation=part)

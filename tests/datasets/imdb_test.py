@@ -1,10 +1,12 @@
 """IMDB in every layout: one order, one checksum; the real reviews; faults are one line."""
 
 import gzip
+import io
 import json
 import pathlib
 import shutil
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -134,15 +136,14 @@ def test_tfds_folders_that_cannot_be_read_say_why(tmp_path):
     one_line(lambda: imdb(str(tmp_path)), "cannot be read")
 
 
-def test_a_tfds_folder_makes_nothing_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("key", ["pythonClassName", "python_class_name", "type"])
+def test_a_tfds_folder_makes_nothing_run(tmp_path, monkeypatch, key):
     home = written.write_tfds(tmp_path, ROWS) / "imdb_reviews" / "plain_text" / "1.0.0"
     (tmp_path / "planted").mkdir()
     (tmp_path / "planted" / "planted_by_a_file.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path / "planted")
-    described = (home / "features.json").read_text()
-    official = "tensorflow_datasets.core.features.text_feature."
-    assert official in described
-    (home / "features.json").write_text(described.replace(official, "planted_by_a_file."))
+    assert "tensorflow_datasets.core.features.text_feature." in (home / "features.json").read_text()
+    (home / "features.json").write_text(json.dumps({key: "planted_by_a_file.X"}))
     imdb(str(tmp_path), words=3)
     assert "planted_by_a_file" not in sys.modules
 
@@ -230,6 +231,31 @@ def damaged_header(root):
         file.write(bytes(raw))
 
 
+def between_members(root):
+    """The archive cut after a whole member, and zipped anew: gzip's checksum is right."""
+    raw = written.tar_bytes(ROWS)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        end = archive.getmembers()[-3].offset
+    (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(raw[:end]))
+
+
+def member_twice(again):
+    def write(root):
+        content = io.BytesIO(written.tar_bytes(ROWS))
+        with tarfile.open(fileobj=content, mode="a") as archive:
+            archive.addfile(tarfile.TarInfo(again))
+        (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(content.getvalue()))
+
+    return write
+
+
+def negative_size(root):
+    member = tarfile.TarInfo("aclImdb/train/neg/9_9.txt")
+    member.size = -1
+    raw = member.tobuf(tarfile.GNU_FORMAT) + written.tar_bytes(ROWS)
+    (root / "aclImdb_v1.tar.gz").write_bytes(gzip.compress(raw))
+
+
 CASES = {
     "nothing": (lambda root: None, ("holds no IMDB", "aclImdb_v1.tar.gz", "review, sentiment")),
     "several tables": (two, ("several tables", "b.csv, imdb.csv.gz")),
@@ -240,6 +266,13 @@ CASES = {
         ("is a folder: a file",),
     ),
     "a table that is a folder": (lambda root: (root / "a.csv").mkdir(), ("is a folder: a file",)),
+    "an archive cut between members": (between_members, ("without a tar file's end mark",)),
+    "a member twice": (member_twice("aclImdb/train/neg/9_1.txt"), ("9_1.txt' twice",)),
+    "a member under two paths": (
+        member_twice("./aclImdb/train/neg/9_1.txt"),
+        ("9_1.txt' is there twice",),
+    ),
+    "a member of negative size": (negative_size, ("aclImdb_v1.tar.gz", "fetch it again")),
     "an archive that is none": (
         lambda root: (root / "aclImdb_v1.tar.gz").write_bytes(b"<html>"),
         ("cannot be read",),
@@ -250,6 +283,7 @@ CASES = {
     "a review too long": (folder_with("test/pos/9_9.txt", b"a" * (1 << 20)), ("bytes long",)),
     "no column review": (replaced(b"review", b"text"), ("has the columns", "needed are split")),
     "no header": (replaced(b"split,label,rating,id,review\n", b""), ("needed are split",)),
+    "a column twice": (replaced(b"rating", b"label"), ("two columns are named 'label'",)),
     "an empty table": (lambda root: (root / "a.csv").write_text(""), ("has the columns []",)),
     "a header alone": (
         lambda root: (root / "a.csv").write_text("split,label,review\n"),
@@ -284,9 +318,14 @@ def test_a_damaged_member_ends_no_archive_early(tmp_path):
     ("options", "words"),
     [
         ({"form": "word"}, "did you mean 'words'"),
-        ({"words": 0}, "words=0 must be an integer from 1 up"),
+        ({"words": 0}, "words=0 must be an integer from 1 to 1,000,000"),
         ({"words": 10_000}, "words=10000: the texts have"),
         ({"length": 2}, "length=2"),
+        ({"length": 10**12}, "must be an integer from 3 to 4,096"),
+        ({"length": 10**30}, "must be an integer from 3 to 4,096"),
+        ({"vocabulary_size": 10**30}, "must be an integer from 1 to 1,000,000"),
+        ({"rows": 10**30}, "must be an integer from 0 to 1,000,000,000"),
+        ({"rows": 1}, "rows=1 leaves a class without a row: give 0 for all rows, or 2 or more"),
         ({"rows": -1}, "rows=-1"),
         ({"rows": 2.5}, "rows=2.5"),
         ({"vocabulary_size": True}, "vocabulary_size=True"),

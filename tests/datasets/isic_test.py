@@ -156,6 +156,11 @@ CASES = {
         {},
         "row 4 names the image 'ISIC_4'",
     ),
+    "a stray image beside archives": (
+        {"a.zip": small.zipped(GOOD), "ISIC_2.png": GOOD["ISIC_2.png"], "a.csv": SIIM},
+        {},
+        "archives not read, since images lie beside them",
+    ),
     "an image twice": ({**GOOD, **photos("b/"), "a.csv": SIIM}, {}, "have one name"),
     "a row twice": (
         {**GOOD, "a.csv": SIIM.replace(b"ISIC_2", b"ISIC_1")},
@@ -164,6 +169,11 @@ CASES = {
     ),
     "no label": ({**GOOD, "a.csv": SIIM.replace(b"t,1", b"t,x")}, {}, "target is 'x'"),
     "no diagnosis": ({**GOOD, "a.csv": HAM.replace(b"mel", b"m")}, {}, "dx is 'm'"),
+    "a column twice": (
+        {**GOOD, "a.csv": SIIM.replace(b"benign_malignant", b"target")},
+        {},
+        "two columns are named 'target'",
+    ),
     "one class": ({**GOOD, "a.csv": SIIM.replace(b"t,1", b"t,0")}, {}, "at least two classes"),
     "a cut table": ({**GOOD, "a.csv": SIIM[:-20]}, {}, "row 4 has 1 values and not 5"),
     "a table without rows": ({**GOOD, "a.csv": SIIM[:51]}, {}, "has no row"),
@@ -185,8 +195,15 @@ CASES = {
         "4x64x64x3 values take 49,152 bytes, more than 49,151: set rows",
     ),
     "a wrong size": ({}, {"size": 6.5}, "size=6.5"),
+    "a size too large": ({}, {"size": 10**30}, "must be an integer from 0 to 4,096"),
     "a wrong gray": ({}, {"gray": 1}, "gray=1 must be True or False"),
 }
+
+
+def test_blank_lines_of_the_table_are_no_rows(tmp_path):
+    table = SIIM.replace(b"ISIC_3", b"\r\nISIC_3") + b"\r\n\r\n"
+    data = isic(small.write(tmp_path, {**GOOD, "a.csv": table}), size=4)
+    assert data.labels.tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("case", CASES)

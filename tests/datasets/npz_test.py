@@ -60,7 +60,8 @@ CASES = {
     "no pixels": ({"x": X[:, :0], "y": Y}, "has shape (4, 0, 6)"),
     "channels first": ({"x": np.zeros((4, 3, 8, 8)), "y": Y}, "channels last"),
     "NaN": ({"x": np.where(X == 50, np.nan, X), "y": Y}, "in row 2 holds NaN"),
-    "infinity": ({"x": np.full((4, 2), np.inf), "y": Y}, "row 1 holds"),
+    "infinity": ({"x": np.full((4, 2), np.inf), "y": Y}, "row 1 holds infinity or a number beyond"),
+    "an image with NaN": ({"x": np.full((4, 2, 2), np.nan), "y": Y}, "every pixel must be finite"),
     "beyond float32": ({"x": np.full((4, 2), 1e300), "y": Y}, "beyond float32"),
     "words": ({"x": np.array([["a"]] * 4), "y": Y}, "features are numbers"),
     "complex numbers": ({"x": X * 1j, "y": Y}, "features are numbers"),
@@ -123,3 +124,8 @@ def test_damage_to_the_file_loads_or_is_one_line(tmp_path):
         damaged(data, npz, tmp_path, groups="g")
 
     check()
+
+
+def test_a_number_of_numpy_is_shown_as_a_number(tmp_path):
+    save(tmp_path, x=np.zeros((4, 2)), y=Y)
+    assert "max_bytes=-1 must be" in refused(tmp_path, max_bytes=np.int64(-1))

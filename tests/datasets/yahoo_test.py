@@ -131,6 +131,14 @@ def test_a_bad_row_is_one_line_with_its_place(tmp_path, case):
     one_line(lambda: yahoo(folder, form="words", words=3), message)
 
 
+def test_names_of_classes_are_one_line_each(tmp_path):
+    folder = write(tmp_path)
+    text = "\n".join(NAMES.split()).replace("Society", "Soc\x1b[2Jiety").replace("lth", "l\u2028th")
+    (tmp_path / "classes.txt").write_text(text + "\n", encoding="utf-8")
+    names = yahoo(folder, form="words", words=3).classes
+    assert names[:3] == ("Soc\ufffd[2Jiety", "Science", "Heal th")
+
+
 def test_other_faults_are_one_line(tmp_path):
     one_line(lambda: yahoo(""), "data.dir is empty")
     one_line(lambda: yahoo(str(tmp_path / "nowhere")), "is not a folder", "train.csv")
@@ -138,7 +146,11 @@ def test_other_faults_are_one_line(tmp_path):
     folder = write(tmp_path)
     one_line(lambda: yahoo(folder, fields=("title",)), "option", FIELDS[0])
     one_line(lambda: yahoo(folder, fields=()), "fields is empty")
+    for fields in (3, None, {FIELDS[0]}, {FIELDS[0]: 1}, b"question_title", iter(FIELDS)):
+        one_line(lambda fields=fields: yahoo(folder, fields=fields), "fields=", "must be a list")
     one_line(lambda: yahoo(folder, train_rows=-1), "train_rows=-1")
+    one_line(lambda: yahoo(folder, train_rows=5), "train_rows=5 leaves a class without", "10 or")
+    one_line(lambda: yahoo(folder, test_rows=9), "test_rows=9 leaves a class without")
     one_line(
         lambda: yahoo(folder, form="words", train_rows=40),
         "train.csv has 3 rows of class 'Society'",

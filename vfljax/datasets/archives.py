@@ -10,10 +10,11 @@ import collections
 import pathlib
 import tarfile
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import IO
 
 from vfljax.datasets.given import explained, fault
+from vfljax.errors import UserError
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 REMEDY = "the archive is damaged or cut off; fetch it again"
@@ -26,36 +27,61 @@ def is_archive(path: pathlib.Path) -> bool:
 
 def members(path: pathlib.Path) -> list[str]:
     """Names of the plain files inside; links and devices do not count."""
-    names = [name for name, _ in _walk(path, ())]
+    names = [name for name, _ in _walk(path, lambda name: False)]
     seen = collections.Counter(names)
     if len(seen) < len(names):
-        raise fault(f"{path} holds {seen.most_common(1)[0][0]!r} twice: pack it anew.")
+        raise _twice(path, seen.most_common(1)[0][0])
     return names
 
 
 def contents(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
     """(name, bytes) of each wanted file; raises UserError for a damaged archive."""
-    for name, content in _walk(path, frozenset(wanted)):
+    return chosen(path, frozenset(wanted).__contains__)
+
+
+def chosen(
+    path: pathlib.Path, wanted: Callable[[str], bool], largest: int = LARGEST
+) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of each file whose name is ``wanted``, in one reading; raises UserError for a
+    damaged archive, a name that comes twice or a file of more than ``largest`` bytes."""
+    seen = set()
+    for name, content in _walk(path, wanted, largest):
         if content is not None:
+            if name in seen:
+                raise _twice(path, name)
+            seen.add(name)
             yield name, content
 
 
-def _walk(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+def _twice(path: pathlib.Path, name: str) -> UserError:
+    return fault(f"{path} holds {name!r} twice: pack it anew.")
+
+
+def _walk(
+    path: pathlib.Path, wanted: Callable[[str], bool], largest: int = LARGEST
+) -> Iterator[tuple[str, bytes | None]]:
     """Every plain file's name, with the bytes of those wanted."""
     zipped = path.name.lower().endswith(".zip")
     with explained(path, REMEDY):
-        yield from (_zip(path, wanted) if zipped else _tar(path, wanted))
+        yield from (_zip(path, wanted, largest) if zipped else _tar(path, wanted, largest))
 
 
-def _zip(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+def _zip(
+    path: pathlib.Path, wanted: Callable[[str], bool], largest: int
+) -> Iterator[tuple[str, bytes | None]]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if not info.is_dir():
-                read = info.filename in wanted
-                yield info.filename, _read(path, archive.open(info), info) if read else None
+                read = wanted(info.filename)
+                yield (
+                    info.filename,
+                    _read(path, archive.open(info), info, largest) if read else None,
+                )
 
 
-def _tar(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+def _tar(
+    path: pathlib.Path, wanted: Callable[[str], bool], largest: int
+) -> Iterator[tuple[str, bytes | None]]:
     with tarfile.open(path, "r:*") as archive:
         last = 0
         for info in archive:
@@ -63,8 +89,8 @@ def _tar(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, byt
                 raise fault(f"{path}: {info.name} has an impossible size: {REMEDY}.")
             last = archive.offset
             if info.isreg():
-                stream = archive.extractfile(info) if info.name in wanted else None
-                yield info.name, None if stream is None else _read(path, stream, info)
+                stream = archive.extractfile(info) if wanted(info.name) else None
+                yield info.name, None if stream is None else _read(path, stream, info, largest)
         # tarfile takes a damaged header, or a file cut between two members, for the end
         stream = archive.fileobj
         assert stream is not None
@@ -75,10 +101,12 @@ def _tar(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, byt
             pass
 
 
-def _read(path: pathlib.Path, stream: IO[bytes], info: zipfile.ZipInfo | tarfile.TarInfo) -> bytes:
+def _read(
+    path: pathlib.Path, stream: IO[bytes], info: zipfile.ZipInfo | tarfile.TarInfo, largest: int
+) -> bytes:
     size = info.file_size if isinstance(info, zipfile.ZipInfo) else info.size
     name = info.filename if isinstance(info, zipfile.ZipInfo) else info.name
-    if size > LARGEST:
+    if size > largest:
         raise fault(f"{path}: {name} has {size:,} bytes: it is not the data set's file.")
     with stream:
         content = stream.read(size + 1)

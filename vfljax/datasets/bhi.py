@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import images
+from vfljax.datasets import image_files, images
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.given import MAX_BYTES, count, fault, fits, folder_of, spread
 from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
 
 SIDE = 50
+MOST_PATCHES = 10_000  # a row: more than a slide has of one class
 NAME = re.compile(r"(?P<patient>.+)_idx\d+_x\d+_y\d+_class(?P<label>[01])\.png", re.IGNORECASE)
 LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or one .npz file"
 
@@ -27,7 +28,7 @@ LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or on
 class Patches(NamedTuple):
     """Every patch of 50x50 pixels, in order of name; pixels not read yet where they are files."""
 
-    pixels: Any  # [R, 50, 50, 3] uint8, or [R] images.Image
+    pixels: Any  # [R, 50, 50, 3] uint8, or [R] image_files.Image
     labels: np.ndarray  # [R]
     patients: np.ndarray  # [R] int32
     notes: tuple[str, ...]
@@ -41,18 +42,19 @@ def bhi(
     A row of P patches is P patches of one patient and one class, consecutive in order of name; that
     order is ours, the paper says only that they are of one patient. Patches left over in a patient
     and class are left out. Patches that are not 50x50 pixels (borders of a slide) are left out;
-    ``notes`` counts both. ``size`` other than 50 resizes every patch. ``rows=n`` keeps n rows spread
-    evenly over all.
+    ``notes`` counts both, and second copies, which must be equal (Kaggle's download holds every patch
+    twice). ``size`` other than 50 resizes every patch. ``rows=n`` keeps n rows, classes in their
+    shares and spread evenly over all (``given.spread``).
     """
-    per_row, rows = count("patches", patches, 1), count("rows", rows)
-    size, max_bytes = count("size", size, 1), count("max_bytes", max_bytes, 1)
+    per_row, rows = count("patches", patches, 1, MOST_PATCHES), count("rows", rows)
+    size, max_bytes = count("size", size, 1, images.MOST_SIZE), count("max_bytes", max_bytes, 1)
     root = folder_of(folder, LAYOUTS)
     stored = only(root)
     found = _stored(stored, max_bytes) if stored else _files(root)
     places, left = together(found.labels, found.patients, per_row)
     if not len(places):
         raise fault(f"{root} has no {per_row} patches of one patient and class: set patches lower.")
-    places = places[spread(len(places), rows)]
+    places = places[spread(found.labels[places[:, 0]], rows)]
     fits(root, (places.size, size, size, 3), 1, max_bytes, "set rows, or raise max_bytes")
     flat = places.ravel()
     if stored:
@@ -106,13 +108,22 @@ def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
 
 
 def _files(root: pathlib.Path) -> Patches:
-    everything = images.find(root)
+    everything = image_files.find(root)
     if not everything:
         raise fault(f"{root} holds nothing of BHI: give the folder that holds {LAYOUTS}.")
-    by_name = {image.parts[-1]: image for image in reversed(everything)}
-    found = [by_name[name] for name in sorted(by_name)]
+    place: dict[str, int] = {}  # of the first image of a name
+    firsts = [place.setdefault(image.parts[-1], at) for at, image in enumerate(everything)]
+    order = [place[name] for name in sorted(place)]
+    found = [everything[at] for at in order]
     patients, labels = zip(*map(_told, found))
-    fitting = np.flatnonzero((images.dimensions(found) == SIDE).all(1))
+    shapes, digests = images.surveyed(everything)
+    for at, first in enumerate(firsts):
+        if digests[at] != digests[first]:
+            raise fault(
+                f"{everything[first].where} and {everything[at].where} have one name and are not the "
+                "same file: remove the wrong one."
+            )
+    fitting = np.flatnonzero((shapes[order] == SIDE).all(1))
     if not len(fitting):
         raise fault(f"{root} has no patch of {SIDE}x{SIDE} pixels: fetch BHI again.")
     notes = [f"read {len(fitting)} patches in {root}"]
@@ -120,12 +131,13 @@ def _files(root: pathlib.Path) -> Patches:
         notes.append(f"{len(found) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
     if len(everything) > len(found):  # Kaggle's download holds every patch in two folders
         notes.append(f"{len(everything) - len(found)} second copies of a patch left out")
+    notes += image_files.ignored(root, everything)
     numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)
     kept = [found[at] for at in fitting]
     return Patches(kept, np.array(labels, np.int32)[fitting], numbers[fitting], tuple(notes))
 
 
-def _told(image: images.Image) -> tuple[str, int]:
+def _told(image: image_files.Image) -> tuple[str, int]:
     """A patch's patient and label, by its name and by its folders, which must agree."""
     match = NAME.fullmatch(image.parts[-1])
     if not match:

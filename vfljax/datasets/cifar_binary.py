@@ -2,7 +2,7 @@
 
 What enters: a folder. What leaves: pixels [R, 32, 32, 3] uint8 and label bytes of the two parts. A
 row is 1 label byte (CIFAR-10) or 2 (CIFAR-100: coarse, fine), then 1,024 red, green and blue
-bytes, row by row. A file may hold any number of rows.
+bytes, row by row. A file may hold any number of rows, but every official file must be there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Version(NamedTuple):
     folder: str
     archive: str
     pickled: tuple[str, ...]  # of the "python version"
-    train: str  # pattern of the training files' names
+    train: tuple[str, ...]  # the training files, in order
+    batch: str  # pattern of any training file's name
     test: str
     texts: tuple[str, ...]  # files of class names
     label_bytes: int
@@ -36,7 +37,8 @@ CIFAR10 = Version(
     "cifar-10-batches-bin",
     "cifar-10-binary.tar.gz",
     ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1"),
-    r"data_batch_(\d+)\.bin",
+    tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+    r"data_batch_\d+\.bin",
     "test_batch.bin",
     ("batches.meta.txt",),
     1,
@@ -45,6 +47,7 @@ CIFAR100 = Version(
     "cifar-100-binary",
     "cifar-100-binary.tar.gz",
     ("cifar-100-python.tar.gz", "cifar-100-python", "meta"),
+    ("train.bin",),
     r"train\.bin",
     "test.bin",
     ("fine_label_names.txt", "coarse_label_names.txt"),
@@ -72,6 +75,11 @@ def locate(folder: pathlib.Path, version: Version) -> Files | None:
     if not archive.is_file():
         raise fault(f"{archive} is not a file: put the official archive there.")
     names = [n for n in archives.members(archive) if _belongs(n.rsplit("/", 1)[-1], version)]
+    by_name = {name.rsplit("/", 1)[-1]: name for name in reversed(names)}
+    for name in names:
+        first = by_name[name.rsplit("/", 1)[-1]]
+        if name != first:
+            raise fault(f"{archive} holds {first} and {name}: fetch {version.archive} again.")
     found = {n.rsplit("/", 1)[-1]: data for n, data in archives.contents(archive, names)}
     if not any(name.endswith(".bin") for name in found):
         raise fault(f"{archive} holds no .bin file of the binary version: fetch it again.")
@@ -89,21 +97,18 @@ def refuse_pickled(folder: pathlib.Path, version: Version) -> None:
 
 
 def _belongs(name: str, version: Version) -> bool:
-    return bool(re.fullmatch(version.train, name)) or name in (version.test, *version.texts)
+    return name in (version.test, *version.texts) or bool(re.fullmatch(version.batch, name))
 
 
 def parts(files: Files, version: Version) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """(pixels [R, 32, 32, 3], label bytes [R, 1 or 2]) of the training and of the test part."""
-    train = [name for name in files.content if re.fullmatch(version.train, name)]
-    numbers = {re.sub(r"\D", "", name): name for name in train}
-    wanted = [str(n) for n in range(1, len(train) + 1)] if version is CIFAR10 else [""]
-    for number in wanted or ["1"]:
-        if number not in numbers:
-            name = version.train.replace(r"(\d+)", number).replace("\\", "")
+    for name in (*version.train, version.test):
+        if name not in files.content:
             raise fault(f"{files.where} has no {name}: fetch {version.archive} again.")
-    if version.test not in files.content:
-        raise fault(f"{files.where} has no {version.test}: fetch {version.archive} again.")
-    batches = [_rows(files, numbers[number], version) for number in wanted]
+    for name in files.content:
+        if re.fullmatch(version.batch, name) and name not in version.train:
+            raise fault(f"{files.where / name} is no file of {version.archive}: remove it.")
+    batches = [_rows(files, name, version) for name in version.train]
     joined = tuple(np.concatenate(arrays) for arrays in zip(*batches))
     return (joined[0], joined[1]), _rows(files, version.test, version)
 

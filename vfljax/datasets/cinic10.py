@@ -2,7 +2,8 @@
 
 What enters: a folder that holds ``train/<class>/*.png``, ``valid/`` and ``test/``, or CINIC-10.tar.gz.
 What leaves: features [R, 32, 32, 3] uint8, training rows first, the published test part in
-``Dataset.test``, the classes in CIFAR-10's order.
+``Dataset.test``, the classes in CIFAR-10's order. Rows go round the classes; folder and archive give
+one order, and so one ``core.checksum``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from vfljax.datasets import class_folders
 from vfljax.datasets.cifar import NAMES10
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.given import choice, count, fault, folder_of
-from vfljax.datasets.images import find, pixels
+from vfljax.datasets.image_files import ignored, listing
+from vfljax.datasets.images import pixels
 
 SPLITS = {"train": "train", "valid": "valid", "test": "test"}
 LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
@@ -30,9 +32,13 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "drop") -> Dataset:
     rows = count("rows", rows)
     choice("validation", validation, ("drop", "train", "test"))
     root = folder_of(folder, LAYOUTS)
-    folders = class_folders.splits(find(root), SPLITS)
+    found, others = listing(root)
+    folders = class_folders.splits(found, SPLITS)
     if not folders:
-        raise fault(f"{root} holds nothing of CINIC-10: give the folder that holds {LAYOUTS}.")
+        said = "".join(f" ({note})" for note in ignored(root, found))
+        raise fault(
+            f"{root} holds nothing of CINIC-10: give the folder that holds {LAYOUTS}{said}."
+        )
     parts = []
     for part, wanted in zip(("train", "test"), class_folders.part_rows(rows), strict=True):
         images, labels = [], []
@@ -45,4 +51,5 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "drop") -> Dataset:
         images, labels = images[: wanted or None], labels[: wanted or None]
         parts.append((pixels(images, shape=(32, 32)), np.array(labels)))
     note = f"read image folders in {root}; published validation part: {validation}"
-    return class_folders.joined("cinic10", parts[0], parts[1], NAMES10, 10, (note,))
+    more = (*class_folders.left_out(found, others, SPLITS), *ignored(root, found))
+    return class_folders.joined("cinic10", parts[0], parts[1], NAMES10, 10, (note, *more), rows)

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.faults import one_line
 from vfljax.datasets.given import fault
-from vfljax.datasets.images import Image
+from vfljax.datasets.image_files import Image
 
 Folders = dict[str, list[Image]]  # class -> its images, in order of name
 
@@ -29,6 +30,26 @@ def splits(images: Sequence[Image], names: Mapping[str, str]) -> dict[str, Folde
         if split:
             out.setdefault(split, {}).setdefault(kind, []).append(image)
     return out
+
+
+def left_out(
+    images: Sequence[Image], others: Sequence[Sequence[str]], names: Mapping[str, str]
+) -> tuple[str, ...]:
+    """A note on what lies in the split folders ``names`` and is no row; () where nothing does."""
+    astray = [i.parts for i in images if ("", "", *i.parts)[-3].lower() not in names]
+    of_no_kind = [parts for parts in others if any(p.lower() in names for p in parts[:-1])]
+    notes = []
+    if astray:
+        notes.append(
+            f"{len(astray):,} images that do not lie in <split>/<class>/ left out, such as "
+            f"{'/'.join(astray[0])}"
+        )
+    if of_no_kind:
+        notes.append(
+            f"{len(of_no_kind):,} files that are no PNG or JPEG, or lie too deep, left out, such as "
+            f"{'/'.join(of_no_kind[0])}"
+        )
+    return tuple(notes)
 
 
 def labeled(
@@ -65,9 +86,16 @@ def joined(
     names: Sequence[str],
     num_classes: int,
     notes: Sequence[str],
+    rows: int = 0,
 ) -> Dataset:
-    """One image ``Dataset`` of a training part and a published test part, each (pixels, labels)."""
+    """One image ``Dataset`` of a training part and a published test part, each (pixels, labels);
+    ``rows`` is the option that made them small."""
     for part, (_, labels) in (("training", train), ("test", test)):
+        if rows and len(np.unique(labels)) < 2:
+            raise fault(
+                f"config.data.options.rows={rows} leaves {len(labels)} rows of one class in the {part} "
+                f"part: rows must be at least {5 * num_classes} for every class to be in the test part."
+            )
         classes(f"{name}, {part} part", labels, num_classes)
     held = np.repeat([False, True], [len(train[1]), len(test[1])])
     labels = np.concatenate([train[1], test[1]]).astype(np.int32)
@@ -78,7 +106,7 @@ def joined(
         labels,
         num_classes,
         "image",
-        classes=tuple(names),
+        classes=tuple(map(one_line, names)),
         test=held,
         notes=tuple(notes),
     )

@@ -6,6 +6,7 @@ What enters: ``data.dir`` and an option's value. What leaves: the same, usable, 
 from __future__ import annotations
 
 import contextlib
+import math
 import pathlib
 from collections.abc import Iterator, Sequence
 
@@ -24,11 +25,16 @@ def fault(text: str) -> UserError:
 @contextlib.contextmanager
 def explained(what: object, remedy: str) -> Iterator[None]:
     """Anything a library raises over a file becomes one line: decoders of damaged files raise
-    nearly every type of exception there is."""
+    nearly every type of exception there is. A missing package or too little memory is told as that."""
     try:
         yield
     except UserError:
         raise
+    except ImportError as error:
+        package = (error.name or str(error)).split(".")[0]
+        raise fault(f"{what} needs the package {package}: install it ({error}).") from error
+    except MemoryError as error:
+        raise fault(f"{what} does not fit in memory: set rows to read fewer.") from error
     except Exception as error:
         kind = type(error).__name__
         raise fault(f"{what} cannot be read ({kind}: {str(error)[:200]}): {remedy}.") from error
@@ -62,13 +68,14 @@ def content(path: pathlib.Path, largest: int = 1 << 30) -> bytes:
         return path.read_bytes()
 
 
-def count(option: str, value: object, least: int = 0) -> int:
+def count(option: str, value: object, least: int = 0, most: float = math.inf) -> int:
     """An option that is a whole number."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise fault(
-            f"config.data.options.{option}={value!r} must be an integer of {least} or more."
-        )
-    return int(value)
+    switch = isinstance(value, bool)
+    if isinstance(value, int | np.integer) and not switch and least <= value <= most:
+        return int(value)
+    value = value.item() if isinstance(value, np.generic) else value
+    bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
+    raise fault(f"config.data.options.{option}={value!r} must be an integer {bounds}.")
 
 
 def flag(option: str, value: object) -> bool:
@@ -106,9 +113,19 @@ def fits(what: object, shape: Sequence[int], itemsize: int, max_bytes: int, reme
         )
 
 
-def spread(total: int, rows: int) -> np.ndarray:
-    """``rows`` of ``total`` places, evenly spread and in order; all of them for 0. Files sorted by
-    class keep their balance so, which their first rows would not."""
-    if rows == 0 or rows >= total:
-        return np.arange(total)
-    return np.arange(rows) * total // rows
+def spread(labels: np.ndarray, rows: int) -> np.ndarray:
+    """Places of ``rows`` rows, in order; all of them for 0.
+
+    Classes keep their shares (largest remainders; a tie goes to the larger class), and within each
+    class the rows are evenly spread: so neither files sorted by class nor periodic ones lose one.
+    """
+    if rows == 0 or rows >= len(labels):
+        return np.arange(len(labels))
+    _, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    quotas, rest = np.divmod(counts * rows, len(labels))
+    quotas[np.lexsort((-counts, -rest))[: rows - quotas.sum()]] += 1
+    kept = [
+        np.flatnonzero(place == c)[np.arange(quota) * count // max(quota, 1)]
+        for c, (quota, count) in enumerate(zip(quotas, counts))
+    ]
+    return np.sort(np.concatenate(kept))

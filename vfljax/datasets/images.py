@@ -1,88 +1,31 @@
-"""Images of a folder, or of .tar, .tar.gz and .zip archives lying in it, as one array of pixels.
+"""Image files as one array of pixels: PNG and JPEG, decoded by Pillow to 8-bit RGB or gray.
 
-What enters: a folder. What leaves: ``Image`` entries in order of their names, and ``pixels`` of those
-one chooses: PNG and JPEG files (by suffix, of any case), decoded by Pillow to 8-bit RGB or gray.
-Archives count only where the folder holds no image file itself. Hidden files are left out.
+What enters: ``Image`` entries of ``vfljax.datasets.image_files``, or files' bytes. What leaves:
+``pixels`` of them, in their order.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import functools
+import contextlib
+import hashlib
 import io
 import itertools
-import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from vfljax.datasets import archives
-from vfljax.datasets.given import MAX_BYTES, content, explained, fault, fits, inside
+from vfljax.datasets.given import MAX_BYTES, explained, fault, fits
+from vfljax.datasets.image_files import Image, stored
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
-DEPTH = 5  # folders in folders; deeper ones are no data set's
 LARGEST = 100_000_000  # pixels of one image: more is an attack or a mistake
-AT_ONCE = 256  # images decoded together
+AT_ONCE = 256  # images decoded together, or fewer:
+BYTES_AT_ONCE = 64 << 20  # of their files
+MOST_SIZE = 4096  # pixels a side that images may be brought to
 THREADS = 2
 REMEDY = "it is damaged, or no PNG or JPEG image; fetch it again"
-
-
-class Image(NamedTuple):
-    """One image file, not read yet."""
-
-    parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
-    source: pathlib.Path  # the file, or the archive it lies in
-    member: str = ""  # its name within the archive
-
-    @property
-    def where(self) -> str:
-        return f"{self.source}: {self.member}" if self.member else str(self.source)
-
-
-def find(folder: pathlib.Path) -> list[Image]:
-    """Every image below a folder, else of every archive in it, sorted by folders and name."""
-    images = list(_loose(folder, ()))
-    if not images:
-        for archive in filter(archives.is_archive, inside(folder)):
-            for name in archives.members(archive):
-                parts = tuple(part for part in name.split("/") if part not in ("", "."))
-                if parts and _counts(parts):
-                    images.append(Image(parts, archive, name))
-    images.sort()
-    for one, other in itertools.pairwise(images):
-        if one.parts == other.parts:
-            raise fault(f"{one.where} and {other.where} are the same image: remove one archive.")
-    return images
-
-
-def _counts(parts: Sequence[str]) -> bool:
-    hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
-    return parts[-1].lower().endswith(SUFFIXES) and not hidden
-
-
-def _loose(folder: pathlib.Path, above: tuple[str, ...]) -> Iterator[Image]:
-    for path in inside(folder):
-        parts = (*above, path.name)
-        if path.is_dir():
-            if len(parts) <= DEPTH:
-                yield from _loose(path, parts)
-        elif _counts(parts) and path.is_file():
-            yield Image(parts, path)
-
-
-def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
-    """(place among ``images``, the file's bytes), archives in their own order."""
-    inner: dict[pathlib.Path, dict[str, int]] = {}
-    for place, image in enumerate(images):
-        if image.member:
-            inner.setdefault(image.source, {})[image.member] = place
-        else:
-            yield place, content(image.source)
-    for archive, places in inner.items():
-        for name, found in archives.contents(archive, places):
-            yield places[name], found
 
 
 def pixels(
@@ -113,36 +56,51 @@ def decoded(
     max_bytes: int = MAX_BYTES,
 ) -> np.ndarray:
     """``pixels`` of files already at hand: (place, bytes) of each of ``names``."""
-    out: np.ndarray | None = None
-    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool, warnings.catch_warnings():
+    groups = _groups(files)
+    first = next(groups)
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of metadata that nobody reads here
-        while group := list(itertools.islice(files, AT_ONCE)):
-            work = functools.partial(_image, gray=gray, size=size)
-            made = pool.map(work, [data for _, data in group], [names[at] for at, _ in group])
-            for (at, _), image in zip(group, made, strict=True):
-                if out is None:
-                    shape = shape or image.shape[:2]
-                    whole = (len(names), *shape, *image.shape[2:])
-                    fits(
-                        "images", whole, 1, max_bytes, "set rows to read fewer, or raise max_bytes"
-                    )
-                    out = np.empty(whole, np.uint8)
-                if image.shape[:2] != shape:
-                    raise fault(
-                        f"{names[at]} is {_by(image.shape)} pixels and not {_by(shape)}: "
-                        "all images need one size."
-                    )
-                out[at] = image
-    assert out is not None
+        shape = (size, size) if size else shape or _shape(first[0][1], names[first[0][0]])
+        whole = (len(names), *shape, *(() if gray else (3,)))
+        fits("images", whole, 1, max_bytes, "set rows to read fewer, or raise max_bytes")
+        with explained("images", "set rows to read fewer"):
+            out = np.empty(whole, np.uint8)
+
+        def work(at: int, data: bytes) -> None:
+            out[at] = _image(data, names[at], gray, size, shape)
+
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            for group in itertools.chain([first], groups):
+                made = [pool.submit(work, at, data) for at, data in group]
+                try:
+                    for one in made:
+                        one.result()
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
     return out
 
 
-def _by(shape: Sequence[int] | None) -> str:
-    return f"{shape[1]}x{shape[0]}" if shape else "?"
+def _groups(files: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    """What is in memory at a time: some files, bounded by their number and bytes."""
+    group, total = [], 0
+    for at, data in files:
+        if group and (len(group) == AT_ONCE or total + len(data) > BYTES_AT_ONCE):
+            yield group
+            group, total = [], 0
+        group.append((at, data))
+        total += len(data)
+    if group:
+        yield group
 
 
-def _image(data: bytes, name: str, gray: bool, size: int) -> np.ndarray:
-    """One file's pixels, [H, W, 3] or [H, W] uint8."""
+def _by(shape: Sequence[int]) -> str:
+    return f"{shape[1]}x{shape[0]}"
+
+
+@contextlib.contextmanager
+def _opened(data: bytes, name: str) -> Iterator[Any]:
+    """A file whose header was read, and its pixels not yet."""
     import PIL.Image
 
     with (
@@ -152,7 +110,24 @@ def _image(data: bytes, name: str, gray: bool, size: int) -> np.ndarray:
         width, height = image.size
         if width * height > LARGEST:
             raise fault(f"{name} has {width}x{height} pixels: no data set's image is so large.")
-        if image.mode.startswith(("I", "F")):
+        yield image
+
+
+def _shape(data: bytes, name: str) -> tuple[int, int]:
+    with _opened(data, name) as image:
+        return image.height, image.width
+
+
+def _image(data: bytes, name: str, gray: bool, size: int, shape: tuple[int, int]) -> np.ndarray:
+    """One file's pixels, [H, W, 3] or [H, W] uint8."""
+    with _opened(data, name) as image:
+        if not size and (image.height, image.width) != tuple(shape):
+            raise fault(
+                f"{name} is {_by((image.height, image.width))} pixels and not {_by(shape)}: all "
+                "images need one size."
+            )
+        # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
+        if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in image.tile):
             raise fault(f"{name} has more than 8 bits a pixel: save it as an 8-bit PNG.")
         if size and image.format == "JPEG":
             image.draft("", (8 * size, 8 * size))  # decodes a far larger image at a reduced scale
@@ -183,15 +158,12 @@ def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
     return out
 
 
-def dimensions(images: Sequence[Image]) -> np.ndarray:
-    """(height, width) of each image, [R, 2], from the files' headers alone."""
-    import PIL.Image
-
-    out = np.empty((len(images), 2), np.int64)
+def surveyed(images: Sequence[Image]) -> tuple[np.ndarray, list[bytes]]:
+    """((height, width) of each image by its file's header, [R, 2]; a digest of each whole file)."""
+    out, digests = np.empty((len(images), 2), np.int64), [b""] * len(images)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for at, data in stored(images):
-            stream = io.BytesIO(data)
-            with explained(images[at].where, REMEDY):
-                out[at] = PIL.Image.open(stream, formats=("PNG", "JPEG")).size[::-1]
-    return out
+            out[at] = _shape(data, images[at].where)
+            digests[at] = hashlib.sha256(data).digest()
+    return out, digests

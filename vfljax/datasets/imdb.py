@@ -67,7 +67,7 @@ def imdb(
     Kaggle's CSV, which has none.
     """
     how = Form(form, words, length, vocabulary, vocabulary_size, lowercase)
-    check(how, rows=rows)
+    check(how, len(CLASSES), rows=rows)
     reviews, published = _read(folder)
     labels = np.asarray([review.label for review in reviews], np.int32)
     test = np.asarray([review.test for review in reviews], bool)

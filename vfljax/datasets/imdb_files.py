@@ -6,15 +6,15 @@ What enters: a path. What leaves: ``Review``s. The order of an archive's members
 
 from __future__ import annotations
 
-import gzip
 import json
 import pathlib
 import re
-import tarfile
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from vfljax.datasets.textfile import BROKEN, LONGEST, broken, csv_rows, decoded, one_line
+from vfljax.datasets import archives
+from vfljax.datasets.faults import all_different
+from vfljax.datasets.textfile import LONGEST, broken, csv_rows, decoded, one_line
 from vfljax.errors import UserError
 
 LABELS = {"0": 0, "neg": 0, "negative": 0, "1": 1, "pos": 1, "positive": 1}
@@ -56,24 +56,16 @@ def folder_reviews(root: pathlib.Path) -> Iterator[Review]:
 
 def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
     """Reviews of aclImdb_v1.tar.gz, read in place."""
-    try:
-        with gzip.open(path) as unzipped, tarfile.open(fileobj=unzipped, mode="r:") as archive:
-            for member in archive:
-                found = MEMBER.fullmatch(member.name)
-                if found is None or not member.isreg():
-                    continue
-                split, label, name = found.groups()
-                where = f"{path}: {member.name}"
-                number = _number(name, where)
-                content = archive.extractfile(member)
-                raw = content.read(LONGEST) if content is not None else b""
-                yield Review(split == "test", LABELS[label], number, decoded(raw, where))
-            # tarfile takes a damaged header for the end; gzip's checksum stands behind everything
-            while rest := unzipped.read(LONGEST):
-                if rest.strip(b"\0"):
-                    raise tarfile.TarError("a member's header is damaged")
-    except (*BROKEN, tarfile.TarError) as error:
-        raise broken(path, error) from error
+    seen = set()
+    for member, raw in archives.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
+        where = f"{path}: {member}"
+        found = MEMBER.fullmatch(member)
+        assert found is not None
+        split, label, name = found.groups()
+        if (split, label, name) in seen:
+            raise UserError(f"{where!r} is there twice: fetch the archive again.")
+        seen.add((split, label, name))
+        yield Review(split == "test", LABELS[label], _number(name, where), decoded(raw, where))
 
 
 def _number(name: str, where: str) -> tuple[int, int]:
@@ -97,6 +89,7 @@ def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
             f"{path} has the columns {_short(header)}: needed are split, label and review, or "
             "Kaggle's review and sentiment, in the first line."
         )
+    all_different(header, str(path))
     at = {name: place for place, name in enumerate(header)}
     reviews = []
     for line, row in rows:
@@ -162,13 +155,11 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
         )
     import tensorflow_datasets as tfds  # slow to import, and only this layout needs it
 
-    # without a version: with one TFDS takes the features, and imports modules, by names in the files
-    name = "imdb_reviews/plain_text"
+    # of the code, not by ``tfds.builder``: that may import modules by names in the folder's files
+    official: Any = tfds.builder_cls(TFDS.parts[0])
     for split in SPLITS:
         try:
-            source: Any = tfds.data_source(
-                name, split=split, data_dir=folder, download=False, try_gcs=False
-            )
+            source: Any = official(config=TFDS.parts[1], data_dir=folder).as_data_source(split)
             rows = [(row["text"], int(row["label"])) for row in source]
         except Exception as error:  # whatever a damaged shard or description makes TFDS raise
             raise UserError(f"{home} cannot be read ({one_line(error)}): {remedy}.") from error

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import images
+from vfljax.datasets import image_files, images
 from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.faults import all_different
 from vfljax.datasets.given import (
     MAX_BYTES,
     content,
@@ -71,13 +72,14 @@ def isic(
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
 
     ``size``: every image becomes size x size, each side scaled by itself (box where it shrinks,
-    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han and Guan 2023)
-    uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without
-    a column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows spread evenly over the file,
-    which may be sorted by class. ``groups=False``: rows of a patient or lesion may part, as in papers
-    that split by row; a row whose patient or lesion is not told is a group of its own.
+    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han and Guan
+    2023) uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without a
+    column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
+    spread evenly over the file (``given.spread``). ``groups=False``: rows of a patient or lesion may
+    part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
+    own.
     """
-    pixel_options = {"size": count("size", size), "gray": flag("gray", gray)}
+    pixel_options = {"size": count("size", size, 0, images.MOST_SIZE), "gray": flag("gray", gray)}
     pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)
     rows, grouped = count("rows", rows), flag("groups", groups)
     target = word("target", target)
@@ -108,7 +110,7 @@ def isic(
 def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int) -> Rows:
     found = arrays(path, ("x", "y"), GROUPS, max_bytes)
     labels = labels_of(path, "y", found["y"], 2)
-    chosen = spread(len(labels), rows)
+    chosen = spread(labels, rows)
     x = rgb(path, "x", found["x"])[chosen]
     shape = (len(x), size or x.shape[1], size or x.shape[2], 1 if gray else 3)
     fits(path, shape, 1, max_bytes, "set rows, or raise max_bytes")
@@ -122,16 +124,17 @@ def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int
 def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]) -> Rows:
     path, table = _the_table(root, target)
     labels = _labels(path, table, target)
-    everything = images.find(root)
+    everything = image_files.find(root)
     entries = _images(root, path, table, everything)
-    chosen = spread(len(labels), rows)
+    chosen = spread(labels, rows)
     pixels = images.pixels([entries[row] for row in chosen], **pixel_options)
     columns = {
         key: np.array([value or f"row {row}" for row, value in enumerate(table[key])])
         for key in GROUPS
         if key in table
     }
-    notes = (f"read {len(chosen)} of {len(everything)} images in {root} by {path.name}",)
+    note = f"read {len(chosen)} of {len(everything)} images in {root} by {path.name}"
+    notes = (note, *image_files.ignored(root, everything))
     return Rows(labels, chosen, pixels, path, columns, notes)
 
 
@@ -159,6 +162,8 @@ def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:
 
 def _read(path: pathlib.Path) -> Table:
     header, *lines = _lines(path)
+    all_different(header, str(path))
+    lines = [line for line in lines if line]  # blank ones, which csv reads as no fields
     for number, line in enumerate(lines):
         if len(line) != len(header):
             raise fault(
@@ -181,10 +186,10 @@ def _labels(path: pathlib.Path, table: Table, target: str) -> np.ndarray:
 
 
 def _images(
-    root: pathlib.Path, path: pathlib.Path, table: Table, everything: Sequence[images.Image]
-) -> list[images.Image]:
+    root: pathlib.Path, path: pathlib.Path, table: Table, everything: Sequence[image_files.Image]
+) -> list[image_files.Image]:
     """Each row's image, by its name without a suffix."""
-    named: dict[str, images.Image] = {}
+    named: dict[str, image_files.Image] = {}
     for image in everything:
         stem = image.parts[-1].rpartition(".")[0]
         if stem in named:
@@ -193,9 +198,10 @@ def _images(
     seen: dict[str, int] = {}
     for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
         if name not in named:
+            said = "".join(f" ({note})" for note in image_files.ignored(root, everything))
             raise fault(
                 f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the "
-                "images there."
+                f"images there{said}."
             )
         if seen.setdefault(name, row) != row:
             raise fault(f"{path} rows {seen[name] + 1} and {row + 1} both name the image {name!r}.")

@@ -184,8 +184,10 @@ def _floats(path: pathlib.Path, key: str, x: np.ndarray, missing: bool) -> np.nd
     wrong = np.isinf(out) if missing else ~np.isfinite(out)
     if wrong.any():
         row = int(np.argmax(wrong.reshape(len(out), -1).any(1)))
-        raise fault(
-            f"{path}: {key} in row {row + 1} holds NaN, infinity or a number beyond float32: every "
-            f"{'column' if missing else 'pixel'} must be finite."
+        told = (
+            "infinity or a number beyond float32: numbers must be finite, or NaN where one is missing"
+            if missing
+            else "NaN, infinity or a number beyond float32: every pixel must be finite"
         )
+        raise fault(f"{path}: {key} in row {row + 1} holds {told}.")
     return out

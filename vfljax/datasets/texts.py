@@ -20,7 +20,12 @@ from vfljax.datasets.words import top_words
 from vfljax.errors import UserError
 
 FORMS = ("words", "wordpiece")
-SHORTEST = 3  # tokens a party may read: one between the special ones
+BOUNDS = {  # least and most of an option
+    "words": (1, 1_000_000),
+    "length": (3, 4096),  # tokens a party reads: one at least between the special ones
+    "vocabulary_size": (1, 1_000_000),
+}
+MOST_ROWS = 1_000_000_000
 
 
 class Form(NamedTuple):
@@ -42,16 +47,23 @@ class Texts(NamedTuple):
     test: np.ndarray | None  # [R] bool, the published test part; None where there is none
 
 
-def check(form: Form, **counts: int) -> None:
-    """Raises UserError for an option no text can be read by; before a large file is read."""
+def check(form: Form, num_classes: int, **counts: int) -> None:
+    """Raises UserError for an option no text can be read by; before a large file is read. ``counts``
+    are options of balanced rows: 0, or one a class and more."""
     if form.form not in FORMS:
         raise unknown("config.data.options.form", str(form.form), FORMS)
-    least = {"words": 1, "length": SHORTEST, "vocabulary_size": 1} | dict.fromkeys(counts, 0)
     given = {"words": form.words, "length": form.length, "vocabulary_size": form.vocabulary_size}
     for name, value in (given | counts).items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least[name]:
+        least, most = BOUNDS.get(name, (0, MOST_ROWS))
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not least <= value <= most:
             raise UserError(
-                f"config.data.options.{name}={value!r} must be an integer from {least[name]} up."
+                f"config.data.options.{name}={value!r} must be an integer from {least} to {most:,}."
+            )
+        if name in counts and 0 < value < num_classes:
+            raise UserError(
+                f"config.data.options.{name}={value} leaves a class without a row: give 0 for all "
+                f"rows, or {num_classes} or more."
             )
     if not isinstance(form.vocabulary, str):
         raise UserError(f"config.data.options.vocabulary={form.vocabulary!r} must be a path.")

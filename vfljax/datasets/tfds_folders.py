@@ -1,12 +1,14 @@
 """Image sets prepared by TensorFlow Datasets, read without TensorFlow.
 
 What enters: a folder. What leaves: encoded images, labels and names of the classes of one split.
-Readable are the formats array_record and parquet; tfrecord, TFDS's default, needs TensorFlow.
+Readable are the formats array_record and parquet; tfrecord, TFDS's default, needs TensorFlow. What
+a record holds is taken from the installed TFDS's code, never from the folder's features.json.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from vfljax.datasets.given import content, explained, fault, inside
 
 READABLE = ("array_record", "parquet")
-INFO, FEATURES = "dataset_info.json", "features.json"
+INFO = "dataset_info.json"
 REMEDY = "prepare it anew with file_format='array_record'"
 
 
@@ -50,7 +52,7 @@ def _json(path: pathlib.Path) -> Any:
 
 
 def check(version: pathlib.Path, name: str) -> None:
-    """Refuse another data set, an unreadable format, or features that are not TFDS's own."""
+    """Refuse another data set, or a format that only TensorFlow reads."""
     info = _json(version / INFO)
     known = info if isinstance(info, dict) else {}
     if known.get("name") != name:
@@ -63,27 +65,36 @@ def check(version: pathlib.Path, name: str) -> None:
             f"TensorFlow reads: {REMEDY}, e.g. tfds.builder({name!r}, "
             "file_format='array_record').download_and_prepare()."
         )
-    pending = [_json(version / FEATURES)]
-    while pending:  # TFDS imports whatever class these name
-        node = pending.pop()
-        if isinstance(node, dict):
-            own = node.get("pythonClassName", "tensorflow_datasets.core.features.")
-            if not str(own).startswith("tensorflow_datasets.core.features."):
-                raise fault(f"{version / FEATURES} names {own!r}, no feature of TFDS: {REMEDY}.")
-            pending += node.values()
-        elif isinstance(node, list):
-            pending += node
+
+
+def _builder(version: pathlib.Path, name: str) -> Any:
+    """The installed official builder of ``name`` at this folder.
+
+    Features come from its code: TFDS imports whatever module a folder's features.json names, so a
+    builder is never made of the folder itself, as ``tfds.builder`` may do.
+    """
+    import tensorflow_datasets as tfds
+
+    home = pathlib.Path(os.path.abspath(version))
+    official: Any = tfds.builder_cls(name)
+    builder = official(data_dir=home.parent.parent)
+    if pathlib.Path(builder.data_dir) != home:
+        raise fault(
+            f"{home} does not end in {name}/{builder.version}, where the installed "
+            f"tensorflow_datasets looks: keep that path, or {REMEDY}."
+        )
+    return builder
 
 
 def split(
-    version: pathlib.Path, part: str, label: str, rows: int
+    version: pathlib.Path, name: str, part: str, label: str, rows: int
 ) -> tuple[list[bytes], np.ndarray, tuple[str, ...]]:
     """The first ``rows`` (0: all) encoded images and labels of a split, and the classes' names (()
     where TFDS knows none)."""
     import tensorflow_datasets as tfds
 
     with explained(f"{version}, split {part!r},", REMEDY):
-        builder: Any = tfds.builder_from_directory(version)
+        builder = _builder(version, name)
         encoded: Any = tfds.decode.SkipDecoding
         source = builder.as_data_source(part, decoders={"image": encoded()})
         total = len(source)

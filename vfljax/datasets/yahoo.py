@@ -18,6 +18,7 @@ import numpy as np
 
 from vfljax.config import unknown
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.faults import one_line
 from vfljax.datasets.textfile import BROKEN, LONGEST, broken, csv_rows, decoded
 from vfljax.datasets.texts import Form, Texts, check, quotas, to_dataset, too_few
 from vfljax.errors import UserError
@@ -48,8 +49,8 @@ def yahoo(
         Reading stops at the last row needed: what follows is not checked.
     """
     how = Form(form, words, length, vocabulary, vocabulary_size, lowercase)
-    check(how, train_rows=train_rows, test_rows=test_rows)
-    columns = _columns((fields,) if isinstance(fields, str) else tuple(fields))
+    check(how, CLASSES, train_rows=train_rows, test_rows=test_rows)
+    columns = _columns(fields)
     train, test = _files(folder)
     names = _names(train.parent / "classes.txt")
     texts: list[str] = []
@@ -64,7 +65,14 @@ def yahoo(
     return to_dataset("yahoo", Texts(texts, np.asarray(labels, np.int32), held), names, how)
 
 
-def _columns(fields: tuple[str, ...]) -> tuple[int, ...]:
+def _columns(fields: object) -> tuple[int, ...]:
+    if isinstance(fields, str):
+        fields = (fields,)
+    if not isinstance(fields, list | tuple):  # a set or a dict has no order to join texts in
+        raise UserError(
+            f"config.data.options.fields={one_line(repr(fields))[:80]} must be a list: choose from "
+            f"{', '.join(FIELDS)}, one or more."
+        )
     for field in fields:
         if field not in FIELDS:
             raise unknown("config.data.options.fields", str(field), FIELDS)
@@ -102,7 +110,7 @@ def _names(path: pathlib.Path) -> tuple[str, ...]:
             lines = decoded(file.read(LONGEST), str(path)).removeprefix("\ufeff").split("\n")
     except BROKEN as error:
         raise broken(path, error) from error
-    names = tuple(line.strip() for line in lines if line.strip())
+    names = tuple(name for name in map(one_line, lines) if name)
     if len(names) != CLASSES or len(set(names)) != CLASSES:
         raise UserError(
             f"{path} has {len(names)} lines of names, {len(set(names))} of them different, not "
