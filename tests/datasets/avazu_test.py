@@ -92,7 +92,7 @@ def test_prepared_is_what_the_loader_reads(good, tmp_path, options):
     read = datasets.load("avazu", out, options)
     assert checksum(read) == checksum(whole)
     assert read.columns == whole.columns
-    with pytest.raises(UserError, match="holds the prepared data set 'avazu', not 'criteo'"):
+    with pytest.raises(UserError, match="was prepared by 'avazu' and config.data.name is 'criteo'"):
         datasets.load("criteo", out, {})
 
 

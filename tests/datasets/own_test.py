@@ -554,7 +554,7 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
             "test": 20,
         },
         grid={"undefended": {}},
-        **{"parties.columns": (("c", "m"), ("*",))},
+        **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
     made = lab.prepare(config)
     passive, own = made.blocks

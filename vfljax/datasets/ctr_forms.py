@@ -186,6 +186,7 @@ def prepare(make: Callable[[], Plan], out: str) -> Dataset:
             classes=CLASSES,
             notes=_notes(plan, rows, clicks),
             options=plan.options,
+            loader=plan.layout.name,
         )
 
 
