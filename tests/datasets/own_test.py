@@ -292,6 +292,23 @@ def test_classes_are_sorted_numbers_as_numbers():
     assert "classes: -1 is 0, 9 is 1, 10 is 2." in data.notes
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_a_class_is_its_number_however_it_is_spelled(tmp_path, suffix):
+    y = ["1", "+1", "01", "1.0", "1e0", "0", "-0", "10", "00"]
+    data = table(write(tmp_path, pd.DataFrame({"a": range(9), "y": y}), suffix), label="y")
+    assert data.classes == ("0", "1", "10")
+    assert data.labels.tolist() == [1, 1, 1, 1, 1, 0, 0, 2, 0]
+    frame, test = made(a=[1, 2]), pd.DataFrame({"a": [1, 2], "y": ["1.0", "+0"]})
+    assert from_frame(frame, label="y", test=test).labels.tolist() == [0, 1, 1, 0]
+    assert from_frame(frame, label="y", positive="0.0").labels.tolist() == [1, 0]
+    refused(
+        "label 'y' has '01' and '1', one number, among words",
+        pd.DataFrame({"a": range(3), "y": ["1", "01", "none"]}),
+    )
+    huge = pd.DataFrame({"a": range(3), "y": ["1e99999999999999999999", "1e9999", "1"]})
+    refused("not all whole numbers|infinite", huge)
+
+
 def test_the_positive_class_is_one():
     frame = pd.DataFrame({"a": range(3), "y": ["bad", "good", "bad"]})
     assert from_frame(frame, label="y").labels.tolist() == [0, 1, 0]
@@ -424,6 +441,30 @@ TESTS = {
 def test_a_test_part_that_does_not_fit_is_one_line(case):
     held, message = TESTS[case]
     refused(message, TRAIN, test=held)
+
+
+def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    path = write(tmp_path / "data", made(a=[1, 2]), ".csv")
+    write(tmp_path / "data", made(a=[3, 4]), ".tsv")
+    write(tmp_path / "elsewhere", made(a=[5, 6]), ".tsv")
+    write(tmp_path / "elsewhere", made(a=[7, 8]), ".txt")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    data = table(path, label="y", test_file="own.tsv")
+    assert data.features[:, 0].tolist() == [1, 2, 3, 4]
+    assert f"the test rows are of {tmp_path / 'data' / 'own.tsv'}." in data.notes
+    data = table(path, label="y", test_file="own.txt")
+    assert data.features[:, 0].tolist() == [1, 2, 7, 8]
+    assert "the test rows are of own.txt." in data.notes
+
+
+def test_a_word_among_a_test_part_s_numbers_blames_no_option_that_was_not_given():
+    test = made(a=["3", "?"])
+    said = refused("column 'a' has '\\?' in row 2, which is no number", made(a=[1, 2]), test=test)
+    assert "numeric=" not in said
+    assert "name it in categorical= (the frame has numbers)" in said
+    refused("take the name out of numeric=", made(a=[1, 2]), test=test, numeric="a")
 
 
 def test_an_unknown_category_may_be_ignored():
