@@ -12,7 +12,7 @@ from tests.conftest import real_data
 from tests.sweeps import tiny
 from vfljax import lab
 from vfljax.config import resolve
-from vfljax.datasets import load
+from vfljax.datasets import encoding, load
 from vfljax.datasets.core import Split, checksum, make_table, split_rows
 from vfljax.datasets.dividing import divide
 from vfljax.datasets.noting import columns_table
@@ -257,6 +257,15 @@ def test_missing_values_may_be_refused():
         missing="refuse",
     )
     refused("column 'a' has no value in row 3", made(a=["u", "v", "NA"]), missing="refuse")
+
+
+def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):
+    frame = made(a=list("uvwx"), b=[1, 2, 3, 4])
+    monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5)
+    assert from_frame(frame, label="y").features.shape == (4, 5)
+    monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5 - 1)
+    refused("4 rows of 5 columns take 80 bytes, more than 79: choose encoding='codes'", frame)
+    assert from_frame(frame, label="y", encoding="codes").features.shape == (4, 2)
 
 
 def test_a_column_without_any_value_trains_as_zero():
