@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from launch import common
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
 
@@ -52,6 +53,27 @@ def test_a_mistake_is_one_line_and_a_bad_exit_status(tmp_path, arguments, messag
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (PermissionError(13, "Permission denied", "x"), "PermissionError: [Errno 13] Permission"),
+        (MemoryError(), "error: MemoryError\n"),
+        (OverflowError("too\nlarge"), "error: OverflowError: too large\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):
+    def run():
+        raise error
+
+    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
+    monkeypatch.setattr(common.lanes, "use_all_cores", lambda: None)
+    with pytest.raises(SystemExit, match="2"):
+        common.start(run)
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
 
 
 def test_help_says_what_it_does_and_how():

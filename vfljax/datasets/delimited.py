@@ -62,9 +62,14 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
             f"{path}: its first line holds numbers, not the names of columns: put a header line there "
             f"(0 to {len(names) - 1} in order will do)."
         )
-    if b'"' in data:
-        _quotes(path, data, delimiter)
-    return _rows(path, data, delimiter, names)
+    records = _records(path, data, delimiter) if b'"' in data else None
+    table = _rows(path, data, delimiter, names)
+    if records is not None and table.num_rows != records:
+        raise UserError(
+            f"{path} reads as {table.num_rows:,} rows or as {records:,}, by how its quotes are taken: "
+            "write the table again with quotes around whole fields only."
+        )
+    return table
 
 
 def _opened(path: str) -> BinaryIO:
@@ -91,9 +96,10 @@ def _header(path: str, data: bytes, delimiter: str) -> tuple[list[str], str]:
     return best
 
 
-def _quotes(path: str, data: bytes, delimiter: str) -> None:
-    """Raise UserError for a quote that is not closed where its field ends: pyarrow reads on, and the
-    rows up to the next quote or the file's end would vanish in one field."""
+def _records(path: str, data: bytes, delimiter: str) -> int:
+    """How many rows follow the header; raises UserError for a quote that is not closed where its
+    field ends: pyarrow reads on, and the rows up to the next quote or the file's end would vanish in
+    one field."""
     row = 0
     text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
     try:
@@ -108,6 +114,7 @@ def _quotes(path: str, data: bytes, delimiter: str) -> None:
             f"than {csv.field_size_limit():,} characters ({error}): close the quote, double one that is "
             "meant."
         ) from error
+    return row - 1
 
 
 def _no_text(path: str, data: bytes) -> UserError:
