@@ -20,7 +20,9 @@ def made(rows=200, **changes):
 
 
 @pytest.mark.parametrize(
-    "label", [2**31, 2**32, 2**63, 2**64 - 1, -1, 0.5, 1e300, np.nan, np.inf, 10**400, "one"]
+    "label",
+    [2**31, 2**32, 2**63, 2**64 - 1, -1, 0.5, 1e300, np.nan, np.inf, 10**400, "one"],
+    ids=lambda label: str(label)[:12],
 )
 def test_a_label_that_is_no_class_of_int32_is_one_line(label):
     made = np.array([0, 1, label], object if type(label) is int and label >= 2**64 else None)
