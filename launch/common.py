@@ -52,9 +52,23 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         return flags.FLAGS(list(arguments))
     except Exception as error:  # absl and ml_collections raise many kinds for a bad file or value
         line = " ".join(str(error).split())
-        line = line.split(" Other fields present")[0]
+        line = _absent(line, arguments) or line.split(" Other fields present")[0]
         prefix = "" if isinstance(error, UserError) else "config: "
         sys.exit(_fail(f"{prefix}{line or type(error).__name__}"))
+
+
+def _absent(line: str, arguments: Sequence[str]) -> str:
+    """What to say where an override's field, which exists, is not in the config file: the error is
+    then the bare name of the field."""
+    name = line.strip("'\"")
+    for argument in arguments:
+        match = re.match(r"--?config\.([\w.]+)", argument)
+        if match is not None and name in match[1].split("."):
+            return (
+                f"the config file has no field {name!r} for --config.{match[1]} to change: add it to "
+                "the file, or give a config that has it."
+            )
+    return ""
 
 
 def _fail(line: str) -> int:
@@ -76,6 +90,9 @@ def start(run: Callable[[], None]) -> None:
             run()
         except UserError as error:
             sys.exit(_fail(" ".join(str(error).split())))
+        except (OSError, MemoryError, OverflowError) as error:  # of the machine, or of absurd sizes
+            kind, why = type(error).__name__, " ".join(str(error).split())
+            sys.exit(_fail(f"{kind}: {why}" if why else kind))
         except KeyboardInterrupt:
             print(
                 "\nstopped: nothing finished is lost, the same command continues.", file=sys.stderr

@@ -35,12 +35,30 @@ _SHARES = flags.DEFINE_list("shares", [], "shares of the parties, such as 2,2,1"
 _RULE = flags.DEFINE_string("rule", "contiguous", "how images are divided: contiguous, rows, grid")
 _PREPARE = flags.DEFINE_string("prepare", None, "write a prepared copy to this new folder")
 
+# what a config says, and --config therefore excludes
+ASKED = ("dataset", "data_dir", "option", "passive", "label_features", "shares", "rule")
+
 
 def _value(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except Exception:  # of a text that only looks like a value it raises many kinds
         return text
+
+
+def _refuse() -> None:
+    """Raise UserError for flags that exclude or need each other."""
+    given = [f for f in (*ASKED, "prepare") if flags.FLAGS[f].present]
+    both = [f"--{f}" for f in given if f in ASKED]
+    if _CONFIG.value is not None and both:
+        raise UserError(
+            f"{', '.join(both)} beside --config: it says them itself; change its fields by "
+            "--config.data.dir=DIR and the like."
+        )
+    if _CONFIG.value is None and _DATASET.value is None and given:
+        raise UserError(f"--{given[0]} needs --dataset=NAME (or --config=FILE).")
+    if _PREPARE.value == "":
+        raise UserError("--prepare is empty: name a new folder.")
 
 
 def _asked() -> dict[str, Any]:
@@ -52,6 +70,8 @@ def _asked() -> dict[str, Any]:
         name, equals, text = given.partition("=")
         if not equals:
             raise UserError(f"--option={given!r} must be name=value.")
+        if name in options:
+            raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
         options[name] = _value(text)
     try:
         shares = [float(share) for share in _SHARES.value]
@@ -68,6 +88,7 @@ def _asked() -> dict[str, Any]:
 
 
 def run() -> None:
+    _refuse()
     if _DATASET.value is None and _CONFIG.value is None:
         print(describing.catalog())
         return
@@ -78,11 +99,14 @@ def run() -> None:
         print(f"prepared: {_PREPARE.value}")
     else:
         dataset = datasets.load(data["name"], data["dir"], data["options"])
+    folder = _PREPARE.value or data["dir"]
+    kept = bool(folder) and prepared.is_prepared(folder)
+    if kept:
+        prepared.verify(folder)  # before anything that it says is shown
     blocks = divide(dataset, config["parties"])
     print(describing.describe(dataset, blocks, config["parties"]["label_features"]))
-    folder = data["dir"]
-    if folder and prepared.is_prepared(folder):
-        prepared.verify(folder)
+    if kept:
+        print(describing.origin(folder))
         print("the prepared folder holds what was written: its checksum is right")
 
 

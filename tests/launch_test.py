@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from launch import common
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
 
@@ -37,6 +38,10 @@ QUICK = "--config=configs/quickstart.py"
         (["--config=nowhere.py", "--workdir=x"], "nowhere.py"),
         (["--config=configs/spambase.py", "--workdir=x"], "data.dir is empty"),
         ([QUICK, "--workdir=x", "surplus"], "unexpected argument 'surplus'"),
+        (
+            [QUICK, "--workdir=x", "--config.data.options.rows=5"],
+            "the config file has no field 'options' for --config.data.options.rows to change: add it",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_a_bad_exit_status(tmp_path, arguments, message):
@@ -48,6 +53,27 @@ def test_a_mistake_is_one_line_and_a_bad_exit_status(tmp_path, arguments, messag
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (PermissionError(13, "Permission denied", "x"), "PermissionError: [Errno 13] Permission"),
+        (MemoryError(), "error: MemoryError\n"),
+        (OverflowError("too\nlarge"), "error: OverflowError: too large\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):
+    def run():
+        raise error
+
+    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
+    monkeypatch.setattr(common.lanes, "use_all_cores", lambda: None)
+    with pytest.raises(SystemExit, match="2"):
+        common.start(run)
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
 
 
 def test_help_says_what_it_does_and_how():
@@ -101,12 +127,22 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(tmp_path):
     done = launch("data", "--dataset=breast_cancer", f"--prepare={out}")
     again = launch("data", "--dataset=breast_cancer", f"--data_dir={out}")
     assert done.returncode == again.returncode == 0
+    for told in (done.stdout, again.stdout):
+        assert "prepared by the loader 'breast_cancer' with no options" in told
     total = f"sha256 of the values: {checksum(TABLE['breast_cancer'](''))}"
     assert total in done.stdout
     assert total in again.stdout
     assert "its checksum is right" in again.stdout
+    named = launch("data", "--dataset=prepared", f"--data_dir={out}")
+    assert named.stdout == again.stdout
     taken = launch("data", "--dataset=digits", f"--prepare={out}")
-    assert taken.returncode == 2 or "breast_cancer" not in taken.stdout
+    assert taken.returncode == 2
+    assert "is not overwritten: name a new folder" in taken.stderr
+    spec = out / "vfljax.json"
+    spec.write_text(spec.read_text().replace('"num_classes": 2', '"num_classes": 2147483647'))
+    changed = launch("data", "--dataset=prepared", f"--data_dir={out}")
+    assert (changed.returncode, changed.stdout) == (2, "")
+    assert "vfljax.json is not what was recorded" in changed.stderr
 
 
 @pytest.mark.parametrize(
@@ -119,6 +155,19 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(tmp_path):
         (["--dataset=digits", "--shares=a,b"], "must be numbers"),
         (["--dataset=digits", "--passive=20"], "would own none"),
         (["--dataset=spambase", "--data_dir=nowhere"], "is not a folder"),
+        (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
+        (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),
+        (["--dataset=digits", f"--prepare={300 * 'x'}"], "File name too long"),
+        (["--dataset=digits", "--prepare="], "--prepare is empty: name a new folder"),
+        (["--option=label=y"], "--option needs --dataset=NAME"),
+        (["--dataset=table", "--option=a=1", "--option=a=2"], "--option=a=... is given twice"),
+        (["--dataset=table", "--option=label={'a'}"], "give a number, a text"),
+        (["--dataset=table", "--data_dir=no.csv", "--option=label={[]:1}"], "no.csv is missing"),
+        (
+            [QUICK, "--dataset=digits", "--data_dir=x", "--option=a=1", "--shares=1,2"],
+            "--dataset, --data_dir, --option, --shares beside --config",
+        ),
+        (["--dataset=digits", "--shares=0,1"], "every share must be above 0"),
     ],
 )
 def test_launch_data_s_mistakes_are_one_line_too(arguments, message):

@@ -198,7 +198,10 @@ def plain(spec: Spec) -> Spec:
 
 @functools.cache
 def _initial_program(spec: Spec) -> Callable[..., Weights]:
-    return jax.jit(training.make_initial(spec))
+    # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
+    heavy = not spec.light and jax.default_backend() == "cpu"
+    options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
+    return jax.jit(training.make_initial(spec), compiler_options=options)
 
 
 def random_weights(spec: Spec, lab: Lab) -> Weights:

@@ -92,7 +92,7 @@ def test_prepared_is_what_the_loader_reads(good, tmp_path, options):
     read = datasets.load("avazu", out, options)
     assert checksum(read) == checksum(whole)
     assert read.columns == whole.columns
-    with pytest.raises(UserError, match="holds the prepared data set 'avazu', not 'criteo'"):
+    with pytest.raises(UserError, match="was prepared by 'avazu' and config.data.name is 'criteo'"):
         datasets.load("criteo", out, {})
 
 
@@ -124,6 +124,8 @@ CASES = {
     "a word for hour's form": (GOOD, {"hour": "day"}, "unknown config.data.options.hour"),
     "hashed": (GOOD, {"form": "hashed"}, "unknown config.data.options.form"),
     "buckets of unique": (GOOD, {"form": "unique", "buckets": 9}, "form='unique' has none"),
+    "buckets beyond float32": (GOOD, {"buckets": 2**32}, "from 0 to 16777216"),
+    "a number for a file": (GOOD, {"file": 3}, "options.file=3: give the name of a file"),
     "one bucket": (GOOD, {"buckets": 1}, "give at least 2"),
     "more rows than there are": (GOOD, {"rows": 51}, "has 50 rows"),
     "one class": (avazu_csv([r for r in ROWS if r[0] == "0"]), {}, "all labels are 0"),

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from vfljax.datasets import scaling as scalings
 from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Block, Dataset, Input, identity, make_table, split_rows
+from vfljax.datasets.core import (
+    Block,
+    Dataset,
+    Input,
+    classes,
+    identity,
+    make_table,
+    split_rows,
+)
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.training import rows_of
@@ -17,6 +25,19 @@ from vfljax.training import rows_of
 def made(rows=200, **changes):
     labels = (np.arange(rows) % 4 == 0).astype(np.int32)
     return Dataset("made", np.zeros((rows, 1), np.float32), labels, 2)._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [2**31, 2**32, 2**63, 2**64 - 1, -1, 0.5, 1e300, np.nan, np.inf, 10**400, "one"],
+    ids=lambda label: str(label)[:12],
+)
+def test_a_label_that_is_no_class_of_int32_is_one_line(label):
+    made = np.array([0, 1, label], object if type(label) is int and label >= 2**64 else None)
+    with pytest.raises(UserError, match="in row 3 is not an integer class|labels are not num") as e:
+        classes("made", made)
+    assert len(str(e.value).splitlines()) == 1
+    assert classes("made", [0, 2**31 - 1]).tolist() == [0, 2**31 - 1]
 
 
 def test_a_published_test_part_is_where_test_rows_come_from():

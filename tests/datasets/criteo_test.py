@@ -16,7 +16,7 @@ from tests.conftest import real_data
 from tests.datasets.clicks import criteo_rows, csv, tsv, zipped
 from vfljax import datasets
 from vfljax.datasets import criteo as criteo_module
-from vfljax.datasets import prepared
+from vfljax.datasets import ctr_forms, prepared
 from vfljax.datasets.core import checksum
 from vfljax.datasets.criteo import CATEGORIES, NUMBERS, criteo, prepare, stream
 from vfljax.errors import UserError
@@ -213,7 +213,7 @@ def test_prepared_is_what_the_loader_reads(good, tmp_path, options):
     assert datasets.load("criteo", out, {}).columns == whole.columns
     prepared.verify(out)
     assert checksum(datasets.load("criteo", out, options)) == checksum(whole)
-    with pytest.raises(UserError, match="was prepared with the options"):
+    with pytest.raises(UserError, match="was prepared with form="):
         datasets.load("criteo", out, {**options, "rows": 3})
     again = datasets.prepare("criteo", out, str(tmp_path / "copy"), {})
     assert checksum(again) == checksum(whole)
@@ -239,7 +239,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, form):
             for _ in range(times):
                 file.write(lines)
         tracemalloc.start()
-        data = prepare(str(tmp_path / "train.txt"), str(tmp_path / "out"), form=form)
+        data = prepare(str(tmp_path / "train.txt"), str(tmp_path / f"{times}"), form=form)
         labels = 2 * data.labels.nbytes  # held in memory by what is returned, and while checked
         peaks.append(tracemalloc.get_traced_memory()[1] - labels)
         tracemalloc.stop()
@@ -335,6 +335,14 @@ OPTIONS = {
     ),
     "one bucket": ({"buckets": 1}, "buckets=1: give at least 2"),
     "buckets of unique": ({"form": "unique", "buckets": 9}, "form='unique' has none"),
+    "buckets beyond float32": (
+        {"buckets": 2**32},
+        "4294967296: give an integer from 0 to 16777216",
+    ),
+    "buckets beyond counting": ({"form": "hashed", "buckets": 10**30}, "from 0 to 16777216"),
+    "a number for a file": ({"file": 3}, "options.file=3: give the name of a file"),
+    "None for a file": ({"file": None}, "options.file=None: give the name"),
+    "a list of files": ({"file": ("train.txt",)}, "options.file=('train.txt',): give the name"),
     "a file that is not there": ({"file": "x.csv"}, "x.csv is missing"),
     "a folder for a file": ({"file": "sub"}, "sub is a folder, not a file"),
 }
@@ -348,6 +356,27 @@ def test_a_bad_option_is_one_line(good, tmp_path, case):
         criteo(good, **options)
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_rows_that_would_not_fit_in_memory_are_refused(good, tmp_path, monkeypatch):
+    size = criteo(good).features.nbytes
+    monkeypatch.setattr(ctr_forms, "MAX_BYTES", size)
+    assert criteo(good).features.nbytes == size
+    monkeypatch.setattr(ctr_forms, "MAX_BYTES", size - 1)
+    with pytest.raises(UserError, match=r"60 rows read so far take 9,360 bytes, .*--prepare"):
+        criteo(good)
+    assert len(criteo(good, rows=59).labels) == 59
+    assert len(datasets.prepare("criteo", good, str(tmp_path / "out"), {}).labels) == 60
+    with pytest.raises(
+        UserError, match=r"60 rows asked for take 9,360 bytes"
+    ):  # at the first block
+        criteo(good, rows=60)
+
+
+def test_a_header_of_very_many_names_is_refused_at_once(tmp_path):
+    (tmp_path / "train.txt").write_bytes(b"Label," + b"I1," * 2_000_000 + b"I1\n0\n")
+    with pytest.raises(UserError, match="has 2,000,002 columns, more than 100,000"):
+        criteo(str(tmp_path))
 
 
 def test_the_file_is_found_or_asked_for(tmp_path):

@@ -48,6 +48,10 @@ def test_shares_divide_in_proportion():
     assert [block.input.shape for block in blocks] == [(4, 4, 3), (4, 4, 3), (4, 2, 3)]
 
 
+def test_shares_may_be_as_large_as_numbers_are():
+    assert owned(table(), passive=1, shares=(1e308, 1e308)) == ["abc", "def"]  # warnings are errors
+
+
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=6), st.integers(60, 500))
 def test_places_cover_everything_once_and_in_order(shares, length):
     edges = np.concatenate([[0], np.cumsum(shares) / np.sum(shares)])

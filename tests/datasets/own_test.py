@@ -12,7 +12,7 @@ from tests.conftest import real_data
 from tests.sweeps import tiny
 from vfljax import lab
 from vfljax.config import resolve
-from vfljax.datasets import load
+from vfljax.datasets import encoding, load
 from vfljax.datasets.core import Split, checksum, make_table, split_rows
 from vfljax.datasets.dividing import divide
 from vfljax.datasets.noting import columns_table
@@ -259,6 +259,15 @@ def test_missing_values_may_be_refused():
     refused("column 'a' has no value in row 3", made(a=["u", "v", "NA"]), missing="refuse")
 
 
+def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):
+    frame = made(a=list("uvwx"), b=[1, 2, 3, 4])
+    monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5)
+    assert from_frame(frame, label="y").features.shape == (4, 5)
+    monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5 - 1)
+    refused("4 rows of 5 columns take 80 bytes, more than 79: choose encoding='codes'", frame)
+    assert from_frame(frame, label="y", encoding="codes").features.shape == (4, 2)
+
+
 def test_a_column_without_any_value_trains_as_zero():
     data = from_frame(made(a=[None, None, None, None], b=[1, 2, 3, 4]), label="y")
     assert np.isnan(data.features[:, 0]).all()
@@ -290,6 +299,23 @@ def test_classes_are_sorted_numbers_as_numbers():
     assert data.labels.tolist() == [2, 1, 0, 1]
     assert data.num_classes == 3
     assert "classes: -1 is 0, 9 is 1, 10 is 2." in data.notes
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_a_class_is_its_number_however_it_is_spelled(tmp_path, suffix):
+    y = ["1", "+1", "01", "1.0", "1e0", "0", "-0", "10", "00"]
+    data = table(write(tmp_path, pd.DataFrame({"a": range(9), "y": y}), suffix), label="y")
+    assert data.classes == ("0", "1", "10")
+    assert data.labels.tolist() == [1, 1, 1, 1, 1, 0, 0, 2, 0]
+    frame, test = made(a=[1, 2]), pd.DataFrame({"a": [1, 2], "y": ["1.0", "+0"]})
+    assert from_frame(frame, label="y", test=test).labels.tolist() == [0, 1, 1, 0]
+    assert from_frame(frame, label="y", positive="0.0").labels.tolist() == [1, 0]
+    refused(
+        "label 'y' has '01' and '1', one number, among words",
+        pd.DataFrame({"a": range(3), "y": ["1", "01", "none"]}),
+    )
+    huge = pd.DataFrame({"a": range(3), "y": ["1e99999999999999999999", "1e9999", "1"]})
+    refused("not all whole numbers|infinite", huge)
 
 
 def test_the_positive_class_is_one():
@@ -426,6 +452,30 @@ def test_a_test_part_that_does_not_fit_is_one_line(case):
     refused(message, TRAIN, test=held)
 
 
+def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    path = write(tmp_path / "data", made(a=[1, 2]), ".csv")
+    write(tmp_path / "data", made(a=[3, 4]), ".tsv")
+    write(tmp_path / "elsewhere", made(a=[5, 6]), ".tsv")
+    write(tmp_path / "elsewhere", made(a=[7, 8]), ".txt")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    data = table(path, label="y", test_file="own.tsv")
+    assert data.features[:, 0].tolist() == [1, 2, 3, 4]
+    assert f"the test rows are of {tmp_path / 'data' / 'own.tsv'}." in data.notes
+    data = table(path, label="y", test_file="own.txt")
+    assert data.features[:, 0].tolist() == [1, 2, 7, 8]
+    assert "the test rows are of own.txt." in data.notes
+
+
+def test_a_word_among_a_test_part_s_numbers_blames_no_option_that_was_not_given():
+    test = made(a=["3", "?"])
+    said = refused("column 'a' has '\\?' in row 2, which is no number", made(a=[1, 2]), test=test)
+    assert "numeric=" not in said
+    assert "name it in categorical= (the frame has numbers)" in said
+    refused("take the name out of numeric=", made(a=[1, 2]), test=test, numeric="a")
+
+
 def test_an_unknown_category_may_be_ignored():
     held = made(n=[1.5, 2.5], c=["w", None])
     data = from_frame(TRAIN, label="y", test=held, unknown="ignore")
@@ -554,7 +604,7 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
             "test": 20,
         },
         grid={"undefended": {}},
-        **{"parties.columns": (("c", "m"), ("*",))},
+        **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
     made = lab.prepare(config)
     passive, own = made.blocks

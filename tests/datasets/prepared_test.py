@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.clicks import criteo_rows, tsv
 from vfljax import datasets
 from vfljax.datasets import npy, prepared
 from vfljax.datasets.columns import Column
@@ -121,7 +122,7 @@ def test_what_a_writer_holds_does_not_grow(tmp_path):
     block = np.zeros((1000, 50), np.float32), np.arange(1000, dtype=np.int32) % 2
     for blocks in (20, 80):
         tracemalloc.start()
-        with prepared.begin(tmp_path / "x") as writer:
+        with prepared.begin(tmp_path / str(blocks)) as writer:
             for _ in range(blocks):
                 writer.append(*block)
             writer.finish("x", 2)
@@ -148,12 +149,13 @@ def test_unfinished_nothing_appears(tmp_path):
     same(SETS["table"], prepared.read(tmp_path / "x"))
 
 
-def test_a_prepared_folder_is_replaced_and_no_other(tmp_path):
+def test_nothing_that_exists_is_overwritten(tmp_path):
+    (tmp_path / "x").mkdir()  # an empty folder is free
     prepared.write(SETS["table"], tmp_path / "x")
-    mapped = prepared.read(tmp_path / "x")
-    prepared.write(SETS["image"], tmp_path / "x")
-    assert prepared.read(tmp_path / "x").name == "pixels"
-    same(SETS["table"], mapped)  # who had it open keeps it
+    for again in (SETS["image"], SETS["table"]):
+        with pytest.raises(UserError, match="is not overwritten: name a new folder"):
+            prepared.write(again, tmp_path / "x")
+    same(SETS["table"], prepared.verify(tmp_path / "x"))
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("")
@@ -221,10 +223,16 @@ def overwrite(name, array):
 ARRAYS = {"features": {"dtype": "float32", "shape": [20, 3]}}
 FAULTS = {
     "no json": (lambda f: (f / "vfljax.json").write_text("{"), "does not describe"),
-    "another schema": (lambda f: change(f, schema=2), "its schema is not 1"),
+    "another schema": (lambda f: change(f, schema=1), "its schema is not 2"),
     "a kind unknown": (lambda f: change(f, kind="sound"), "'kind'"),
     "a kind of a wrong type": (lambda f: change(f, kind=["table"]), "'kind'"),
     "one class": (lambda f: change(f, num_classes=1), "'num_classes'"),
+    "classes without number": (lambda f: change(f, num_classes=10**30), "'num_classes'"),
+    "codes without number": (
+        lambda f: change(f, columns=[["a", "code", "", 10**30]] * 3),
+        "'columns'",
+    ),
+    "a loader of a wrong type": (lambda f: change(f, loader=None), "'loader'"),
     "a bool for a number": (lambda f: change(f, length=True), "'length'"),
     "columns cut": (lambda f: change(f, columns=[["a", "number", "", 0]]), "1 columns are named"),
     "classes cut": (lambda f: change(f, classes=["no"]), "1 of 2 classes are named"),
@@ -269,8 +277,8 @@ def test_a_broken_folder_is_one_line(tmp_path, fault):
 
 def test_texts_need_offsets_that_divide_them(tmp_path):
     out = tmp_path / "x"
+    prepared.write(SETS["text"], out)
     for offsets in (OFFSETS[::-1], OFFSETS + 1, np.minimum(OFFSETS, OFFSETS[-1] - 1)):
-        prepared.write(SETS["text"], out)
         np.save(out / "offsets.npy", np.ascontiguousarray(offsets))
         with pytest.raises(UserError, match="offsets do not divide"):
             prepared.read(out)
@@ -287,25 +295,104 @@ def test_a_changed_value_is_found_by_verify(tmp_path, kind, array):
         prepared.verify(tmp_path / "x")
 
 
-def test_load_reads_a_prepared_folder_of_any_name(tmp_path):
+CHANGES = {
+    "num_classes": 3,
+    "classes": ["yes", "no"],
+    "options": {"rows": 1},
+    "loader": "criteo",
+    "name": "other",
+    "notes": [],
+    "columns": [["b", "number", "", 0]] * 3,
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_a_changed_description_is_found_by_verify(tmp_path, field):
+    prepared.write(SETS["table"]._replace(classes=()), tmp_path / "x")
+    if field == "classes":
+        prepared.write(SETS["table"], tmp_path / "named")
+    folder = tmp_path / ("named" if field == "classes" else "x")
+    change(folder, **{field: CHANGES[field]})
+    prepared.read(folder)
+    with pytest.raises(UserError, match=r"vfljax.json is not what was recorded"):
+        prepared.verify(folder)
+
+
+def test_what_no_loader_made_is_loaded_by_the_name_prepared(tmp_path):
     out = str(tmp_path / "x")
     prepared.write(SETS["table"], out)
-    same(SETS["table"], datasets.load("mine", out, {}))
     same(SETS["table"], datasets.load("prepared", out, {}))
-    with pytest.raises(UserError, match=r"holds the prepared data set 'mine', not 'spambase'"):
+    with pytest.raises(UserError, match=r"from no loader and config.data.name is 'spambase'"):
         datasets.load("spambase", out, {})
-    with pytest.raises(UserError, match="was prepared with the options {} and"):
-        datasets.load("mine", out, {"rows": 3})
+    with pytest.raises(UserError, match=r"unknown config.data.name 'mine'"):
+        datasets.load("mine", out, {})
+    with pytest.raises(UserError, match="was prepared with no options and"):
+        datasets.load("prepared", out, {"rows": 3})
     with pytest.raises(UserError, match="is not a prepared data set"):
         datasets.load("prepared", str(tmp_path), {})
     with pytest.raises(UserError, match="is not a prepared data set"):
         datasets.load("prepared", "", {})
 
 
-def test_prepare_writes_what_cannot_be_streamed(tmp_path):
-    data = datasets.prepare("digits", "", str(tmp_path / "x"), {})
-    same(datasets.load("digits", "", {}), data)
-    same(data, datasets.load("digits", str(tmp_path / "x"), {}))
+def original(name, folder):
+    """(where a small original of the data set lies, its loader's options, other options)."""
+    if name == "table":
+        (folder / "mine.csv").write_text("a,b,y\n" + "1,u,no\n2,v,yes\n" * 4)
+        return str(folder / "mine.csv"), {"label": "y", "drop": ("a",)}, {"label": "y"}
+    if name == "npz":
+        x = RNG.integers(0, 255, (20, 4, 4), np.uint8)
+        np.savez(folder / "mine.npz", x=x, target=LABELS)
+        return str(folder), {"y": "target"}, {"y": "y"}
+    if name == "isic":
+        x = RNG.integers(0, 255, (20, 4, 4, 3), np.uint8)
+        np.savez(folder / "ham.npz", x=x, y=LABELS, lesion_id=np.arange(20))
+        return str(folder), {"size": 4, "gray": True}, {"size": 4}
+    if name == "criteo":
+        (folder / "train.txt").write_bytes(tsv(criteo_rows(30)))
+        return str(folder), {"buckets": 50}, {"buckets": 60}
+    return "", {}, None
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "table", "npz", "isic", "criteo"])
+def test_a_prepared_folder_stands_in_place_of_the_original(tmp_path, name):
+    folder, options, others = original(name, tmp_path)
+    made = datasets.prepare(name, folder, str(tmp_path / "x"), options)
+    direct = datasets.load(name, folder, options)
+    assert checksum(made) == checksum(direct)
+    again = datasets.prepare("prepared", str(tmp_path / "x"), str(tmp_path / "again"), {})
+    same(made, again)
+    listed = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+    for out in (str(tmp_path / "x"), str(tmp_path / "again")):
+        for asked in ({}, options, listed):
+            same(made, datasets.load(name, out, asked))
+            same(made, datasets.load("prepared", out, asked))
+        if name == "isic":
+            same(made, datasets.load("ham10000", out, options))
+        with pytest.raises(UserError, match=f"was prepared by {name!r} and config.data.name is"):
+            datasets.load("spambase", out, {})
+        for asked in [] if others is None else [others]:
+            with pytest.raises(UserError, match=r"was prepared with .*prepare another folder"):
+                datasets.load("prepared", out, asked)
+        with pytest.raises(UserError, match=f"unknown option of the data set {name} 'surplus'"):
+            datasets.load("prepared", out, {"surplus": 1})
+
+
+def test_an_embedded_set_needs_no_folder(tmp_path):
+    with pytest.raises(UserError, match="digits comes with this package: leave it empty"):
+        datasets.load("digits", str(tmp_path), {})
+
+
+VALUES = [{"a", "b"}, {"a": 1}, b"x", [["a"]], float("nan"), object()]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
+    for call in (
+        lambda: datasets.load("table", "x.csv", {"label": "y", "drop": value}),
+        lambda: datasets.prepare("table", "x.csv", str(tmp_path / "x"), {"label": value}),
+    ):
+        with pytest.raises(UserError, match=r"options\.(drop|label)=.*give a number, a text"):
+            call()
 
 
 @settings(max_examples=200, deadline=None)

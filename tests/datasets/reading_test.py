@@ -40,7 +40,14 @@ FILES = {
     "a header and blank lines": (b"a,y\n\n\n", "has a header and no row"),
     "a short row": (b"a,b,y\n1,2,0\n\n1,2\n", "row 2 has 2 values for 3 columns"),
     "a long row": (b"a,y\n1,0\n2,1\n3,4,1\n", "row 3 has 3 values for 2 columns: correct it .* needs quotes"),
-    "an open quote": (b'a,y\n1,0\n"2,1\n', "row 2 has 1 values for 2 columns"),
+    "an open quote": (b'a,y\n1,0\n"2,1\n', "row 2 has a quote that is not closed"),
+    "an open quote in the last field": (b'a,b,y\n1,u,0\n2,v,"1\n3,u,0\n4,v,1\n', "row 2 has a quote"),
+    "a quote that closes rows later": (b'a,b,y\n1,"u,0\n2,v,1\n3,"w",0\n4,u,1\n', "row 1 has a quote"),
+    "a quote closed too early": (b'a,b,y\n1,"u"v,0\n2,v,1\n', "row 1 has a quote"),
+    "an open quote in the header": (b'a,b,"y\n1,u,0\n2,v,1\n', "its header has a quote"),
+    "gzip by another name": (gzip.compress(GOOD), "own.csv is compressed by gzip: give it a name"),
+    "no header, other whole numbers": (b"5,7,1\n6,8,0\n", "first line holds numbers, not the names"),
+    "no header, as if counted": (b"2,0,1\n6,8,0\n", "first line holds numbers, .*0 to 2 in order"),
     "names twice": (b"a,a ,y\n1,2,0\n", "two columns are named 'a'"),
     "no label": (b"a,yy\n1,0\n", "own.csv: unknown column in label= 'y': did you mean 'yy'"),
     "latin-1": ("a,y\n1,0\nGr\u00fcn,1\n".encode("latin-1"), "UTF-8 text: byte 0xfc at position 10, line 3"),
@@ -98,6 +105,38 @@ def test_unnamed_columns_get_a_name(tmp_path):
 def test_a_frame_s_numbered_columns_are_names(tmp_path):
     data = table(str(put(tmp_path, b"0,1,2\n.5,6,0\n.7,8,1\n")), label="2")
     assert [c.name for c in data.columns] == ["0", "1"]
+
+
+def test_no_row_vanishes_in_quotes(tmp_path):
+    rows = ['1,"u, ""v""",0', '2,"a\nb",1', '3,5" pipe,0', '4,"",1']
+    data = table(str(put(tmp_path, "\n".join(["a,b,y", *rows, ""]).encode())), label="y")
+    assert len(data.labels) == 4
+    assert [c.value for c in data.columns[1:]] == ['5" pipe', "a\nb", 'u, "v"', "(missing)"]
+
+
+def test_options_of_wrong_types_are_named(tmp_path):
+    put(tmp_path, b"a,3,y\n1,2,0\n2,3,1\n3,5,1\n")
+    for option, values in {
+        "delimiter": (3, None, [","]),
+        "drop": (None, True, [None]),
+        "categorical": (None, True),
+        "numeric": (3.5, None),
+        "test_file": (3, None, ["x"]),
+        "max_categories": (True, 0, 2.0, None),
+        "label": (None, True, 2),
+        "groups": (None, False),
+        "positive": (None, 7),
+        "encoding": (None, 1, ["onehot"]),
+        "missing": (None,),
+        "unknown": (True,),
+    }.items():
+        for value in values:
+            said = f"{option}=|unknown {option} "
+            refused(said, tmp_path / "own.csv", **{option: value})
+    data = table(str(tmp_path / "own.csv"), label="y", drop=3)
+    assert [c.name for c in data.columns] == ["a"]
+    data = table(str(tmp_path / "own.csv"), label=3, categorical=("a",), numeric="y")
+    assert data.num_classes == 3
 
 
 def test_names_are_one_printable_line(tmp_path):

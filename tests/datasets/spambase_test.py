@@ -44,6 +44,8 @@ CASES = {
     "a label of 2": (GOOD[:-3] + "2\r\n", "not an integer class: labels must be 0..1"),
     "a label of 0.5": (GOOD[:-3] + "0.5\r\n", "not an integer class"),
     "infinity": (GOOD.replace(GOOD[: GOOD.index(",")], "inf", 1), "not finite"),
+    "beyond float32": ("1e39" + GOOD[GOOD.index(",") :], "line 1 holds a value that is not finite"),
+    "a digit separator": ("1_0" + GOOD[GOOD.index(",") :], "line 1: a number holds '_'"),
     "bytes that are no text": ("é" * 10, "cannot be read as text"),
     "nothing": ("", "has 0 rows"),
 }

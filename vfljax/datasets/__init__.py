@@ -6,14 +6,13 @@ A loader's keyword-only parameters are its options (``config.data.options``). A 
 
 from __future__ import annotations
 
-import inspect
-import json
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from vfljax.config import unknown
 from vfljax.datasets import avazu, criteo, prepared
+from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.cifar import cifar10, cifar100
@@ -47,52 +46,56 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "npz": npz,
 }
 
+EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
+
 # what writes a prepared folder block by block: name -> prepare(folder, out, **options) -> Dataset
 STREAMS = {"criteo": criteo.prepare, "avazu": avazu.prepare}
 
 
 def options_of(name: str) -> dict[str, Any]:
     """A loader's options and their defaults."""
-    parameters = inspect.signature(TABLE[name]).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    return asking.of(TABLE[name])
 
 
 def _complete(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A loader's options with defaults for those not given, sequences as tuples; raises UserError
-    for an unknown one."""
-    known = options_of(name)
-    for option in options:
-        if option not in known:
-            raise unknown(f"option of the data set {name}", option, known)
-    return known | {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    return asking.complete(name, TABLE[name], options)
 
 
 def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
-    """The data set ``name`` from a folder or file, or from a folder that ``prepare`` made; raises
-    UserError for an unknown name or option, an option without a value, or any fault of the files."""
-    if folder and prepared.is_prepared(folder):
-        dataset = prepared.read(folder, "" if name == "prepared" else name)
-        _were(dataset.name, folder, options)
-        return dataset
+    """The data set ``name`` from a folder or file, or from a folder that ``prepare`` made (then under
+    its loader's name or "prepared", with the options it was made with or none); raises UserError for
+    an unknown name or option, an option without a value, or any fault of the files."""
     if name not in TABLE:
         raise unknown("config.data.name", name, TABLE)
+    if folder and prepared.is_prepared(folder):
+        _were(name, folder, options)
+        return prepared.read(folder)
+    if folder and name in EMBEDDED:
+        raise UserError(
+            f"config.data.dir={folder!r} is not a prepared data set, and {name} comes with this package: "
+            "leave it empty."
+        )
     values = _complete(name, options)
-    for option, value in values.items():
-        if value is inspect.Parameter.empty:
-            raise UserError(
-                f"config.data.options gives no {option!r}: the data set {name} needs it."
-            )
+    asking.needed(name, values)
     return TABLE[name](folder, **values)
 
 
 def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
-    """Raise UserError where options are asked for that a prepared folder was not made with."""
-    made = prepared.description(pathlib.Path(folder))["options"]
-    asked = _complete(name, options) if options and name in TABLE else dict(options)
-    if options and json.loads(json.dumps(asked)) != made:
+    """Raise UserError where another loader, or other options, are asked for than those that a
+    prepared folder was made with. Names of one loader (isic, ham10000) are one."""
+    spec = prepared.description(pathlib.Path(folder))
+    maker, made = spec["loader"], spec["options"]
+    if name != "prepared" and TABLE.get(maker) is not TABLE[name]:
+        by = f"by {maker!r}" if maker else "from no loader"
         raise UserError(
-            f"{folder} was prepared with the options {made} and config.data.options are "
-            f"{dict(options)}: prepare it anew, or leave the options out."
+            f"{folder} was prepared {by} and config.data.name is {name!r}: correct it, or "
+            "give 'prepared'."
+        )
+    asked = _complete(maker, options) if maker in TABLE else dict(options)
+    if options and asking.recorded(asked) != made:
+        raise UserError(
+            f"{folder} was prepared with {asking.sentence(made)} and config.data.options are "
+            f"{asking.sentence(options)}: prepare another folder, or leave the options out."
         )
 
 
@@ -105,12 +108,10 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
         return STREAMS[name](folder, out, **_complete(name, options))
     prepared.place(out)  # before a load that may take long
     dataset = load(name, folder, options)
-    made = (
-        prepared.description(pathlib.Path(folder))["options"]
-        if prepared.is_prepared(folder)
-        else None
-    )
-    return prepared.write(dataset, out, _complete(name, options) if made is None else made)
+    if prepared.is_prepared(folder):
+        spec = prepared.description(pathlib.Path(folder))
+        return prepared.write(dataset, out, spec["options"], spec["loader"])
+    return prepared.write(dataset, out, asking.recorded(_complete(name, options)), name)
 
 
-__all__ = ["STREAMS", "TABLE", "Dataset", "load", "options_of", "prepare"]
+__all__ = ["EMBEDDED", "STREAMS", "TABLE", "Dataset", "load", "options_of", "prepare"]

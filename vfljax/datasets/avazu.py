@@ -92,7 +92,7 @@ PARTS = [
 
 def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
     form = ctr_forms.choice("form", options["form"], tuple(FORMS))
-    buckets = ctr_forms.count("buckets", options["buckets"]) or FORMS[form]
+    buckets = ctr_forms.count("buckets", options["buckets"], 0, ctr_forms.EXACT) or FORMS[form]
     parts = ctr_forms.choice("hour", options["hour"], ("category", "parts")) == "parts"
     wanted = ctr.Rows(
         ctr_forms.count("rows", options["rows"]),
@@ -112,7 +112,7 @@ def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
         valid={"hour": (_time, "a time YYMMDDHH")} if parts else {},
         source="Avazu's train.csv (Kaggle 2014)",
     )
-    path = lines.find(folder, options["file"], layout.source)
+    path = lines.find(folder, ctr_forms.file(options["file"]), layout.source)
     names = FIELDS[1:] if parts else FIELDS
     if form == "unique":
         known = ctr_forms.vocabularies(ctr.read(path, layout, wanted), dict.fromkeys(names, str))

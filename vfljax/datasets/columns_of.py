@@ -40,8 +40,9 @@ class Source(NamedTuple):
         return "category" if self.numbers is None else "number"
 
 
-def source(place: str, name: str, column: Any, wanted: str = "") -> Source:
-    """The column as ``wanted`` ("number", "category"), or as what it looks like ("").
+def source(place: str, name: str, column: Any, wanted: str = "", remedy: str = "") -> Source:
+    """The column as ``wanted`` ("number", "category"), or as what it looks like (""). ``remedy``: what
+    to do about a word among numbers, where nobody named the column in numeric=.
 
     Raises UserError, with column and row, for a date, a nested or binary column, an infinite number,
     one that float32 cannot hold, or a word where numbers are wanted.
@@ -55,7 +56,8 @@ def source(place: str, name: str, column: Any, wanted: str = "") -> Source:
             word, row = _first_word(array)
             raise UserError(
                 f"{place}: column {name!r} has {shown(word)} in row {row + 1}, which is no number: "
-                "correct it, leave it empty where it is missing, or take the name out of numeric=."
+                "correct it, leave it empty where it is missing, or "
+                f"{remedy or 'take the name out of numeric='}."
             )
         _refuse_dates(place, name, array)
     made = _category(name, array)

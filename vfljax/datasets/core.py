@@ -85,15 +85,19 @@ class Split(NamedTuple):
 def classes(name: str, labels: np.ndarray, num_classes: int | None = None) -> np.ndarray:
     """Labels as int32 classes 0..C-1, or one clear line."""
     labels = np.asarray(labels)
-    numbers = labels.astype(np.float64)
+    try:
+        numbers = labels.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        why = " ".join(str(error).split())[:100]
+        raise UserError(f"{name}: labels are not numbers ({why}): give 0, 1, 2, ....") from error
+    most = np.iinfo(np.int32).max if num_classes is None else num_classes - 1
     wrong = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (numbers < 0)
-    if num_classes is not None:
-        wrong |= numbers >= num_classes
+    wrong |= numbers > most
     if wrong.any():
         row = int(np.argmax(wrong))
-        allowed = "0, 1, 2, ..." if num_classes is None else f"0..{num_classes - 1}"
+        allowed = f"0, 1, 2, ... up to {most:,}" if num_classes is None else f"0..{most}"
         raise UserError(
-            f"{name}: label {labels[row]!r} in row {row + 1} is not an integer class: "
+            f"{name}: label {labels[row]} in row {row + 1} is not an integer class: "
             f"labels must be {allowed}."
         )
     out = numbers.astype(np.int32)

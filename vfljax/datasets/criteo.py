@@ -91,7 +91,7 @@ def stream(
 
 def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
     form = ctr_forms.choice("form", options["form"], tuple(FORMS))
-    buckets = ctr_forms.count("buckets", options["buckets"]) or FORMS[form]
+    buckets = ctr_forms.count("buckets", options["buckets"], 0, ctr_forms.EXACT) or FORMS[form]
     scale = ctr_forms.choice("numbers", options["numbers"], ("log", "raw"))
     crosses, counts, balanced = (
         ctr_forms.flag(name, options[name]) for name in ("crosses", "counts", "balanced")
@@ -118,7 +118,7 @@ def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
         )
     if FORMS[form] and buckets < 2:
         raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
-    path = lines.find(folder, options["file"], LAYOUT.source)
+    path = lines.find(folder, ctr_forms.file(options["file"]), LAYOUT.source)
     if form == "hashed":
         made = ctr_forms.hashed(LAYOUT.fields, buckets, crosses, counts)
     elif form == "frequent":

@@ -8,6 +8,7 @@ of the values is ``ctr_forms``' business.
 
 from __future__ import annotations
 
+import collections
 import csv
 import pathlib
 import re
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from vfljax.datasets.faults import MOST_COLUMNS, too_wide
 from vfljax.datasets.lines import chunks
 from vfljax.errors import UserError
 
@@ -150,13 +152,15 @@ def _header(path: pathlib.Path, line: bytes, layout: Layout) -> tuple[str, ...]:
         raise UserError(
             f"{path} line 1 is not a header ({error}): fetch the file again."
         ) from error
-    wanted = (layout.label, *layout.fields)
+    if len(names) > MOST_COLUMNS:
+        raise too_wide(str(path), len(names))
+    wanted, counted = (layout.label, *layout.fields), collections.Counter(names)
     fault = ""
-    if missing := [name for name in wanted if name not in names]:
+    if missing := [name for name in wanted if name not in counted]:
         fault = f"names no column {missing[0]!r}"
-    elif twice := [name for name in names if names.count(name) > 1]:
-        fault = f"names {twice[0]!r} twice"
-    elif other := [name for name in names if name not in (*wanted, layout.ignored)]:
+    elif twice := [name for name, count in counted.items() if count > 1]:
+        fault = f"names {twice[0][:40]!r} twice"
+    elif other := [name for name in counted if name not in (*wanted, layout.ignored)]:
         fault = f"names {other[0][:40]!r}, which is no column of {layout.name}"
     if fault:
         raise UserError(f"{path} line 1 {fault}: it must be the header of {layout.source}.")

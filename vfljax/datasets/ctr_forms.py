@@ -16,10 +16,12 @@ from vfljax.config import unknown
 from vfljax.datasets import ctr, hashing, prepared
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.given import MAX_BYTES
 from vfljax.errors import UserError
 
 CLASSES = ("no click", "click")
-WIDE = 512  # rows of hashes at a time
+WIDE = 512  # rows of hashes at a time, and their buckets together
+COUNTED = 1 << 22
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
 Encoder = Callable[[list[str]], np.ndarray]  # distinct values -> a number each
@@ -73,8 +75,9 @@ def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> 
             for name in fields
         ]
         hashes = np.stack(found, axis=1)
-        for first in range(0, len(hashes), WIDE):
-            row = hashes[first : first + WIDE]
+        step = max(1, min(WIDE, COUNTED // buckets))
+        for first in range(0, len(hashes), step):
+            row = hashes[first : first + step]
             row = np.concatenate([row, hashing.crosses(row)], axis=1) if crosses else row
             out = hashing.occurrences(row, buckets)
             yield out if counts else np.minimum(out, 1)
@@ -156,8 +159,8 @@ def stream(plan: Plan, size: int = ctr.SIZE) -> Features:
 
 
 def load(plan: Plan) -> Dataset:
-    """The plan's rows in memory."""
-    features, labels = zip(*stream(plan), strict=True)
+    """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
+    features, labels = zip(*_bounded(plan), strict=True)
     whole = classes(str(plan.path), np.concatenate(labels), 2)
     return Dataset(
         plan.layout.name,
@@ -168,6 +171,21 @@ def load(plan: Plan) -> Dataset:
         classes=CLASSES,
         notes=_notes(plan, len(whole), int(whole.sum())),
     )
+
+
+def _bounded(plan: Plan) -> Features:
+    taken = rows = 0
+    for features, labels in stream(plan):
+        taken, rows = taken + features.nbytes, rows + len(labels)
+        whole = max(taken, taken * plan.wanted.rows // rows)  # of the rows asked for
+        if whole > MAX_BYTES:
+            held = "rows asked for" if plan.wanted.rows else "rows read so far"
+            raise UserError(
+                f"{plan.path}: {max(rows, plan.wanted.rows):,} {held} take {whole:,} bytes, more than "
+                f"{MAX_BYTES:,}, in memory: prepare them in a folder (launch.data --prepare), or give "
+                "config.data.options.rows."
+            )
+        yield features, labels
 
 
 def prepare(make: Callable[[], Plan], out: str) -> Dataset:
@@ -186,6 +204,7 @@ def prepare(make: Callable[[], Plan], out: str) -> Dataset:
             classes=CLASSES,
             notes=_notes(plan, rows, clicks),
             options=plan.options,
+            loader=plan.layout.name,
         )
 
 
@@ -193,10 +212,18 @@ def _notes(plan: Plan, rows: int, clicks: int) -> tuple[str, ...]:
     return (f"{plan.path.name}: {rows:,} rows read, {clicks / rows:.2%} clicks",)
 
 
-def count(name: str, value: Any, least: int = 0) -> int:
+def count(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
     """An option that is a count; raises UserError for anything else."""
-    if type(value) is not int or value < least:
-        raise UserError(f"config.data.options.{name}={value!r}: give an integer from {least}.")
+    if type(value) is not int or value < least or (most is not None and value > most):
+        end = "" if most is None else f" to {most}"
+        raise UserError(f"config.data.options.{name}={value!r}: give an integer from {least}{end}.")
+    return value
+
+
+def file(value: Any) -> str:
+    """The option ``file``, a name."""
+    if not isinstance(value, str):
+        raise UserError(f"config.data.options.file={value!r}: give the name of a file.")
     return value
 
 

@@ -30,9 +30,8 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
     """A CSV, its names from the header (they may repeat) and all its fields as texts."""
     if delimiter == "tab":
         delimiter = "\t"
-    if delimiter != "auto" and (
-        len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'
-    ):
+    one = isinstance(delimiter, str) and len(delimiter) == 1
+    if delimiter != "auto" and not (one and delimiter.isascii() and delimiter not in '"\r\n'):
         raise UserError(f"delimiter={delimiter!r}: give one character, 'tab' or 'auto'.")
     try:
         with _opened(path) as stream:
@@ -47,6 +46,8 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
             data = start + stream.read()
     except (OSError, EOFError, zlib.error, MemoryError) as error:
         raise damaged(path, error) from error
+    if data.startswith(b"\x1f\x8b"):
+        raise UserError(f"{path} is compressed by gzip: give it a name that ends in .gz.")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(f"{path} is UTF-16 text: save it as UTF-8.")
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
@@ -55,13 +56,20 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
     names, delimiter = _header(path, data, delimiter)
     if len(names) > MOST_COLUMNS:
         raise too_wide(path, len(names))
-    if all(map(is_number, names)) and not (
-        all(map(str.isdigit, names)) and len(set(names)) == len(names)
-    ):
+    counted = [[str(j + first) for j in range(len(names))] for first in (0, 1)]
+    if all(map(is_number, names)) and names not in counted:
         raise UserError(
-            f"{path}: its first line holds numbers, not the names of columns: put a header line there."
+            f"{path}: its first line holds numbers, not the names of columns: put a header line there "
+            f"(0 to {len(names) - 1} in order will do)."
         )
-    return _rows(path, data, delimiter, names)
+    records = _records(path, data, delimiter) if b'"' in data else None
+    table = _rows(path, data, delimiter, names)
+    if records is not None and table.num_rows != records:
+        raise UserError(
+            f"{path} reads as {table.num_rows:,} rows or as {records:,}, by how its quotes are taken: "
+            "write the table again with quotes around whole fields only."
+        )
+    return table
 
 
 def _opened(path: str) -> BinaryIO:
@@ -86,6 +94,27 @@ def _header(path: str, data: bytes, delimiter: str) -> tuple[list[str], str]:
     except csv.Error as error:
         raise UserError(f"{path}: its header cannot be parsed ({error}): check quotes.") from error
     return best
+
+
+def _records(path: str, data: bytes, delimiter: str) -> int:
+    """How many rows follow the header; raises UserError for a quote that is not closed where its
+    field ends: pyarrow reads on, and the rows up to the next quote or the file's end would vanish in
+    one field."""
+    row = 0
+    text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
+    try:
+        for fields in csv.reader(text, delimiter=delimiter, strict=True):
+            row += bool(fields)  # the header is row 1 here, and its next row 2
+    except UnicodeDecodeError:
+        raise _no_text(path, data) from None
+    except csv.Error as error:
+        where = f"row {row}" if row else "its header"
+        raise UserError(
+            f"{path}: {where} has a quote that is not closed at the end of its field, or a field of more "
+            f"than {csv.field_size_limit():,} characters ({error}): close the quote, double one that is "
+            "meant."
+        ) from error
+    return row - 1
 
 
 def _no_text(path: str, data: bytes) -> UserError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import pathlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from vfljax import datasets
+from vfljax.datasets import options, prepared
 from vfljax.datasets.core import Block, Dataset, checksum
 from vfljax.datasets.noting import columns_table
 from vfljax.models.making import READS
@@ -36,7 +38,19 @@ def describe(dataset: Dataset, blocks: Sequence[Block], label_features: bool) ->
     if dataset.columns:
         lines += _few(["  " + line for line in columns_table(dataset).splitlines()])
     lines += [f"note: {note}" for note in dataset.notes]
-    return "\n".join([*lines, f"sha256 of the values: {checksum(dataset)}"])
+    return "\n".join([*map(_clean, lines), f"sha256 of the values: {checksum(dataset)}"])
+
+
+def origin(folder: str) -> str:
+    """What a prepared folder was made by, and with which options."""
+    spec = prepared.description(pathlib.Path(folder))
+    by = f"the loader {spec['loader']!r} with" if spec["loader"] else "no loader, with"
+    return _clean(f"prepared by {by} {options.sentence(spec['options'])}")
+
+
+def _clean(line: str) -> str:
+    """A line that stays one, whatever names it holds."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in line)
 
 
 def _codes(block: Block) -> bool:
@@ -52,19 +66,18 @@ def networks(block: Block) -> list[str]:
 
 
 def _classes(dataset: Dataset) -> list[str]:
-    rows, counts = len(dataset.labels), np.bincount(dataset.labels, minlength=dataset.num_classes)
-    names = dataset.classes or ("",) * dataset.num_classes
-    lines = [
-        f"  {c} {name}".rstrip() + f": {count:,} ({count / rows:.2%})"
-        for c, (name, count) in enumerate(zip(names, counts, strict=True))
-    ]
-    return _few(lines)
+    # by those that have rows: there may be more classes than memory can count
+    found = dict(zip(*(a.tolist() for a in np.unique(dataset.labels, return_counts=True))))
+    lines = []
+    for c in range(min(SHOWN, dataset.num_classes)):
+        name, count = dataset.classes[c] if dataset.classes else "", found.get(c, 0)
+        lines.append(f"  {c} {name}".rstrip() + f": {count:,} ({count / len(dataset.labels):.2%})")
+    return _few(lines, dataset.num_classes)
 
 
-def _few(lines: list[str]) -> list[str]:
-    if len(lines) <= SHOWN:
-        return lines
-    return [*lines[:SHOWN], f"  ... and {len(lines) - SHOWN} more"]
+def _few(lines: list[str], total: int = 0) -> list[str]:
+    total = max(total, len(lines))
+    return [*lines[:SHOWN], *([f"  ... and {total - SHOWN:,} more"] if total > SHOWN else [])]
 
 
 def catalog() -> str:

@@ -19,7 +19,8 @@ from vfljax.datasets.core import KINDS
 from vfljax.datasets.npy import BYTES
 from vfljax.errors import UserError
 
-SCHEMA = 1
+SCHEMA = 2
+MOST = 1 << 31  # classes and codes, which int32 counts
 FILE = "vfljax.json"
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
 
@@ -55,6 +56,10 @@ def _integer(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
+def _counted(value: Any) -> bool:
+    return _integer(value) and value <= MOST
+
+
 def _strings(value: Any) -> bool:
     return type(value) is list and all(type(v) is str for v in value)
 
@@ -65,7 +70,7 @@ def _column(value: Any) -> bool:
         and len(value) == 4
         and _strings(value[:3])
         and value[1] in ("number", "category", "code")
-        and _integer(value[3])
+        and _counted(value[3])
     )
 
 
@@ -82,16 +87,18 @@ def _array(value: Any) -> bool:
 _FIELDS = {
     "name": lambda v: type(v) is str and v != "",
     "kind": lambda v: type(v) is str and v in KINDS,
-    "num_classes": lambda v: _integer(v) and v >= 2,
+    "num_classes": lambda v: _counted(v) and v >= 2,
     "columns": lambda v: type(v) is list and all(map(_column, v)),
     "classes": _strings,
-    "tokens": lambda v: v is None or (type(v) is list and len(v) == 4 and all(map(_integer, v))),
-    "length": lambda v: _integer(v) and v >= 1,
+    "tokens": lambda v: v is None or (type(v) is list and len(v) == 4 and all(map(_counted, v))),
+    "length": lambda v: _counted(v) and v >= 1,
     "notes": _strings,
+    "loader": lambda v: type(v) is str,
     "options": lambda v: type(v) is dict,
     "arrays": lambda v: type(v) is dict and all(map(_array, v.values())),
     "sha256": lambda v: type(v) is str,
     "sha256_parts": lambda v: type(v) is str,
+    "sha256_description": lambda v: type(v) is str,
 }
 
 
@@ -124,6 +131,12 @@ def agree(folder: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np
         raise broken(path, f"features {features.shape} are no {spec['kind']} of {rows} rows")
     if columns and (spec["kind"] != "table" or len(columns) != features.shape[1]):
         raise broken(path, f"{len(columns)} columns are named and features are {features.shape}")
+
+
+def sum_of(spec: Mapping[str, Any]) -> str:
+    """SHA-256 of every other field of a description, as JSON with sorted names."""
+    fields = {field: value for field, value in spec.items() if field != "sha256_description"}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def sums(folder: pathlib.Path, arrays: Mapping[str, Any]) -> dict[str, str]:

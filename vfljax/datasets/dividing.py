@@ -25,6 +25,7 @@ from vfljax.datasets.core import Block, Dataset, Input
 from vfljax.datasets.ragged import spans
 from vfljax.errors import UserError
 
+HUGE = 1e300
 RULES = ("contiguous", "rows", "grid")
 
 
@@ -62,6 +63,8 @@ def _shares(given: Sequence[float], count: int) -> np.ndarray:
         )
     if not (np.isfinite(shares) & (shares > 0)).all():
         raise UserError(f"config.parties.shares={tuple(given)}: every share must be above 0.")
+    if shares.max() > HUGE:  # whose sum could overflow
+        shares = shares / shares.max()
     return np.concatenate([[0.0], np.cumsum(shares) / shares.sum()])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import NONE, Source
 from vfljax.datasets.faults import MOST_COLUMNS, shown
+from vfljax.datasets.given import MAX_BYTES
 from vfljax.errors import UserError
 
 ENCODINGS = ("onehot", "codes")
@@ -30,6 +31,13 @@ def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...]
             "encoding='codes', or drop columns of many categories."
         )
     rows = len(sources[0].codes if sources[0].numbers is None else sources[0].numbers)  # type: ignore
+    size = 4 * rows * len(columns)
+    if size > MAX_BYTES:
+        codes = "choose encoding='codes', " if encoding == "onehot" else ""
+        raise UserError(
+            f"{rows:,} rows of {len(columns):,} columns take {size:,} bytes, more than {MAX_BYTES:,}: "
+            f"{codes}name columns in drop=, or give fewer rows."
+        )
     features = np.zeros((rows, len(columns)), np.float32)
     place = 0
     for one in sources:

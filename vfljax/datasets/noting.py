@@ -132,7 +132,7 @@ def columns_table(dataset: Dataset) -> str:
         Column(f"column {j}") for j in range(dataset.features.shape[1])
     )
     lines = [("column", "kind", "values", "missing")]
-    numbered = enumerate(columns)
+    numbered = enumerate(column._replace(name=one_line(column.name)) for column in columns)
     for (name, kind), group in itertools.groupby(numbered, lambda item: item[1][:2]):
         places = [j for j, _ in group]
         own = [columns[j] for j in places]

@@ -23,7 +23,7 @@ from vfljax.datasets.encoding import ENCODINGS, encode, joined
 from vfljax.datasets.faults import all_different, one_line, shown
 from vfljax.datasets.reading import named, read
 from vfljax.datasets.roles import roles_of, same_columns
-from vfljax.datasets.targets import class_names, codes, test_codes
+from vfljax.datasets.targets import by_value, class_names, codes, test_codes
 from vfljax.errors import UserError
 
 
@@ -59,18 +59,21 @@ def table(
             missing category becomes the category "(missing)"; or "refuse".
         max_categories: a one-hot column of more values is refused.
         delimiter: of a CSV; "auto" finds , ; tab or | in the header.
-        test_file: a second file of the same columns, by its path or its name beside the first: the
-            published test part.
+        test_file: a second file of the same columns, by its path or its name beside the first (looked for
+            there first): the published test part.
         unknown: a category that only the test file has: "refuse", or "ignore" (reads as none).
         groups: a column whose equal values stay in one part (patients); no feature.
     """
+    if not isinstance(test_file, str):
+        raise UserError(f"test_file={test_file!r}: give the name of a file.")
     arrow = read(path, delimiter)
     test = None
     if test_file:
         beside = pathlib.Path(path).parent / test_file
-        test_file = test_file if pathlib.Path(test_file).exists() else str(beside)
+        if beside.exists() or not pathlib.Path(test_file).exists():
+            test_file = str(beside)
         test = read(test_file, delimiter)
-    return from_arrow(
+    made = from_arrow(
         arrow,
         path,
         label=label,
@@ -86,6 +89,9 @@ def table(
         unknown=unknown,
         groups=groups,
     )
+    if not test_file:
+        return made
+    return made._replace(notes=(*made.notes, one_line(f"the test rows are of {test_file}.")))
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
@@ -136,7 +142,7 @@ def from_arrow(
     _check("encoding", encoding, ENCODINGS)
     _check("missing", missing, ("keep", "refuse"))
     _check("unknown", unknown, ("refuse", "ignore"))
-    if not isinstance(max_categories, int) or max_categories < 1:
+    if type(max_categories) is not int or max_categories < 1:
         raise UserError(f"max_categories={max_categories!r}: give a whole number of at least 1.")
     arrow = named(arrow, name)
     roles = roles_of(name, arrow.column_names, label, groups, drop, categorical, numeric)
@@ -144,7 +150,7 @@ def from_arrow(
         _checked(source(name, one, arrow[one], wanted), name, encoding, missing, max_categories)
         for one, wanted in roles.features.items()
     ]
-    target = source(name, roles.label, arrow[roles.label], "category")
+    target = by_value(name, source(name, roles.label, arrow[roles.label], "category"))
     names = class_names(name, target, str(positive))
     labels = codes(target, names)
     group = _texts(name, arrow, roles.groups) if roles.groups else None
@@ -155,7 +161,10 @@ def from_arrow(
         labels = np.concatenate([labels, test_codes(tested, names, test_name)])
         everything = []
         for one in own:
-            other = source(test_name, one.name, held_out[one.name], one.kind)
+            why = (
+                "" if roles.features[one.name] else f"name it in categorical= ({name} has numbers)"
+            )
+            other = source(test_name, one.name, held_out[one.name], one.kind, why)
             if missing == "refuse":
                 _no_missing(other, test_name)
             both, ignored[one.name] = joined(one, other, test_name, encoding, unknown == "ignore")

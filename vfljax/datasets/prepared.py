@@ -24,7 +24,7 @@ import numpy as np
 
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.description import FILE, SCHEMA, agree, description, sums
+from vfljax.datasets.description import FILE, SCHEMA, agree, description, sum_of, sums
 from vfljax.datasets.npy import Growing, mapped
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
@@ -95,9 +95,11 @@ class Writer:
         length: int = 128,
         notes: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
+        loader: str = "",
     ) -> Dataset:
         """Close the files, record what they hold and let the folder appear; its ``Dataset``.
-        ``options`` are those of the loader that made the rows."""
+        ``loader`` (its name in the table of data sets; "" for rows of no loader) made the rows, with
+        ``options``."""
         if len(self._classes) < 2:
             held = f"all labels are {min(self._classes)}" if self._classes else "there are no rows"
             raise UserError(f"{name}: {held}: at least two classes are needed.")
@@ -113,6 +115,7 @@ class Writer:
             "tokens": None if tokens is None else list(tokens),
             "length": length,
             "notes": list(notes),
+            "loader": loader,
             "options": dict(options or {}),
             "arrays": {
                 array: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
@@ -120,27 +123,23 @@ class Writer:
             },
         }
         spec |= sums(self.partial, spec["arrays"])
+        spec["sha256_description"] = sum_of(spec)
         with open(self.partial / FILE, "w", encoding="utf-8") as file:
             json.dump(spec, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         read(self.partial)  # what could not be read again must not appear
-        _appear(self.partial, self.folder)
+        os.replace(self.partial, self.folder)  # nothing, or an empty folder, is there
         return read(self.folder)
 
 
 def place(folder: Folder) -> pathlib.Path:
-    """Where a new folder would appear; raises UserError where something other than a prepared data
-    set is in its place."""
+    """Where a new folder would appear; raises UserError where something is in its place."""
     if not str(folder):
         raise UserError("the folder to prepare into is empty: give one.")
     path = pathlib.Path(folder).absolute()
-    free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
-    if not (free or is_prepared(path)):
-        raise UserError(
-            f"{path} exists and is not a prepared data set: it is not overwritten; give another "
-            "folder."
-        )
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise UserError(f"{path} exists and is not overwritten: name a new folder.")
     return path
 
 
@@ -156,13 +155,19 @@ def begin(folder: Folder) -> Writer:
     return Writer(path, pathlib.Path(partial))
 
 
-def write(dataset: Dataset, folder: Folder, options: Mapping[str, Any] | None = None) -> Dataset:
-    """The whole data set into ``folder``; the same, read from there."""
+def write(
+    dataset: Dataset,
+    folder: Folder,
+    options: Mapping[str, Any] | None = None,
+    loader: str = "",
+) -> Dataset:
+    """The whole data set into the new ``folder``; the same, read from there. Without a ``loader`` it
+    is loaded by the name "prepared"."""
     with begin(folder) as writer:
         writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
         d = dataset
         about = {"kind": d.kind, "columns": d.columns, "classes": d.classes, "tokens": d.tokens}
-        about |= {"length": d.length, "notes": d.notes, "options": options}
+        about |= {"length": d.length, "notes": d.notes, "options": options, "loader": loader}
         return writer.finish(d.name, d.num_classes, **about)
 
 
@@ -171,17 +176,12 @@ def is_prepared(folder: Folder) -> bool:
     return bool(str(folder)) and (pathlib.Path(folder) / FILE).is_file()
 
 
-def read(folder: Folder, name: str = "") -> Dataset:
+def read(folder: Folder) -> Dataset:
     """The data set in ``folder``, features mapped read-only; labels, test part and groups in memory.
-    Raises UserError for whatever does not fit together, or a set of another name than ``name``.
-    Values of features are not looked at: that is ``verify``'s."""
+    Raises UserError for whatever does not fit together. Values of features are not looked at: that is
+    ``verify``'s."""
     path = pathlib.Path(folder)
     spec = description(path)
-    if name and spec["name"] != name:
-        raise UserError(
-            f"{path} holds the prepared data set {spec['name']!r}, not {name!r}: correct "
-            "config.data.name or config.data.dir."
-        )
     arrays = {n: mapped(path / f"{n}.npy", **about) for n, about in spec["arrays"].items()}
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
     agree(path, spec, arrays | small)
@@ -204,8 +204,13 @@ def read(folder: Folder, name: str = "") -> Dataset:
 
 
 def verify(folder: Folder) -> Dataset:
-    """``read``, once every byte of every array is what was recorded; raises UserError if not."""
+    """``read``, once every byte of every array and every field of the description is what was
+    recorded; raises UserError if not."""
     dataset, spec = read(folder), description(pathlib.Path(folder))
+    if spec["sha256_description"] != sum_of(spec):
+        raise UserError(
+            f"{folder}: {FILE} is not what was recorded: it was changed; prepare the data set again."
+        )
     for key, found in sums(pathlib.Path(folder), spec["arrays"]).items():
         if spec[key] != found:
             raise UserError(
@@ -222,14 +227,3 @@ def prepared(folder: str) -> Dataset:
             f"data.dir={folder!r} is not a prepared data set (no {FILE}): prepare one there."
         )
     return read(folder)
-
-
-def _appear(partial: pathlib.Path, folder: pathlib.Path) -> None:
-    """Rename ``partial`` to ``folder``; a prepared folder of that name steps aside and is removed."""
-    if not is_prepared(folder):
-        os.replace(partial, folder)
-        return
-    old = tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent)
-    os.replace(folder, old)
-    os.replace(partial, folder)
-    shutil.rmtree(old, ignore_errors=True)

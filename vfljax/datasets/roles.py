@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ def roles_of(
     numeric: Sequence[str],
 ) -> Roles:
     """Which column is what; raises UserError for a name that is in no column, or in two roles."""
-    label, groups = one_line(label), one_line(groups)
+    label, groups = _name("label", label), _name("groups", groups)
     for option, one in (("label", label), ("groups", groups)):
         if one not in names and (one or option == "label"):
             raise _absent(option, one, names, place)
@@ -68,11 +68,19 @@ def roles_of(
     return Roles(label, groups, features)
 
 
+def _name(option: str, given: Any) -> str:
+    """A column's name as it stands in the table; a number is the name of a column called so."""
+    if given is None or isinstance(given, bool):
+        raise UserError(f"{option}={given!r}: give the name of a column.")
+    return one_line(given)
+
+
 def _matching(option: str, patterns: Any, names: Sequence[str], place: str) -> set[str]:
     found: set[str] = set()
     known = set(names)
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        pattern = one_line(pattern)
+    several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
+    for pattern in patterns if several else [patterns]:
+        pattern = _name(option, pattern)
         hit = {pattern} & known or set(fnmatch.filter(names, pattern))
         if not hit:
             raise _absent(option, pattern, names, place)

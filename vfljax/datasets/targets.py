@@ -6,6 +6,8 @@ classes 0..C-1; one clear line for a missing, infinite or fractional label, or t
 
 from __future__ import annotations
 
+import decimal
+
 import numpy as np
 
 from vfljax.config import unknown
@@ -14,6 +16,54 @@ from vfljax.datasets.faults import shown
 from vfljax.errors import UserError
 
 MOST_CLASSES = 1000
+LARGEST = 10**18  # of a label that is a number; larger ones are read as words
+
+
+def by_value(place: str, target: Source) -> Source:
+    """The label with one value a class: of labels that are all whole numbers, the number, however it
+    is spelled (1, +1, 01, 1.0, 1e0); raises UserError where others spell one number in two ways."""
+    names: dict[str, list[str]] = {}
+    for value in target.values:
+        names.setdefault(spelled(value), []).append(value)
+    if len(names) == len(target.values) and tuple(names) == target.values:
+        return target
+    if all(map(is_number, names)):
+        return _merged(target, tuple(sorted(names, key=_size)))
+    for several in names.values():
+        if len(several) > 1:
+            raise UserError(
+                f"{place}: label {target.name!r} has {shown(several[0])} and {shown(several[1])}, one "
+                "number, among words: write one class in one way."
+            )
+    return target
+
+
+def spelled(value: str) -> str:
+    """A whole number as digits; anything else as it is.
+
+    >>> [spelled(value) for value in ("+1", "01", "1e0", "-0.0", "1.5", "one")]
+    ['1', '1', '1', '0', '1.5', 'one']
+    """
+    if not is_number(value):
+        return value
+    try:
+        number = decimal.Decimal(value)
+    except decimal.InvalidOperation:  # an exponent beyond all bounds
+        return value
+    if not abs(number) < LARGEST or number != number.to_integral_value():
+        return value
+    return str(int(number))
+
+
+def _size(name: str) -> float:
+    return int(name) if name.lstrip("-").isdigit() else float(name)
+
+
+def _merged(target: Source, names: tuple[str, ...]) -> Source:
+    assert target.codes is not None
+    place = {name: k for k, name in enumerate(names)}
+    places = np.asarray([place[spelled(value)] for value in target.values], np.int32)
+    return target._replace(codes=places[target.codes], values=names)
 
 
 def class_names(place: str, target: Source, positive: str) -> tuple[str, ...]:
@@ -44,6 +94,7 @@ def class_names(place: str, target: Source, positive: str) -> tuple[str, ...]:
     if positive:
         if len(names) != 2:
             raise UserError(f"positive={positive!r}: {where} has {len(names)} classes, not two.")
+        positive = spelled(positive) if all(map(is_number, names)) else positive
         if positive not in names:
             raise unknown("class (positive=)", positive, names)
         names = (*(value for value in names if value != positive), positive)
@@ -58,6 +109,8 @@ def codes(target: Source, names: tuple[str, ...]) -> np.ndarray:
 
 def test_codes(tested: Source, names: tuple[str, ...], place: str) -> np.ndarray:
     assert tested.codes is not None
+    if all(map(is_number, names)):
+        tested = _merged(tested, tuple(dict.fromkeys(map(spelled, tested.values))))
     for value in tested.values:
         if value not in names:
             row = int(np.argmax(tested.codes == tested.values.index(value)))

@@ -1,0 +1,49 @@
+"""What a person is told of a data set: plain lines, whatever it is called and however many classes."""
+
+import numpy as np
+
+from vfljax.config import resolve
+from vfljax.datasets import describing, prepared
+from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Dataset
+from vfljax.datasets.dividing import divide
+
+LABELS = np.arange(8, dtype=np.int32) % 2
+MADE = Dataset("made", np.ones((8, 2), np.float32), LABELS, 2)
+
+
+def described(dataset):
+    parties = resolve({"parties": {"passive": 1}})["parties"]
+    return describing.describe(dataset, divide(dataset, parties), True)
+
+
+def test_what_names_hold_reaches_no_terminal(tmp_path):
+    odd = "a\x1b[2J\nb\u2028"
+    dataset = MADE._replace(
+        name=odd,
+        columns=(Column(odd), Column("c", "category", odd)),
+        classes=(odd, "yes"),
+        notes=(odd,),
+    )
+    prepared.write(dataset, tmp_path / "x", {"label": odd}, odd)
+    plain = MADE._replace(columns=(Column("a"), Column("c", "category", "b")), notes=("note",))
+    text = described(dataset)
+    assert len(text.splitlines()) == len(described(plain).splitlines())
+    assert all(c.isprintable() for c in "".join(text.split("\n")))
+    assert describing.origin(str(tmp_path / "x")).isprintable()
+
+
+def test_classes_beyond_counting_are_told_by_their_number():
+    labels = np.where(LABELS == 1, 2**31 - 1, 3).astype(np.int32)
+    lines = described(MADE._replace(labels=labels, num_classes=2**31)).splitlines()
+    assert "  3: 4 (50.00%)" in lines
+    assert "  4: 0 (0.00%)" in lines
+    assert "  ... and 2,147,483,608 more" in lines
+
+
+def test_what_made_a_prepared_folder_is_told(tmp_path):
+    prepared.write(MADE, tmp_path / "x", {"form": "codes", "rows": 5}, "criteo")
+    told = "prepared by the loader 'criteo' with form='codes', rows=5"
+    assert describing.origin(str(tmp_path / "x")) == told
+    prepared.write(MADE, tmp_path / "y")
+    assert describing.origin(str(tmp_path / "y")) == "prepared by no loader, with no options"

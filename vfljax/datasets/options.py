@@ -1,0 +1,76 @@
+"""What a person gave as a loader's options: plain values, told apart from what no file can record.
+
+What enters: ``config.data.options`` and a loader. What leaves: the loader's keyword arguments, and the
+same as JSON, the form in which a prepared folder records them; or one clear line.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vfljax.config import unknown
+from vfljax.datasets.faults import shown
+from vfljax.errors import UserError
+
+
+def of(loader: Callable[..., Any]) -> dict[str, Any]:
+    """A loader's options and their defaults (``inspect.Parameter.empty`` where one is needed)."""
+    parameters = inspect.signature(loader).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def complete(name: str, loader: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the data set ``name`` with defaults for those not given, sequences as tuples;
+    raises UserError for an unknown one, or a value that is no number, text or sequence of such."""
+    known = of(loader)
+    for option in given:
+        if option not in known:
+            raise unknown(f"option of the data set {name}", str(option), known)
+    return known | {option: _plain(option, value) for option, value in given.items()}
+
+
+def needed(name: str, values: Mapping[str, Any]) -> None:
+    """Raise UserError where ``complete``'s answer lacks an option that has no default."""
+    for option, value in values.items():
+        if value is inspect.Parameter.empty:
+            raise UserError(
+                f"config.data.options gives no {option!r}: the data set {name} needs it."
+            )
+
+
+def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as JSON reads them again; those that have no value are left out."""
+    given = {k: v for k, v in values.items() if v is not inspect.Parameter.empty}
+    return json.loads(json.dumps(given))
+
+
+def sentence(values: Mapping[str, Any]) -> str:
+    """``a=1, b='x'``, or "no options"."""
+    return ", ".join(f"{k}={v!r}" for k, v in values.items()) or "no options"
+
+
+def _plain(option: str, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return tuple(_scalar(option, one, value) for one in value)
+    return _scalar(option, value, value)
+
+
+def _scalar(option: str, one: Any, whole: Any) -> Any:
+    if isinstance(one, np.generic):
+        one = one.item()
+    # a set's order depends on the process, and nothing is found by NaN
+    good = one is None or isinstance(one, bool | int | float | str)
+    if not good or (isinstance(one, float) and not math.isfinite(one)):
+        raise UserError(
+            f"config.data.options.{option}={shown(whole)}: give a number, a text, True or False, or a "
+            "list of such."
+        )
+    return one
