@@ -6,8 +6,9 @@
     python -m launch.data --dataset=criteo --data_dir=DIR --option=form=codes --prepare=NEW_DIR
     python -m launch.data --config=configs/NAME.py            # the data and parties of a config
 
-The checksum is of the values, not the files: it is equal for the same data in any layout. A prepared
-folder is used in place of the original: --config.data.dir=NEW_DIR.
+The checksum is of the values, not the files: it is equal for the same data in every layout that keeps
+the order of rows (a loader's page says which do). A prepared folder is used in place of the original:
+--config.data.dir=NEW_DIR.
 """
 
 from __future__ import annotations

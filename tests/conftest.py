@@ -1,7 +1,9 @@
 """Every test runs as strictly as the library promises: no silent rank promotion, two devices."""
 
+import gc
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 # tests compile much and compute little: unoptimized code halves their time. XLA_FLAGS="" tests optimized
@@ -14,6 +16,19 @@ import pytest
 # before JAX's first computation: two host devices, as on a two-core machine
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs() -> Iterator[None]:
+    """Compiled programs hold memory maps, some thousands a module; a process has 65,530 of them (Linux),
+    and XLA crashes when they are used up."""
+    yield
+    from vfljax import attacking, lab, sweep
+
+    for cache in (attacking._program, lab._initial_program, sweep._evaluate_program):
+        cache.cache_clear()
+    jax.clear_caches()
+    gc.collect()
 
 
 def real_data(name: str) -> pathlib.Path:

@@ -40,7 +40,7 @@ QUICK = "--config=configs/quickstart.py"
         ([QUICK, "--workdir=x", "surplus"], "unexpected argument 'surplus'"),
         (
             [QUICK, "--workdir=x", "--config.data.options.rows=5"],
-            "the config file has no field 'options' for --config.data.options.rows to change: add it",
+            "the config file has no field 'rows' for --config.data.options.rows to change: add it",
         ),
     ],
 )

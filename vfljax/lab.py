@@ -210,6 +210,12 @@ def random_weights(spec: Spec, lab: Lab) -> Weights:
     return _initial_program(plain(spec))(jnp.asarray(lab.seeds), table)
 
 
+def weight_shapes(spec: Spec, lab: Lab) -> Weights:
+    """Their shapes [Q, ...], nothing computed."""
+    table = lab.table._replace(scores=None)
+    return jax.eval_shape(training.make_initial(plain(spec)), jnp.asarray(lab.seeds), table)
+
+
 def initial_weights(spec: Spec, lab: Lab) -> Weights:
     """Initial weights [Q, ...] of every seed: the same for all settings of a seed and model. Drawn at
     random, except what ``config.model.pretrained`` holds of the bottoms."""
@@ -232,7 +238,7 @@ def _by_seed(variables: PyTree, lab: Lab) -> list[PyTree]:
 def left_out(lab: Lab) -> list[str]:
     """The tensors of ``config.model.pretrained`` that no bottom of the first group takes."""
     spec, path = lab.groups[0].spec, lab.config["model"]["pretrained"]
-    shapes = jax.eval_shape(lambda: random_weights(spec, lab)).bottoms
+    shapes = weight_shapes(spec, lab).bottoms
     named = []
     for module, variables in zip(spec.bottoms, shapes, strict=True):
         one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), variables)

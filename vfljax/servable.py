@@ -10,7 +10,7 @@ from vfljax import store
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.config import recorded_epochs
 from vfljax.inside import names
-from vfljax.lab import Lab, plain, random_weights
+from vfljax.lab import Lab, plain, weight_shapes
 from vfljax.suite import Form, kind, make_attack
 
 
@@ -77,7 +77,7 @@ def layers(lab: Lab) -> list[str]:
     )
     found = []
     for spec in dict.fromkeys(plain(g.spec) for g in lab.groups if g.spec.top is not None):
-        initial = jax.eval_shape(lambda spec=spec: random_weights(spec, lab))
+        initial = weight_shapes(spec, lab)
         one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), initial)
         found.append(names(spec, one, columns))
     return [name for name in found[0] if all(name in other for other in found)]
