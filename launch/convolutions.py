@@ -8,6 +8,7 @@ one after the other ("map") or together ("vmap") on each. PyTorch runs one setti
 
 from __future__ import annotations
 
+import importlib
 import statistics
 import time
 from collections.abc import Callable
@@ -73,12 +74,11 @@ def ours(implementation: str, mode: str, settings: int) -> Callable[[], float]:
 def torch_s() -> Callable[[], float] | None:
     """The same for PyTorch, one setting; None where it, or the tests' twin, is not there."""
     try:
-        import torch
-
-        from tests.reference.torch_nets import ResNet
+        torch: Any = importlib.import_module("torch")
+        twins: Any = importlib.import_module("tests.reference.torch_nets")
     except ImportError:
         return None
-    net = ResNet((2, 2, 2, 2), WIDTH, CLASSES)
+    net = twins.ResNet((2, 2, 2, 2), WIDTH, CLASSES)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     x = torch.rand(BATCH, IMAGE[2], *IMAGE[:2])
     y = torch.randint(CLASSES, (BATCH,))
