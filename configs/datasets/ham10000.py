@@ -7,7 +7,8 @@ DIR holds the images and their CSV, or an npz file (`python -m launch.data`); th
 SIIM-ISIC 2020, the papers' set, with --config.data.name=isic. One passive party owns the image, the
 label party the label alone (Li et al. 2022; GAFM 2023). Eight settings: undefended, MaxNorm and
 Marvell at two powers, two seeds. Batch 256 as published; 20 epochs at rate 1e-3 in place of 250 at
-1e-6. The variant `:smoke` is smaller (the tests run it).
+1e-6, 32 x 32 in color in place of 64 x 64 in gray, a cut of 16 in place of 40 units.
+The variant `:smoke` is smaller (the tests run it).
 """
 
 from vfljax.config import ordered

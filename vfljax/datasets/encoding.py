@@ -30,7 +30,9 @@ def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...]
             f"encoding='onehot' makes {len(columns):,} columns, more than {MOST_COLUMNS:,}: choose "
             "encoding='codes', or drop columns of many categories."
         )
-    rows = len(sources[0].codes if sources[0].numbers is None else sources[0].numbers)  # type: ignore
+    first = sources[0].codes if sources[0].numbers is None else sources[0].numbers
+    assert first is not None  # a source holds one of the two
+    rows = len(first)
     size = 4 * rows * len(columns)
     if size > MAX_BYTES:
         codes = "choose encoding='codes', " if encoding == "onehot" else ""
