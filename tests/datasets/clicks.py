@@ -50,3 +50,20 @@ def avazu_csv(rows):
 
 def zipped(data):
     return gzip.compress(data, mtime=0)
+
+
+CRITEO_ROWS = criteo_rows(60)
+CRITEO_FILES = {
+    "train.txt": tsv(CRITEO_ROWS),
+    "head.txt.gz": zipped(tsv(CRITEO_ROWS)),
+    "train.csv": csv(CRITEO_ROWS),
+    "spread.csv.gz": zipped(csv(CRITEO_ROWS)),
+}
+CRITEO_FORMS = (
+    {},
+    {"numbers": "raw"},
+    {"form": "unique"},
+    {"form": "hashed", "buckets": 256},
+    {"form": "frequent"},
+    {"form": "hashed", "buckets": 256, "crosses": True, "counts": True, "balanced": True},
+)

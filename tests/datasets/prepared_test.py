@@ -1,8 +1,6 @@
 """The prepared form: what is written is read again, whole or not at all."""
 
 import json
-import os
-import pathlib
 import tracemalloc
 
 import numpy as np
@@ -11,63 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.datasets.clicks import criteo_rows, tsv
+from tests.datasets.prepared_sets import LABELS, RNG, SETS, same
 from vfljax import datasets
 from vfljax.datasets import npy, prepared
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset, Vocabulary, checksum
+from vfljax.datasets.core import checksum
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
-
-RNG = np.random.default_rng(0)
-LABELS = np.arange(20, dtype=np.int32) % 2
-OFFSETS = np.concatenate([[0], np.cumsum(RNG.integers(0, 4, 20))]).astype(np.int64)
-SETS = {
-    "table": Dataset(
-        "mine",
-        np.asfortranarray(RNG.normal(size=(20, 3)).astype(np.float32)),
-        LABELS,
-        2,
-        columns=(
-            Column("a"),
-            Column("größe", "category", "\u2028x\n"),
-            Column("c", "code", "", 9),
-        ),
-        classes=("no", "yes"),
-        notes=("one note",),
-    ),
-    "image": Dataset("pixels", RNG.integers(0, 255, (20, 4, 5, 3), np.uint8), LABELS, 3, "image"),
-    "patches": Dataset(
-        "bhi",
-        RNG.integers(0, 255, (20, 2, 4, 4, 3), np.uint8),
-        LABELS,
-        2,
-        "patches",
-        groups=np.arange(20, dtype=np.int32) // 3,
-    ),
-    "text": Dataset(
-        "reviews",
-        Ragged(RNG.integers(0, 50, OFFSETS[-1], np.int32), OFFSETS),
-        LABELS,
-        2,
-        "text",
-        test=np.arange(20) >= 10,
-        tokens=Vocabulary(50, 0, 1, 2),
-        length=16,
-    ),
-}
-
-
-def same(a, b):
-    """Equal in every field, arrays by value and type."""
-    for field, x, y in zip(Dataset._fields, a, b, strict=True):
-        if isinstance(x, Ragged):
-            assert isinstance(y, Ragged)
-        elif not isinstance(x, np.ndarray):
-            assert x == y, field
-            continue
-        for u, v in zip(*((z if isinstance(z, Ragged) else (z,)) for z in (x, y)), strict=True):
-            assert u.dtype == v.dtype
-            np.testing.assert_array_equal(u, v, err_msg=field)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -211,113 +158,6 @@ def test_blocks_that_do_not_fit_are_named(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def change(folder: pathlib.Path, **fields):
-    path = folder / "vfljax.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-
-
-def overwrite(name, array):
-    return lambda folder: np.save(folder / name, array, allow_pickle=True)
-
-
-ARRAYS = {"features": {"dtype": "float32", "shape": [20, 3]}}
-FAULTS = {
-    "no json": (lambda f: (f / "vfljax.json").write_text("{"), "does not describe"),
-    "another schema": (lambda f: change(f, schema=1), "its schema is not 2"),
-    "a kind unknown": (lambda f: change(f, kind="sound"), "'kind'"),
-    "a kind of a wrong type": (lambda f: change(f, kind=["table"]), "'kind'"),
-    "one class": (lambda f: change(f, num_classes=1), "'num_classes'"),
-    "classes without number": (lambda f: change(f, num_classes=10**30), "'num_classes'"),
-    "codes without number": (
-        lambda f: change(f, columns=[["a", "code", "", 10**30]] * 3),
-        "'columns'",
-    ),
-    "a loader of a wrong type": (lambda f: change(f, loader=None), "'loader'"),
-    "a bool for a number": (lambda f: change(f, length=True), "'length'"),
-    "columns cut": (lambda f: change(f, columns=[["a", "number", "", 0]]), "1 columns are named"),
-    "classes cut": (lambda f: change(f, classes=["no"]), "1 of 2 classes are named"),
-    "a type of two lines": (
-        lambda f: change(f, arrays=ARRAYS | {"labels": {"dtype": "a\u2028b", "shape": [20]}}),
-        "is recorded",
-    ),
-    "columns broken": (lambda f: change(f, columns=[["a"]]), "'columns'"),
-    "arrays missing": (lambda f: change(f, arrays=ARRAYS), "its arrays are ['features']"),
-    "tokens of a table": (lambda f: change(f, tokens=[5, 0, 1, 2]), "tokens are given for texts"),
-    "a file gone": (lambda f: (f / "labels.npy").unlink(), "is missing"),
-    "a folder for a file": (
-        lambda f: ((f / "labels.npy").unlink(), (f / "labels.npy").mkdir()),
-        "is not an array",
-    ),
-    "a file cut": (lambda f: os.truncate(f / "features.npy", 200), "is not an array"),
-    "a file grown": (
-        lambda f: (f / "features.npy").open("ab").write(b"x"),
-        "has 1 bytes too many",
-    ),
-    "pickled objects": (overwrite("features.npy", np.array([{}])), "is not an array"),
-    "another type": (overwrite("features.npy", np.zeros((20, 3))), "float64 (20, 3)"),
-    "columns first": (
-        overwrite("features.npy", np.zeros((20, 3), np.float32, "F")),
-        "prepare the data set again",
-    ),
-    "a label too large": (overwrite("labels.npy", LABELS * 2), "label 2 in row 2 of 2 classes"),
-    "a negative label": (overwrite("labels.npy", -LABELS), "label -1 in row 2"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_broken_folder_is_one_line(tmp_path, fault):
-    break_it, message = FAULTS[fault]
-    prepared.write(SETS["table"], tmp_path / "x")
-    break_it(tmp_path / "x")
-    with pytest.raises(UserError) as error:
-        prepared.read(tmp_path / "x")
-    assert message in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
-
-
-def test_texts_need_offsets_that_divide_them(tmp_path):
-    out = tmp_path / "x"
-    prepared.write(SETS["text"], out)
-    for offsets in (OFFSETS[::-1], OFFSETS + 1, np.minimum(OFFSETS, OFFSETS[-1] - 1)):
-        np.save(out / "offsets.npy", np.ascontiguousarray(offsets))
-        with pytest.raises(UserError, match="offsets do not divide"):
-            prepared.read(out)
-
-
-@pytest.mark.parametrize(("kind", "array"), [("table", "features"), ("text", "test")])
-def test_a_changed_value_is_found_by_verify(tmp_path, kind, array):
-    prepared.write(SETS[kind], tmp_path / "x")
-    file = tmp_path / "x" / f"{array}.npy"
-    content = file.read_bytes()
-    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    prepared.read(tmp_path / "x")
-    with pytest.raises(UserError, match="they were changed"):
-        prepared.verify(tmp_path / "x")
-
-
-CHANGES = {
-    "num_classes": 3,
-    "classes": ["yes", "no"],
-    "options": {"rows": 1},
-    "loader": "criteo",
-    "name": "other",
-    "notes": [],
-    "columns": [["b", "number", "", 0]] * 3,
-}
-
-
-@pytest.mark.parametrize("field", CHANGES)
-def test_a_changed_description_is_found_by_verify(tmp_path, field):
-    prepared.write(SETS["table"]._replace(classes=()), tmp_path / "x")
-    if field == "classes":
-        prepared.write(SETS["table"], tmp_path / "named")
-    folder = tmp_path / ("named" if field == "classes" else "x")
-    change(folder, **{field: CHANGES[field]})
-    prepared.read(folder)
-    with pytest.raises(UserError, match=r"vfljax.json is not what was recorded"):
-        prepared.verify(folder)
-
-
 def test_what_no_loader_made_is_loaded_by_the_name_prepared(tmp_path):
     out = str(tmp_path / "x")
     prepared.write(SETS["table"], out)
@@ -380,38 +220,3 @@ def test_a_prepared_folder_stands_in_place_of_the_original(tmp_path, name):
 def test_an_embedded_set_needs_no_folder(tmp_path):
     with pytest.raises(UserError, match="digits comes with this package: leave it empty"):
         datasets.load("digits", str(tmp_path), {})
-
-
-VALUES = [{"a", "b"}, {"a": 1}, b"x", [["a"]], float("nan"), object()]
-
-
-@pytest.mark.parametrize("value", VALUES)
-def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
-    for call in (
-        lambda: datasets.load("table", "x.csv", {"label": "y", "drop": value}),
-        lambda: datasets.prepare("table", "x.csv", str(tmp_path / "x"), {"label": value}),
-    ):
-        with pytest.raises(UserError, match=r"options\.(drop|label)=.*give a number, a text"):
-            call()
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    kind=st.sampled_from(["table", "text"]),
-    which=st.integers(0, 9),
-    at=st.integers(0, 2000),
-    what=st.binary(min_size=0, max_size=6),
-    cut=st.integers(0, 6),
-)
-def test_a_mutated_folder_loads_or_is_one_line(tmp_path_factory, kind, which, at, what, cut):
-    out = tmp_path_factory.mktemp("mutated") / "x"
-    prepared.write(SETS[kind], out)
-    files = sorted(out.iterdir())
-    file = files[which % len(files)]
-    content = file.read_bytes()
-    at %= len(content)
-    file.write_bytes(content[:at] + what + content[at + cut :])
-    try:
-        assert len(prepared.read(out).labels) == 20
-    except UserError as error:
-        assert len(str(error).splitlines()) == 1

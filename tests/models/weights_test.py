@@ -1,4 +1,4 @@
-"""Weights from files: every format's round trip, what is refused and never run, damage of any kind."""
+"""Weights from files: every format's round trip, one line for each fault, and their places."""
 
 import collections
 import os
@@ -14,41 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.models.weight_files import FORMATS, NUMBERS, Attack, same, write
 from vfljax.errors import UserError
 from vfljax.models import MLP, weights
 from vfljax.models.bert import Bert, _layout
 from vfljax.models.weights import load, read
-
-FORMATS = (".safetensors", ".pt", ".npz")
-NUMBERS = {
-    "w": np.arange(6, dtype=np.float32).reshape(2, 3) - 2.5,
-    "b": np.asarray([0.5, -1.5], np.float64),
-    "half": np.asarray([1.5, -2.0], np.float16),
-    "count": np.asarray(7, np.int64),
-    "small": np.asarray([[-3], [4]], np.int8),
-    "flags": np.asarray([True, False]),
-    "none": np.zeros((0, 4), np.float32),
-}
-
-
-def write(path, state):
-    """``state`` in the format of the path's suffix, by the libraries users write with."""
-    if path.suffix == ".npz":
-        np.savez(path, **state)
-    elif path.suffix == ".safetensors":
-        pytest.importorskip("safetensors.numpy").save_file(state, path)
-    else:
-        torch = pytest.importorskip("torch")
-        torch.save({k: torch.from_numpy(v) for k, v in state.items()}, path)
-    return str(path)
-
-
-def same(found, expected):
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        assert found[name].dtype == value.dtype
-        assert found[name].shape == value.shape
-        np.testing.assert_array_equal(found[name], value)
 
 
 @pytest.mark.parametrize("suffix", [*FORMATS, ".pth", ".bin", ".PT"])
@@ -131,132 +101,6 @@ def test_a_hugging_face_folder_is_its_weights(tmp_path, name):
     write(tmp_path / name, NUMBERS)
     (tmp_path / "config.json").write_text("{}")
     same(read(str(tmp_path)), NUMBERS)
-
-
-class Attack:
-    """Leaves a file behind when unpickled."""
-
-    def __init__(self, mark):
-        self.mark = mark
-
-    def __reduce__(self):
-        return os.mkdir, (self.mark,)
-
-
-def torch_zip(path, program, **records):
-    """A file as torch.save lays it out, around any pickle program."""
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", program)
-        for key, raw in records.items():
-            archive.writestr(f"archive/data/{key}", raw)
-    return str(path)
-
-
-@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
-def test_a_program_hidden_in_a_torch_file_is_refused_and_not_run(tmp_path, protocol):
-    mark = tmp_path / "mark"
-    program = pickle.dumps({"w": Attack(str(mark))}, protocol=protocol)
-    path = torch_zip(tmp_path / "x.pt", program)
-    with pytest.raises(UserError) as error:
-        read(path)
-    assert not mark.exists()
-    assert len(str(error.value).splitlines()) == 1
-    if protocol in (2, 3, 4, 5):
-        assert "'posix.mkdir'" in str(error.value) or "'nt.mkdir'" in str(error.value)
-    pickle.loads(program)  # the program itself does act, so the refusal is what stopped it
-    assert mark.exists()
-
-
-REFUSED = {
-    "eval": b"c__builtin__\neval\n(X\x01\x00\x00\x001tR.",
-    "getattr": b"cbuiltins\ngetattr\n(ccollections\nOrderedDict\nX\x01\x00\x00\x00xtR.",
-    "torch's loader": b"ctorch\nload\n(X\x01\x00\x00\x00xtR.",
-    "dots in a name": b"\x80\x04\x8c\x0bcollections\x8c\x14OrderedDict.__class__\x93.",
-    "instances by opcode": b"(ccollections\nOrderedDict\no.",
-    "an extension code": b"\x80\x02\x82\x01.",
-    "a reserved gigabyte": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b".",
-    "no tensor": b"\x80\x02}X\x01\x00\x00\x00aK\x01s.",
-    "no dictionary": b"\x80\x02K\x01.",
-    "a tensor without storage": (
-        b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n(K\x00K\x00))tRs."
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_programs_that_build_anything_else_are_one_line(tmp_path, case):
-    with pytest.raises(UserError) as error:
-        read(torch_zip(tmp_path / "x.pt", REFUSED[case]))
-    assert "x.pt" in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
-
-
-def test_attributes_in_a_torch_file_are_never_set(tmp_path):
-    program = (
-        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\nN}X\x0c\x00\x00\x00__defaults__K\x01s\x86b0}."
-    )
-    from vfljax.models import torchfile
-
-    before = torchfile._tensor.__defaults__
-    with pytest.raises(UserError, match="holds no tensor"):
-        read(torch_zip(tmp_path / "x.pt", program))
-    assert torchfile._tensor.__defaults__ == before
-
-
-def one_tensor(offset, size, stride, count=6, dtype="Float"):
-    """The program of {'a': tensor}, sizes as given."""
-
-    def number(n):
-        return b"J" + struct.pack("<i", n)
-
-    def numbers(values):
-        return b"(" + b"".join(map(number, values)) + b"t"
-
-    storage = (
-        f"(X\x07\x00\x00\x00storagectorch\n{dtype}Storage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu"
-    )
-    return (
-        b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n("
-        + storage.encode() + number(count) + b"tQ"
-        + number(offset) + numbers(size) + numbers(stride) + b"\x89}tRs."
-    )  # fmt: skip
-
-
-VALUES = np.arange(6, dtype="<f4")
-
-
-def test_a_tensor_written_by_hand_is_read(tmp_path):
-    path = torch_zip(tmp_path / "x.pt", one_tensor(1, (2, 2), (3, 1)), **{"0": VALUES.tobytes()})
-    np.testing.assert_array_equal(read(path)["a"], [[1, 2], [4, 5]])
-
-
-OUTSIDE = {
-    "past the end": one_tensor(1, (2, 3), (3, 1)),
-    "before the start": one_tensor(-1, (2,), (1,)),
-    "backwards": one_tensor(5, (2,), (-1,)),
-    "fewer strides": one_tensor(0, (2, 3), (1,)),
-    "a negative size": one_tensor(0, (-2,), (1,)),
-    "a terabyte of one number": one_tensor(0, (2**20, 2**20), (0, 0)),
-    "more numbers than the record": one_tensor(0, (8,), (1,), count=8),
-    "a record of another type": one_tensor(0, (6,), (1,), dtype="Double"),
-}
-
-
-@pytest.mark.parametrize("case", OUTSIDE)
-def test_a_tensor_outside_its_storage_is_one_line(tmp_path, case):
-    path = torch_zip(tmp_path / "x.pt", OUTSIDE[case], **{"0": VALUES.tobytes()})
-    with pytest.raises(UserError, match="damaged"):
-        read(path)
-
-
-def test_a_whole_pickled_model_and_numpy_objects_are_refused_by_name(tmp_path):
-    torch = pytest.importorskip("torch")
-    torch.save(torch.nn.Linear(2, 2), tmp_path / "model.pt")
-    with pytest.raises(UserError, match="'torch.nn.modules.linear.Linear'"):
-        read(str(tmp_path / "model.pt"))
-    torch.save({"a": np.float64(1)}, tmp_path / "scalar.pt")
-    with pytest.raises(UserError, match=r"'numpy.*scalar'"):
-        read(str(tmp_path / "scalar.pt"))
 
 
 def legacy(path):

@@ -1,0 +1,257 @@
+"""A user's own table: published test parts, groups, parties, and what is fitted on which rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.conftest import real_data
+from tests.datasets.tables import made, refused, write
+from tests.sweeps import tiny
+from vfljax import lab
+from vfljax.config import resolve
+from vfljax.datasets import load
+from vfljax.datasets.core import Split, checksum, make_table, split_rows
+from vfljax.datasets.dividing import divide
+from vfljax.datasets.own import from_frame, table
+from vfljax.training import rows_of
+
+TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
+
+
+def test_a_test_file_is_the_published_test_part(tmp_path):
+    held = made(n=[9.5, 8.5], c=["v", "u"])[["c", "y", "n"]]
+    (tmp_path / "t.csv").write_text(held.to_csv(index=False, sep=";"))
+    data = table(write(tmp_path, TRAIN, ".csv"), label="y", test_file="t.csv")
+    assert data.test is not None
+    assert data.test.tolist() == [False] * 4 + [True] * 2
+    np.testing.assert_array_equal(data.features[4:], [[9.5, 0, 1], [8.5, 1, 0]])
+    assert checksum(from_frame(TRAIN, label="y", test=held)) == checksum(data)
+    assert "2 of 6 rows are the published test part." in data.notes
+    split = split_rows(data, 0, 0.5, 0.5, 1.0)
+    assert set(split.test) == {4, 5}
+
+
+TESTS = {
+    "a column lacks": (made(n=[1.5, 2.5]), "the test frame lacks 'c': give it the columns"),
+    "a column more": (made(n=[1, 2], c=["u", "v"], z=[1, 2]), "has also 'z'"),
+    "a word": (made(n=["1", "x"], c=["u", "v"]), "column 'n' has 'x' in row 2, which is no number"),
+    "a category": (
+        made(n=[1, 2], c=["u", "w"]),
+        "column 'c' has 'w' in row 2, an unknown category at",
+    ),
+    "a missing category": (made(n=[1, 2], c=["u", None]), r"column 'c' has '\(missing\)' in row 2"),
+    "a label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, 2]), "label 'y' is '2' in row 2"),
+    "no label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, None]), "label 'y' is missing in row 2"),
+}
+
+
+@pytest.mark.parametrize("case", TESTS)
+def test_a_test_part_that_does_not_fit_is_one_line(case):
+    held, message = TESTS[case]
+    refused(message, TRAIN, test=held)
+
+
+def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    path = write(tmp_path / "data", made(a=[1, 2]), ".csv")
+    write(tmp_path / "data", made(a=[3, 4]), ".tsv")
+    write(tmp_path / "elsewhere", made(a=[5, 6]), ".tsv")
+    write(tmp_path / "elsewhere", made(a=[7, 8]), ".txt")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    data = table(path, label="y", test_file="own.tsv")
+    assert data.features[:, 0].tolist() == [1, 2, 3, 4]
+    assert f"the test rows are of {tmp_path / 'data' / 'own.tsv'}." in data.notes
+    data = table(path, label="y", test_file="own.txt")
+    assert data.features[:, 0].tolist() == [1, 2, 7, 8]
+    assert "the test rows are of own.txt." in data.notes
+
+
+def test_a_word_among_a_test_part_s_numbers_blames_no_option_that_was_not_given():
+    test = made(a=["3", "?"])
+    said = refused("column 'a' has '\\?' in row 2, which is no number", made(a=[1, 2]), test=test)
+    assert "numeric=" not in said
+    assert "name it in categorical= (the frame has numbers)" in said
+    refused("take the name out of numeric=", made(a=[1, 2]), test=test, numeric="a")
+
+
+def test_an_unknown_category_may_be_ignored():
+    held = made(n=[1.5, 2.5], c=["w", None])
+    data = from_frame(TRAIN, label="y", test=held, unknown="ignore")
+    np.testing.assert_array_equal(data.features[4:], [[1.5, 0, 0], [2.5, 0, 0]])
+    assert any(
+        "c (2) has test rows of a category that no training row has" in n for n in data.notes
+    )
+    codes = from_frame(TRAIN, label="y", test=held, unknown="ignore", encoding="codes")
+    assert codes.columns[1].vocabulary == 3
+    assert codes.features[:, 1].tolist() == [0, 1, 0, 1, 2, 2]
+    gaps = from_frame(
+        TRAIN.assign(c=["u", None, "v", "u"]),
+        label="y",
+        test=held,
+        unknown="ignore",
+        encoding="codes",
+    )
+    assert gaps.features[:, 1].tolist() == [0, 2, 1, 0, 2, 2]
+
+
+def test_types_are_the_training_file_s():
+    """Words of the training file stay categories although the test file's are all numbers."""
+    train = made(c=["1", "2", "x", "2.0"])
+    data = from_frame(train, label="y", test=made(c=[2, 1]))
+    assert [c.value for c in data.columns] == ["1", "2", "x"]
+    np.testing.assert_array_equal(data.features[4:], [[0, 1, 0], [1, 0, 0]])
+
+
+def test_rows_of_a_group_stay_in_one_part():
+    rng = np.random.default_rng(1)
+    frame = made(n=rng.normal(size=300)).assign(patient=[f"p{k}" for k in rng.integers(0, 60, 300)])
+    data = from_frame(frame, label="y", groups="patient")
+    assert [c.name for c in data.columns] == ["n"]
+    assert data.groups is not None
+    for name, codes in frame.groupby("patient").indices.items():
+        assert len(set(data.groups[codes])) == 1, name
+    assert len(set(data.groups)) == frame.patient.nunique()
+    held = frame.assign(patient=["q1", *frame.patient[1:]])
+    refused("has rows in both files", frame, groups="patient", test=held)
+    apart = from_frame(frame, label="y", groups="patient", test=frame.assign(patient="q"))
+    assert apart.groups is not None
+    assert len(apart.groups) == 600
+    split = split_rows(apart, 0, 0.4, 0.2, 1.0)
+    assert not set(apart.groups[split.train]) & set(apart.groups[split.validation])
+    refused(
+        "groups='patient' has no value in row 1",
+        frame.assign(patient=[None] * 300),
+        groups="patient",
+    )
+
+
+# ------------------------------------------------------------- fitted on training rows only
+
+
+def scaled(data, train, scaling_rows="train"):
+    """All rows' features as a network reads them that is trained on ``train``, [R, F]."""
+    parts = divide(data, resolve({"parties": {"passive": 1, "label_features": False}})["parties"])
+    split = Split(*(np.asarray(train, np.int32) for _ in range(3)))
+    made = make_table(parts, data.labels, [split], "standard", scaling_rows)
+    return np.asarray(rows_of(made, 0, np.arange(len(data.labels)))[0])
+
+
+def mixed(rows=80):
+    rng = np.random.default_rng(3)
+    frame = made(n=rng.normal(size=rows), m=rng.normal(size=rows), c=rng.choice(list("uvw"), rows))
+    frame.loc[frame.index % 7 == 0, "m"] = np.nan
+    return frame
+
+
+def changed(frame, rows):
+    """Test rows: other numbers, missing ones, a category no other row has."""
+    out = frame.copy()
+    out.loc[rows[:4], "n"] = 1e6
+    out.loc[rows[4:8], "n"] = np.nan
+    out.loc[rows[:8], "m"] = -55.0
+    out.loc[rows[:5], "c"] = "new"
+    return out
+
+
+def test_test_rows_never_change_a_training_row():
+    frame = mixed()
+    base = from_frame(frame, label="y")
+    split = split_rows(base, 0, 0.5, 0.25, 0.25)
+    other = from_frame(changed(frame, split.test), label="y")
+    before, after = scaled(base, split.train), scaled(other, split.train)
+    keep = [j for j, column in enumerate(other.columns) if column.value != "new"]
+    assert [other.columns[j] for j in keep] == list(base.columns)
+    for rows in (split.train, split.validation):
+        np.testing.assert_array_equal(before[rows], after[rows][:, keep])
+    (new,) = set(range(len(other.columns))) - set(keep)
+    assert (other.features[:, new] != 0).any()
+    assert (after[:, new] == 0).all()  # no training row has it: it reads 0 everywhere
+    missing = np.isnan(other.features[:, 0])
+    assert missing.sum() == 4
+    assert (after[missing, 0] == 0).all()  # 0 is the training rows' mean
+
+
+def test_statistics_of_all_rows_do_change_training_rows():
+    frame = mixed()
+    base = from_frame(frame, label="y")
+    split = split_rows(base, 0, 0.5, 0.25, 0.25)
+    other = from_frame(changed(frame, split.test), label="y")
+    before, after = scaled(base, split.train, "all"), scaled(other, split.train, "all")
+    assert (before[split.train, 0] != after[split.train, 0]).all()
+    assert (after[:, [c.value == "new" for c in other.columns]] != 0).any()
+
+
+def test_a_test_file_changes_no_training_row():
+    held = made(n=[1e9, -1e9], m=[None, 5.0], c=["u", "new"])
+    alone = from_frame(mixed(), label="y")
+    data = from_frame(mixed(), label="y", test=held, unknown="ignore")
+    train = np.arange(40)
+    assert data.columns == alone.columns
+    np.testing.assert_array_equal(scaled(data, train)[:80], scaled(alone, train))
+
+
+def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
+    write(tmp_path, mixed(), ".csv")
+    config = tiny(
+        data={
+            "name": "table",
+            "dir": str(tmp_path / "own.csv"),
+            "options": {"label": "y", "categorical": ("c",)},
+            "train": 40,
+            "validation": 20,
+            "test": 20,
+        },
+        grid={"undefended": {}},
+        **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
+    )
+    made = lab.prepare(config)
+    passive, own = made.blocks
+    assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
+    assert [column.name for column in own.columns] == ["n"]
+    x, _ = rows_of(made.table, 0, made.table.train[0])
+    np.testing.assert_allclose(x[:, 0].mean(), 0, atol=1e-6)  # a missing number reads as the mean
+    np.testing.assert_array_equal(x[:, 1:].sum(1), 1)
+
+
+# ------------------------------------------------------------- real tables
+
+
+def test_default_of_credit_card_clients_is_a_table_of_one_s_own():
+    path = real_data("default_credit") / "UCI_Credit_Card.csv.gz"
+    options = {
+        "label": "default.payment.next.month",
+        "drop": ["ID"],
+        "categorical": ["SEX", "EDUCATION", "MARRIAGE"],
+    }
+    data = load("table", str(path), options)
+    assert data.labels.sum() == 6636
+    assert data.features.shape == (30_000, 20 + 2 + 7 + 4)
+    frame = pd.read_csv(path)
+    assert checksum(from_frame(frame, **options)) == checksum(data)
+    kept = frame.drop(columns=["ID", options["label"]])
+    expected = pd.get_dummies(kept[["SEX", "EDUCATION", "MARRIAGE"]].astype(str))
+    own = [c.kind == "category" for c in data.columns]
+    np.testing.assert_array_equal(data.features[:, own], expected)
+    np.testing.assert_array_equal(
+        data.features[:, ~np.array(own)],
+        kept.drop(columns=options["categorical"]).to_numpy(np.float32),
+    )
+    assert sum("PAY_0 (11)" in note for note in data.notes) == 1
+
+
+def test_bank_marketing_is_a_table_of_one_s_own():
+    path = real_data("bank_marketing") / "bank-full.csv.gz"
+    data = load("table", str(path), {"label": "y", "positive": "yes"})
+    frame = pd.read_csv(path, sep=";")
+    assert (data.labels == (frame.y == "yes")).all()
+    expected = pd.get_dummies(frame.drop(columns="y"), dtype=np.float32)
+    names = [f"{c.name}_{c.value}" if c.value else c.name for c in data.columns]
+    np.testing.assert_array_equal(data.features, expected[names])
+    assert len(names) == expected.shape[1]
+
+
+def test_a_column_without_any_value_trains_as_zero():
+    data = from_frame(made(a=[None, None, None, None], b=[1, 2, 3, 4]), label="y")
+    assert np.isnan(data.features[:, 0]).all()
+    assert scaled(data, range(4))[:, 0].tolist() == [0] * 4

@@ -1,0 +1,58 @@
+"""Small tables of a user's own, in every format."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vfljax.datasets.own import from_frame, table
+from vfljax.errors import UserError
+
+FRAME = pd.DataFrame(
+    {
+        "age": [31.5, np.nan, 44.0, 29.25] * 3,
+        "visits": [3, 10, 2, 70] * 3,
+        "member": [True, False, True, True] * 3,
+        "city": ["Graz", None, "Aix", "Ulm, old"] * 3,
+        "kind": [2, 10, 1, 2] * 3,
+        "sick": ["no", "yes", "no", "yes"] * 3,
+    }
+)
+
+
+def made(**columns):
+    """A frame of a label of two classes and the columns."""
+    rows = len(next(iter(columns.values())))
+    return pd.DataFrame({"y": [k % 2 for k in range(rows)], **columns})
+
+
+def refused(message, *args, **options):
+    with pytest.raises(UserError, match=message) as error:
+        from_frame(*args, **{"label": "y", **options})
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def names(dataset):
+    return [(c.name, c.kind, c.value) for c in dataset.columns]
+
+
+def write(folder, frame, suffix):
+    path = folder / f"own{suffix}"
+    if suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    elif suffix == ".npz":
+        texts = frame.select_dtypes(["object", "string"]).columns
+        np.savez(
+            path,
+            **{c: frame[c].fillna("").to_numpy(str) if c in texts else frame[c] for c in frame},
+        )
+    else:
+        separator = {".tsv": "\t", ".txt": ";"}.get(suffix, ",")
+        frame.to_csv(path, index=False, sep=separator)
+    return str(path)
+
+
+def csv(folder, text, name="own.csv", **options):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return table(str(path), **{"label": "y", **options})
