@@ -19,7 +19,7 @@ minutes. Writes defenses.json and defenses.md.
 
 Suite convolutions: a step of ResNet-18 over 4 settings, convolutions as XLA's and as matrix products,
 settings one after the other and together, beside PyTorch's where it is installed (extra "parity"; run
-it from the repository's root). Writes convolutions.json and convolutions.md.
+it from the repository's root), at widths 16 and 64. Writes convolutions.json and convolutions.md.
 
 Suite reading: a table from the prepared form, Parquet and array_record. Writes reading.json and
 reading.md.
