@@ -5,6 +5,7 @@ import shutil
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.sweeps import TINY, comparable, tiny, train
 from vfljax import attacking, lab, servable, sight, store, suite
@@ -92,16 +93,21 @@ def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
     assert direct["logistic_success"] is None
 
 
-def test_a_machine_with_other_blocks_continues_a_stored_attack(tiny_sweep, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("block", "width", "files_made"), [(8, None, 4), (26, 1, 1)])
+def test_a_machine_with_other_blocks_continues_a_stored_attack(
+    tiny_sweep, tmp_path, monkeypatch, block, width, files_made
+):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
     files = sorted((workdir / "attacks" / "passive").glob("split-*.parquet"))
     assert len(files) == 1
     files[0].unlink()
-    monkeypatch.setattr(attacking, "BLOCK", 8)
+    monkeypatch.setattr(attacking, "BLOCK", block)
+    if width:  # as for a large network: the judge's own width does not divide 13 lanes of a device
+        monkeypatch.setattr(attacking, "width_of", lambda *_: width)
     made = lab.prepare(TINY)
     attacking.run(made, workdir, say=lambda line: None)
-    assert len(list((workdir / "attacks" / "passive").glob("split-*.parquet"))) == 4  # 26 jobs
+    assert len(list((workdir / "attacks" / "passive").glob("split-*.parquet"))) == files_made
     attacking.run(made, workdir, say=lambda line: None)
     after = comparable(store.load(workdir).attacks)
     assert len(after) == len(before)

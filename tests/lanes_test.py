@@ -47,6 +47,15 @@ def test_the_width_is_the_largest_that_pads_least(settings, width, block):
     assert (program.width, program.block) == (width, block)
 
 
+@pytest.mark.parametrize("block", [2, 6, 26, 30, 32, 106])
+@pytest.mark.parametrize("limit", [None, 1, 4, 6, 100])
+def test_a_dividing_width_pads_nothing(block, limit):
+    width = lanes.dividing_width(block, limit)
+    program = lanes.Program(square, block, width)
+    assert (program.block, program.width) == (block, width)
+    assert width <= (limit or lanes.default_width())
+
+
 def test_a_second_trace_raises():
     program = lanes.Program(square, 4, 1)
     program(program.pad({"x": np.zeros(4, np.float32)}), program.share(jnp.float32(0)))

@@ -166,8 +166,11 @@ class Court:
         )
         key = (batch_size, block, jax.tree.structure(scores))
         if key not in self.programs:
+            # the scores come in the attack's block, whose width was chosen by other limits
             made = lanes.Program(
-                lambda claim, truth: judge(claim, truth, batch_size), block, self.width
+                lambda claim, truth: judge(claim, truth, batch_size),
+                block,
+                lanes.dividing_width(block, self.width),
             )
             self.programs[key] = made, made.share(self.truth)
         program, truth = self.programs[key]

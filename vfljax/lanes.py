@@ -38,6 +38,15 @@ def default_width() -> int:
     return 6 if jax.default_backend() == "cpu" else 1 << 30
 
 
+def dividing_width(block: int, width: int | None = None) -> int:
+    """The largest width up to ``width`` (None: the backend's) that divides a device's lanes of
+    ``block``: a ``Program`` of it takes the block as it is, arrays already on the devices included.
+    """
+    each = block // jax.device_count()
+    most = min(default_width() if width is None else width, each)
+    return next(w for w in range(most, 0, -1) if each % w == 0)
+
+
 class Program:
     """``one(own, shared) -> out`` compiled once for blocks of lanes.
 
