@@ -182,6 +182,9 @@ BAD = [
     ({"data.train": 5000}, "[5000, 160, 160]", "at most all rows"),
     ({"malicious.parties": ((3,),)}, "[3]", "0..0"),
     ({"parties.passive": 9}, "10 parties", "fewer passive parties"),
+    ({"training.class_weights": (0.3, 1.0)}, "[0.3, 1.0]", "one a class"),
+    ({"training.class_weights": (0.0,) * 10}, "holds 0.0", "positive"),
+    ({"training.milestones": ("a",)}, "holds 'a'", "give numbers"),
     ({"training.batch_size": 319}, "batch of 1 row", "drop_last"),
     ({"data": 3}, "config.data=3", "group of fields"),
     (

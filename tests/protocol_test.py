@@ -63,6 +63,7 @@ def agree(spec, *, gamma=None, defenses=None, targets=None, defend=lambda p, g: 
             gamma=gamma,
             aggregation=spec.aggregation,
             defend=defend,
+            class_weights=spec.class_weights or None,
         )
         assert len(exchange.embeddings) == len(exchange.gradients) == spec.passive
         for p in range(spec.passive):
@@ -88,6 +89,7 @@ FEDERATIONS = {
     "no split": {"split": False},
     "no split, two classes": {"split": False, "num_classes": 2},
     "label party without features": {"label_features": False},
+    "class weights": {"class_weights": (0.3, 1.0, 2.0, 0.1, 5.0)},
     "one passive party alone": {"label_features": False, "passive": 1},
 }
 
@@ -95,6 +97,16 @@ FEDERATIONS = {
 @pytest.mark.parametrize("changes", FEDERATIONS.values(), ids=FEDERATIONS)
 def test_steps_agree_with_the_numpy_twin(changes):
     agree(harness.make_spec(**changes))
+
+
+def test_equal_class_weights_change_nothing_but_rounding():
+    plain = harness.make_spec()
+    weighted = dataclasses.replace(plain, class_weights=(0.3,) * 5)
+    hparams, batches = harness.make_hparams(plain), [harness.make_batch(plain, i) for i in range(2)]
+    one, two = (harness.run_steps(spec, hparams, batches, seed=1) for spec in (plain, weighted))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        if jnp.issubdtype(a.dtype, jnp.floating):
+            np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_a_malicious_party_agrees_with_the_twin_and_so_does_the_honest_rest():

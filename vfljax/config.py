@@ -10,6 +10,7 @@ the arm's own ``top`` and ``top_hidden`` in place of ``config.model``'s. In ``at
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -63,6 +64,7 @@ DEFAULT: dict[str, Any] = {
         "milestones": (),
         "decay": 0.1,
         "drop_last": False,
+        "class_weights": (),  # of the label party's cross entropy, one a class; (): all 1
         "scope": "all",
         "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
@@ -250,6 +252,14 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
             f"config.training.scope={resolved['training']['scope']!r} is unknown: choose 'all' "
             "(every bottom's gradient, as released) or 'passive' (what leaves the label party)."
         )
+    for field, low, what in (
+        ("milestones", 0, "epochs, 0 or later"),
+        ("class_weights", 1e-6, "positive"),
+    ):
+        for one in resolved["training"][field]:
+            number = isinstance(one, (int, float)) and not isinstance(one, bool)
+            if not number or not low <= one < math.inf:
+                raise UserError(f"config.training.{field} holds {one!r}: give numbers, {what}.")
     epochs = resolved["training"]["epochs"]
     for epoch in resolved["training"]["record"]:
         if isinstance(epoch, bool) or not isinstance(epoch, int) or not -1 <= epoch < epochs:

@@ -141,6 +141,12 @@ def make_spec(
     top = models.TOPS[model["top"]](
         tuple(model["top_hidden"]), num_classes, weights=model["weights"]
     )
+    weights = training["class_weights"]
+    if weights and len(weights) != num_classes:
+        raise UserError(
+            f"config.training.class_weights={weights} has {len(weights)} weights and the data has "
+            f"{num_classes} classes: give one a class, or ()."
+        )
     batch = min(training["batch_size"], num_rows)
     normalized = any(getattr(module, "batch_norm", False) for module in bottoms)
     if ((structure.split and model["top"] == "head") or normalized) and (
@@ -169,6 +175,7 @@ def make_spec(
         aggregation=model["aggregation"],
         scope=training["scope"],
         drop_last=training["drop_last"],
+        class_weights=tuple(map(float, weights)),
         evaluation=training["evaluation"],
         recorded=min(training["record_rows"], num_rows) % num_rows,
     )

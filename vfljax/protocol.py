@@ -37,10 +37,12 @@ class Metrics(NamedTuple):
     correct: Array  # [] int32, rows whose largest logit is the label
 
 
-def cross_entropy(top: Party) -> LossFn:
+def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
     """The undefended loss: mean over the batch of CE(targets, softmax(top(f))).
 
-    Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE.
+    Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE. With class
+    weights w it is sum_bc w_c t_bc (-log q_bc) / sum_bc w_c t_bc, which for one-hot targets is
+    PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1) and for equal weights the mean again.
     """
 
     def loss(
@@ -54,7 +56,12 @@ def cross_entropy(top: Party) -> LossFn:
         del embeddings
         key = keys.fold(context.key, "top") if context.train else None
         logits, (variables, _) = top.apply(active, f, context.train, key)
-        value = -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(logits), axis=-1))
+        log_q = jax.nn.log_softmax(logits)
+        if class_weights:
+            weighted = targets * jnp.asarray(class_weights, jnp.float32)[None]
+            value = -jnp.sum(weighted * log_q) / jnp.sum(weighted)
+        else:
+            value = -jnp.mean(jnp.sum(targets * log_q, axis=-1))
         return value, (logits, variables, state)
 
     return loss
@@ -179,7 +186,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         targets, context, defense_state = defense.targets(targets, context, state.defense)
 
         # 3 loss
-        loss_fn = defense.loss(cross_entropy(top))
+        loss_fn = defense.loss(cross_entropy(top, spec.class_weights))
 
         def loss(params: PyTree, cut: tuple[Array, ...]) -> Any:
             active = _with_params(state.weights.active, params)

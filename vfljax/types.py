@@ -177,6 +177,7 @@ class Spec:
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False
     evaluation: str = "final"  # "released": also the pooled test AUC of ``training.Record``
+    class_weights: tuple[float, ...] = ()  # of the label party's cross entropy; (): all 1
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
 
     @property

@@ -4,8 +4,8 @@ r"""Breast histopathology, one patch a party: two patches of one patient, ResNet
 
 DIR holds Kaggle's patch folders or an npz file (`python -m launch.data`). Eight settings: undefended
 and three scales of Laplace noise, two seeds; model completion with 70 labels, norm and mean. Rates,
-batch, epochs and top model are Fu et al.'s; width 8 instead of 16, and their loss weights .3 and 1
-are not used. Patients stay in one part. The variant `:smoke` is smaller (the tests run it).
+batch, epochs, loss weights and top model are Fu et al.'s; width 8 instead of 16. Patients stay in
+one part. The variant `:smoke` is smaller (the tests run it).
 """
 
 from vfljax.config import ordered
@@ -52,6 +52,7 @@ def get_config(variant=""):
             "weight_decay": 5e-4,
             "milestones": (4,),
             "decay": 0.1,
+            "class_weights": (0.3, 1.0),
         },
         "grid": {"undefended": {}, "noise": {"noise": {"scale": (1e-4, 1e-3, 1e-2)}}},
         "attacks": {

@@ -88,6 +88,7 @@ def step(
     gamma=None,
     aggregation="concatenate",
     defend=lambda party, g: g,
+    class_weights=None,
 ):
     """(bottoms, top, state, Exchange) after one batch; ``gamma``: strength of each malicious
     bottom, None for an honest optimizer; ``top`` None without model splitting."""
@@ -97,6 +98,9 @@ def step(
     logits, top_inputs = forward(top or [], aggregate(cut, how))
     log_p = log_softmax(logits)
     rows = len(targets)
+    if class_weights is not None:  # then row b counts w[its class], of all rows' weights
+        targets = targets * class_weights
+        rows = targets.sum()
     loss = -(targets * log_p).sum() / rows
     gradient = (np.exp(log_p) * targets.sum(axis=1, keepdims=True) - targets) / rows
     top_gradient, gradient = backward(top or [], top_inputs, gradient)
