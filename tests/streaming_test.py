@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.sweeps import comparable, tiny, train
-from vfljax import lab, lanes
+from vfljax import datasets, lab, lanes
+from vfljax.datasets import prepared
+from vfljax.datasets.dividing import Part
 from vfljax.errors import UserError
 from vfljax.rows import Streamed
 
@@ -58,6 +60,24 @@ def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
     train(tmp_path / "again", tiny(**CHANGES, **{"data.resident_gb": 0.0}), attack=False)
 
 
+def test_a_prepared_folder_s_columns_stay_on_disk_whoever_owns_them(tmp_path):
+    made = datasets.load("digits", "", {})
+    prepared.write(made, str(tmp_path / "digits"))
+    columns = tuple(f"column {j}" for j in range(64))
+    change = {"parties.columns": (columns[::2], "*"), "parties.label_features": True}
+    moved = {"data.name": "prepared", "data.dir": str(tmp_path / "digits"), "data.options": {}}
+    labs = [lab.prepare(tiny(**change, **own, **CHANGES)) for own in ({}, moved)]
+    streamed = lab.prepare(tiny(**change, **moved, **CHANGES, **{"data.resident_gb": 0.0}))
+    assert all(isinstance(block.features, Part) for block in streamed.blocks)
+    which = np.array([5, 0, 700])
+    for x, y, z in zip(*(one.table.features for one in (*labs, streamed)), strict=True):
+        assert isinstance(z, Streamed)
+        np.testing.assert_array_equal(x[which], y[which])
+        np.testing.assert_array_equal(x[which], z[which])
+    for mine, other in zip(labs[0].table.scale, streamed.table.scale, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
 def test_records_without_a_class_are_refused():
     with pytest.raises(UserError, match=r"record_rows=8.*no row of some class"):
         lab.prepare(tiny(**CHANGES, **{"training.record_rows": 8}))
@@ -88,7 +108,10 @@ def test_training_does_not_depend_on_what_is_recorded(few):
 
 
 def test_attacks_see_and_are_judged_on_recorded_rows(few):
-    _, some = few
+    every, some = few
     assert some.splits()["train"].shape == (2, 100)
+    assert some.splits()["test"].shape == every.splits()["test"].shape  # of the results: all
+    made = lab.recorded(lab.prepare(tiny(**CHANGES, **{"training.record_rows": 100})))
+    assert len(made.splits[0].test) == made.table.test.shape[1] == 100
     names = {row["attack"] for row in some.attacks.to_pylist()}
     assert {"passive", "probe"} <= names

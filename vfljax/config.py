@@ -68,7 +68,7 @@ DEFAULT: dict[str, Any] = {
         "scope": "all",
         "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
-        "record_rows": 0,  # of how many training rows; 0: of all. Attacks see and judge these
+        "record_rows": 0,  # of how many training rows; 0: all. What attacks see, of test rows too
     },
     "malicious": {
         "parties": ((0,),),  # an axis: one tuple a set of attackers

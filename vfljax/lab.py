@@ -154,10 +154,14 @@ def _first_seed(table: training.Table) -> training.Table:
 
 
 def recorded(lab: Lab) -> Lab:
-    """The lab as attacks know it: of the training rows, those whose exchange is recorded."""
-    rows = lab.groups[0].spec.recorded_rows
-    splits = [split._replace(train=split.train[:rows]) for split in lab.splits]
-    return lab._replace(splits=splits, table=lab.table._replace(train=lab.table.train[:, :rows]))
+    """The lab as attacks know it: of the training rows, those whose exchange is recorded; where these
+    are not all, of the test rows as many: an attack's models are evaluated on them in memory."""
+    spec = lab.groups[0].spec
+    rows = spec.recorded_rows
+    held = rows if spec.recorded else len(lab.splits[0].test)
+    splits = [s._replace(train=s.train[:rows], test=s.test[:held]) for s in lab.splits]
+    table = lab.table._replace(train=lab.table.train[:, :rows], test=lab.table.test[:, :held])
+    return lab._replace(splits=splits, table=table)
 
 
 def split_arrays(labels: np.ndarray, splits: list[Split]) -> dict[str, np.ndarray]:

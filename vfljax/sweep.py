@@ -22,6 +22,7 @@ import numpy as np
 
 from vfljax import grid, lanes, store, training
 from vfljax.config import recorded_epochs
+from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
 from vfljax.lab import (
@@ -75,6 +76,7 @@ def revision() -> str:
 
 def header(lab: Lab, command: str) -> dict[str, Any]:
     """What ``sweep.json`` says."""
+    values = checksum(lab.dataset)
     return {
         "schema": store.SCHEMA,
         "config": lab.config,
@@ -94,8 +96,8 @@ def header(lab: Lab, command: str) -> dict[str, Any]:
             "validation": len(lab.splits[0].validation),
             "test": len(lab.splits[0].test),
         },
-        "checksum": checksum(lab.dataset),
-        "identity": identity(lab.dataset),
+        "checksum": values,
+        "identity": identity(lab.dataset, values),
         "pretrained": {
             part: pretrained.digest(lab.config[part]["pretrained"])
             for part in ("model", "teacher")
@@ -121,6 +123,8 @@ def run(
 ) -> Lab:
     """Train every setting that is not stored yet. Returns the lab; results are in ``workdir``."""
     lab = prepare(config)
+    if prepared.is_prepared(lab.config["data"]["dir"]):
+        prepared.verify(lab.config["data"]["dir"])  # a changed byte must not be trained on
     stored = store.begin(workdir, header(lab, command))
     lab = lab._replace(shards=_stored_plan(lab, stored))
     enable_compile_cache(workdir)
@@ -132,9 +136,9 @@ def run(
         left = left_out(lab)
         rest = f"; of it left out: {', '.join(left)}" if left else ""
         say(f"bottoms start from {lab.config['model']['pretrained']}{rest}")
-    store.write_arrays(
-        workdir / "splits.npz", split_arrays(lab.dataset.labels, recorded(lab).splits)
-    )
+    own = split_arrays(lab.dataset.labels, recorded(lab).splits)
+    own["test"] = np.stack([split.test for split in lab.splits])  # those of the results: all
+    store.write_arrays(workdir / "splits.npz", own)
     done = [store.finished(workdir, shard.name) for shard in lab.shards]
     if not all(done):
         _train(with_teachers(lab, workdir), workdir, done)

@@ -16,8 +16,10 @@ SPLITS = ("train", "valid", "test")
 FILES = small.class_folders(SPLITS, NAMES10)
 
 
-def test_the_validation_part_is_left_out_unless_asked_for(tmp_path):
-    data = cinic10(small.write(tmp_path, FILES))
+def test_the_validation_part_is_trained_on_as_published_and_may_be_left_out(tmp_path):
+    published = cinic10(small.write(tmp_path, FILES))
+    assert published.test.tolist() == [False] * 20 + [True] * 10
+    data = cinic10(small.write(tmp_path, FILES), validation="drop")
     assert data.features.shape == (20, 32, 32, 3)
     np.testing.assert_array_equal(data.features[3], small.picture(3))
     np.testing.assert_array_equal(data.features[12], small.picture(2002))
@@ -43,7 +45,7 @@ def test_the_validation_part_joins_the_part_named(tmp_path, part):
 def test_the_official_archive_is_read_in_place_and_rows_is_a_balanced_share(tmp_path):
     files = small.class_folders(SPLITS, NAMES10, images=5)
     small.write(tmp_path, {"CINIC-10.tar.gz": small.tar({f"./{k}": v for k, v in files.items()})})
-    data = load("cinic10", str(tmp_path), {"rows": 50})
+    data = load("cinic10", str(tmp_path), {"rows": 50, "validation": "drop"})
     assert np.bincount(data.labels[~data.test]).tolist() == [5] * 10
     assert data.labels[data.test].tolist() == [*range(10)]
     assert data.classes == NAMES10

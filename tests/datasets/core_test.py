@@ -1,11 +1,14 @@
 """Rows between parts: published test parts, groups; statistics of missing numbers and categories."""
 
+from unittest import mock
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vfljax.datasets import core
 from vfljax.datasets import scaling as scalings
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import (
@@ -64,6 +67,40 @@ def test_rows_of_a_group_never_part(seed, size):
     assert [len(part) for part in split] == [100, 30, 40]
     owners = [set(groups[part]) for part in split]
     assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
+
+
+@given(
+    seed=st.integers(0, 500),
+    sizes=st.lists(st.integers(1, 9), min_size=40, max_size=60),
+    shares=st.sampled_from([(0.7, 0.15, 0.15), (0.6, 0.2, 0.2), (0.7, 0.1, 0.2)]),
+)
+def test_shares_of_all_rows_leave_room_for_what_groups_leave_over(seed, sizes, shares):
+    groups = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
+    dataset = made(len(groups), groups=groups)
+    split = split_rows(dataset, seed, *shares)
+    expected = [round(share * len(groups)) for share in shares[1:]]
+    assert [len(split.validation), len(split.test)] == expected
+    lost = 2 * (max(sizes) - 1)  # the same for every seed
+    assert len(split.train) == len(groups) - sum(expected) - lost
+    owners = [set(groups[part]) for part in split]
+    assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
+
+
+@given(seed=st.integers(0, 500), share=st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25)]))
+def test_many_rows_are_stratified_as_arrays_by_the_same_law(seed, share):
+    labels = np.sort(np.random.default_rng(seed).choice(3, 997, p=[0.9, 0.09, 0.01]))
+    labels[:3] = [0, 1, 2]
+    dataset = made(997)._replace(labels=labels.astype(np.int32), num_classes=3)
+    with mock.patch.object(core, "MANY", 100):
+        split, again = (split_rows(dataset, seed, *share) for _ in range(2))
+    few = split_rows(dataset, seed, *share)
+    assert np.array_equal(np.sort(np.concatenate(split)), np.arange(997))
+    for part, same, usual in zip(split, again, few, strict=True):
+        assert np.array_equal(part, same)
+        assert not np.array_equal(part, np.sort(part))
+        counts = np.bincount(labels[part], minlength=3)
+        assert np.abs(counts - np.bincount(labels[usual], minlength=3)).max() <= 2
+        assert np.abs(counts - np.bincount(labels) * len(part) / 997).max() < 2
 
 
 def test_groups_differ_by_seed_and_too_few_of_them_are_refused():

@@ -113,15 +113,15 @@ def test_a_bad_option_is_one_line(good, tmp_path, case):
 
 def test_rows_that_would_not_fit_in_memory_are_refused(good, tmp_path, monkeypatch):
     size = criteo(good).features.nbytes
-    monkeypatch.setattr(ctr_forms, "MAX_BYTES", size)
+    monkeypatch.setattr(ctr_forms, "MAX_BYTES", 2 * size)  # blocks are held while they are joined
     assert criteo(good).features.nbytes == size
-    monkeypatch.setattr(ctr_forms, "MAX_BYTES", size - 1)
-    with pytest.raises(UserError, match=r"60 rows read so far take 9,360 bytes, .*--prepare"):
+    monkeypatch.setattr(ctr_forms, "MAX_BYTES", 2 * size - 1)
+    with pytest.raises(UserError, match=r"60 rows read so far take 18,720 bytes, .*--prepare"):
         criteo(good)
     assert len(criteo(good, rows=59).labels) == 59
     assert len(datasets.prepare("criteo", good, str(tmp_path / "out"), {}).labels) == 60
     with pytest.raises(
-        UserError, match=r"60 rows asked for take 9,360 bytes"
+        UserError, match=r"60 rows asked for take 18,720 bytes"
     ):  # at the first block
         criteo(good, rows=60)
 

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from vfljax.config import resolve
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.dividing import divide, places
+from vfljax.datasets.dividing import Part, divide, places
 from vfljax.errors import UserError
 
 ROWS = 6
 LABELS = np.arange(ROWS, dtype=np.int32) % 2
+PATCHES = np.arange(2, dtype=np.uint8).reshape(1, 2, 1, 1, 1)
 
 
 def parties(passive=1, **changes):
@@ -119,6 +120,35 @@ def test_images_divide_by_columns_rows_and_patches():
 def test_images_without_channels_divide_alike():
     left, right = divide(image(channels=()), parties())
     assert left.input.shape == right.input.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes"),
+    [
+        (table(), {"passive": 2}),
+        (table(), {"columns": (("a", "c", "f"), "*")}),
+        (image(), {}),
+        (image(), {"rule": "rows"}),
+        (image(channels=()), {"passive": 3, "rule": "grid"}),
+        (image()._replace(features=image().features[:, None] + PATCHES, kind="patches"), {}),
+    ],
+)
+def test_what_is_mapped_from_disk_is_cut_as_it_is_read(tmp_path, dataset, changes):
+    np.save(tmp_path / "x.npy", dataset.features)
+    mapped = dataset._replace(features=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    rows = np.array([4, 0, 4])
+    for block, lazy in zip(
+        divide(dataset, parties(**changes)), divide(mapped, parties(**changes)), strict=True
+    ):
+        assert isinstance(block.features, np.ndarray)
+        assert isinstance(lazy.features, Part)
+        assert (lazy.input, lazy.columns, lazy.about) == (block.input, block.columns, block.about)
+        for about in ("shape", "dtype", "nbytes", "ndim"):
+            assert getattr(lazy.features, about) == getattr(block.features, about)
+        assert len(lazy.features) == ROWS
+        np.testing.assert_array_equal(np.asarray(lazy.features), block.features)
+        np.testing.assert_array_equal(lazy.features[rows], block.features[rows])
+        np.testing.assert_array_equal(lazy.features[1:3], block.features[1:3])
 
 
 def test_one_patch_a_party():

@@ -50,6 +50,7 @@ EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
 # what writes a prepared folder block by block: name -> prepare(folder, out, **options) -> Dataset
 STREAMS = {"criteo": criteo.prepare, "avazu": avazu.prepare}
+FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -91,12 +92,23 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
             f"{folder} was prepared {by} and config.data.name is {name!r}: correct it, or "
             "give 'prepared'."
         )
-    asked = _complete(maker, options) if maker in TABLE else dict(options)
-    if options and asking.recorded(asked) != made:
+    asked = asking.recorded(_complete(maker, options) if maker in TABLE else dict(options))
+    if options and not _same(asked, made, FORMS.get(maker, {})):
         raise UserError(
             f"{folder} was prepared with {asking.sentence(made)} and config.data.options are "
             f"{asking.sentence(options)}: prepare another folder, or leave the options out."
         )
+
+
+def _same(asked: Mapping[str, Any], made: Mapping[str, Any], forms: Mapping[str, int]) -> bool:
+    # buckets=0 is the form's own number; a file that only one names is where the rows were, not which
+    asked, made = (
+        {**o, "buckets": o["buckets"] or forms.get(o["form"])} if forms else dict(o)
+        for o in (asked, made)
+    )
+    if not (asked.get("file") and made.get("file")):
+        asked, made = ({k: v for k, v in o.items() if k != "file"} for o in (asked, made))
+    return asked == made
 
 
 def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:

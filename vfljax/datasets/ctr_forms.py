@@ -177,7 +177,8 @@ def _bounded(plan: Plan) -> Features:
     taken = rows = 0
     for features, labels in stream(plan):
         taken, rows = taken + features.nbytes, rows + len(labels)
-        whole = max(taken, taken * plan.wanted.rows // rows)  # of the rows asked for
+        # of the rows asked for, twice: blocks are held while they are joined
+        whole = 2 * max(taken, taken * plan.wanted.rows // rows)
         if whole > MAX_BYTES:
             held = "rows asked for" if plan.wanted.rows else "rows read so far"
             raise UserError(

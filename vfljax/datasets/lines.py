@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from vfljax.errors import UserError
 
 LONGEST = 1 << 16  # bytes of a line; more is no file of rows
-PATTERNS = ("train.txt", "train.csv", "*.txt.gz", "*.csv.gz")
+PATTERNS = ("train.txt", "train.csv", "train.gz", "*.txt.gz", "*.csv.gz")
 
 
 def find(folder: str, file: str, source: str) -> pathlib.Path:
