@@ -60,14 +60,12 @@ def test_a_streamed_sweep_and_its_attacks_equal_a_resident_one(tmp_path):
     train(tmp_path / "again", tiny(**CHANGES, **{"data.resident_gb": 0.0}), attack=False)
 
 
-def test_a_prepared_folder_s_columns_stay_on_disk_whoever_owns_them(tmp_path):
+def test_halves_of_mapped_images_stay_on_disk(tmp_path):
     made = datasets.load("digits", "", {})
     prepared.write(made, str(tmp_path / "digits"))
-    columns = tuple(f"column {j}" for j in range(64))
-    change = {"parties.columns": (columns[::2], "*"), "parties.label_features": True}
     moved = {"data.name": "prepared", "data.dir": str(tmp_path / "digits"), "data.options": {}}
-    labs = [lab.prepare(tiny(**change, **own, **CHANGES)) for own in ({}, moved)]
-    streamed = lab.prepare(tiny(**change, **moved, **CHANGES, **{"data.resident_gb": 0.0}))
+    labs = [lab.prepare(tiny(**own, **CHANGES)) for own in ({}, moved)]
+    streamed = lab.prepare(tiny(**moved, **CHANGES, **{"data.resident_gb": 0.0}))
     assert all(isinstance(block.features, Part) for block in streamed.blocks)
     which = np.array([5, 0, 700])
     for x, y, z in zip(*(one.table.features for one in (*labs, streamed)), strict=True):
