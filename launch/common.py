@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 
+import jax
 from absl import app, flags, logging
 
 from vfljax import lanes
@@ -51,7 +52,9 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         _check_overrides(arguments)
         return flags.FLAGS(list(arguments))
     except Exception as error:  # absl and ml_collections raise many kinds for a bad file or value
-        line = " ".join(str(error).split())
+        # ml_collections' KeyError carries its text, with a line break, as its argument
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        line = " ".join(str(text).split())
         line = _absent(line, arguments) or line.split(" Other fields present")[0]
         prefix = "" if isinstance(error, UserError) else "config: "
         sys.exit(_fail(f"{prefix}{line or type(error).__name__}"))
@@ -60,7 +63,7 @@ def _parse(arguments: Sequence[str]) -> list[str]:
 def _absent(line: str, arguments: Sequence[str]) -> str:
     """What to say where an override's field, which exists, is not in the config file: the error is
     then the bare name of the field."""
-    name = line.strip("'\"")
+    name = line.split("' Did you mean")[0].split(" Did you mean")[0].strip("'\"")
     for argument in arguments:
         match = re.match(r"--?config\.([\w.]+)", argument)
         if match is not None and name in match[1].split("."):
@@ -93,6 +96,14 @@ def start(run: Callable[[], None]) -> None:
         except (OSError, MemoryError, OverflowError) as error:  # of the machine, or of absurd sizes
             kind, why = type(error).__name__, " ".join(str(error).split())
             sys.exit(_fail(f"{kind}: {why}" if why else kind))
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            said = " ".join(str(error).split())[:160]
+            remedy = (
+                "a smaller network or batch, fewer settings a shard, or config.execution.width=1"
+            )
+            sys.exit(_fail(f"the device's memory is exhausted ({said}): choose {remedy}."))
         except KeyboardInterrupt:
             print(
                 "\nstopped: nothing finished is lost, the same command continues.", file=sys.stderr

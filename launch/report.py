@@ -24,6 +24,8 @@ def run() -> None:
     workdir = pathlib.Path(_WORKDIR.value)
     if not store.load(workdir).results.num_rows:
         raise UserError(f"{workdir} has no finished settings yet: run launch.sweep again.")
+    if _OUT.value and pathlib.Path(_OUT.value).is_file():
+        raise UserError(f"--out={_OUT.value} is a file: name a folder.")
     print(report.present(workdir))
     if _OUT.value:
         report.excerpt(workdir, pathlib.Path(_OUT.value))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.sweeps import TINY, comparable, tiny, train
-from vfljax import attacking, lab, servable, sight, store, suite
+from vfljax import attacking, lab, servable, sight, store, suite, tables
 from vfljax import judge as judging
 from vfljax.attacks.centers import mean
 from vfljax.attacks.spectral import spectral
+from vfljax.judging import points as judging_of
 from vfljax.types import Agreed, Scores
 
 
@@ -24,7 +25,7 @@ def claim(guess, known, classes=10):
     """A guess at every training row of seed 0, by somebody who knew some labels."""
     rows = jnp.arange(len(guess), dtype=jnp.int32)
     scores = Scores(jax.nn.one_hot(guess, classes))
-    return judging.Claim(scores, jnp.int32(0), jnp.int32(known), rows, rows >= 0)
+    return judging.Claim(scores, jnp.int32(0), jnp.int32(known), rows, rows >= 0, jnp.bool(False))
 
 
 def truth(made):
@@ -113,6 +114,23 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     assert len(after) == len(before)
     for a, b in zip(after, before, strict=True):
         assert (a["attack"], a["setting"], a["seed"]) == (b["attack"], b["setting"], b["seed"])
+
+
+def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defense(tmp_path):
+    stored = train(
+        tmp_path,
+        tiny(
+            **{"grid": {"undefended": {}}, "training.epochs": 1},
+            attacks={"passive": {"known": 20, "steps": 4, "learning_rate": 1e30}, "norm": {}},
+        ),
+    )
+    own = [a for a in stored.attacks.to_pylist() if a["attack"] == "passive"]
+    assert all(np.isnan(a["success"]) and np.isnan(a["leak_select"]) for a in own)
+    assert all(a["logistic_success"] > 0.2 for a in own)
+    found = judging_of(stored)
+    assert all(p.worst.get("split") is None or p.worst["split"].attack != "passive" for p in found)
+    said = " ".join(tables.not_attacked(stored, found))
+    assert f"passive: {len(own)} of its {len(own)} runs diverged" in said
 
 
 def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_path):

@@ -45,3 +45,7 @@ def test_what_cannot_be_trained_without_a_top_model_is_not_trained_and_said(defe
     assert {r["structure"] for r in rows if r["arm"] == "plain"} == {"split", "no_split"}
     said = findings.findings(defended, judging.points(defended))
     assert any(line.startswith("gafm is not trained without model splitting") for line in said)
+    assert not any("no strength of gafm" in line and "ithout" in line[:9] for line in said)
+    assert ("gafm", "no_split") not in {
+        (c.arm, c.federation) for c in judging.choices(judging.points(defended))
+    }

@@ -42,7 +42,7 @@ def constructed(classes):
     sent = order < ROWS - 10
     train[~sent] = np.nan
     train[np.flatnonzero(order == 7)] = np.nan
-    claim = Claim(Scores(train, test), np.int32(1), np.int32(KNOWN), order, sent)
+    claim = Claim(Scores(train, test), np.int32(1), np.int32(KNOWN), order, sent, np.bool_(False))
     return claim, truth, {k: float(v) for k, v in jitted(claim, truth, BATCH).items()}
 
 
@@ -82,16 +82,30 @@ def test_the_direction_is_that_of_the_half_on_which_attacks_are_chosen():
         scores = np.float32(turn * np.stack([-sign, sign], axis=1))
         rows = np.arange(ROWS, dtype=np.int32)
         found = judge(
-            Claim(Scores(scores), jnp.int32(0), jnp.int32(0), rows, rows >= 0), truth, BATCH
+            Claim(Scores(scores), jnp.int32(0), jnp.int32(0), rows, rows >= 0, np.bool_(False)),
+            truth,
+            BATCH,
         )
         assert found["leak_select"] == 1
         assert found["leak_report"] < 1e-6
 
 
+def test_a_trained_attack_without_any_guess_diverged_and_one_that_is_silent_did_not():
+    claim, truth, figures = constructed(2)
+    lost = Scores(claim.scores.train * np.nan, claim.scores.test * np.nan)
+    found = judge(claim._replace(scores=lost, trained=np.bool_(True)), truth, BATCH)
+    assert all(np.isnan(value) for value in found.values())
+    silent = judge(claim._replace(scores=lost), truth, BATCH)
+    assert silent["success"] == 0
+    assert silent["leak"] == 0.5
+    some = judge(claim._replace(trained=np.bool_(True)), truth, BATCH)
+    assert {k: float(v) for k, v in some.items()} == pytest.approx(figures, nan_ok=True)
+
+
 def test_an_attacker_who_knows_every_label_leaves_no_row_to_judge():
     truth, rows = truth_of(4), np.arange(ROWS, dtype=np.int32)
     scores = Scores(np.float32(np.eye(4)[truth.labels[0]]))
-    claim = Claim(scores, jnp.int32(0), jnp.int32(ROWS), rows, rows >= 0)
+    claim = Claim(scores, jnp.int32(0), jnp.int32(ROWS), rows, rows >= 0, np.bool_(False))
     found = judge(claim, truth, BATCH)
     assert found["success"] == 1
     assert np.isnan(found["leak"])
@@ -188,7 +202,9 @@ def test_about_one_in_twenty_claims_without_information_exceeds_its_null_band(cl
     scores = np.float32(rng.normal(size=(claims, ROWS, classes)))
 
     def one(train, order, truth):
-        claim = Claim(Scores(train), jnp.int32(0), jnp.int32(KNOWN), order, order >= 0)
+        claim = Claim(
+            Scores(train), jnp.int32(0), jnp.int32(KNOWN), order, order >= 0, np.bool_(False)
+        )
         found = judge(claim, truth, BATCH)
         return found["leak_report"] > found["leak_null"]
 

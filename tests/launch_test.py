@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import jax
 import pytest
 
 from launch import common
@@ -36,6 +37,7 @@ QUICK = "--config=configs/quickstart.py"
         ([QUICK, "--workdir=x", "--config.training.epochs=many"], "many"),
         ([QUICK, "--workdir=x", "--config.seeds=0"], "config.seeds=0 is too small"),
         (["--config=nowhere.py", "--workdir=x"], "nowhere.py"),
+        ([QUICK, "--workdir=x", "--config.data.options.lable=y"], "has no field 'lable' for"),
         (["--config=configs/spambase.py", "--workdir=x"], "data.dir is empty"),
         ([QUICK, "--workdir=x", "surplus"], "unexpected argument 'surplus'"),
         (
@@ -61,6 +63,10 @@ def test_a_mistake_is_one_line_and_a_bad_exit_status(tmp_path, arguments, messag
         (PermissionError(13, "Permission denied", "x"), "PermissionError: [Errno 13] Permission"),
         (MemoryError(), "error: MemoryError\n"),
         (OverflowError("too\nlarge"), "error: OverflowError: too large\n"),
+        (
+            jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating"),
+            "memory is exhausted (RESOURCE_EXHAUSTED: Out of memory allocating): choose a smaller",
+        ),
     ],
 )
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):

@@ -100,12 +100,31 @@ def test_a_deleted_damaged_shard_is_trained_again(workdir, tiny_sweep):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "corrupted"), ("{}", "corrupted"), ('{"schema": 99}', "schema 99")],
+    [("", "corrupted"), ("{}", "corrupted"), ("[]", "corrupted"), ('{"schema": 99}', "schema 99")],
 )
 def test_a_damaged_header_is_one_clear_line(tmp_path, content, message):
     (tmp_path / "sweep.json").write_text(content)
     with pytest.raises(UserError, match=message):
         store.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]"])
+def test_a_damaged_summary_of_attacks_is_one_clear_line(tmp_path, content):
+    (tmp_path / "attacks.json").write_text(content)
+    with pytest.raises(UserError, match="attacks.json is corrupted: delete it"):
+        store.attack_summary(tmp_path)
+
+
+def test_a_field_that_came_later_had_its_default_then(workdir):
+    header = store.read_header(workdir)
+    old = json.loads(json.dumps(header))
+    del old["config"]["training"]["class_weights"]
+    (workdir / "sweep.json").write_text(json.dumps(old))
+    assert store.begin(workdir, header)["config"] == old["config"]
+    changed = json.loads(json.dumps(header))
+    changed["config"]["training"]["class_weights"] = [1.0] * 10
+    with pytest.raises(UserError, match="training.class_weights"):
+        store.begin(workdir, changed)
 
 
 def test_a_folder_without_a_sweep_says_so(tmp_path):

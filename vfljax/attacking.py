@@ -109,7 +109,7 @@ def run(
     all_forms = forms(config, num_classes, lab.blocks[0].input)
     sweep = store.load(workdir)
     arrays = split_arrays(lab.dataset.labels, lab.splits)
-    summary = _summary(workdir)
+    summary = store.attack_summary(workdir)
     plan = []
     for form in all_forms:
         _, rows, reason = servable(form, lab, sweep)
@@ -132,11 +132,6 @@ def run(
         views = max(before.get("views", 0), now["views"])
         summary[form.label] = {**now, "seconds": seconds, "compiles": compiles, "views": views}
     store.write_text(workdir / "attacks.json", json.dumps(summary, indent=1))
-
-
-def _summary(workdir: pathlib.Path) -> dict[str, Any]:
-    path = workdir / "attacks.json"
-    return json.loads(path.read_text()) if path.is_file() else {}
 
 
 class Court:
@@ -162,7 +157,7 @@ class Court:
         )
         own = (
             *(targets.seed_index, np.asarray(known, np.int32)),
-            *(targets.exchange["order"][:, place], sent),
+            *(targets.exchange["order"][:, place], sent, np.full(count, attack.steps > 0)),
         )
         key = (batch_size, block, jax.tree.structure(scores))
         if key not in self.programs:

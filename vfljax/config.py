@@ -269,6 +269,12 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
             )
     if not resolved["grid"]:
         raise UserError("config.grid is empty: give at least {'undefended': {}}.")
+    if not isinstance(resolved["attacks"], Mapping):
+        raise UserError(
+            f"config.attacks={resolved['attacks']!r} must be {{attack: {{option: value}}}}."
+        )
+    if resolved["attacks"] and not resolved["attackers"]:
+        raise UserError("config.attackers=() names nobody: give ((0,),), or no config.attacks.")
     passive = resolved["parties"]["passive"]
     for field in ("malicious.parties", "attackers"):
         for group in _at(resolved, field):

@@ -27,6 +27,7 @@ class Claim(NamedTuple):
     known: Array  # [] how many labels it knew
     order: Array  # [N] int32 place in the sending order of the epoch it read
     sent: Array  # [N] bool: in that epoch, or in any for an attack on all epochs
+    trained: Array  # [] bool: it always has a guess, unless it diverged
 
 
 class Truth(NamedTuple):
@@ -68,7 +69,8 @@ def judge(claim: Claim, truth: Truth, batch_size: int) -> dict[str, Array]:
     rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole
     and on the half where the worst attack is chosen; leak_report: on the other half, where for two
     classes the direction is the chosen half's; leak_null: what the same scores reach there under
-    permuted labels in 95 % of permutations. NaN where no row is left.
+    permuted labels in 95 % of permutations. NaN where no row is left, and all of them where a trained
+    attack has no guess at any row: it diverged, which says nothing about the defense.
 
     Two classes also by batch: auc_batch_q95, the .95 quantile over batches of the AUC, not flipped
     (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
@@ -112,4 +114,6 @@ def judge(claim: Claim, truth: Truth, batch_size: int) -> dict[str, Array]:
         out["test_leak"] = metrics.leak(scores.test, labels)
         if scores.test.shape[1] > 5:
             out["test_success_top5"] = metrics.topk(scores.test, labels, 5)
-    return out
+    guessed = jnp.any(jnp.all(jnp.isfinite(scores.train), axis=-1) & claim.sent)
+    diverged = claim.trained & ~guessed & jnp.any(claim.sent)
+    return {k: jnp.where(diverged, jnp.nan, v) for k, v in out.items()}

@@ -20,6 +20,7 @@ from scipy import stats
 from vfljax import metrics
 from vfljax.defenses import TABLE
 from vfljax.store import Sweep
+from vfljax.store import attack_summary as attack_summary_of
 from vfljax.suite import kind
 
 TOLERANCE = 0.02  # validation accuracy a chosen strength may cost
@@ -211,6 +212,8 @@ def _point(
     oracle: dict[str, Worst] = {}
     for federation, members in (("split", ("split", "malicious")), ("no_split", ("no_split",))):
         here = {a: x for a, x in attacked.items() if kind(x[0]["structure"]) in members}
+        # an attack that diverged on every seed says nothing: it is no candidate
+        here = {a: x for a, x in here.items() if any(math.isfinite(r["leak_select"]) for r in x)}
         fair = {a: x for a, x in here.items() if a not in marked.oracle}
         for found, own in (
             (worst, fair),
@@ -270,10 +273,7 @@ def _nanmean(values: Sequence[float]) -> float:
 
 def attack_summary(sweep: Sweep) -> dict[str, dict[str, Any]]:
     """What ``attacks.json`` says of each attack: options, steps, seconds, or why it was skipped."""
-    import json
-
-    path = sweep.workdir / "attacks.json"
-    return json.loads(path.read_text()) if path.is_file() else {}
+    return attack_summary_of(sweep.workdir)
 
 
 def baseline(sweep: Sweep) -> dict[str, Any]:
@@ -316,6 +316,8 @@ def choices(all_points: Sequence[Point], tolerance: float = TOLERANCE) -> list[C
     out = []
     for arm in dict.fromkeys(p.arm for p in all_points if p.arm != plain.arm):
         for federation in plain.worst:
+            if not any(p.arm == arm and federation in p.validation for p in all_points):
+                continue  # it is not trained there: nothing was to be chosen
             floor = plain.validation[federation].mean - tolerance
             fit = [
                 p

@@ -31,7 +31,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from vfljax import checkpoint
-from vfljax.config import differences
+from vfljax.config import differences, resolve
 from vfljax.errors import UserError
 from vfljax.types import PyTree
 
@@ -184,7 +184,8 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         stored = read_header(workdir)
         changed = [
             line
-            for line in differences(stored["config"], header["config"])
+            # a field that came after the sweep was made had its default then
+            for line in differences(resolve(stored["config"]), header["config"])
             if not line.startswith(MAY_CHANGE)
         ]
         if stored["checksum"] != header["checksum"]:
@@ -218,7 +219,7 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
     try:
         header = json.loads(path.read_text())
         schema = header["schema"]
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, TypeError, OSError) as error:
         raise UserError(
             f"{path} is corrupted ({error}): restore it or start a new workdir."
         ) from error
@@ -227,6 +228,18 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
             f"{path} has schema {schema}, this version reads {SCHEMA}: use that version."
         )
     return header
+
+
+def attack_summary(workdir: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """What ``attacks.json`` says of each attack: options, steps, seconds, or why it was skipped."""
+    path = workdir / "attacks.json"
+    try:
+        summary = json.loads(path.read_text()) if path.is_file() else {}
+    except ValueError as error:
+        summary = error
+    if not isinstance(summary, dict):
+        raise UserError(f"{path} is corrupted: delete it and run launch.attack again.")
+    return summary
 
 
 class Setting(NamedTuple):

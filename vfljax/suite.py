@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ def forms(config: Mapping[str, Any], num_classes: int, reads: Input) -> list[For
         for options, attack in made:
             own = {knob: given.get(knob, value) for knob, value in attack.knobs.items()}
             points = arms.product(own)
-            _check(name, points)
+            _check(name, points, attack.ranges)
             # a malicious run is attacked by those who were malicious in it
             honest = [(0,)] if attack.structure == MALICIOUS else _attackers(config)
             varied = [_word(k, v) for k, v in options.items() if _is_variant(axes, k, v, static)]
@@ -75,11 +76,18 @@ def _try(
         raise UserError(f"config.attacks.{name}: {error}") from error
 
 
-def _check(name: str, points: list[dict[str, Any]]) -> None:
+def _check(
+    name: str, points: list[dict[str, Any]], ranges: Mapping[str, tuple[float, float]]
+) -> None:
     for point in points:
         for knob, value in point.items():
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-                raise UserError(f"config.attacks.{name}.{knob}={value!r} must be a number >= 0.")
+            low, high = ranges.get(knob, (0, math.inf))
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not low <= value <= high or value == math.inf:
+                most = f" and <= {high:g}" if high < math.inf else ""
+                raise UserError(
+                    f"config.attacks.{name}.{knob}={value!r} must be a number >= {low:g}{most}."
+                )
 
 
 def _attackers(config: Mapping[str, Any]) -> list[tuple[int, ...]]:

@@ -236,6 +236,18 @@ def not_attacked(sweep: store.Sweep, points: Sequence[judging.Point]) -> list[st
                         f"{arm}, {FEDERATIONS[federation]}: nobody who knows of {defense} attacked it; "
                         f"in config.attacks, one of {adaptive.advice(defense, federation)}."
                     )
+    trained = {label for label, a in summary.items() if a.get("steps")}
+    rows = [
+        row for row in sweep.attacks.to_pylist() if row["attack"].split("/parties=")[0] in trained
+    ]
+    for label in dict.fromkeys(row["attack"] for row in rows):
+        own = [row["success"] for row in rows if row["attack"] == label]
+        lost = sum(math.isnan(value) for value in own)
+        if lost:
+            out.append(
+                f"{label}: {lost} of its {len(own)} runs diverged and are left out, which says nothing "
+                "about a defense: lower config.attacks' learning_rate or lambda_u."
+            )
     for p in points:
         if p.diverged:
             out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")

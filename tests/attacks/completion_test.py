@@ -46,6 +46,24 @@ def test_sharpening_at_temperature_one_changes_nothing_and_near_zero_picks_the_l
     np.testing.assert_allclose(q, np.eye(CLASSES)[p.argmax(axis=1)], atol=1e-2)
 
 
+@pytest.mark.parametrize("classes", [2, 10, 100])
+@pytest.mark.parametrize("temperature", [0.001, 0.02, 0.05, 0.2])
+def test_sharpening_is_exact_where_powers_underflow(classes, temperature):
+    even = np.full((1, classes), 1 / classes, np.float32)
+    np.testing.assert_allclose(jitted_sharpen(even, temperature), even, rtol=1e-5)
+    p = (
+        np.float32([[0.25, 0.75, *[0.0] * (classes - 2)]])
+        if classes > 2
+        else np.float32([[0.5, 0.5]])
+    )
+    q = np.asarray(jitted_sharpen(p, temperature))
+    assert np.isfinite(q).all()
+    np.testing.assert_allclose(q.sum(), 1, rtol=1e-5)
+    np.testing.assert_allclose(
+        q[0, 1], 1 / (1 + (p[0, 0] / p[0, 1]) ** (1 / temperature)), rtol=1e-4
+    )
+
+
 @given(seed=st.integers(0, 2**16), lam=st.floats(0.5, 1, width=32))
 @few
 def test_mixing_agrees_with_the_twin(seed, lam):

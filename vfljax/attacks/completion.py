@@ -51,12 +51,16 @@ KNOBS = {
     "ema": 0.999,
     "weight_decay": 0.02,  # every state tensor times (1 - weight_decay * learning_rate) a step
 }
+RANGES = {"temperature": (1e-3, 1e6), "alpha": (1e-3, 1e6), "ema": (0.0, 1.0)}
 
 
 def sharpen(p: Array, temperature: Array | float) -> Array:
-    """p^(1/T) / sum p^(1/T) along the last axis; T = 1 changes nothing."""
+    """p^(1/T) / sum p^(1/T) along the last axis, T > 0; T = 1 changes nothing."""
     powered = p ** (1 / temperature)
-    return powered / jnp.sum(powered, axis=-1, keepdims=True)
+    total = jnp.sum(powered, axis=-1, keepdims=True)
+    # where every power of a row underflows
+    shifted = jax.nn.softmax(jnp.log(p) / temperature, axis=-1)
+    return jnp.where(total > 1e-30, powered / jnp.maximum(total, 1e-30), shifted)
 
 
 DRAWN = 1024  # steps whose random numbers are drawn together
@@ -217,12 +221,18 @@ def _completion(
     steps: int,
     batch_size: int,
 ) -> Callable[[Array, View, Known, Mapping[str, Array]], Scores]:
-    if not 1 <= layers <= 5:
+    sizes = {"layers": layers, "steps": steps, "batch_size": batch_size}
+    for option, value in sizes.items():
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{option}={value!r} must be a whole number of at least 1.")
+    if type(finetune_bottom) is not bool:
+        raise ValueError(f"finetune_bottom={finetune_bottom!r} must be True or False.")
+    if batch_size == 1:
+        raise ValueError("batch_size=1 has no batch statistics: choose 2 or more.")
+    if layers > 5:
         raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
     if head_init not in ("", "ones", "default"):
         raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
-    if steps < 1 or batch_size < 1:
-        raise ValueError(f"steps={steps}, batch_size={batch_size} must be at least 1.")
     weights = head_init or ("ones" if layers == 1 else "default")
     return functools.partial(
         complete,
@@ -251,7 +261,7 @@ def passive(
     empty: ones for one layer, default for deeper heads, where ones keep all hidden units equal.
     """
     run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
-    return Attack(run, SPLIT, KNOBS, baselines=BASELINES, steps=steps)
+    return Attack(run, SPLIT, KNOBS, RANGES, baselines=BASELINES, steps=steps)
 
 
 def active(
@@ -266,7 +276,7 @@ def active(
 ) -> Attack:
     """Model completion on a run in which the attacker's optimizer was malicious; see ``passive``."""
     run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
-    return Attack(run, MALICIOUS, KNOBS, baselines=BASELINES, steps=steps)
+    return Attack(run, MALICIOUS, KNOBS, RANGES, baselines=BASELINES, steps=steps)
 
 
 def two_stage(
@@ -306,6 +316,7 @@ def two_stage(
         run,
         NO_SPLIT,
         knobs,
+        RANGES,
         adaptive=first.adaptive,
         steps=steps,
         epoch=first.epoch,

@@ -98,12 +98,15 @@ class Attack(NamedTuple):
 
     ``structure`` is the federation the attack needs trained: ``split`` (honest, with a top model),
     ``malicious`` (with malicious parties) or ``no_split``. ``knobs`` are its numeric options and
-    their published values; they reach ``run`` as arrays. ``steps`` counts its optimizer steps.
+    their published values; they reach ``run`` as arrays. ``ranges``: (low, high) of those that may not
+    be just any number >= 0. ``steps`` counts its optimizer steps: an attack with any has a guess for
+    every row, unless it diverged.
     """
 
     run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
     structure: str
     knobs: Mapping[str, float] = {}
+    ranges: Mapping[str, tuple[float, float]] = {}
     baselines: tuple[str, ...] = ()  # what its figures stand beside, some of BASELINES
     binary: bool = False  # defined for two classes only
     oracle: bool = False  # knows more than an attacker can: stays out of the worst case
