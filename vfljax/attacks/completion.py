@@ -20,7 +20,9 @@ In both the bottom's batch statistics move.
 
 Deviations: batches are drawn with replacement (released: reshuffled passes over loaders), and one
 forward pass covers labeled and unlabeled rows (released: interleaved in two, which matters to batch
-statistics only). The guess does not move batch statistics (released: it does).
+statistics only). The guess does not move batch statistics (released: it does). For texts Fu et al. use
+MixText, which mixes two rows in a hidden layer of BERT drawn from 7, 9 and 12; here they are mixed at
+the cut.
 """
 
 from __future__ import annotations
@@ -171,8 +173,7 @@ def complete(
         def mix(tree: PyTree) -> PyTree:
             return mixup(tree, lam, order)
 
-        # codes and token ids have no convex combinations: their embeddings are mixed, at the cut,
-        # where MixText mixes hidden layers (Fu et al. do so for text)
+        # codes and token ids have no convex combinations: their embeddings are mixed, at the cut
         mixed, at_cut = (mix(x), lambda z: z) if bottom.mixable else (x, mix)
         soft = jax.lax.stop_gradient(mix(targets))
         weight = knobs["lambda_u"] * jnp.minimum(1.0, number / steps)
