@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -80,7 +81,8 @@ def _fail(line: str) -> int:
 
 
 def start(run: Callable[[], None]) -> None:
-    """Run an entry point: a user's mistake is one line and exit status 2, an interrupt 130."""
+    """Run an entry point: a user's mistake is one line and exit status 2, an interrupt 130
+    (also SIGTERM)."""
 
     def main(arguments: Sequence[str]) -> None:
         if len(arguments) > 1:
@@ -89,6 +91,8 @@ def start(run: Callable[[], None]) -> None:
             )
         logging.set_verbosity(logging.ERROR)
         lanes.use_all_cores()
+        # a scheduler's signal ends a run as Ctrl-C does: what is half written is taken back
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             run()
         except UserError as error:

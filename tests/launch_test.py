@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import jax
 import pytest
@@ -80,6 +82,28 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, li
     said = capsys.readouterr().err
     assert line in said
     assert said.count("\n") == 1
+
+
+def test_a_scheduler_s_signal_ends_a_run_as_an_interrupt_does(monkeypatch, capsys):
+    cleaned = []
+
+    def run():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        finally:
+            cleaned.append(True)
+
+    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
+    monkeypatch.setattr(common.lanes, "use_all_cores", lambda: None)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="130"):
+            common.start(run)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert cleaned
+    assert "the same command continues" in capsys.readouterr().err
 
 
 def test_help_says_what_it_does_and_how():
