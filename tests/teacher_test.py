@@ -34,6 +34,13 @@ def make():
     return digits, splits, make_table(divide(digits, parties), digits.labels, splits, "range")
 
 
+def standard():
+    """As ``make``, but with statistics that differ by seed."""
+    digits, splits, _ = make()
+    blocks = divide(digits, resolve({})["parties"])
+    return make_table(blocks, digits.labels, splits, "standard")
+
+
 def test_probabilities_are_right_more_often_than_chance_and_differ_by_seed():
     digits, splits, table = make()
     found = scores(table)
@@ -139,6 +146,67 @@ def test_a_teacher_may_start_from_given_weights():
 def lesson_of(table):
     labels = np.asarray(table.labels)[np.asarray(table.train)]
     return labels, np.ones(labels.shape, np.float32)
+
+
+def test_a_teacher_reads_the_rows_and_statistics_of_its_own_seed():
+    """The two seeds in the other order give the same two teachers."""
+    table, few = standard(), CONFIG._replace(epochs=2)
+    labels, weights = lesson_of(table)
+    turned = table._replace(
+        train=table.train[::-1],
+        mean=tuple(m[::-1] for m in table.mean),
+        scale=tuple(s[::-1] for s in table.scale),
+    )
+    seeds = jnp.arange(2, dtype=jnp.uint32)
+    one = teacher_scores(table, seeds, Lessons(np.arange(2), labels, weights), few)
+    two = teacher_scores(turned, seeds[::-1], Lessons(np.array([1, 0]), labels, weights), few)
+    assert np.abs(np.asarray(one[0]) - np.asarray(one[1])).max() > 0.1
+    np.testing.assert_allclose(one, two, atol=1e-6)
+    alone = teacher_scores(table, seeds, Lessons(np.array([1]), labels[1:], weights[1:]), few)
+    np.testing.assert_allclose(alone[0], one[1], atol=1e-5)
+
+
+def test_training_is_adam_s_with_the_rate_of_kdk_on_rows_of_weight_1():
+    """PyTorch beside it: all rows a batch, the rate times .1 after 50 % and 80 % of the epochs."""
+    torch = pytest.importorskip("torch")
+    table = standard()
+    labels, weights = lesson_of(table)
+    weights = np.random.default_rng(0).integers(0, 2, weights.shape).astype(np.float32)
+    config = CONFIG._replace(
+        network=MLP((), 10), batch_size=10_000, learning_rate=0.05, temperature=2.0
+    )
+    start = jax.tree.map(np.zeros_like, teacher_start(table, config))
+    seeds = jnp.arange(2, dtype=jnp.uint32)
+    found = teacher_scores(table, seeds, Lessons(np.arange(2), labels, weights), config, start)
+    for seed in range(2):
+        x = np.asarray(table.features[-1], np.float32)[np.asarray(table.train[seed])]
+        x = (x - np.asarray(table.mean[-1][seed])) / np.asarray(table.scale[-1][seed])
+        x, y = torch.tensor(x.reshape(len(x), -1)), torch.tensor(labels[seed]).long()
+        seen = torch.tensor(weights[seed]) > 0
+        net = torch.nn.Linear(x.shape[1], 10)
+        for p in net.parameters():
+            torch.nn.init.zeros_(p)
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+        schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [5, 8], 0.1)  # of 10 epochs
+        for _ in range(config.epochs):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(x[seen]), y[seen]).backward()
+            optimizer.step()
+            schedule.step()
+        expected = torch.softmax(net(x) / 2.0, 1).detach().numpy()
+        np.testing.assert_allclose(found[seed], expected, atol=1e-4)
+
+
+def test_dropout_acts_while_a_teacher_is_trained_and_not_on_its_scores():
+    table = standard()
+    labels, weights = lesson_of(table)
+    seeds, given = jnp.arange(2, dtype=jnp.uint32), Lessons(np.arange(2), labels, weights)
+    dry, wet = (CONFIG._replace(network=MLP((16,), 10, dropout=d), epochs=2) for d in (0.0, 0.5))
+    one, two = (teacher_scores(table, seeds, given, config) for config in (dry, wet))
+    assert np.abs(np.asarray(one) - np.asarray(two)).max() > 0.01
+    still = [config._replace(learning_rate=0.0) for config in (dry, wet)]
+    one, two = (teacher_scores(table, seeds, given, config) for config in still)
+    np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():

@@ -30,6 +30,11 @@ def coded(name, text, buckets):
     return 1 + zlib.crc32(f"{name}={text}".encode()) % (buckets - 1) if text else 0
 
 
+def unique(rows):
+    words = [sorted({row[j + 1] for row in rows}) for j in range(22)]
+    return [[w.index(text) for w, text in zip(words, row[1:], strict=True)] for row in rows]
+
+
 @pytest.mark.parametrize("file", ["train.csv", "train.csv.gz"])
 def test_codes_are_hashed_categories(tmp_path, file):
     (tmp_path / file).write_bytes(zipped(GOOD) if file.endswith("gz") else GOOD)
@@ -51,8 +56,7 @@ def test_unique_codes_are_places_in_sorted_order(tmp_path):
     (tmp_path / "x").write_bytes(avazu_csv(rows))
     data = avazu(str(tmp_path / "x"), form="unique")
     words = [sorted({row[j + 1] for row in rows}) for j in range(22)]
-    plain = [[w.index(text) for w, text in zip(words, row[1:], strict=True)] for row in rows]
-    np.testing.assert_array_equal(data.features, plain)
+    np.testing.assert_array_equal(data.features, unique(rows))
     assert [c.vocabulary for c in data.columns] == [len(w) for w in words]
     assert words[6][0] == ""
 
@@ -94,6 +98,29 @@ def test_prepared_is_what_the_loader_reads(good, tmp_path, options):
     assert read.columns == whole.columns
     with pytest.raises(UserError, match="was prepared by 'avazu' and config.data.name is 'criteo'"):
         datasets.load("criteo", out, {})
+
+
+def test_rows_offset_and_balance_cut_the_file(good):
+    part = avazu(good, rows=20, offset=7)
+    plain = [[coded(*c, 10_000) for c in zip(FIELDS, row[1:], strict=True)] for row in ROWS[7:27]]
+    np.testing.assert_array_equal(part.features, plain)
+    assert part.labels.tolist() == [int(row[0]) for row in ROWS[7:27]]
+    kept, last = [], "1"
+    for row in ROWS:
+        if row[0] != last:
+            kept, last = [*kept, row], row[0]
+    data = avazu(good, balanced=True, rows=6)
+    plain = [[coded(*c, 10_000) for c in zip(FIELDS, row[1:], strict=True)] for row in kept[:6]]
+    np.testing.assert_array_equal(data.features, plain)
+    assert data.labels.tolist() == [0, 1] * 3
+
+
+def test_unique_codes_are_of_the_rows_read_alone(good):
+    data = avazu(good, form="unique", rows=9, offset=4)
+    np.testing.assert_array_equal(data.features, unique(ROWS[4:13]))
+    assert [c.vocabulary for c in data.columns] == [
+        len({row[j + 1] for row in ROWS[4:13]}) for j in range(22)
+    ]
 
 
 def test_the_real_rows_have_their_balance():

@@ -15,6 +15,8 @@ from vfljax.datasets.core import (
     Block,
     Dataset,
     Input,
+    Vocabulary,
+    checksum,
     classes,
     identity,
     make_table,
@@ -190,6 +192,70 @@ def test_the_range_of_a_table_is_that_of_its_numbers():
     mean, scale = statistics(x, np.arange(2), "range", columns)
     np.testing.assert_allclose(mean, [0.25, 0, 0])
     np.testing.assert_allclose(scale, [0.5, 1, 1])
+
+
+def test_the_checksum_is_of_every_row_however_many_are_digested_at_a_time(monkeypatch):
+    x = np.arange(10, dtype=np.float32)[:, None]
+    whole, last = made(10, features=x), made(10, features=np.where(x == 9, -1, x))
+    expected = checksum(whole)
+    monkeypatch.setattr(core, "DIGESTED", 3)
+    assert checksum(whole) == expected
+    assert checksum(last) != expected
+    labels = whole.labels.copy()
+    labels[-1] ^= 1
+    assert checksum(whole._replace(labels=labels)) != expected
+
+
+def test_the_identity_is_also_of_the_classes_and_the_vocabulary():
+    one = made(20)
+    others = [one._replace(num_classes=3)]
+    others += [one._replace(tokens=Vocabulary(9, 0, 1, sep)) for sep in (2, 3)]
+    assert len({identity(dataset) for dataset in (one, *others)}) == 4
+
+
+def test_every_seed_has_rows_and_statistics_of_its_own():
+    x = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    data = made(features=x)
+    splits = [split_rows(data, seed, 0.5, 0.2, 0.3) for seed in range(3)]
+    for part in ("train", "validation", "test"):
+        assert len({frozenset(getattr(split, part)) for split in splits}) == 3
+    held = made(features=x, test=np.arange(200) >= 120)
+    one, other = (split_rows(held, seed, 0.5, 0.2, 0.5) for seed in range(2))
+    assert set(one.train) != set(other.train)
+    assert set(one.test) != set(other.test)
+    table = make_table([Block(x, Input("table", (3,)))], data.labels, splits, "standard")
+    for seed, split in enumerate(splits):
+        np.testing.assert_allclose(table.mean[0][seed], x[split.train].mean(0), atol=1e-6)
+        np.testing.assert_allclose(table.scale[0][seed], x[split.train].std(0), rtol=1e-5)
+        (read,) = rows_of(table, jnp.int32(seed), table.train[seed])
+        np.testing.assert_allclose(np.asarray(read).mean(0), 0, atol=1e-6)
+
+
+def test_the_range_of_a_block_is_one_number_for_all_its_pixels():
+    x = np.array([[[2, 9], [4, 4]], [[3, 12], [6, 2]], [[0, 99], [0, 0]]], np.uint8)
+    mean, scale = statistics(x, np.arange(2), "range")
+    assert (mean.shape, scale.shape) == ((), ())
+    assert (mean, scale) == (2, 10)
+
+
+def test_a_code_that_no_training_row_has_is_read_as_it_is():
+    """A network has a row for it, unlike a one-hot category, which reads 0."""
+    x = np.array([[0.0, 1], [0, 0], [7, 1]], np.float32)
+    columns = (Column("k", "code", vocabulary=9), Column("c", "category", "v"))
+    mean, scale = statistics(x, np.arange(2), "standard", columns)
+    np.testing.assert_array_equal((x - mean) / scale, x)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "range"])
+@pytest.mark.parametrize("rows", ["train", "all"])
+def test_token_ids_are_never_scaled(scaling, rows):
+    ids = np.random.default_rng(0).integers(0, 50, (200, 5)).astype(np.int32)
+    data = made(kind="text")
+    split = split_rows(data, 0, 0.5, 0.2, 0.3)
+    block = Block(ids, Input("text", (5,), (50,), 0))
+    table = make_table([block], data.labels, [split], scaling, rows)
+    (read,) = rows_of(table, jnp.int32(0), jnp.arange(200))
+    np.testing.assert_array_equal(read, ids)
 
 
 def test_the_identity_is_of_all_that_reaches_a_split_or_a_network():

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from vfljax.config import resolve
 from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Dataset, Vocabulary
 from vfljax.datasets.dividing import Part, divide, places
+from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 
 ROWS = 6
@@ -159,6 +160,27 @@ def test_one_patch_a_party():
         np.testing.assert_array_equal(block.features, features[:, p])
     with pytest.raises(UserError, match=r"3 patches a row.*2 parties"):
         divide(dataset, parties(passive=1))
+
+
+def test_a_text_s_special_tokens_and_shares_reach_the_blocks_and_the_network():
+    """[PAD] is not 0 here, and shares are not equal: neither may be swapped."""
+    ragged = Ragged(np.arange(10, 10 + 8 * ROWS, dtype=np.int32), np.arange(0, 8 * ROWS + 1, 8))
+    data = Dataset("texts", ragged, LABELS, 2, "text", tokens=Vocabulary(90, 7, 5, 6), length=9)
+    first, second = divide(data, parties(shares=(3, 1)))
+    assert first.features[0].tolist() == [5, 10, 11, 12, 13, 14, 15, 6, 7]
+    assert second.features[0].tolist() == [5, 16, 17, 6, 7, 7, 7, 7, 7]
+    for block in (first, second):
+        assert block.input == ("text", (9,), (90,), 7)
+    assert first.about == "words from 0% to 75% of each text, 9 tokens"
+    assert second.about == "words from 75% to 100% of each text, 9 tokens"
+
+
+def test_what_a_party_sees_of_an_image_is_told_by_its_first_and_last_lines():
+    left, right = divide(image(), parties())
+    assert (left.about, right.about) == ("rows 0-3, columns 0-2", "rows 0-3, columns 3-5")
+    top, bottom = divide(image(), parties(rule="rows"))
+    assert (top.about, bottom.about) == ("rows 0-1, columns 0-5", "rows 2-3, columns 0-5")
+    assert top.input.shape == bottom.input.shape == (2, 6, 3)
 
 
 BAD = [

@@ -208,6 +208,23 @@ def test_an_encrypted_zip_is_one_line(tmp_path):
     assert "encrypted" in refused(images.pixels, image_files.find(tmp_path))
 
 
+def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_covered(tmp_path):
+    x = np.zeros((4, 6, 3), np.uint8)
+    x[:, 3:] = 240
+    small.write(tmp_path, {"a.png": small.encoded(x)})
+    entries = image_files.find(tmp_path)
+    (grown,) = images.pixels(entries, size=12)
+    # 2 pixels of the result a pixel across: between the two in the middle, quarters of the step
+    np.testing.assert_allclose(grown[0, :, 0], [0] * 5 + [60, 180] + [240] * 5, atol=1)
+    (shrunk,) = images.pixels(entries, size=2)
+    np.testing.assert_allclose(shrunk[:, :, 0], [[0, 240]] * 2, atol=1)
+    y = np.zeros((4, 6, 3), np.uint8)
+    y[2:] = 240
+    small.write(tmp_path, {"a.png": small.encoded(y)})
+    (mixed,) = images.pixels(entries, size=5)  # wider and less high than 5: bilinear
+    np.testing.assert_allclose(mixed[:, 0, 0], [0, 0, 120, 240, 240], atol=1)
+
+
 def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
     arrays = np.stack([small.picture(k, 20, 30) for k in range(3)])
     small.write(tmp_path, {f"{k}.png": small.encoded(array) for k, array in enumerate(arrays)})

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import real_data
 from tests.datasets import reviews as written
 from tests.datasets.words_test import split as keras_words
-from vfljax.datasets import load
+from vfljax.datasets import load, options
 from vfljax.datasets.core import checksum
 from vfljax.datasets.dividing import divide
 from vfljax.datasets.imdb import imdb
@@ -342,6 +342,10 @@ def test_folders_that_are_not_there_are_named(tmp_path):
     one_line(lambda: imdb(str(tmp_path / "nowhere")), "is no folder and no file", "aclImdb")
     (tmp_path / "a.txt").write_text("")
     one_line(lambda: imdb(str(tmp_path / "a.txt")), "is no file of IMDB")
+
+
+def test_a_text_of_imdb_is_128_tokens_a_party_unless_asked_otherwise():
+    assert (options.of(imdb)["length"], options.of(imdb)["lowercase"]) == (128, True)
 
 
 def test_an_empty_review_is_a_row_without_words(tmp_path):

@@ -59,6 +59,13 @@ def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path, belo
         np.testing.assert_allclose(data.features[3], means, atol=1)
 
 
+def test_patients_who_are_not_told_are_each_a_group_of_their_own(tmp_path):
+    table = SIIM.replace(b"ISIC_3,IP_2", b"ISIC_3,")
+    data = isic(small.write(tmp_path, {**photos(""), "train.csv": table}), size=4)
+    assert data.groups[0] == data.groups[1]
+    assert len(set(data.groups.tolist())) == 3
+
+
 def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_path):
     files = {
         **photos("HAM10000_images_part_1/", numbers=(1, 2)),

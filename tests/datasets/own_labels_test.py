@@ -107,6 +107,12 @@ def test_notes_say_what_a_person_must_know():
     assert from_frame(frame[["y", "code"]], label="y", numeric="code").notes == ()
 
 
+def test_missing_values_of_both_files_are_counted_in_the_notes():
+    frame, held = made(a=[1.5, None, 2.5]), made(a=[None, None, 3.5])
+    data = from_frame(frame, label="y", test=held)
+    assert any(note.startswith("a (3) has missing values;") for note in data.notes)
+
+
 def test_notes_are_short_single_lines_whatever_the_values_are():
     frame = pd.DataFrame(
         {"a": ["two\nlines" * 9] * 4, "b": range(4), "y": ["no\n", "y\nes" * 20] * 2}

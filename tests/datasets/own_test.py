@@ -203,6 +203,12 @@ def test_missing_values_may_be_refused():
     refused("column 'a' has no value in row 3", made(a=["u", "v", "NA"]), missing="refuse")
 
 
+def test_the_first_row_without_a_value_is_named_whatever_follows():
+    for value in (1.5, "u"):
+        frame = made(a=[value, value, None, value, None, None, None])
+        refused("column 'a' has no value in row 3", frame, missing="refuse")
+
+
 def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):
     frame = made(a=list("uvwx"), b=[1, 2, 3, 4])
     monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5)

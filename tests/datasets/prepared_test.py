@@ -34,6 +34,11 @@ def test_features_are_mapped_and_cannot_be_written(tmp_path):
         data.features[0] = 0
 
 
+def test_others_may_read_what_one_prepared(tmp_path):
+    prepared.write(SETS["table"], tmp_path / "x")
+    assert (tmp_path / "x").stat().st_mode & 0o055 == 0o055
+
+
 def parts(data, cuts):
     """Rows between cuts, in the form ``append`` takes."""
     for a, b in zip([0, *cuts], [*cuts, 20], strict=True):

@@ -210,6 +210,30 @@ def test_only_the_most_frequent_characters_are_spelled(monkeypatch):
     assert pieces(own, "a b c d e") == ["a", "b", "c", "[UNK]", "[UNK]"]
 
 
+def test_a_word_of_100_characters_is_spelled_and_a_longer_one_is_unknown():
+    own = learned(["a aa"])
+    known = vocabulary(own)
+    found = encode(own, ["a" * 100, "a" * 101])
+    first = found.values[: found.offsets[1]]
+    assert known.unknown not in first
+    assert found.values[found.offsets[1] :].tolist() == [known.unknown]
+
+
+def test_pieces_are_joined_that_occur_twice_and_no_others():
+    tokens = vocabulary(learned(["ab ab cd"])).tokens
+    assert "ab" in tokens
+    assert "cd" not in tokens
+
+
+def test_the_characters_kept_do_not_depend_on_the_order_of_the_texts(monkeypatch):
+    monkeypatch.setattr(wordpiece, "ALPHABET", 2)  # of three equally frequent ones
+    texts = ["c", "b", "a"]
+    one, other = (vocabulary(learned(t)).tokens for t in (texts, texts[::-1]))
+    assert one == other
+    assert {"a", "b"} <= set(one)
+    assert "c" not in one
+
+
 @pytest.mark.parametrize("texts", [[], ["", "  \n"]])
 def test_learning_from_nothing_or_with_too_small_a_size_is_one_line(texts):
     with pytest.raises(UserError, match="no text to learn"):

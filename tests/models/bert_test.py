@@ -2,6 +2,7 @@
 
 import functools
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -185,6 +186,60 @@ def test_only_the_last_linear_keeps_its_initial_values():
     for name in before:
         same = jax.tree.map(lambda a, b: bool((a == b).all()), before[name], after[name])
         assert set(jax.tree.leaves(same)) == {name == "linear"}
+
+
+def test_the_presets_have_the_published_heads_and_dropout():
+    """Heads change no parameter's shape: a checkpoint fits any number of them."""
+    for name, heads in (("bert", 12), ("bert_tiny", 2)):
+        module = BOTTOMS[name](out=3)
+        assert (module.heads, module.hidden // module.heads) == (heads, 64)
+        assert (module.dropout, module.pooled, module.positions) == (0.1, True, 512)
+
+
+def test_dropout_acts_at_its_four_places_each_number_by_itself():
+    """On embeddings, attention weights and what either half of a layer adds: Devlin's code."""
+    module, seen = Bert(5, **SIZES, dropout=0.25), []
+
+    def note(call, args, kwargs, context):
+        own = context.module
+        if context.method_name == "__call__" and isinstance(own, nn.Dropout):
+            seen.append(("/".join(own.path[:-1]), own.rate, own.broadcast_dims, own.deterministic))
+        if context.method_name == "__call__" and isinstance(own, nn.MultiHeadDotProductAttention):
+            drops = own.dropout_rate, () if not own.broadcast_dropout else (0,), own.deterministic
+            seen.append(("/".join(own.path), *drops))
+        return call(*args, **kwargs)
+
+    variables, x = initial(), jnp.asarray(token_ids())
+    for train in (False, True):
+        seen.clear()
+        with nn.intercept_methods(note):
+            parties.from_module(module).apply(variables, x, train, jax.random.key(0))
+        layers = [
+            place for n in range(3) for place in (f"layer_{n}/attention", *[f"layer_{n}"] * 2)
+        ]
+        assert seen == [(place, 0.25, (), not train) for place in ["", *layers]]
+
+
+def test_initial_weights_have_the_published_deviation():
+    params = initial(Bert(5, **{**SIZES, "vocabulary": 400, "layers": 1}))["params"]
+    for path, value in jax.tree_util.tree_leaves_with_path(params):
+        if path[-1].key in ("kernel", "embedding") and value.size > 400:
+            np.testing.assert_allclose(np.std(value), 0.02, rtol=0.15)
+        elif path[-1].key == "bias":
+            assert not np.any(value)
+
+
+def test_a_norm_sees_neither_scale_nor_shift():
+    """Epsilon 1e-12, the two-pass variance: the sum of embeddings is made small and moved."""
+    module = Bert(5, **{**SIZES, "layers": 0}, pooled=False)
+    variables, x = initial(module), jnp.asarray(token_ids())
+    expected = np.asarray(module.apply(variables, x))
+    for scale, shift in ((1e-2, 0.0), (1.0, 100.0)):
+        params = dict(variables["params"])
+        for table in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
+            params[table] = {"embedding": params[table]["embedding"] * scale + shift}
+        found = module.apply({"params": params}, x)
+        np.testing.assert_allclose(found, expected, atol=0.01 * np.abs(expected).max())
 
 
 QUERY = "encoder.layer.0.attention.self.query.weight"

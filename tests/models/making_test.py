@@ -104,6 +104,16 @@ def test_a_network_that_fails_on_the_data_is_one_line_before_training(changes):
         lab.prepare(tiny(**{**fields, "attacks": {}, "grid": {"undefended": {}}}))
 
 
+@pytest.mark.parametrize("name", READS)
+def test_weights_and_the_output_activation_reach_every_network(name):
+    reads = {"table": CODES if READS[name][1] else TABLE, "image": IMAGE, "text": TEXT}
+    reads = reads[READS[name][0][0]]
+    made = make_network("config.model", model(bottom=name, weights="torch"), 4, "tanh", reads)
+    assert (made.out, made.output) == (4, "tanh")
+    if "weights" in options_of(name):
+        assert made.weights == "torch"
+
+
 FOLDER = pathlib.Path(__file__).parents[2] / "configs" / "datasets"
 
 

@@ -165,6 +165,52 @@ def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
     assert not np.allclose(together[0][0], together[0][1])
 
 
+def test_a_head_is_pytorch_s_in_evaluation_and_training():
+    """BN, ReLU, Linear, repeated: its momentum .1, its epsilon 1e-5."""
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    nn = nets.torch.nn
+    net = nn.Sequential(
+        *(nn.BatchNorm1d(14), nn.ReLU(), nn.Linear(14, 9)),
+        *(nn.BatchNorm1d(9), nn.ReLU(), nn.Linear(9, 3)),
+    )
+    net, small = nets.randomize(net, 1), np.array(X) * 0.01  # so that epsilon is seen
+    module, variables, tensor = Head((9,), 3), torch_variables(net), nets.torch.from_numpy(small)
+    expected = net.eval()(tensor).detach().numpy()
+    np.testing.assert_allclose(module.apply(variables, small), expected, rtol=1e-4, atol=1e-4)
+    old = jax.tree.map(np.copy, variables["batch_stats"])
+    expected = net.train()(tensor).detach().numpy()
+    got, moved = module.apply(variables, small, train=True, mutable=["batch_stats"])
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+    for name, own in torch_variables(net)["batch_stats"].items():
+        before, after = old[name], moved["batch_stats"][name]
+        np.testing.assert_allclose(after["mean"], own["mean"], rtol=1e-4, atol=1e-6)
+        unbiased = (np.asarray(after["var"]) - 0.9 * before["var"]) * 16 / 15 + 0.9 * before["var"]
+        np.testing.assert_allclose(unbiased, own["var"], rtol=1e-4)
+    plain = Head((9,), 3, batch_norm=False)
+    params = {k: v for k, v in variables["params"].items() if k.startswith("Dense")}
+    h = np.maximum(small, 0) @ np.asarray(params["Dense_0"]["kernel"])
+    h = np.maximum(h + np.asarray(params["Dense_0"]["bias"]), 0)
+    expected = h @ np.asarray(params["Dense_1"]["kernel"]) + np.asarray(params["Dense_1"]["bias"])
+    np.testing.assert_allclose(plain.apply({"params": params}, small), expected, atol=1e-5)
+
+
+def test_a_one_layer_head_of_ones_starts_with_ones():
+    params = Head((), 3, "ones").init(jax.random.key(0), X)["params"]
+    assert (params["Dense_0"]["kernel"] == 1).all()
+    assert not params["Dense_0"]["bias"].any()
+
+
+def test_the_generator_s_logits_are_0_and_h_through_leaky_relus():
+    module = Generator((5,), 2)
+    params = module.init(jax.random.key(0), X)["params"]
+    h = X @ params["Dense_0"]["kernel"] + params["Dense_0"]["bias"][None]
+    h = jnp.where(h > 0, h, 0.01 * h)
+    h = h @ params["Dense_1"]["kernel"] + params["Dense_1"]["bias"][None]
+    logits = module.apply({"params": params}, X)
+    np.testing.assert_array_equal(logits[:, 0], 0)
+    np.testing.assert_allclose(logits[:, 1:], h, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("module", [MLP((), 2), Head((), 2), Generator((), 2), Probability((), 2)])
 def test_inputs_of_numbers_may_be_mixed(module):
     assert module.mixable

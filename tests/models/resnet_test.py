@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS
@@ -239,6 +240,18 @@ def test_imagenet_s_stem_and_classes_can_be_left_out_and_are_told():
     assert not any(
         name.startswith("fc.") for name in from_torch(module, without, variables, True)[1]
     )
+
+
+def test_convolutions_start_kaiming_normal_by_the_fan_out_and_the_linear_as_asked():
+    module = ResNet(40, blocks=(), width=64, weights="torch")  # the stem and the Linear alone
+    params = quick_jit(from_module(module).init)(jax.random.key(0), pixels(2, 8, 8, 3))["params"]
+    law = stats.norm(0, (2 / (9 * 64)) ** 0.5)
+    assert stats.kstest(np.ravel(params["conv1"]["kernel"]), law.cdf).pvalue > 1e-3
+    assert (params["bn1"]["scale"] == 1).all()
+    bound = 64**-0.5
+    for values in params["Dense_0"].values():
+        law = stats.uniform(-bound, 2 * bound)
+        assert stats.kstest(np.ravel(values), law.cdf).pvalue > 1e-3
 
 
 def test_partial_loads_the_stem_and_the_linear_where_they_fit():

@@ -80,6 +80,11 @@ def test_a_module_s_state_dict_and_its_wrappings_are_read(tmp_path):
         same(read(str(tmp_path / f"{number}.pth")), expected)
 
 
+def test_a_prefix_that_not_every_name_has_is_part_of_the_names(tmp_path):
+    mixed = {"module.w": np.ones(2), "b": np.zeros(3)}
+    same(read(write(tmp_path / "x.npz", mixed)), mixed)
+
+
 def test_bfloat16_of_safetensors_is_float32_of_the_same_value(tmp_path):
     library = pytest.importorskip("safetensors.numpy")
     values = jnp.asarray([1.0, -2.5, 3.140625, 1e-30], jnp.bfloat16)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from vfljax.models import BOTTOMS, WideDeep
 from vfljax.parties import from_module
@@ -171,6 +172,41 @@ def test_what_does_not_fit_is_refused(options, message):
 def test_codes_may_not_be_mixed_and_the_module_is_hashable():
     assert not WideDeep(2, VOCABULARY).mixable
     assert hash(WideDeep(2, VOCABULARY)) == hash(WideDeep(2, VOCABULARY))
+
+
+@pytest.mark.parametrize(("weights", "deep", "wide"), [("default", 0.5, 0), ("torch", 1, 1)])
+def test_initial_rows_and_layers_are_as_said(weights, deep, wide):
+    x = jnp.zeros((2, 2))
+    params = start(WideDeep(3, (0, 4000), embedding=4, hidden=(50,), weights=weights), x)["params"]
+    assert stats.kstest(np.ravel(params["embedding_table"]), stats.norm(0, deep).cdf).pvalue > 1e-3
+    if wide:
+        rows = np.ravel(params["wide_table"])
+        assert stats.kstest(rows, stats.norm(0, wide).cdf).pvalue > 1e-3
+    else:
+        assert not np.any(params["wide_table"])
+    for linear in (params["wide"]["Dense_0"], *params["deep"].values()):
+        assert bool((linear["bias"] == 0).all()) == (weights == "default")
+
+
+def test_dropout_acts_on_the_deep_part_in_training_only():
+    module, x = WideDeep(2, VOCABULARY, hidden=(40,), dropout=0.5), table()
+    party, variables = from_module(module), start(module)
+    one, two = jax.random.split(jax.random.key(3))
+    first = party.apply(variables, x, True, one)[0]
+    assert np.abs(first - party.apply(variables, x, True, two)[0]).max() > 1e-3
+    np.testing.assert_array_equal(first, party.apply(variables, x, True, one)[0])
+    dry = WideDeep(2, VOCABULARY, hidden=(40,))
+    np.testing.assert_allclose(party.apply(variables, x, False, one)[0], dry.apply(variables, x))
+
+
+def test_the_activation_is_that_of_the_deep_layers():
+    x = table()
+    variables = start(WideDeep(2, VOCABULARY, hidden=(6,), wide=False))
+    module = WideDeep(2, VOCABULARY, hidden=(6,), wide=False, activation="tanh")
+    _, (_, layers) = from_module(module).apply(variables, x, False, None)
+    (hidden,) = layers["deep"]["hidden"]
+    assert hidden.min() < 0
+    assert np.abs(hidden).max() < 1
 
 
 def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
