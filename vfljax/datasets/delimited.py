@@ -18,12 +18,15 @@ import pyarrow.csv
 
 from vfljax.datasets.columns_of import is_number
 from vfljax.datasets.faults import MOST_COLUMNS, damaged, too_wide
+from vfljax.datasets.given import MAX_BYTES
 from vfljax.errors import UserError
 
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 64 << 20  # bytes
 BLOCK = 1 << 26  # bytes pyarrow parses at a time; a longer row is refused
+MOST_TEXT = MAX_BYTES // 4  # bytes decompressed: as a table of texts they take many times that
+PIECE = 1 << 24  # bytes decompressed at a time
 
 
 def read_csv(path: str, delimiter: str) -> pa.Table:
@@ -43,7 +46,7 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
             widest = max(start.count(c.encode()) for c in DELIMITERS)
             if widest >= MOST_COLUMNS and delimiter == "auto":
                 raise too_wide(path, widest + 1)
-            data = start + stream.read()
+            data = _bounded(path, start, stream)
     except (OSError, EOFError, zlib.error, MemoryError) as error:
         raise damaged(path, error) from error
     if data.startswith(b"\x1f\x8b"):
@@ -75,6 +78,22 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
 def _opened(path: str) -> BinaryIO:
     opened = gzip.open if path.lower().endswith(".gz") else open
     return cast(BinaryIO, opened(path, "rb"))
+
+
+def _bounded(path: str, start: bytes, stream: BinaryIO) -> bytes:
+    """``start`` and what follows, unless that is more than ``MOST_TEXT``: a few kilobytes of gzip can
+    hold more text than there is memory."""
+    out = io.BytesIO()
+    piece = start
+    while piece:
+        out.write(piece)
+        if out.tell() > MOST_TEXT:
+            raise UserError(
+                f"{path} holds more than {MOST_TEXT:,} bytes of text: give fewer rows or columns, or "
+                "write the table as Parquet."
+            )
+        piece = stream.read(PIECE)
+    return out.getvalue()
 
 
 def _header(path: str, data: bytes, delimiter: str) -> tuple[list[str], str]:
