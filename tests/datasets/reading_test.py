@@ -57,6 +57,8 @@ FILES = {
     "no header": (b"0.5,7,1\n0.25,8,0\n", "first line holds numbers, not the names of columns"),
     "no header, whole numbers": (b"5,5,1\n6,8,0\n", "first line holds numbers, not the names"),
     "another delimiter": (b"a:y\n1:0\n", "unknown column"),
+    "a NUL byte": (b"a,b,y\n1,u,0\n2,\0v,1\n", "holds a NUL byte at position 14, line 3: it is damaged"),
+    "a row with the delimiter of decimals": (b"a;y\n0,5;1\n1,5\n", "row 2 has .*or give delimiter= if"),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not UTF-8"),
 }  # fmt: skip
 
@@ -96,6 +98,23 @@ def test_many_columns_are_read(tmp_path):
         ",".join([*names, "y"]) + "\n" + "\n".join(",".join(["1.5"] * 5000 + [v]) for v in "0101")
     )
     assert table(str(put(tmp_path, text.encode())), label="y").features.shape == (4, 5000)
+
+
+def test_a_header_longer_than_the_csv_module_s_longest_field_is_read(tmp_path):
+    names = [f"column_{k:06}" for k in range(20_000)]
+    text = ",".join([*names, "y"]) + "\n"
+    text += "\n".join(",".join(["1"] * 20_000 + [y]) for y in "0101") + "\n"
+    assert len(text.split("\n")[0]) > 131_072
+    assert read(str(put(tmp_path, text.encode()))).num_columns == 20_001
+    refused("its header cannot be parsed .*give delimiter=", tmp_path / "own.csv", delimiter="|")
+
+
+def test_of_two_delimiters_the_one_that_row_1_has_too_cuts_the_header(tmp_path):
+    text = b"weight, kg;y\n61.5;0\n70.25;1\n"
+    assert read(str(put(tmp_path, text))).column_names == ["weight, kg", "y"]
+    text = b"a;b,y\n1,0\n2,1\n"
+    assert read(str(put(tmp_path, text))).column_names == ["a;b", "y"]
+    assert read(str(tmp_path / "own.csv"), ",").column_names == ["a;b", "y"]
 
 
 def test_unnamed_columns_get_a_name(tmp_path):

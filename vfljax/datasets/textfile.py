@@ -59,6 +59,11 @@ def _lines(path: pathlib.Path, file: BinaryIO) -> Iterator[str]:
     while raw := file.readline(LONGEST):
         number += 1
         text = decoded(raw, f"{path} line {number}")
+        if "\0" in text:
+            raise UserError(
+                f"{path} line {number} holds a NUL byte (byte {raw.index(0) + 1}): it is damaged; fetch "
+                "the file again."
+            )
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
