@@ -206,7 +206,7 @@ def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(pathlib.Path, "read_bytes", deny)
-    assert "a.png cannot be read (PermissionError" in refused(images.pixels, entries)
+    assert "a.png may not be read: check its permissions" in refused(images.pixels, entries)
     monkeypatch.setattr(pathlib.Path, "iterdir", deny)
     assert str(tmp_path) in refused(image_files.find, tmp_path)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
 NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, where a name would stand
@@ -35,6 +36,8 @@ def explained(what: object, remedy: str) -> Iterator[None]:
     except ImportError as error:
         package = (error.name or str(error)).split(".")[0]
         raise fault(f"{what} needs the package {package}: install it ({error}).") from error
+    except PermissionError as error:
+        raise unpermitted(what) from error
     except MemoryError as error:
         raise fault(f"{what} does not fit in memory: set rows to read fewer.") from error
     except Exception as error:

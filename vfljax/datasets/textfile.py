@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
 LONGEST = 1 << 20  # bytes of a line or a review; longer ones are no text of these sets
@@ -69,6 +70,8 @@ def _lines(path: pathlib.Path, file: BinaryIO) -> Iterator[str]:
 
 def broken(path: pathlib.Path, error: BaseException) -> UserError:
     """The error for a file that cannot be read to its end."""
+    if isinstance(error, PermissionError):
+        return unpermitted(path)
     why = one_line(error)
     return UserError(f"{path} cannot be read ({why}): it is cut off or damaged; fetch it again.")
 
