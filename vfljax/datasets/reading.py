@@ -7,6 +7,7 @@ count from 1, without the header and blank lines. Nothing in a file is ever exec
 
 from __future__ import annotations
 
+import collections
 import math
 import pathlib
 import zipfile
@@ -118,10 +119,15 @@ def _npz(path: str) -> pa.Table:
                 f"{path}: array {name!r} has shape {array.shape}: give equally long 1-d arrays, one a "
                 "column, or one 2-d array x and y."
             )
-    lengths = {len(array) for array in columns.values()}
+    lengths = collections.Counter(len(array) for array in columns.values())
     if len(lengths) > 1:
-        sizes = ", ".join(f"{one_line(k)} ({len(v)})" for k, v in list(columns.items())[:4])
-        raise UserError(f"{path}: its arrays are not equally long: {sizes}.")
+        usual = lengths.most_common(1)[0][0]
+        first = next(name for name, array in columns.items() if len(array) == usual)
+        odd = next(name for name, array in columns.items() if len(array) != usual)
+        raise UserError(
+            f"{path}: its arrays are not equally long: {one_line(first)} ({usual}), {one_line(odd)} "
+            f"({len(columns[odd])}): write them with one entry a row."
+        )
     try:
         return pa.table({name: _arrow(array) for name, array in columns.items()})
     except (pa.ArrowException, UnicodeDecodeError, ValueError, OverflowError) as error:
