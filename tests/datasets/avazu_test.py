@@ -148,6 +148,16 @@ CASES = {
         {"hour": "parts"},
         "not a time YYMMDDHH",
     ),
+    "an hour of five digits, as a category": (
+        GOOD.replace(LINE.split(b",")[2], b"14102", 1),
+        {},
+        "line 2: hour is '14102', not a time YYMMDDHH",
+    ),
+    "a word for an hour, by hash": (
+        GOOD.replace(b",1,1410", b",1,noon", 1),
+        {"form": "unique"},
+        "not a time YYMMDDHH",
+    ),
     "a word for hour's form": (GOOD, {"hour": "day"}, "unknown config.data.options.hour"),
     "hashed": (GOOD, {"form": "hashed"}, "unknown config.data.options.form"),
     "buckets of unique": (GOOD, {"form": "unique", "buckets": 9}, "form='unique' has none"),

@@ -1,5 +1,6 @@
 """Rows between parts: published test parts, groups; statistics of missing numbers and categories."""
 
+import re
 from unittest import mock
 
 import jax.numpy as jnp
@@ -90,7 +91,7 @@ def test_shares_of_all_rows_leave_room_for_what_groups_leave_over(seed, sizes, s
 
 @given(seed=st.integers(0, 500), share=st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25)]))
 def test_many_rows_are_stratified_as_arrays_by_the_same_law(seed, share):
-    labels = np.sort(np.random.default_rng(seed).choice(3, 997, p=[0.9, 0.09, 0.01]))
+    labels = np.sort(np.random.default_rng(seed).choice(3, 997, p=[0.85, 0.1, 0.05]))
     labels[:3] = [0, 1, 2]
     dataset = made(997)._replace(labels=labels.astype(np.int32), num_classes=3)
     with mock.patch.object(core, "MANY", 100):
@@ -271,3 +272,81 @@ def test_the_identity_is_of_all_that_reaches_a_split_or_a_network():
     found = {identity(dataset) for dataset in (one, *others)}
     assert len(found) == 7
     assert identity(one) == identity(made(20)._replace(notes=("read elsewhere",)))
+
+
+def few(counts, **changes):
+    """A data set of so many rows of each class, in an order that mixes them."""
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
+    rows = len(labels)
+    return made(rows, labels=labels.astype(np.int32), num_classes=len(counts), **changes)
+
+
+@pytest.mark.parametrize("rare", [1, 2])
+def test_a_class_of_too_few_rows_for_each_part_is_named(rare):
+    said = (
+        f"class no has {rare} row.*: train, validation and test need one each: leave the class out"
+    )
+    for most in (core.MANY, 10):
+        with mock.patch.object(core, "MANY", most), pytest.raises(UserError, match=said) as error:
+            split_rows(few([60, rare], classes=("yes", "no")), 0, 0.6, 0.2, 0.2)
+        assert len(str(error.value).splitlines()) == 1
+
+
+@given(
+    seed=st.integers(0, 300),
+    counts=st.lists(st.integers(3, 40), min_size=2, max_size=4),
+    share=st.sampled_from([(0.6, 0.2, 0.2), (0.8, 0.1, 0.1), (0.5, 0.3, 0.1)]),
+    grouped=st.booleans(),
+    published=st.booleans(),
+)
+def test_each_part_has_each_class_or_one_line_says_which_it_lacks(
+    seed, counts, share, grouped, published
+):
+    dataset = few(counts)
+    rows = np.arange(len(dataset.labels))
+    if grouped:
+        dataset = dataset._replace(groups=(rows // 2).astype(np.int32))
+    if published:
+        dataset = dataset._replace(test=rows % 5 == 0)
+    try:
+        split = split_rows(dataset, seed, *share)
+    except UserError as error:
+        own = "class . has|each part needs|without rows of some class|rows of other groups are left"
+        assert re.search(own, str(error)), error
+        assert len(str(error).splitlines()) == 1
+        return
+    of_test = np.unique(dataset.labels if dataset.test is None else dataset.labels[dataset.test])
+    for part, wanted in zip(
+        split, (rows[: len(counts)], rows[: len(counts)], of_test), strict=True
+    ):
+        assert np.array_equal(np.unique(dataset.labels[part]), wanted)
+
+
+def test_a_published_test_part_may_lack_a_class_but_no_other_part():
+    test = np.arange(200) >= 120
+    labels = (np.arange(200) % 4 == 0).astype(np.int32)
+    lacks = made(labels=np.where(test, 0, labels), test=test)
+    split = split_rows(lacks, 0, 0.75, 0.25, 0.5)
+    assert set(labels[split.train]) == set(labels[split.validation]) == {0, 1}
+    only = made(labels=np.where(test, labels, 0), test=test)
+    with pytest.raises(UserError, match="class 1 has 0 rows outside the published test part"):
+        split_rows(only, 0, 0.75, 0.25, 0.5)
+
+
+def test_one_published_test_row_of_a_class_is_drawn_or_named():
+    labels = np.zeros(200, np.int32)
+    labels[:40] = labels[199] = 1
+    dataset = made(labels=labels, test=np.arange(200) >= 120)
+    assert 199 in split_rows(dataset, 0, 0.75, 0.25, 0.9).test
+    assert len(split_rows(dataset, 0, 0.75, 0.25, 79).test) == 79
+    with pytest.raises(UserError, match="class 1 has 41 rows and none of the 8 of the test part"):
+        split_rows(dataset, 0, 0.75, 0.25, 0.1)
+
+
+@pytest.mark.parametrize("sizes", [(20.7, 5, 5), (20, 5.5, 5), (20, 5, 1.5), (float("nan"), 5, 5)])
+def test_a_count_of_rows_that_is_not_whole_is_refused(sizes):
+    with pytest.raises(
+        UserError, match="rows is no whole number: give a share up to 1 or a number"
+    ):
+        split_rows(made(), 0, *sizes)
+    assert [len(part) for part in split_rows(made(), 0, 20.0, 5.0, 5)] == [20, 5, 5]

@@ -50,6 +50,39 @@ def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     assert "b/1.png): x.zip, y.tgz" in note
 
 
+@pytest.mark.parametrize("to", ["../..", "..", ".", "../../.."])
+def test_a_link_to_a_folder_above_it_is_refused(tmp_path, to):
+    small.write(tmp_path / "own", {"train/cat/1.png": PNG, "train/dog/2.png": PNG})
+    (tmp_path / "own/train/cat/loop").symlink_to(to)
+    said = refused(image_files.find, tmp_path / "own")
+    assert "loop leads back to" in said
+    assert "remove that link" in said
+
+
+def test_two_links_to_each_other_s_folders_are_refused(tmp_path):
+    small.write(tmp_path, {"own/a/1.png": PNG, "other/2.png": PNG})
+    (tmp_path / "own/a/b").symlink_to(tmp_path / "other")
+    (tmp_path / "other/a").symlink_to(tmp_path / "own/a")
+    assert "b/a leads back to" in refused(image_files.find, tmp_path / "own")
+
+
+def test_links_to_folders_of_images_elsewhere_are_followed(tmp_path):
+    small.write(tmp_path, {"own/dog/1.png": PNG, "cats/2.png": PNG, "own/dogs/3.png": PNG})
+    (tmp_path / "own/cat").symlink_to(tmp_path / "cats")
+    (tmp_path / "own/zebra").symlink_to("dogs")
+    (tmp_path / "linked").symlink_to("own")
+    names = ["cat/2.png", "dog/1.png", "dogs/3.png", "zebra/3.png"]
+    assert found(tmp_path / "own") == found(tmp_path / "linked") == names
+
+
+def test_what_is_no_image_is_named_and_not_by_an_address_in_memory(tmp_path):
+    small.write(tmp_path, {"1.png": b"no image at all"})
+    said = refused(images.pixels, image_files.find(tmp_path))
+    assert str(tmp_path / "1.png") in said
+    assert "object at" not in said
+    assert "<" not in said
+
+
 def test_links_in_an_archive_are_no_files(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         link = tarfile.TarInfo("a/1.png")
@@ -173,7 +206,7 @@ def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(pathlib.Path, "read_bytes", deny)
-    assert "a.png cannot be read (PermissionError" in refused(images.pixels, entries)
+    assert "a.png may not be read: check its permissions" in refused(images.pixels, entries)
     monkeypatch.setattr(pathlib.Path, "iterdir", deny)
     assert str(tmp_path) in refused(image_files.find, tmp_path)
 

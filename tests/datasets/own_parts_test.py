@@ -13,6 +13,7 @@ from vfljax.datasets import load
 from vfljax.datasets.core import Split, checksum, make_table, split_rows
 from vfljax.datasets.dividing import divide
 from vfljax.datasets.own import from_frame, table
+from vfljax.errors import UserError
 from vfljax.training import rows_of
 
 TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
@@ -49,6 +50,15 @@ TESTS = {
 def test_a_test_part_that_does_not_fit_is_one_line(case):
     held, message = TESTS[case]
     refused(message, TRAIN, test=held)
+
+
+def test_the_table_itself_is_no_test_file(tmp_path):
+    path = write(tmp_path, TRAIN, ".csv")
+    (tmp_path / "linked.csv").symlink_to("own.csv")
+    for name in ("own.csv", path, "linked.csv"):
+        with pytest.raises(UserError, match="is the table itself: give another file") as error:
+            table(path, label="y", test_file=name)
+        assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch):

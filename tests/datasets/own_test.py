@@ -1,6 +1,7 @@
 """A user's own table: formats, types, missing values and categories."""
 
 import decimal
+import re
 
 import numpy as np
 import pandas as pd
@@ -161,6 +162,11 @@ def test_too_many_categories_look_like_an_identifier():
         ["2020-01-02", "2021-12-31"],
         ["2020-01-02 10:30:00", ""],
         ["31.12.1999", "1.1.2000"],
+        ["1 Jan 2020", "15 March 2021"],
+        ["Jan 31, 2020", "Dec 1, 2021 10:30"],
+        ["Fri, 31-Jan-20", "Saturday, 1 Feb 2020"],
+        ["12:05:00", "9:30", "1:00 PM"],
+        ["2020-01-02", "2020-01-03", "never", "2020-01-04", "", "soon"],
         pd.to_timedelta([1, 2], "h"),
     ],
 )
@@ -170,6 +176,46 @@ def test_dates_are_refused_with_the_remedy_and_may_be_categories(values):
     )
     data = from_frame(made(a=values), label="y", categorical="a")
     assert {c.kind for c in data.columns} == {"category"}
+
+
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [
+        (["1,000", "2,500.5", "12,345,678"], r"'1,000' in row 1"),
+        (["500", "700", "1,000", "900"], r"'1,000' in row 3"),
+        (["1 000", "1 000 000", "1'000"], r"'1 000' in row 1"),
+        (["0,5", "1,25", "", "7,0", "unknown"], r"'0,5' in row 1"),
+        (["1.000,5", "2.000,25", "3,5"], r"'1.000,5' in row 1"),
+        (["5%", "10 %", "2.5%"], r"'5%' in row 1"),
+        (["$1.00", "-$2", "$ 1,000.50"], r"'\$1.00' in row 1"),
+        (["5 €", "6 €", "£7"], "'5 €' in row 1"),
+        (["\N{MINUS SIGN}1", "\N{MINUS SIGN}2.5", "3"], "'\N{MINUS SIGN}1' in row 1"),
+    ],
+)
+def test_numbers_in_other_notations_are_refused_with_the_remedy(values, first):
+    said = "column 'a' holds numbers in a notation that is not read .* write them as 1000 or 0.5"
+    assert re.search(first, refused(said, made(a=values)))
+    data = from_frame(made(a=values), label="y", categorical="a")
+    assert {c.kind for c in data.columns} == {"category"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["5%", "low", "high", "none"],
+        ["5%", "10%", "low", "5%"],  # two of a notation may be names
+        ["5%", "10%", "15%", "a", "b", "c", "d"],  # less than half
+        ["1", "2", "3", "?"],
+        ["0-4", "5-9", "10-14", "15+"],
+        ["1.2.3a", "A12", "v1.0", "3/4"],
+        ["2020-01-02", "2020-01-03", "never"],
+        ["March Street 20", "market 12", "may be", "Sunday", "maybe 12"],
+        ["1:1", "2:1", "3:1"],
+    ],
+)
+def test_words_that_only_resemble_numbers_or_dates_stay_categories(values):
+    data = from_frame(made(a=values), label="y")
+    assert sorted(c.value for c in data.columns) == sorted(set(values))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import gzip
 import os
 import warnings
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vfljax.datasets import load
+from vfljax.datasets import delimited, load, reading
 from vfljax.datasets.own import table
 from vfljax.datasets.reading import read
 from vfljax.errors import UserError
@@ -56,6 +57,8 @@ FILES = {
     "no header": (b"0.5,7,1\n0.25,8,0\n", "first line holds numbers, not the names of columns"),
     "no header, whole numbers": (b"5,5,1\n6,8,0\n", "first line holds numbers, not the names"),
     "another delimiter": (b"a:y\n1:0\n", "unknown column"),
+    "a NUL byte": (b"a,b,y\n1,u,0\n2,\0v,1\n", "holds a NUL byte at position 14, line 3: it is damaged"),
+    "a row with the delimiter of decimals": (b"a;y\n0,5;1\n1,5\n", "row 2 has .*or give delimiter= if"),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not UTF-8"),
 }  # fmt: skip
 
@@ -95,6 +98,23 @@ def test_many_columns_are_read(tmp_path):
         ",".join([*names, "y"]) + "\n" + "\n".join(",".join(["1.5"] * 5000 + [v]) for v in "0101")
     )
     assert table(str(put(tmp_path, text.encode())), label="y").features.shape == (4, 5000)
+
+
+def test_a_header_longer_than_the_csv_module_s_longest_field_is_read(tmp_path):
+    names = [f"column_{k:06}" for k in range(20_000)]
+    text = ",".join([*names, "y"]) + "\n"
+    text += "\n".join(",".join(["1"] * 20_000 + [y]) for y in "0101") + "\n"
+    assert len(text.split("\n")[0]) > 131_072
+    assert read(str(put(tmp_path, text.encode()))).num_columns == 20_001
+    refused("its header cannot be parsed .*give delimiter=", tmp_path / "own.csv", delimiter="|")
+
+
+def test_of_two_delimiters_the_one_that_row_1_has_too_cuts_the_header(tmp_path):
+    text = b"weight, kg;y\n61.5;0\n70.25;1\n"
+    assert read(str(put(tmp_path, text))).column_names == ["weight, kg", "y"]
+    text = b"a;b,y\n1,0\n2,1\n"
+    assert read(str(put(tmp_path, text))).column_names == ["a;b", "y"]
+    assert read(str(tmp_path / "own.csv"), ",").column_names == ["a;b", "y"]
 
 
 def test_unnamed_columns_get_a_name(tmp_path):
@@ -167,6 +187,11 @@ def test_a_pickle_is_refused_and_never_run(tmp_path, monkeypatch):
 
 ARRAYS = {
     "lengths": ({"a": np.ones(3), "y": np.ones(2)}, r"not equally long: a \(3\), y \(2\)"),
+    "one array of many": (
+        {**{c: np.ones(5) for c in "abcdef"}, "odd": np.ones(4), "y": np.ones(5)},
+        r"not equally long: a \(5\), odd \(4\)",
+    ),
+    "the first array": ({"a": np.ones(2), "b": np.ones(3), "y": np.ones(3)}, r"b \(3\), a \(2\)"),
     "a cube": ({"x": np.ones((2, 2, 2)), "y": np.ones(2)}, r"array 'x' has shape \(2, 2, 2\)"),
     "another matrix": ({"z": np.ones((2, 2)), "y": np.ones(2)}, r"array 'z' has shape \(2, 2\)"),
     "a scalar": ({"a": np.float64(1), "y": np.ones(2)}, r"array 'a' has shape \(\)"),
@@ -199,6 +224,78 @@ def test_parquet_columns_of_one_name_are_refused(tmp_path):
     twice = pa.Table.from_arrays([pa.array([1, 2])] * 3, ["a", "a", "y"])
     pyarrow.parquet.write_table(twice, tmp_path / "own.parquet")
     refused("two columns are named 'a'", tmp_path / "own.parquet")
+
+
+@pytest.mark.parametrize("name", ["own.csv", "own.csv.gz"])
+def test_more_text_than_fits_is_refused_while_it_is_read(tmp_path, monkeypatch, name):
+    text = b"a,y\n" + b"1,0\n2,1\n" * 500
+    put(tmp_path, gzip.compress(text) if name.endswith(".gz") else text, name)
+    monkeypatch.setattr(delimited, "PIECE", 100)
+    assert len(read(str(tmp_path / name))) == 1000
+    monkeypatch.setattr(delimited, "MOST_TEXT", 500)
+    taken = []
+    monkeypatch.setattr(delimited, "_opened", lambda path: Counted(_opened(path), taken))
+    refused("holds more than 500 bytes of text: give fewer rows", tmp_path / name)
+    assert sum(taken) <= 600
+
+
+_opened = delimited._opened
+
+
+class Counted:
+    """A stream that notes how much was read."""
+
+    def __init__(self, stream, taken):
+        self.stream, self.taken = stream, taken
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stream.close()
+
+    def readline(self, size):
+        return self.stream.readline(size)
+
+    def read(self, size=-1):
+        self.taken.append(len(out := self.stream.read(size)))
+        return out
+
+
+def test_a_parquet_of_one_value_repeated_is_refused_by_its_size_as_a_table(tmp_path, monkeypatch):
+    path = tmp_path / "own.parquet"
+    rows = pa.table({"a": np.zeros(20_000), "y": np.zeros(20_000)})
+    pyarrow.parquet.write_table(rows, path, compression="zstd")
+    assert path.stat().st_size < 5_000
+    assert len(read(str(path))) == 20_000
+    monkeypatch.setattr(reading, "MAX_BYTES", 20_000 * 2 * 8 - 1)
+
+    def fail(*_):
+        raise AssertionError("the table was read")
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "read", fail)
+    refused("20000x2 values take 320,000 bytes, more than 319,999: give fewer rows", path)
+
+
+def test_arrays_that_do_not_fit_together_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    path = tmp_path / "own.npz"
+    np.savez_compressed(path, x=np.zeros((2000, 3)), y=np.zeros(2000, np.int8))
+    assert len(read(str(path))) == 2000
+    monkeypatch.setattr(reading, "MAX_BYTES", 50_000 - 1)
+
+    def fail(*_, **__):
+        raise AssertionError("the arrays were made")
+
+    monkeypatch.setattr(np, "load", fail)
+    refused("take 50,[0-9]{3} bytes, more than 49,999: give fewer rows", path)
+
+
+def test_an_array_that_only_its_header_makes_large_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "own.npz"
+    with zipfile.ZipFile(path, "w") as archive, archive.open("a.npy", "w") as stream:
+        about = {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
+        np.lib.format.write_array_header_1_0(stream, about)
+    refused("values take 8,796,093,022,208 bytes, more than", path)
 
 
 # ------------------------------------------------------------- damaged files

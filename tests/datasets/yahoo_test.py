@@ -115,6 +115,10 @@ CASES = {
     "class 0": ([GOOD[0].replace('"1"', '"0"'), *GOOD[1:]], "line 1: the class '0'"),
     "class 11": ([*GOOD[:4], GOOD[4].replace('"5"', '"11"')], "line 5: the class '11'"),
     "a header": (["class,title,content,answer", *GOOD], "line 1: the class 'class'"),
+    "a NUL byte": (
+        [GOOD[0], '"2","a","b\0","c"'],
+        "line 2 holds a NUL byte (byte 11): it is damaged",
+    ),
     "a field missing": ([GOOD[0], '"2","a","b"'], "line 2 has 3 fields, not 4"),
     "a quote never closed": ([*GOOD, '"2","a'], "the row from line 31 is no CSV"),
     "a class without rows": (

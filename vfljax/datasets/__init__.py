@@ -18,6 +18,7 @@ from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.cinic10 import cinic10
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.faults import permitted
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
@@ -62,6 +63,7 @@ def _complete(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return asking.complete(name, TABLE[name], options)
 
 
+@permitted()
 def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     """The data set ``name`` from a folder or file, or from a folder that ``prepare`` made (then under
     its loader's name or "prepared", with the options it was made with or none); raises UserError for
@@ -111,6 +113,7 @@ def _same(asked: Mapping[str, Any], made: Mapping[str, Any], forms: Mapping[str,
     return asked == made
 
 
+@permitted()
 def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
     """The data set ``name`` into the new folder ``out`` in its prepared form, block by block where
     its loader can; what ``load`` then reads there. Raises UserError as ``load`` does."""

@@ -109,7 +109,7 @@ def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
         FIELDS,
         ignored="id",
         headless=False,
-        valid={"hour": (_time, "a time YYMMDDHH")} if parts else {},
+        valid={"hour": (_time, "a time YYMMDDHH")},
         source="Avazu's train.csv (Kaggle 2014)",
     )
     path = lines.find(folder, ctr_forms.file(options["file"]), layout.source)

@@ -39,12 +39,14 @@ def bhi(
 ) -> Dataset:
     """BHI, one patch a row (kind "image") or ``patches`` > 1 of them (kind "patches").
 
-    A row of P patches is P patches of one patient and one class, consecutive in order of name; that
-    order is ours, the paper says only that they are of one patient. Patches left over in a patient
-    and class are left out. Patches that are not 50x50 pixels (borders of a slide) are left out;
-    ``notes`` counts both, and second copies, which must be equal (Kaggle's download holds every patch
-    twice). ``size`` other than 50 resizes every patch. ``rows=n`` keeps n rows, classes in their
-    shares and spread evenly over all (``given.spread``).
+    A row of P patches is P patches of one patient and one class, consecutive in order of name, and
+    rows of a patient stay in one part. This deviates from Fu et al.'s released code, which groups
+    consecutive files of one class across patients and splits rows at random, where patches of one
+    patient stand in training and test rows alike; their paper says that the patches are of one patient.
+    Patches left over in a patient and class are left out, and patches that are not 50x50 pixels
+    (borders of a slide); ``notes`` counts both, and second copies, which must be equal (Kaggle's
+    download holds every patch twice). ``size`` other than 50 resizes every patch. ``rows=n`` keeps n
+    rows, classes in their shares and spread evenly over all (``given.spread``).
     """
     per_row, rows = count("patches", patches, 1, MOST_PATCHES), count("rows", rows)
     size, max_bytes = count("size", size, 1, images.MOST_SIZE), count("max_bytes", max_bytes, 1)

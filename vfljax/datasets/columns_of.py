@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute
 
 from vfljax.datasets.faults import shown
+from vfljax.datasets.notations import PLAIN, dated, refuse_notations
 from vfljax.errors import UserError
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
 MISSING = ("", "NA", "N/A", "<NA>", "NaN", "nan", "NAN", "null", "NULL", "Null")
 NONE = "(missing)"  # the category of a missing one
-DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?$"
 
 
 class Source(NamedTuple):
@@ -44,8 +44,9 @@ def source(place: str, name: str, column: Any, wanted: str = "", remedy: str = "
     """The column as ``wanted`` ("number", "category"), or as what it looks like (""). ``remedy``: what
     to do about a word among numbers, where nobody named the column in numeric=.
 
-    Raises UserError, with column and row, for a date, a nested or binary column, an infinite number,
-    one that float32 cannot hold, or a word where numbers are wanted.
+    Raises UserError, with column and row, for dates, numbers in a notation that is not read (1,000 or
+    5%), a nested or binary column, an infinite number, one that float32 cannot hold, or a word where
+    numbers are wanted.
     """
     array = _plain(place, name, column, wanted)
     if wanted != "category":
@@ -59,7 +60,7 @@ def source(place: str, name: str, column: Any, wanted: str = "", remedy: str = "
                 "correct it, leave it empty where it is missing, or "
                 f"{remedy or 'take the name out of numeric='}."
             )
-        _refuse_dates(place, name, array)
+        refuse_notations(place, name, array)
     made = _category(name, array)
     return made if wanted else made._replace(mixed=_mixed(array))
 
@@ -73,7 +74,7 @@ def _plain(place: str, name: str, column: Any, wanted: str) -> pa.Array:
     is_text |= pa.types.is_string_view(kind)
     if pa.types.is_temporal(kind):
         if wanted != "category":
-            raise _dated(place, name, f"of type {kind}")
+            raise dated(place, name, f"of type {kind}")
         column, is_text = column.cast(pa.string()), True
     elif pa.types.is_null(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind):
         column = column.cast(pa.float64())
@@ -169,21 +170,8 @@ def _mixed(array: pa.Array) -> str:
     """ "'?' in row 7" where at least half of the values are numbers and some are not."""
     if not pa.types.is_large_string(array.type):
         return ""
-    kinds = pc.match_substring_regex(array, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+    kinds = pc.match_substring_regex(array, PLAIN)
     if (pc.mean(kinds).as_py() or 0) < 0.5:
         return ""
     word, row = _first_word(array)
     return f"{shown(word)} in row {row + 1}"
-
-
-def _refuse_dates(place: str, name: str, array: pa.Array) -> None:
-    if pc.all(pc.match_substring_regex(array, DATE)).as_py():  # nulls count nowhere
-        value = array.drop_null()[0].as_py()
-        raise _dated(place, name, f"such as {shown(value)}")
-
-
-def _dated(place: str, name: str, what: str) -> UserError:
-    return UserError(
-        f"{place}: column {name!r} holds dates or times ({what}): name it in drop=, write it as "
-        "numbers (days since a day), or name it in categorical=."
-    )

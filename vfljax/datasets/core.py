@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.datasets.columns import Column
+from vfljax.datasets.parts import complete, enough
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.rows import Streamed
@@ -134,6 +135,10 @@ MANY = 1 << 21  # rows that are stratified as arrays
 
 def _size(wanted: float, total: int) -> int:
     """Rows of a share (a float up to 1) or a count."""
+    if not float(wanted).is_integer() and not _is_share(wanted):
+        raise UserError(
+            f"data: {wanted} rows is no whole number: give a share up to 1 or a number of rows."
+        )
     return round(wanted * total) if _is_share(wanted) else int(wanted)
 
 
@@ -149,6 +154,9 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     never part; groups are then drawn whole and in random order, without regard to class. What a part
     leaves of its last group is used nowhere: with shares of all rows the training part is smaller
     by the most that can be, which is the same for every seed.
+
+    Raises UserError for sizes that do not fit, and where a part would lack a class; only the test part
+    may, of a class that the published one lacks too.
     """
     labels, total = dataset.labels, len(dataset.labels)
     if dataset.groups is not None and len(np.unique(dataset.groups)) == total:
@@ -170,13 +178,15 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
         if shares and abs(train + validation + test - 1) < 1e-6:
             sizes[0] = total - sizes[1] - sizes[2] - 2 * _left(dataset, own)
         fits, room = sum(sizes) <= total, str(total)
-    num_classes = len(np.unique(labels))
+    present = np.unique(labels)
+    num_classes = len(present)
     if min(sizes) < num_classes or not fits:
         raise UserError(
             f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of "
             f"{room} rows: each part needs at least one row a class ({num_classes}) and "
             "together at most all rows."
         )
+    enough(dataset, present, own)
     try:
         if held is not None:
             _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
@@ -195,7 +205,8 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
             train_rows, _ = _stratified(dataset, own, sizes[0], some, seed)
     except ValueError as error:
         raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
-    return Split(*(np.asarray(r, np.int32) for r in (train_rows, validation_rows, test_rows)))
+    parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
+    return complete(dataset, present, Split(*parts))
 
 
 def _left(dataset: Dataset, rows: np.ndarray) -> int:
@@ -216,6 +227,9 @@ def _stratified(
         rows = np.random.default_rng([seed, len(rows)]).permutation(rows)[: first + second]
     if not first or not second:
         return rows[:first], rows[first:]
+    counts = np.unique(dataset.labels[rows], return_counts=True)[1]
+    if counts.min() < 2 or min(first, second) < len(counts):  # which it refuses too
+        return _stratified_arrays(dataset.labels[rows], rows, first, second, seed)
     parts: list[Any] = train_test_split(
         rows, train_size=first, test_size=second, random_state=seed, stratify=dataset.labels[rows]
     )

@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -18,12 +18,15 @@ import pyarrow.csv
 
 from vfljax.datasets.columns_of import is_number
 from vfljax.datasets.faults import MOST_COLUMNS, damaged, too_wide
+from vfljax.datasets.given import MAX_BYTES
 from vfljax.errors import UserError
 
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 64 << 20  # bytes
 BLOCK = 1 << 26  # bytes pyarrow parses at a time; a longer row is refused
+MOST_TEXT = MAX_BYTES // 4  # bytes decompressed: as a table of texts they take many times that
+PIECE = 1 << 24  # bytes decompressed at a time
 
 
 def read_csv(path: str, delimiter: str) -> pa.Table:
@@ -43,7 +46,7 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
             widest = max(start.count(c.encode()) for c in DELIMITERS)
             if widest >= MOST_COLUMNS and delimiter == "auto":
                 raise too_wide(path, widest + 1)
-            data = start + stream.read()
+            data = _bounded(path, start, stream)
     except (OSError, EOFError, zlib.error, MemoryError) as error:
         raise damaged(path, error) from error
     if data.startswith(b"\x1f\x8b"):
@@ -56,6 +59,12 @@ def read_csv(path: str, delimiter: str) -> pa.Table:
     names, delimiter = _header(path, data, delimiter)
     if len(names) > MOST_COLUMNS:
         raise too_wide(path, len(names))
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise UserError(
+            f"{path} holds a NUL byte at position {nul}, line {_line(data, nul)}: it is damaged or no "
+            "text; write it again as UTF-8."
+        )
     counted = [[str(j + first) for j in range(len(names))] for first in (0, 1)]
     if all(map(is_number, names)) and names not in counted:
         raise UserError(
@@ -77,23 +86,54 @@ def _opened(path: str) -> BinaryIO:
     return cast(BinaryIO, opened(path, "rb"))
 
 
+def _bounded(path: str, start: bytes, stream: BinaryIO) -> bytes:
+    """``start`` and what follows, unless that is more than ``MOST_TEXT``: a few kilobytes of gzip can
+    hold more text than there is memory."""
+    out = io.BytesIO()
+    piece = start
+    while piece:
+        out.write(piece)
+        if out.tell() > MOST_TEXT:
+            raise UserError(
+                f"{path} holds more than {MOST_TEXT:,} bytes of text: give fewer rows or columns, or "
+                "write the table as Parquet."
+            )
+        piece = stream.read(PIECE)
+    return out.getvalue()
+
+
 def _header(path: str, data: bytes, delimiter: str) -> tuple[list[str], str]:
     """(names, delimiter); raises UserError where nothing follows the header."""
-    best: tuple[list[str], str] = ([], ",")
+    found: list[tuple[list[str], bool, str]] = []  # names, whether row 1 has as many, delimiter
+    wrong = None
     try:
         for one in DELIMITERS if delimiter == "auto" else delimiter:
             text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
             records = csv.reader(text, delimiter=one)
-            names = next(records)
-            if len(names) > len(best[0]):
-                best = (names, one)
+            try:
+                names = next(records)
+            except csv.Error as error:  # a long header is one field to a delimiter it does not have
+                wrong = error
+                continue
+            found.append((names, len(names) == _width(records), one))
         if not data[: LONGEST_HEADER + 1].strip().count(b"\n") and not data.strip().count(b"\r"):
             raise UserError(f"{path} has a header and no row: write the table again.")
     except UnicodeDecodeError:
         raise _no_text(path, data) from None
-    except csv.Error as error:
-        raise UserError(f"{path}: its header cannot be parsed ({error}): check quotes.") from error
-    return best
+    if not found:
+        raise UserError(
+            f"{path}: its header cannot be parsed ({wrong}): check quotes, or give delimiter=."
+        )
+    names, _, delimiter = max(found, key=lambda one: (len(one[0]), one[1]))  # the first, of equals
+    return names, delimiter
+
+
+def _width(records: Iterator[list[str]]) -> int:
+    """Fields of the first row, 0 where it is none."""
+    try:
+        return len(next(filter(None, records), []))
+    except csv.Error:
+        return 0
 
 
 def _records(path: str, data: bytes, delimiter: str) -> int:
@@ -121,12 +161,15 @@ def _no_text(path: str, data: bytes) -> UserError:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
         return UserError(
             f"{path} is not UTF-8 text: byte {data[error.start]:#04x} at position {error.start}, line "
-            f"{line}; save it as UTF-8."
+            f"{_line(data, error.start)}; save it as UTF-8."
         )
     return UserError(f"{path} is not UTF-8 text: save it as UTF-8.")
+
+
+def _line(data: bytes, position: int) -> int:
+    return data.count(b"\n", 0, position) + 1
 
 
 def _rows(path: str, data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table:
@@ -161,7 +204,7 @@ def _rows(path: str, data: bytes, delimiter: str, names: Sequence[str]) -> pa.Ta
             raise UserError(
                 f"{path} row {row.number - 1} has {row.actual_columns} values for "
                 f"{row.expected_columns} columns: correct it (a field that holds {delimiter!r} needs "
-                "quotes)."
+                "quotes), or give delimiter= if that is another."
             ) from error
         if "invalid UTF8" in str(error):
             raise _no_text(path, data) from error

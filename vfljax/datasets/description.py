@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vfljax.datasets.core import KINDS
+from vfljax.datasets.faults import unpermitted
 from vfljax.datasets.npy import BYTES
 from vfljax.errors import UserError
 
@@ -30,6 +31,8 @@ def description(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / FILE
     try:
         spec = json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError as error:
+        raise unpermitted(path) from error
     except (OSError, ValueError, RecursionError) as error:
         raise broken(path, " ".join(str(error).split())) from error
     if type(spec) is not dict or spec.get("schema") != SCHEMA:

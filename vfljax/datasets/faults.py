@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vfljax.errors import UserError
@@ -29,8 +30,24 @@ def too_wide(place: str, count: int) -> UserError:
     )
 
 
+def unpermitted(place: Any) -> UserError:
+    """A file or folder that exists and may not be read."""
+    return UserError(f"{one_line(place)} may not be read: check its permissions.")
+
+
+@contextlib.contextmanager
+def permitted() -> Iterator[None]:
+    """Any look at a folder or file that is not allowed becomes one line that names it."""
+    try:
+        yield
+    except PermissionError as error:
+        raise unpermitted(error.filename or "a file of the data set") from error
+
+
 def damaged(place: str, error: Exception) -> UserError:
     """What a reader met in a file that is not what its name says."""
+    if isinstance(error, PermissionError):
+        return unpermitted(place)
     return UserError(
         f"{place} cannot be read ({one_line(error)[:160]}): it is damaged, cut off or of another "
         "format; write it again."

@@ -8,12 +8,15 @@ from __future__ import annotations
 import contextlib
 import math
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
+NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, where a name would stand
 MAX_BYTES = 8 << 30  # of one data set's decoded images, in memory
 
 
@@ -33,11 +36,14 @@ def explained(what: object, remedy: str) -> Iterator[None]:
     except ImportError as error:
         package = (error.name or str(error)).split(".")[0]
         raise fault(f"{what} needs the package {package}: install it ({error}).") from error
+    except PermissionError as error:
+        raise unpermitted(what) from error
     except MemoryError as error:
         raise fault(f"{what} does not fit in memory: set rows to read fewer.") from error
     except Exception as error:
         kind = type(error).__name__
-        raise fault(f"{what} cannot be read ({kind}: {str(error)[:200]}): {remedy}.") from error
+        said = NAMELESS.sub("", str(error))[:200]
+        raise fault(f"{what} cannot be read ({kind}: {said}): {remedy}.") from error
 
 
 def folder_of(folder: str, layouts: str) -> pathlib.Path:

@@ -2,12 +2,13 @@
 
 What enters: a folder. What leaves: ``Image`` entries in order of their names, and the bytes of those
 one chooses: PNG and JPEG files (by suffix, of any case). Archives count only where the folder holds
-no image file itself. Hidden files are left out.
+no image file itself. Hidden files are left out; links to folders are followed, not in circles.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -84,15 +85,24 @@ def _counts(parts: Sequence[str]) -> bool:
 
 
 def _loose(
-    folder: pathlib.Path, above: tuple[str, ...]
+    folder: pathlib.Path, above: tuple[str, ...], over: tuple[pathlib.Path, ...] = ()
 ) -> Iterator[tuple[pathlib.Path, tuple[str, ...]]]:
-    """Every file that is not hidden, and every folder that is too deep to enter."""
+    """Every file that is not hidden, and every folder that is too deep to enter. Raises UserError for
+    a link to one of the folders ``over`` it: every image would count again at each turn."""
+    over = (*over, _real(folder))
     for path in inside(folder):
         parts = (*above, path.name)
         if path.is_dir() and len(parts) <= DEPTH:
-            yield from _loose(path, parts)
+            real = _real(path)
+            if any(one.is_relative_to(real) for one in over):
+                raise fault(f"{path} leads back to {real}, a folder above it: remove that link.")
+            yield from _loose(path, parts, over)
         else:
             yield path, parts
+
+
+def _real(folder: pathlib.Path) -> pathlib.Path:
+    return pathlib.Path(os.path.realpath(folder))
 
 
 def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:

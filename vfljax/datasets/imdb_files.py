@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vfljax.datasets import archives
-from vfljax.datasets.faults import all_different
+from vfljax.datasets.faults import all_different, unpermitted
 from vfljax.datasets.textfile import LONGEST, broken, csv_rows, decoded, one_line
 from vfljax.errors import UserError
 
@@ -146,6 +146,8 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
     try:
         described: Any = json.loads(info.read_text(encoding="utf-8"))
         kind = described.get("fileFormat", "tfrecord")  # TFDS's default
+    except PermissionError as error:
+        raise unpermitted(info) from error
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{info} is damaged ({one_line(error)}): {remedy}.") from error
     if kind != "array_record":

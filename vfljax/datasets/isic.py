@@ -72,12 +72,15 @@ def isic(
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
 
     ``size``: every image becomes size x size, each side scaled by itself (box where it shrinks,
-    bilinear where it grows); 0 keeps the files' own size, which must then be one. GAFM (Han and Guan
-    2023) uses 64 and ``gray=True`` (ITU-R 601 luma). ``target`` names the CSV's 0/1 column; without a
+    bilinear where it grows); 0 keeps the files' own size, which must then be one. ``gray=True``: one
+    channel, ITU-R 601 luma. ``target`` names the CSV's 0/1 column; without a
     column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
     spread evenly over the file (``given.spread``). ``groups=False``: rows of a patient or lesion may
     part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
     own.
+
+    The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray images,
+    split by row. ``gray`` and ``groups`` are not so by default.
     """
     pixel_options = {"size": count("size", size, 0, images.MOST_SIZE), "gray": flag("gray", gray)}
     pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)

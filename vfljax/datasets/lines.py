@@ -11,6 +11,7 @@ import pathlib
 import zlib
 from collections.abc import Iterator
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
 LONGEST = 1 << 16  # bytes of a line; more is no file of rows
@@ -68,6 +69,8 @@ def chunks(path: pathlib.Path, size: int) -> Iterator[tuple[int, bytes]]:
                         held = held[cut:]
                 if held:
                     yield line, _text(path, line, held)
+    except PermissionError as error:
+        raise unpermitted(path) from error
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read ({error}): fetch the file again.") from error
 

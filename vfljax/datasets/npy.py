@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
 BYTES = 1 << 22  # written or read at a time
@@ -71,6 +72,8 @@ def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing: prepare the data set again.") from error
+    except PermissionError as error:
+        raise unpermitted(path) from error
     except Exception as error:  # of a header's bytes NumPy raises whatever its parser meets
         raise UserError(
             f"{path} is not an array ({' '.join(str(error).split())}): prepare the data set again."

@@ -117,14 +117,20 @@ def arrays(
     return found
 
 
+def header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype]:
+    """An array's shape and type, as its member's first bytes tell them."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    return shape, dtype
+
+
 def _array(path: pathlib.Path, archive: zipfile.ZipFile, key: str, max_bytes: int) -> np.ndarray:
     """One array, its size checked before it is made."""
-    with archive.open(f"{key}.npy") as stream:
-        version = np.lib.format.read_magic(stream)
-        header = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            header = np.lib.format.read_array_header_2_0
-        shape, _, dtype = header(stream)
+    shape, dtype = header(archive, f"{key}.npy")
     if dtype.hasobject:
         raise fault(f"{path}: {key} holds Python objects, which are never opened: {REMEDY}.")
     remedy = "set max_bytes higher, or store fewer rows"

@@ -72,6 +72,10 @@ def table(
         beside = pathlib.Path(path).parent / test_file
         if beside.exists() or not pathlib.Path(test_file).exists():
             test_file = str(beside)
+        if pathlib.Path(test_file).exists() and pathlib.Path(test_file).samefile(path):
+            raise UserError(
+                f"test_file={test_file!r} is the table itself: give another file, or leave test_file out."
+            )
         test = read(test_file, delimiter)
     made = from_arrow(
         arrow,

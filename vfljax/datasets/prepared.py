@@ -25,6 +25,7 @@ import numpy as np
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
 from vfljax.datasets.description import FILE, SCHEMA, agree, description, sum_of, sums
+from vfljax.datasets.faults import unpermitted
 from vfljax.datasets.npy import Growing, mapped
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
@@ -172,8 +173,11 @@ def write(
 
 
 def is_prepared(folder: Folder) -> bool:
-    """Whether the folder is one that a ``Writer`` made."""
-    return bool(str(folder)) and (pathlib.Path(folder) / FILE).is_file()
+    """Whether the folder is one that a ``Writer`` made; raises UserError where one may not look."""
+    try:
+        return bool(str(folder)) and (pathlib.Path(folder) / FILE).is_file()
+    except PermissionError as error:
+        raise unpermitted(folder) from error
 
 
 def read(folder: Folder) -> Dataset:

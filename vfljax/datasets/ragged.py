@@ -31,7 +31,9 @@ def spans(
 
     ``parts`` is their number, or their shares of a row's n tokens, in proportion. Party p of P equal
     ones has tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks Against Vertical
-    Federated Learning, USENIX Security 2022: the attacker has the first half of the text). A part
+    Federated Learning, USENIX Security 2022: the attacker has the first half of the text). This
+    deviates from their released code, which halves the text by characters before it is tokenized (a word
+    may be cut in two) and adds no [CLS] and [SEP]: here tokens are divided, and both are added. A part
     longer than ``length - 2`` loses its end, not [SEP]; a shorter one is filled up with ``pad``; a
     part without tokens is [CLS] [SEP]. Raises UserError for parts or lengths that cannot be.
     """

@@ -7,6 +7,8 @@ count from 1, without the header and blank lines. Nothing in a file is ever exec
 
 from __future__ import annotations
 
+import collections
+import math
 import pathlib
 import zipfile
 
@@ -16,8 +18,11 @@ import pyarrow.parquet
 
 from vfljax.datasets.delimited import TEXTS, read_csv
 from vfljax.datasets.faults import MOST_COLUMNS, all_different, damaged, one_line, too_wide
+from vfljax.datasets.given import MAX_BYTES, fits
+from vfljax.datasets.npz import header
 from vfljax.errors import UserError
 
+FEWER = "give fewer rows or columns"
 SUFFIXES = (*TEXTS, ".parquet", ".pq", ".npz")
 
 
@@ -70,6 +75,8 @@ def _parquet(path: str) -> pa.Table:
         width = file.metadata.num_columns
         if width > MOST_COLUMNS:
             raise too_wide(path, width)
+        # of what little a file may hold (one value, repeated) the table can be any size
+        fits(path, (file.metadata.num_rows, width), 8, MAX_BYTES, FEWER)
         table = file.read()
         table.validate(full=True)  # offsets within bounds, texts UTF-8
     except UserError:
@@ -82,6 +89,8 @@ def _parquet(path: str) -> pa.Table:
 def _npz(path: str) -> pa.Table:
     try:
         with zipfile.ZipFile(path) as archive:
+            sizes = [_size(archive, one) for one in archive.infolist()]
+            fits(path, (sum(sizes),), 1, MAX_BYTES, FEWER)
             broken = archive.testzip()  # before any array is made of what a damaged header says
             members = archive.namelist()
         if broken is not None:
@@ -110,14 +119,27 @@ def _npz(path: str) -> pa.Table:
                 f"{path}: array {name!r} has shape {array.shape}: give equally long 1-d arrays, one a "
                 "column, or one 2-d array x and y."
             )
-    lengths = {len(array) for array in columns.values()}
+    lengths = collections.Counter(len(array) for array in columns.values())
     if len(lengths) > 1:
-        sizes = ", ".join(f"{one_line(k)} ({len(v)})" for k, v in list(columns.items())[:4])
-        raise UserError(f"{path}: its arrays are not equally long: {sizes}.")
+        usual = lengths.most_common(1)[0][0]
+        first = next(name for name, array in columns.items() if len(array) == usual)
+        odd = next(name for name, array in columns.items() if len(array) != usual)
+        raise UserError(
+            f"{path}: its arrays are not equally long: {one_line(first)} ({usual}), {one_line(odd)} "
+            f"({len(columns[odd])}): write them with one entry a row."
+        )
     try:
         return pa.table({name: _arrow(array) for name, array in columns.items()})
     except (pa.ArrowException, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise damaged(path, error) from error
+
+
+def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Bytes that a member becomes: what its header and the archive's own list say, the larger."""
+    if not member.filename.endswith(".npy"):
+        return member.file_size
+    shape, dtype = header(archive, member.filename)
+    return max(member.file_size, math.prod(shape) * dtype.itemsize)
 
 
 def _arrow(array: np.ndarray) -> pa.Array:

@@ -10,6 +10,7 @@ import pathlib
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
 ROWS, COLUMNS = 4601, 57
@@ -27,6 +28,8 @@ def spambase(folder: str) -> Dataset:
         raise UserError(f"{path} is missing: put UCI's {FILE} there, or correct data.dir.")
     try:
         lines = path.read_text(encoding="ascii").splitlines()
+    except PermissionError as error:
+        raise unpermitted(path) from error
     except (UnicodeDecodeError, OSError) as error:
         raise UserError(
             f"{path} cannot be read as text ({error}): fetch UCI's file again."

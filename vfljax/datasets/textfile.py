@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.errors import UserError
 
 LONGEST = 1 << 20  # bytes of a line or a review; longer ones are no text of these sets
@@ -59,11 +60,18 @@ def _lines(path: pathlib.Path, file: BinaryIO) -> Iterator[str]:
     while raw := file.readline(LONGEST):
         number += 1
         text = decoded(raw, f"{path} line {number}")
+        if "\0" in text:
+            raise UserError(
+                f"{path} line {number} holds a NUL byte (byte {raw.index(0) + 1}): it is damaged; fetch "
+                "the file again."
+            )
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def broken(path: pathlib.Path, error: BaseException) -> UserError:
     """The error for a file that cannot be read to its end."""
+    if isinstance(error, PermissionError):
+        return unpermitted(path)
     why = one_line(error)
     return UserError(f"{path} cannot be read ({why}): it is cut off or damaged; fetch it again.")
 

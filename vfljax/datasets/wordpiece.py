@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from vfljax.datasets.faults import unpermitted
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 
@@ -134,6 +135,8 @@ def _read(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
             lines = stream.read().split("\n")  # not splitlines: other breaks are tokens in some
+    except PermissionError as error:
+        raise unpermitted(path) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path} cannot be read as UTF-8 text ({error}): fetch it again."
