@@ -21,7 +21,7 @@ from vfljax.config import unknown
 from vfljax.datasets.core import Input
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
-from vfljax.models.making import make_network
+from vfljax.models.making import make_network, sizes
 from vfljax.training import Lane
 from vfljax.types import DefenseSpec, HostArray, HParams, Spec
 
@@ -239,6 +239,8 @@ def check_points(
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
             own = setting.model
+            where = f"config.grid.{setting.arm}.model" if "top_hidden" in own else "config.model"
+            sizes(f"{where}.top_hidden", own.get("top_hidden", config["model"]["top_hidden"]))
             spec = make_spec(
                 config, setting.structure, num_classes, num_rows, (), False, own, inputs
             )

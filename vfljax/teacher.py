@@ -74,7 +74,7 @@ def check(
     try:
         init = from_module(teacher.network).init
         variables = jax.eval_shape(init, jax.random.key(0), jnp.zeros(shape))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         raise UserError(f"config.teacher: {error}") from error
     if config["teacher"]["pretrained"]:
         pretrained.load(teacher.network, variables, config["teacher"]["pretrained"])

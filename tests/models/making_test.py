@@ -72,6 +72,25 @@ BAD = [
     (IMAGE, {"bottom": "resnet18", "options": {"width": {"a": 1}}}, "must be like its default, 64"),
     (TABLE, {"options": {"dropout": "x"}}, "options.dropout='x' must be like its default, 0.0"),
     (TABLE, {"hidden": ("a",)}, "config.model.hidden=('a',) must be whole numbers"),
+    (TABLE, {"hidden": (0,)}, "config.model.hidden=(0,) must be whole numbers of at least 1"),
+    (TABLE, {"hidden": (8, -3)}, "config.model.hidden=(8, -3) must be whole numbers of at least 1"),
+    (TABLE, {"options": {"hidden": [8, 0]}}, "config.model.options.hidden=(8, 0) must be whole"),
+    (TABLE, {"options": {"hidden": "8"}}, "config.model.options.hidden='8' must be like"),
+    (TABLE, {"hidden": (True,)}, "config.model.hidden=(True,) must be whole numbers"),
+    (IMAGE, {"bottom": "resnet18", "options": {"width": 0}}, "options.width=0 must be at least 1"),
+    (IMAGE, {"bottom": "resnet18", "options": {"blocks": [-1]}}, "options.blocks=(-1,) must be"),
+    (IMAGE, {"bottom": "cnn_gafm", "options": {"channels": [0]}}, "options.channels=(0,) must be"),
+    (CODES, {"bottom": "wide_deep", "options": {"embedding": 0}}, "options.embedding=0 must be at"),
+    (TEXT, {"bottom": "bert", "options": {"heads": 0}}, "options.heads=0 must be at least 1"),
+    (TEXT, {"bottom": "bert", "options": {"layers": -1}}, "options.layers=-1 must be at least 1"),
+    (
+        TEXT,
+        {"bottom": "bert", "options": {"dropout": 2.0}},
+        "options.dropout=2.0 must be in [0, 1)",
+    ),
+    (TABLE, {"options": {"dropout": 1.0}}, "options.dropout=1.0 must be in [0, 1)"),
+    (TABLE, {"options": {"dropout": -1.0}}, "options.dropout=-1.0 must be in [0, 1)"),
+    (TABLE, {"options": {"dropout": float("nan")}}, "options.dropout=nan must be in [0, 1)"),
 ]
 
 
@@ -102,6 +121,21 @@ def test_a_network_that_fails_on_the_data_is_one_line_before_training(changes):
     fields = {f"model.{key}": value for key, value in changes.items()}
     with pytest.raises(UserError, match=r"^config\.model: "):
         lab.prepare(tiny(**{**fields, "attacks": {}, "grid": {"undefended": {}}}))
+
+
+@pytest.mark.parametrize("where", ["model", "teacher"])
+def test_arithmetic_that_fails_in_a_network_is_one_line_too(where, monkeypatch):
+    """Whatever sizes no check has thought of."""
+
+    def fails(*_):
+        raise ZeroDivisionError("division by zero")
+
+    if where == "model":
+        monkeypatch.setattr(lab.training, "make_initial", fails)
+    else:
+        monkeypatch.setattr(lab.teacher, "from_module", fails)
+    with pytest.raises(UserError, match=rf"^config\.{where}: division by zero"):
+        lab.prepare(tiny())
 
 
 FOLDER = pathlib.Path(__file__).parents[2] / "configs" / "datasets"

@@ -44,14 +44,28 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
-    """An option's value, lists as tuples, if it is of its default's kind."""
+    """An option's value, lists as tuples, if it is of its default's kind and builds something."""
     value = _tuples(value)
     kinds = {float: (int, float), tuple: (tuple,)}.get(type(default), (type(default),))
     whole = isinstance(value, bool) == isinstance(default, bool)
     if default is not None and not (isinstance(value, kinds) and whole):
         raise UserError(f"{where}.{field}={value!r} must be like its default, {default!r}.")
-    if isinstance(default, tuple) and not all(_whole(item) for item in value):
-        raise UserError(f"{where}.{field}={value!r} must be whole numbers, as {default!r}.")
+    if isinstance(default, tuple):
+        return sizes(f"{where}.{field}", value)
+    if type(default) is int and value < 1:
+        raise UserError(f"{where}.{field}={value} must be at least 1, for example {default}.")
+    if field == "dropout" and not 0 <= value < 1:
+        raise UserError(
+            f"{where}.dropout={value} must be in [0, 1): it is the share of units dropped."
+        )
+    return value
+
+
+def sizes(name: str, given: Any) -> tuple[int, ...]:
+    """``given`` as a tuple, if all of it are whole numbers of 1 and more; ``name``: its field."""
+    value = tuple(given)
+    if not all(_whole(item) and item >= 1 for item in value):
+        raise UserError(f"{name}={value!r} must be whole numbers of at least 1, for example (16,).")
     return value
 
 
@@ -94,7 +108,9 @@ def make_network(
         for field in SHARED.get(name, ("weights",))
         if field in own
     }
-    fields |= {k: _checked(f"{where}.options", k, v, own[k]) for k, v in options.items()}
+    for field, value in options.items():
+        default = () if own[field] is None else own[field]  # only the MLP's hidden has none
+        fields[field] = _checked(f"{where}.options", field, value, default)
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in fields and fields[field] not in table:
             raise unknown(f"{where}.{field}", fields[field], table)
