@@ -152,7 +152,7 @@ def make_spec(
     if ((structure.split and model["top"] == "head") or normalized) and (
         batch == 1 or (not training["drop_last"] and num_rows % batch == 1)
     ):
-        remedy = "choose another bottom" if normalized else "model.top='mlp'"
+        remedy = "choose another bottom" if normalized else "model.top='head_plain' or 'mlp'"
         raise UserError(
             f"a batch of 1 row ({num_rows} training rows in batches of {batch}) has no batch "
             f"statistics: change config.training.batch_size, set drop_last=True or {remedy}."

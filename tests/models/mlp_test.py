@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vfljax.models import MLP, Generator, Head, Probability
+from tests.sweeps import tiny
+from vfljax import lab
+from vfljax.errors import UserError
+from vfljax.models import MLP, TOPS, Generator, Head, Probability
 from vfljax.parties import from_module
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -163,6 +166,27 @@ def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
             np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)
     assert not np.allclose(together[0][0], together[0][1])
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_the_top_for_criteo_is_pytorch_s_relu_then_linear(train):
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    widths = ((14, 8), (8, 4), (4, 2))
+    layers = [layer for a, b in widths for layer in (nets.nn.ReLU(), nets.nn.Linear(a, b))]
+    net = nets.randomize(nets.nn.Sequential(*layers), 2).train(train)
+    top = TOPS["head_plain"]((8, 4), 2, weights="torch")
+    assert set(top.init(jax.random.key(0), X)) == {"params", "layers"}  # no batch statistics
+    expected = net(nets.torch.from_numpy(np.array(X))).detach().numpy()
+    got = top.apply(torch_variables(net), X, train=train)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_config_names_it_and_batches_of_one_row_are_nothing_to_it():
+    own = {"model.top_hidden": (8, 4), "training.batch_size": 319, "attacks": {}}  # 320 rows
+    made = lab.prepare(tiny(**own, **{"model.top": "head_plain"}))
+    assert made.groups[0].spec.top == Head((8, 4), 10, batch_norm=False)
+    with pytest.raises(UserError, match="batch of 1 row .* model.top='head_plain'"):
+        lab.prepare(tiny(**own))
 
 
 @pytest.mark.parametrize("module", [MLP((), 2), Head((), 2), Generator((), 2), Probability((), 2)])
