@@ -61,6 +61,14 @@ def test_a_file_of_another_network_is_one_clear_line(tmp_path):
         initial(path)
 
 
+def test_a_file_of_a_quantized_network_is_one_clear_line(tmp_path):
+    path, state = file_of(tmp_path)
+    state["layer1.0.conv2.weight"] = state["layer1.0.conv2.weight"].astype(np.int8)
+    np.savez(path, **state)
+    with pytest.raises(UserError, match=r"weights\.npz: tensor 'layer1.* is int8 .*quantized\.$"):
+        initial(path)
+
+
 def test_a_sweep_says_which_tensors_it_left_out(tmp_path):
     path, _ = file_of(tmp_path)
     changes = {**CHANGES, "model.pretrained": str(path), "training.epochs": 1, "seeds": 1}
