@@ -107,6 +107,20 @@ def test_the_net_for_bcw_is_pytorch_s_in_evaluation_and_training(batch_norm):
         )
 
 
+def test_batches_far_from_0_are_normalized_to_variance_1():
+    x = X[:, :5]
+    module = MLP((5,), 2, activation="identity", batch_norm=True)
+    variables = from_module(module).init(jax.random.key(0), x)
+    variables["params"]["Dense_0"] = {"kernel": jnp.eye(5), "bias": jnp.full(5, 1e4)}
+    _, moved = quick_jit(lambda v: module.apply(v, x, True, mutable=["layers", "batch_stats"]))(
+        variables
+    )
+    hidden, variance = moved["layers"]["hidden"][0], np.var(np.asarray(x, np.float64), axis=0)
+    np.testing.assert_allclose(np.std(hidden, axis=0), 1, rtol=1e-2)
+    after = np.asarray(moved["batch_stats"]["BatchNorm_0"]["var"])
+    np.testing.assert_allclose((after - 0.9) / 0.1, variance, rtol=2e-2)
+
+
 def test_the_net_for_imdb_is_pytorch_s_in_evaluation():
     nets = pytest.importorskip("tests.reference.torch_nets")
     net = nets.randomize(nets.mlp(14, (9, 8), 1, dropout=0.5), 1)

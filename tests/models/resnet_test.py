@@ -180,6 +180,19 @@ def test_gradients_are_pytorch_s():
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())
 
 
+def test_batches_far_from_0_are_normalized_by_their_variance():
+    module, x = ResNet(1, blocks=(), width=1), pixels(16, 4, 4, 1) * 12**0.5  # of variance 1
+    variables = quick_jit(from_module(module).init)(jax.random.key(0), x)
+    kernel = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)  # passes the image on
+    variables["params"]["conv1"]["kernel"] = kernel
+    _, moved = quick_jit(lambda v: module.apply(v, x + 1e4, True, mutable=["batch_stats"]))(
+        variables
+    )
+    after = np.asarray(moved["batch_stats"]["bn1"]["var"])
+    expected = np.var(np.asarray(x, np.float64))
+    np.testing.assert_allclose((after - 0.9) / 0.1, expected, rtol=2e-2)
+
+
 def state_of(module, x):
     """A torchvision state dict of a tiny network, without PyTorch."""
     rng = np.random.default_rng(0)

@@ -128,7 +128,10 @@ def _conv(x: Array, features: int, size: int, stride: int, implementation: str, 
 
 
 def _norm(x: Array, train: bool, name: str) -> Array:
-    return nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, name=name)(x)
+    # the two-pass variance: one pass loses all digits where means are far from 0
+    return nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, use_fast_variance=False, name=name)(
+        x
+    )
 
 
 def from_torch(
