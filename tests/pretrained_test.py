@@ -11,6 +11,7 @@ from vfljax.errors import UserError
 
 CHANGES = {
     "model.bottom": "resnet18",
+    "model.hidden": (64,),  # its default, which other networks do not read
     "model.options": {"width": 2, "blocks": (1,)},
     "grid": {"undefended": {}},
     "attacks": {},

@@ -143,6 +143,9 @@ def lesson_of(table):
 
 def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():
     small = tiny(**{"teacher.network": "cnn_gafm"})  # for images of 22 pixels and more
+    with pytest.raises(UserError, match=r"^config\.teacher\.hidden=\(8,\) .*options\.hidden"):
+        lab.prepare(small)
+    small["teacher"]["hidden"] = (64,)
     with pytest.raises(UserError, match=r"^config\.teacher: "):
         lab.prepare(small)
     lab.prepare({**small, "grid": {"undefended": {}}})  # nobody asks it

@@ -88,6 +88,18 @@ BAD = [
         {"bottom": "bert", "options": {"dropout": 2.0}},
         "options.dropout=2.0 must be in [0, 1)",
     ),
+    (
+        IMAGE,
+        {"bottom": "cnn_gafm", "hidden": (8,)},
+        "(8,) is not read by the network 'cnn_gafm': use",
+    ),
+    (TEXT, {"bottom": "bert", "hidden": (8,)}, "'bert': use config.model.options.hidden."),
+    (
+        IMAGE,
+        {"bottom": "resnet18", "hidden": ()},
+        "hidden=() is not read by the network 'resnet18'",
+    ),
+    (IMAGE, {"bottom": "resnet18", "activation": "tanh"}, "activation='tanh' is not read by the"),
     (TABLE, {"options": {"dropout": 1.0}}, "options.dropout=1.0 must be in [0, 1)"),
     (TABLE, {"options": {"dropout": -1.0}}, "options.dropout=-1.0 must be in [0, 1)"),
     (TABLE, {"options": {"dropout": float("nan")}}, "options.dropout=nan must be in [0, 1)"),
@@ -119,8 +131,9 @@ def test_a_shared_field_s_default_is_not_put_on_networks_that_have_their_own():
 )
 def test_a_network_that_fails_on_the_data_is_one_line_before_training(changes):
     fields = {f"model.{key}": value for key, value in changes.items()}
+    fields |= {"model.hidden": (64,), "attacks": {}, "grid": {"undefended": {}}}
     with pytest.raises(UserError, match=r"^config\.model: "):
-        lab.prepare(tiny(**{**fields, "attacks": {}, "grid": {"undefended": {}}}))
+        lab.prepare(tiny(**fields))
 
 
 @pytest.mark.parametrize("where", ["model", "teacher"])

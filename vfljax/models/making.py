@@ -8,7 +8,7 @@ from typing import Any
 
 import flax.linen as nn
 
-from vfljax.config import unknown
+from vfljax.config import DEFAULT, unknown
 from vfljax.datasets.core import Input
 from vfljax.errors import UserError
 from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS
@@ -77,6 +77,17 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _refuse_unread(where: str, name: str, model: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """A shared field that was given, not left at its default, to a network that does not read it."""
+    defaults = DEFAULT[where.removeprefix("config.")]
+    for field in ("hidden", "activation"):
+        given = _tuples(model[field])
+        if field in SHARED.get(name, ()) or given == defaults.get(field, given):
+            continue
+        remedy = f"use {where}.options.{field}" if field in own else "leave it out"
+        raise UserError(f"{where}.{field}={given!r} is not read by the network {name!r}: {remedy}.")
+
+
 def make_network(
     where: str, model: Mapping[str, Any], out: int, output: str, given: Input, name: str = "bottom"
 ) -> nn.Module:
@@ -103,6 +114,7 @@ def make_network(
     for field in options:
         if field not in own:
             raise unknown(f"field of {where}.options ({name})", field, own)
+    _refuse_unread(where, name, model, own)
     fields: dict[str, Any] = {
         field: _checked(where, field, model[field], "" if field != "hidden" else ())
         for field in SHARED.get(name, ("weights",))
