@@ -149,3 +149,12 @@ def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():
     with pytest.raises(UserError, match=r"^config\.teacher: "):
         lab.prepare(small)
     lab.prepare({**small, "grid": {"undefended": {}}})  # nobody asks it
+
+
+def test_a_teacher_with_batch_norm_is_refused_batches_of_one_row():
+    small = {"teacher.options": {"batch_norm": True}, "attacks": {}, "training.batch_size": 20}
+    for size in (11, 2):  # 320 = 29 * 11 + 1: what is left of the rows is no batch
+        lab.prepare(tiny(**small, **{"teacher.batch_size": size}))
+    with pytest.raises(UserError, match=r"^config\.teacher\.batch_size=1: .* no batch statistics"):
+        lab.prepare(tiny(**small, **{"teacher.batch_size": 1}))
+    lab.prepare(tiny(**{**small, "teacher.options": {}}, **{"teacher.batch_size": 1}))
