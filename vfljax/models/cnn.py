@@ -93,10 +93,12 @@ class CNN(nn.Module):
         if not self.linear:
             flat = height * width * (self.channels[-1] if self.channels else shape[3])
             if self.hidden or self.out != flat:
+                hidden = " and config.model.options.hidden=()" if self.hidden else ""
                 raise ValueError(
                     f"out={self.out}, hidden={self.hidden}: images of {shape[1]}x{shape[2]} leave "
-                    f"a map of {height}x{width}x{flat // (height * width)}: set out={flat} and "
-                    "hidden=(), or linear=True."
+                    f"a map of {height}x{width}x{flat // (height * width)}: set config.model.cut="
+                    f"{flat}{hidden}; for another cut, and for logits (without model splitting), "
+                    "config.model.options.linear=True; of a teacher, config.teacher.options.linear=True."
                 )
 
 
