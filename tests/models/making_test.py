@@ -61,6 +61,11 @@ BAD = [
     (TABLE, {"bottom": "resnet19"}, "did you mean 'resnet18'"),
     (TABLE, {"bottom": "resnet18"}, "reads image and the data is of kind 'table'"),
     (TEXT, {}, "choose bert, bert_tiny"),
+    (
+        Input("text", (16,), (50,), 3),
+        {"bottom": "bert_tiny"},
+        "data pads with token 3: give config",
+    ),
     (CODES, {}, "has columns of codes: choose 'wide_deep'"),
     (IMAGE, {"bottom": "resnet18", "options": {"wdth": 3}}, "did you mean 'width'"),
     (IMAGE, {"bottom": "resnet18", "options": {"out": 3}}, "unknown field of config.model.options"),

@@ -11,7 +11,7 @@ import flax.linen as nn
 from vfljax.config import DEFAULT, unknown
 from vfljax.datasets.core import Input
 from vfljax.errors import UserError
-from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS
+from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
 
 # what each network reads: kinds of input, and whether columns may hold codes
 READS = {
@@ -105,6 +105,12 @@ def make_network(
             f"{where}: the network {name!r} reads {' or '.join(kinds)} and the data is of kind "
             f"{given.kind!r}: choose {', '.join(n for n, (k, _) in READS.items() if given.kind in k)}."
         )
+    parameters = inspect.signature(BOTTOMS[name]).parameters
+    if given.kind == "text" and "pad" not in parameters and given.pad != bert.PAD:
+        raise UserError(
+            f"{where}: the network {name!r} reads token 0 as padding and the data pads with token "
+            f"{given.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
+        )
     if any(given.vocabulary) and not codes:
         raise UserError(
             f"{where}: the network {name!r} reads numbers and the data has columns of codes: choose "
@@ -126,7 +132,6 @@ def make_network(
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in fields and fields[field] not in table:
             raise unknown(f"{where}.{field}", fields[field], table)
-    parameters = inspect.signature(BOTTOMS[name]).parameters
     if "vocabulary" in parameters:
         text = given.kind == "text"
         columns = given.vocabulary or (0,) * given.shape[0]
