@@ -13,10 +13,11 @@ sum is what the cross-entropy loss reads. The paper does not say that ReLU stand
 we put it there. For a last unit of its own: hidden=(120, 84, 40), out=1, output="sigmoid".
 
 Marvell (Li et al. 2022), ``marvell``: six convolutions of 64 channels, padded to the image's size, cut
-after the fourth; the rest and the hidden layer(s) of 64 are the label party's. The bottom is the first
-four, and its embedding the flattened map: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and
-84x84 are their released code's, which has one hidden layer of 64; two are the paper's. ``linear=True``
-puts a Linear(out) on it, for a cut of any width.
+after the fourth; the rest and the hidden layer(s) of 64 are the label party's there. Here is the
+passive half only, a deviation: no top of vfljax has convolutions. The bottom is the first four, and its
+embedding the flattened map: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and 84x84 are
+their released code's, which has one hidden layer of 64; two are the paper's. ``linear=True`` puts a
+Linear(out) on it, for a cut of any width.
 """
 
 from __future__ import annotations
