@@ -11,6 +11,7 @@ from vfljax.errors import UserError
 
 CHANGES = {
     "model.bottom": "resnet18",
+    "model.hidden": (64,),  # its default, which other networks do not read
     "model.options": {"width": 2, "blocks": (1,)},
     "grid": {"undefended": {}},
     "attacks": {},
@@ -58,6 +59,14 @@ def test_every_party_and_seed_starts_from_the_file_but_for_what_it_does_not_fit(
 def test_a_file_of_another_network_is_one_clear_line(tmp_path):
     path, _ = file_of(tmp_path, **{"layer1.0.conv2.weight": (2, 3, 3, 3)})
     with pytest.raises(UserError, match=r"layer1\.0\.conv2"):
+        initial(path)
+
+
+def test_a_file_of_a_quantized_network_is_one_clear_line(tmp_path):
+    path, state = file_of(tmp_path)
+    state["layer1.0.conv2.weight"] = state["layer1.0.conv2.weight"].astype(np.int8)
+    np.savez(path, **state)
+    with pytest.raises(UserError, match=r"weights\.npz: tensor 'layer1.* is int8 .*quantized\.$"):
         initial(path)
 
 

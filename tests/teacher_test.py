@@ -211,6 +211,18 @@ def test_dropout_acts_while_a_teacher_is_trained_and_not_on_its_scores():
 
 def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():
     small = tiny(**{"teacher.network": "cnn_gafm"})  # for images of 22 pixels and more
+    with pytest.raises(UserError, match=r"^config\.teacher\.hidden=\(8,\) .*options\.hidden"):
+        lab.prepare(small)
+    small["teacher"]["hidden"] = (64,)
     with pytest.raises(UserError, match=r"^config\.teacher: "):
         lab.prepare(small)
     lab.prepare({**small, "grid": {"undefended": {}}})  # nobody asks it
+
+
+def test_a_teacher_with_batch_norm_is_refused_batches_of_one_row():
+    small = {"teacher.options": {"batch_norm": True}, "attacks": {}, "training.batch_size": 20}
+    for size in (11, 2):  # 320 = 29 * 11 + 1: what is left of the rows is no batch
+        lab.prepare(tiny(**small, **{"teacher.batch_size": size}))
+    with pytest.raises(UserError, match=r"^config\.teacher\.batch_size=1: .* no batch statistics"):
+        lab.prepare(tiny(**small, **{"teacher.batch_size": 1}))
+    lab.prepare(tiny(**{**small, "teacher.options": {}}, **{"teacher.batch_size": 1}))

@@ -21,7 +21,7 @@ from vfljax.config import unknown
 from vfljax.datasets.core import Input
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
-from vfljax.models.making import make_network
+from vfljax.models.making import make_network, sizes
 from vfljax.training import Lane
 from vfljax.types import DefenseSpec, HostArray, HParams, Spec
 
@@ -152,7 +152,7 @@ def make_spec(
     if ((structure.split and model["top"] == "head") or normalized) and (
         batch == 1 or (not training["drop_last"] and num_rows % batch == 1)
     ):
-        remedy = "choose another bottom" if normalized else "model.top='mlp'"
+        remedy = "choose another bottom" if normalized else "model.top='head_plain' or 'mlp'"
         raise UserError(
             f"a batch of 1 row ({num_rows} training rows in batches of {batch}) has no batch "
             f"statistics: change config.training.batch_size, set drop_last=True or {remedy}."
@@ -239,6 +239,8 @@ def check_points(
         try:
             defense = defenses.build(chain_spec(setting), setting.knobs)
             own = setting.model
+            where = f"config.grid.{setting.arm}.model" if "top_hidden" in own else "config.model"
+            sizes(f"{where}.top_hidden", own.get("top_hidden", config["model"]["top_hidden"]))
             spec = make_spec(
                 config, setting.structure, num_classes, num_rows, (), False, own, inputs
             )

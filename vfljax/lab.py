@@ -127,7 +127,7 @@ def plan_shards(
             initial = jax.eval_shape(
                 training.make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
             )
-        except (ValueError, TypeError) as error:  # such as an image too small for its network
+        except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
             raise UserError(f"config.model: {error}") from error
         size = sum(int(np.prod(a.shape)) for a in jax.tree.leaves(initial))
         step = 60e-6 + 6 * size * spec.batch_size / 20e9

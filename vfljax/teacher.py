@@ -70,11 +70,17 @@ def check(
     if not any(_reads_scores(group) for group in groups):
         return
     teacher = make_teacher(config, reads, num_classes)
+    rows = table.train.shape[1]
+    if getattr(teacher.network, "batch_norm", False) and min(teacher.batch_size, rows) == 1:
+        raise UserError(
+            f"config.teacher.batch_size={teacher.batch_size}: a batch of 1 row ({rows} training rows) "
+            "has no batch statistics: choose at least 2, or another config.teacher.network."
+        )
     shape = (1, *table.features[-1].shape[1:])
     try:
         init = from_module(teacher.network).init
         variables = jax.eval_shape(init, jax.random.key(0), jnp.zeros(shape))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         raise UserError(f"config.teacher: {error}") from error
     if config["teacher"]["pretrained"]:
         pretrained.load(teacher.network, variables, config["teacher"]["pretrained"])

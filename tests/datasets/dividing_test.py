@@ -197,6 +197,11 @@ BAD = [
     (table(), {"columns": ("a", "z*")}, "no column of made is named or matches 'z*'"),
     (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
     (table(), {"columns": ("a", "[bc]")}, "nobody owns d, e, f"),
+    (
+        table(),
+        {"columns": ("a", "*"), "shares": (2, 1)},
+        "config.parties.shares=(2, 1) divides col",
+    ),
     (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
     (table(), {"shares": ("a", 1)}, "shares must be numbers"),
     (table(), {"columns": ("*", "*")}, "parties [0, 1] all ask for the rest"),

@@ -242,11 +242,18 @@ def test_a_norm_sees_neither_scale_nor_shift():
         np.testing.assert_allclose(found, expected, atol=0.01 * np.abs(expected).max())
 
 
+WORDS = "embeddings.word_embeddings.weight"
 QUERY = "encoder.layer.0.attention.self.query.weight"
 FAULTS = {
     "a missing tensor": ({QUERY: None}, f"tensor '{QUERY}' [24, 24] is missing"),
     "no pooler": ({"pooler.dense.bias": None}, "is missing from the weights; give pooled=False"),
     "another shape": ({QUERY: np.ones((24, 8))}, f"'{QUERY}' has shape [24, 8] and the model needs [24, 24]"),
+    "another vocabulary": (
+        {WORDS: np.ones((41, 24))},
+        f"'{WORDS}' has shape [41, 24] and the model needs [40, 24]: "
+        "give config.data.options.vocabulary=vocab.txt",
+    ),
+    "another width": ({WORDS: np.ones((40, 8))}, "needs [40, 24]: set the model's sizes"),
     "integers": ({QUERY: np.ones((24, 24), np.int8)}, f"'{QUERY}' is int8"),
     "too large": ({QUERY: np.full((24, 24), 1e300)}, "float32 cannot hold"),
     "a deeper encoder": ({"encoder.layer.3.output.dense.bias": np.ones(24)}, "encoder of 3 layers"),

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.sweeps import tiny
+from vfljax import lab
+from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, CNN
 from vfljax.models.cnn import halve
 from vfljax.parties import from_module
@@ -111,8 +114,16 @@ def test_marvell_s_embedding_is_the_flattened_map_after_the_fourth_convolution()
     [
         (BOTTOMS["cnn_gafm"](out=2), (21, 40), "21x40 .* at least 22x22"),
         (BOTTOMS["cnn_marvell"](out=64), (16, 15), "16x15 .* at least 16x16"),
-        (BOTTOMS["cnn_marvell"](out=10), (32, 16), r"2x1x64: set out=128 .*or linear=True"),
-        (BOTTOMS["cnn_marvell"](out=128, hidden=(64,)), (32, 16), r"hidden=\(\)"),
+        (
+            BOTTOMS["cnn_marvell"](out=10),
+            (32, 16),
+            r"2x1x64: set config\.model\.cut=128; .*linear=True",
+        ),
+        (
+            BOTTOMS["cnn_marvell"](out=128, hidden=(64,)),
+            (32, 16),
+            r"config\.model\.options\.hidden=\(\)",
+        ),
         (CNN(2, padding="CIRCULAR"), (64, 64), "padding='CIRCULAR'"),
         (CNN(2, weights="ones"), (64, 64), "weights='ones'"),
     ],
@@ -120,6 +131,19 @@ def test_marvell_s_embedding_is_the_flattened_map_after_the_fourth_convolution()
 def test_what_does_not_fit_is_refused(module, image, message):
     with pytest.raises(ValueError, match=message):
         module.init(jax.random.key(0), pixels(2, *image))
+
+
+def test_without_splitting_the_refusal_names_the_config_s_fields():
+    """Where every cut is C logits, so that none fits the map."""
+    fields = {"model.bottom": "cnn_marvell", "model.hidden": (64,), "model.cut": 8}
+    options = {"channels": (4, 4)}  # halves of digits, 8x4, leave 2x1x4 = 8
+    with pytest.raises(UserError) as error:
+        lab.prepare(tiny(**fields, **{"model.options": options}))
+    says = str(error.value)
+    assert says.startswith("config.model: out=10, hidden=(): images of 8x4")
+    assert "for logits (without model splitting), config.model.options.linear=True" in says
+    made = lab.prepare(tiny(**fields, **{"model.options": {**options, "linear": True}}))
+    assert any(group.spec.top is None for group in made.groups)
 
 
 @pytest.mark.parametrize(("name", "least"), [("cnn_gafm", 22), ("cnn_marvell", 16)])

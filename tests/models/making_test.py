@@ -61,6 +61,11 @@ BAD = [
     (TABLE, {"bottom": "resnet19"}, "did you mean 'resnet18'"),
     (TABLE, {"bottom": "resnet18"}, "reads image and the data is of kind 'table'"),
     (TEXT, {}, "choose bert, bert_tiny"),
+    (
+        Input("text", (16,), (50,), 3),
+        {"bottom": "bert_tiny"},
+        "data pads with token 3: give config",
+    ),
     (CODES, {}, "has columns of codes: choose 'wide_deep'"),
     (IMAGE, {"bottom": "resnet18", "options": {"wdth": 3}}, "did you mean 'width'"),
     (IMAGE, {"bottom": "resnet18", "options": {"out": 3}}, "unknown field of config.model.options"),
@@ -72,6 +77,37 @@ BAD = [
     (IMAGE, {"bottom": "resnet18", "options": {"width": {"a": 1}}}, "must be like its default, 64"),
     (TABLE, {"options": {"dropout": "x"}}, "options.dropout='x' must be like its default, 0.0"),
     (TABLE, {"hidden": ("a",)}, "config.model.hidden=('a',) must be whole numbers"),
+    (TABLE, {"hidden": (0,)}, "config.model.hidden=(0,) must be whole numbers of at least 1"),
+    (TABLE, {"hidden": (8, -3)}, "config.model.hidden=(8, -3) must be whole numbers of at least 1"),
+    (TABLE, {"options": {"hidden": [8, 0]}}, "config.model.options.hidden=(8, 0) must be whole"),
+    (TABLE, {"options": {"hidden": "8"}}, "config.model.options.hidden='8' must be like"),
+    (TABLE, {"hidden": (True,)}, "config.model.hidden=(True,) must be whole numbers"),
+    (IMAGE, {"bottom": "resnet18", "options": {"width": 0}}, "options.width=0 must be at least 1"),
+    (IMAGE, {"bottom": "resnet18", "options": {"blocks": [-1]}}, "options.blocks=(-1,) must be"),
+    (IMAGE, {"bottom": "cnn_gafm", "options": {"channels": [0]}}, "options.channels=(0,) must be"),
+    (CODES, {"bottom": "wide_deep", "options": {"embedding": 0}}, "options.embedding=0 must be at"),
+    (TEXT, {"bottom": "bert", "options": {"heads": 0}}, "options.heads=0 must be at least 1"),
+    (TEXT, {"bottom": "bert", "options": {"layers": -1}}, "options.layers=-1 must be at least 1"),
+    (
+        TEXT,
+        {"bottom": "bert", "options": {"dropout": 2.0}},
+        "options.dropout=2.0 must be in [0, 1)",
+    ),
+    (
+        IMAGE,
+        {"bottom": "cnn_gafm", "hidden": (8,)},
+        "(8,) is not read by the network 'cnn_gafm': use",
+    ),
+    (TEXT, {"bottom": "bert", "hidden": (8,)}, "'bert': use config.model.options.hidden."),
+    (
+        IMAGE,
+        {"bottom": "resnet18", "hidden": ()},
+        "hidden=() is not read by the network 'resnet18'",
+    ),
+    (IMAGE, {"bottom": "resnet18", "activation": "tanh"}, "activation='tanh' is not read by the"),
+    (TABLE, {"options": {"dropout": 1.0}}, "options.dropout=1.0 must be in [0, 1)"),
+    (TABLE, {"options": {"dropout": -1.0}}, "options.dropout=-1.0 must be in [0, 1)"),
+    (TABLE, {"options": {"dropout": float("nan")}}, "options.dropout=nan must be in [0, 1)"),
 ]
 
 
@@ -100,8 +136,24 @@ def test_a_shared_field_s_default_is_not_put_on_networks_that_have_their_own():
 )
 def test_a_network_that_fails_on_the_data_is_one_line_before_training(changes):
     fields = {f"model.{key}": value for key, value in changes.items()}
+    fields |= {"model.hidden": (64,), "attacks": {}, "grid": {"undefended": {}}}
     with pytest.raises(UserError, match=r"^config\.model: "):
-        lab.prepare(tiny(**{**fields, "attacks": {}, "grid": {"undefended": {}}}))
+        lab.prepare(tiny(**fields))
+
+
+@pytest.mark.parametrize("where", ["model", "teacher"])
+def test_arithmetic_that_fails_in_a_network_is_one_line_too(where, monkeypatch):
+    """Whatever sizes no check has thought of."""
+
+    def fails(*_):
+        raise ZeroDivisionError("division by zero")
+
+    if where == "model":
+        monkeypatch.setattr(lab.training, "make_initial", fails)
+    else:
+        monkeypatch.setattr(lab.teacher, "from_module", fails)
+    with pytest.raises(UserError, match=rf"^config\.{where}: division by zero"):
+        lab.prepare(tiny())
 
 
 @pytest.mark.parametrize("name", READS)

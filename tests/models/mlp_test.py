@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vfljax.models import MLP, Generator, Head, Probability
+from tests.sweeps import tiny
+from vfljax import lab
+from vfljax.errors import UserError
+from vfljax.models import MLP, TOPS, Generator, Head, Probability
 from vfljax.parties import from_module
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -102,6 +105,20 @@ def test_the_net_for_bcw_is_pytorch_s_in_evaluation_and_training(batch_norm):
         np.testing.assert_allclose(
             own["mean"], after["batch_stats"][name]["mean"], rtol=1e-4, atol=1e-6
         )
+
+
+def test_batches_far_from_0_are_normalized_to_variance_1():
+    x = X[:, :5]
+    module = MLP((5,), 2, activation="identity", batch_norm=True)
+    variables = from_module(module).init(jax.random.key(0), x)
+    variables["params"]["Dense_0"] = {"kernel": jnp.eye(5), "bias": jnp.full(5, 1e4)}
+    _, moved = quick_jit(lambda v: module.apply(v, x, True, mutable=["layers", "batch_stats"]))(
+        variables
+    )
+    hidden, variance = moved["layers"]["hidden"][0], np.var(np.asarray(x, np.float64), axis=0)
+    np.testing.assert_allclose(np.std(hidden, axis=0), 1, rtol=1e-2)
+    after = np.asarray(moved["batch_stats"]["BatchNorm_0"]["var"])
+    np.testing.assert_allclose((after - 0.9) / 0.1, variance, rtol=2e-2)
 
 
 def test_the_net_for_imdb_is_pytorch_s_in_evaluation():
@@ -209,6 +226,27 @@ def test_the_generator_s_logits_are_0_and_h_through_leaky_relus():
     logits = module.apply({"params": params}, X)
     np.testing.assert_array_equal(logits[:, 0], 0)
     np.testing.assert_allclose(logits[:, 1:], h, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_the_top_for_criteo_is_pytorch_s_relu_then_linear(train):
+    nets = pytest.importorskip("tests.reference.torch_nets")
+    widths = ((14, 8), (8, 4), (4, 2))
+    layers = [layer for a, b in widths for layer in (nets.nn.ReLU(), nets.nn.Linear(a, b))]
+    net = nets.randomize(nets.nn.Sequential(*layers), 2).train(train)
+    top = TOPS["head_plain"]((8, 4), 2, weights="torch")
+    assert set(top.init(jax.random.key(0), X)) == {"params", "layers"}  # no batch statistics
+    expected = net(nets.torch.from_numpy(np.array(X))).detach().numpy()
+    got = top.apply(torch_variables(net), X, train=train)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_config_names_it_and_batches_of_one_row_are_nothing_to_it():
+    own = {"model.top_hidden": (8, 4), "training.batch_size": 319, "attacks": {}}  # 320 rows
+    made = lab.prepare(tiny(**own, **{"model.top": "head_plain"}))
+    assert made.groups[0].spec.top == Head((8, 4), 10, batch_norm=False)
+    with pytest.raises(UserError, match="batch of 1 row .* model.top='head_plain'"):
+        lab.prepare(tiny(**own))
 
 
 @pytest.mark.parametrize("module", [MLP((), 2), Head((), 2), Generator((), 2), Probability((), 2)])

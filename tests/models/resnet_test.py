@@ -181,6 +181,19 @@ def test_gradients_are_pytorch_s():
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())
 
 
+def test_batches_far_from_0_are_normalized_by_their_variance():
+    module, x = ResNet(1, blocks=(), width=1), pixels(16, 4, 4, 1) * 12**0.5  # of variance 1
+    variables = quick_jit(from_module(module).init)(jax.random.key(0), x)
+    kernel = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)  # passes the image on
+    variables["params"]["conv1"]["kernel"] = kernel
+    _, moved = quick_jit(lambda v: module.apply(v, x + 1e4, True, mutable=["batch_stats"]))(
+        variables
+    )
+    after = np.asarray(moved["batch_stats"]["bn1"]["var"])
+    expected = np.var(np.asarray(x, np.float64))
+    np.testing.assert_allclose((after - 0.9) / 0.1, expected, rtol=2e-2)
+
+
 def state_of(module, x):
     """A torchvision state dict of a tiny network, without PyTorch."""
     rng = np.random.default_rng(0)
@@ -196,7 +209,7 @@ def state_of(module, x):
         names[f"{owner}.{leaf_name or 'weight'}"] = rng.normal(
             size=shape[::-1] if leaf.ndim == 2 else shape
         )
-    return variables, names
+    return variables, {k: abs(v) if k.endswith("running_var") else v for k, v in names.items()}
 
 
 X = pixels(2, 8, 8, 3)
@@ -217,6 +230,30 @@ def test_a_missing_ill_shaped_or_foreign_tensor_is_named():
         from_torch(module, {**state, **short}, variables)
     with pytest.raises(UserError, match=r"'layer3.0.conv1.weight' has no place"):
         from_torch(module, {**state, "layer3.0.conv1.weight": np.zeros(3)}, variables)
+
+
+CONV = "layer1.0.conv1.weight"
+NO_WEIGHTS = {
+    "integers": ({CONV: np.ones((4, 4, 3, 3), np.int8)}, f"'{CONV}' is int8 and weights are"),
+    "truths": ({"fc.bias": np.ones(3, bool)}, "'fc.bias' is bool and weights are floating"),
+    "too large": ({CONV: np.full((4, 4, 3, 3), 1e300)}, "float32 cannot hold"),
+    "a negative variance": (
+        {"bn1.running_var": np.array([1.0, -0.5, 1.0, 1.0])},
+        "'bn1.running_var' has the variance -0.5",
+    ),
+}
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("fault", NO_WEIGHTS)
+def test_tensors_that_are_no_weights_are_named_in_one_line(fault, partial):
+    changes, message = NO_WEIGHTS[fault]
+    module = ResNet(**TINY)
+    variables, state = state_of(module, X)
+    with pytest.raises(UserError) as error:
+        from_torch(module, {**state, **changes}, variables, partial)
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_imagenet_s_stem_and_classes_can_be_left_out_and_are_told():

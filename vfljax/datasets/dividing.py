@@ -124,6 +124,11 @@ def _table(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> 
         Column(f"column {j}") for j in range(dataset.features.shape[1])
     )
     sources = list(dict.fromkeys(column.name for column in columns))
+    if parties["columns"] and parties["shares"]:
+        raise UserError(
+            f"config.parties.shares={tuple(parties['shares'])} divides columns and "
+            "config.parties.columns names whose they are: leave one of the two empty."
+        )
     if parties["columns"]:
         owned = _by_name(dataset.name, sources, parties["columns"], len(shares) - 1)
     else:

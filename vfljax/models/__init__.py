@@ -20,7 +20,13 @@ BOTTOMS = {
     "bert": bert.base,
     "bert_tiny": bert.tiny,
 }
-TOPS = {"mlp": MLP, "head": Head, "generator": Generator, "probability": Probability}
+TOPS = {
+    "mlp": MLP,
+    "head": Head,
+    "head_plain": functools.partial(Head, batch_norm=False),  # Fu et al.'s for Criteo
+    "generator": Generator,
+    "probability": Probability,
+}
 
 __all__ = [
     "ACTIVATIONS",

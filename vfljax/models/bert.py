@@ -20,9 +20,11 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from vfljax.errors import UserError
 from vfljax.models.mlp import ACTIVATIONS
+from vfljax.models.tensors import as_weight
 from vfljax.types import Array, PyTree
 
 PAD = 0  # [PAD]'s id in every released vocabulary
+_WORDS = "embeddings.word_embeddings.weight"
 SEGMENTS = 2  # rows of the token type table; only row 0 is used: a party holds one text
 
 _normal = nn.initializers.normal(0.02)
@@ -139,16 +141,16 @@ def from_torch(
             raise UserError(f"tensor {name!r} {list(shape)} is missing from the weights{hint}.")
         original, value = given[name]
         if value.shape != shape:
+            remedy = "set the model's sizes to the checkpoint's"
+            if name == _WORDS and value.shape[:1] != shape[:1]:  # the data decides its rows
+                remedy = (
+                    f"give config.data.options.vocabulary=vocab.txt, the checkpoint's, and {remedy}"
+                )
             raise UserError(
                 f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}: "
-                "set the model's sizes to the checkpoint's."
+                f"{remedy}."
             )
-        if value.dtype.kind != "f":
-            raise UserError(f"tensor {original!r} is {value.dtype}: weights are floating numbers.")
-        with np.errstate(over="ignore"):
-            value = value.astype(np.float32)
-        if not np.isfinite(value).all():
-            raise UserError(f"tensor {original!r} has numbers that float32 cannot hold.")
+        value = as_weight(original, value)
         value = value.T if path[-1] == "kernel" else value
         params[path] = jnp.asarray(value.reshape(params[path].shape))
     left_out = {name: original for name, (original, _) in given.items() if name not in layout}

@@ -13,10 +13,11 @@ sum is what the cross-entropy loss reads. The paper does not say that ReLU stand
 we put it there. For a last unit of its own: hidden=(120, 84, 40), out=1, output="sigmoid".
 
 Marvell (Li et al. 2022), ``marvell``: six convolutions of 64 channels, padded to the image's size, cut
-after the fourth; the rest and the hidden layer(s) of 64 are the label party's. The bottom is the first
-four, and its embedding the flattened map: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and
-84x84 are their released code's, which has one hidden layer of 64; two are the paper's. ``linear=True``
-puts a Linear(out) on it, for a cut of any width.
+after the fourth; the rest and the hidden layer(s) of 64 are the label party's there. Here is the
+passive half only, a deviation: no top of vfljax has convolutions. The bottom is the first four, and its
+embedding the flattened map: 84x84 images leave 5x5x64 = 1600 numbers. Padding, the cut and 84x84 are
+their released code's, which has one hidden layer of 64; two are the paper's. ``linear=True`` puts a
+Linear(out) on it, for a cut of any width.
 """
 
 from __future__ import annotations
@@ -93,10 +94,12 @@ class CNN(nn.Module):
         if not self.linear:
             flat = height * width * (self.channels[-1] if self.channels else shape[3])
             if self.hidden or self.out != flat:
+                hidden = " and config.model.options.hidden=()" if self.hidden else ""
                 raise ValueError(
                     f"out={self.out}, hidden={self.hidden}: images of {shape[1]}x{shape[2]} leave "
-                    f"a map of {height}x{width}x{flat // (height * width)}: set out={flat} and "
-                    "hidden=(), or linear=True."
+                    f"a map of {height}x{width}x{flat // (height * width)}: set config.model.cut="
+                    f"{flat}{hidden}; for another cut, and for logits (without model splitting), "
+                    "config.model.options.linear=True; of a teacher, config.teacher.options.linear=True."
                 )
 
 

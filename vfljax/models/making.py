@@ -8,10 +8,10 @@ from typing import Any
 
 import flax.linen as nn
 
-from vfljax.config import unknown
+from vfljax.config import DEFAULT, unknown
 from vfljax.datasets.core import Input
 from vfljax.errors import UserError
-from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS
+from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
 
 # what each network reads: kinds of input, and whether columns may hold codes
 READS = {
@@ -44,14 +44,28 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
-    """An option's value, lists as tuples, if it is of its default's kind."""
+    """An option's value, lists as tuples, if it is of its default's kind and builds something."""
     value = _tuples(value)
     kinds = {float: (int, float), tuple: (tuple,)}.get(type(default), (type(default),))
     whole = isinstance(value, bool) == isinstance(default, bool)
     if default is not None and not (isinstance(value, kinds) and whole):
         raise UserError(f"{where}.{field}={value!r} must be like its default, {default!r}.")
-    if isinstance(default, tuple) and not all(_whole(item) for item in value):
-        raise UserError(f"{where}.{field}={value!r} must be whole numbers, as {default!r}.")
+    if isinstance(default, tuple):
+        return sizes(f"{where}.{field}", value)
+    if type(default) is int and value < 1:
+        raise UserError(f"{where}.{field}={value} must be at least 1, for example {default}.")
+    if field == "dropout" and not 0 <= value < 1:
+        raise UserError(
+            f"{where}.dropout={value} must be in [0, 1): it is the share of units dropped."
+        )
+    return value
+
+
+def sizes(name: str, given: Any) -> tuple[int, ...]:
+    """``given`` as a tuple, if all of it are whole numbers of 1 and more; ``name``: its field."""
+    value = tuple(given)
+    if not all(_whole(item) and item >= 1 for item in value):
+        raise UserError(f"{name}={value!r} must be whole numbers of at least 1, for example (16,).")
     return value
 
 
@@ -61,6 +75,17 @@ def _tuples(value: Any) -> Any:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse_unread(where: str, name: str, model: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """A shared field that was given, not left at its default, to a network that does not read it."""
+    defaults = DEFAULT[where.removeprefix("config.")]
+    for field in ("hidden", "activation"):
+        given = _tuples(model[field])
+        if field in SHARED.get(name, ()) or given == defaults.get(field, given):
+            continue
+        remedy = f"use {where}.options.{field}" if field in own else "leave it out"
+        raise UserError(f"{where}.{field}={given!r} is not read by the network {name!r}: {remedy}.")
 
 
 def make_network(
@@ -80,6 +105,12 @@ def make_network(
             f"{where}: the network {name!r} reads {' or '.join(kinds)} and the data is of kind "
             f"{given.kind!r}: choose {', '.join(n for n, (k, _) in READS.items() if given.kind in k)}."
         )
+    parameters = inspect.signature(BOTTOMS[name]).parameters
+    if given.kind == "text" and "pad" not in parameters and given.pad != bert.PAD:
+        raise UserError(
+            f"{where}: the network {name!r} reads token 0 as padding and the data pads with token "
+            f"{given.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
+        )
     if any(given.vocabulary) and not codes:
         raise UserError(
             f"{where}: the network {name!r} reads numbers and the data has columns of codes: choose "
@@ -89,16 +120,18 @@ def make_network(
     for field in options:
         if field not in own:
             raise unknown(f"field of {where}.options ({name})", field, own)
+    _refuse_unread(where, name, model, own)
     fields: dict[str, Any] = {
         field: _checked(where, field, model[field], "" if field != "hidden" else ())
         for field in SHARED.get(name, ("weights",))
         if field in own
     }
-    fields |= {k: _checked(f"{where}.options", k, v, own[k]) for k, v in options.items()}
+    for field, value in options.items():
+        default = () if own[field] is None else own[field]  # only the MLP's hidden has none
+        fields[field] = _checked(f"{where}.options", field, value, default)
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in fields and fields[field] not in table:
             raise unknown(f"{where}.{field}", fields[field], table)
-    parameters = inspect.signature(BOTTOMS[name]).parameters
     if "vocabulary" in parameters:
         text = given.kind == "text"
         columns = given.vocabulary or (0,) * given.shape[0]

@@ -21,6 +21,7 @@ from flax import traverse_util
 from vfljax.errors import UserError
 from vfljax.models.convolution import conv, images
 from vfljax.models.mlp import ACTIVATIONS, dense
+from vfljax.models.tensors import as_weight
 from vfljax.types import Array, PyTree
 
 BLOCKS = ("basic", "bottleneck")
@@ -127,7 +128,10 @@ def _conv(x: Array, features: int, size: int, stride: int, implementation: str, 
 
 
 def _norm(x: Array, train: bool, name: str) -> Array:
-    return nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, name=name)(x)
+    # the two-pass variance: one pass loses all digits where means are far from 0
+    return nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, use_fast_variance=False, name=name)(
+        x
+    )
 
 
 def from_torch(
@@ -136,10 +140,10 @@ def from_torch(
     """``variables`` of ``module`` with the tensors of a torchvision state dict (conv1, bn1,
     layer1.0.conv1, layer2.0.downsample.0, fc, ...), and the names of the tensors left out.
 
-    Every tensor must be there, of its shape, and no other (``num_batches_tracked`` is not read); the
-    first fault is a UserError that names it. ``partial=True`` leaves the stem (conv1 with bn1) and the
-    Linear (fc) as they are in ``variables`` where one of their tensors is missing or of another shape:
-    weights of a 7x7 stem or 1000 classes.
+    Every tensor must be there, of its shape, a weight (``as_weight``), and no other
+    (``num_batches_tracked`` is not read); the first fault is a UserError that names it.
+    ``partial=True`` leaves the stem (conv1 with bn1) and the Linear (fc) as they are in ``variables``
+    where one of their tensors is missing or of another shape: weights of a 7x7 stem or 1000 classes.
     """
     flat: dict[Any, Any] = dict(traverse_util.flatten_dict(dict(variables)))
     names = {_torch_name(path): path for path in flat if path[0] in ("params", "batch_stats")}
@@ -154,7 +158,8 @@ def from_torch(
         if fault := _fault(name, state, flat[path]):
             raise UserError(f"{fault}: these are not the weights of this {_words(module)}.")
         # a copy: jax may otherwise share the memory of a network that trains on
-        flat[path] = jnp.array(_from_layout(np.asarray(state[name])), flat[path].dtype, copy=True)
+        value = _from_layout(as_weight(name, state[name]))
+        flat[path] = jnp.array(value, flat[path].dtype, copy=True)
     for name in state:
         if name not in names and name not in left_out:
             raise UserError(f"tensor {name!r} has no place in this {_words(module)}.")

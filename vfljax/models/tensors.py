@@ -1,0 +1,31 @@
+"""What every network's rule asks of a file's tensor before it becomes a weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vfljax.errors import UserError
+
+
+def as_weight(name: str, value: np.ndarray) -> np.ndarray:
+    """``value`` as float32. Raises UserError, with the tensor's name, for what is not of a floating
+    type, for numbers float32 cannot hold, and for a running variance below 0."""
+    value = np.asarray(value)
+    if value.dtype.kind != "f":
+        raise UserError(
+            f"tensor {name!r} is {value.dtype} and weights are floating numbers: give the weights as "
+            "trained, not quantized."
+        )
+    with np.errstate(over="ignore"):
+        value = value.astype(np.float32)
+    if not np.isfinite(value).all():
+        raise UserError(
+            f"tensor {name!r} has numbers that float32 cannot hold: the weights are damaged or of a "
+            "network that diverged."
+        )
+    if name.endswith("running_var") and (value < 0).any():
+        raise UserError(
+            f"tensor {name!r} has the variance {value.min():g}, and none is below 0: the weights are "
+            "damaged; fetch them again."
+        )
+    return value
