@@ -136,11 +136,21 @@ def test_a_teacher_may_be_any_network_that_reads_the_columns():
 def test_a_teacher_may_start_from_given_weights():
     _, _, table = make()
     still = CONFIG._replace(learning_rate=0.0)
-    start = teacher_start(table, still)
-    start = jax.tree.map(lambda a: np.zeros_like(a), start)
+    start = starts(table, still)
     raw = Lessons(np.arange(2), *lesson_of(table))
     seeds = jnp.arange(2, dtype=jnp.uint32)
-    np.testing.assert_allclose(teacher_scores(table, seeds, raw, still, start), 0.1, atol=1e-6)
+    # each seed's own random start, given back to it, is the start it would have drawn
+    drawn, given = (teacher_scores(table, seeds, raw, still, own) for own in (None, start))
+    np.testing.assert_allclose(given, drawn, atol=1e-6)
+    kernels = start["params"]["Dense_0"]["kernel"]
+    assert np.abs(kernels[0] - kernels[1]).max() > 0.01
+    zero = jax.tree.map(np.zeros_like, start)
+    np.testing.assert_allclose(teacher_scores(table, seeds, raw, still, zero), 0.1, atol=1e-6)
+
+
+def starts(table, config):
+    own = [teacher_start(table, config, seed) for seed in range(2)]
+    return jax.tree.map(lambda *parts: np.stack(parts), *own)
 
 
 def lesson_of(table):
@@ -175,7 +185,7 @@ def test_training_is_adam_s_with_the_rate_of_kdk_on_rows_of_weight_1():
     config = CONFIG._replace(
         network=MLP((), 10), batch_size=10_000, learning_rate=0.05, temperature=2.0
     )
-    start = jax.tree.map(np.zeros_like, teacher_start(table, config))
+    start = jax.tree.map(np.zeros_like, starts(table, config))
     seeds = jnp.arange(2, dtype=jnp.uint32)
     found = teacher_scores(table, seeds, Lessons(np.arange(2), labels, weights), config, start)
     for seed in range(2):

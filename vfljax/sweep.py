@@ -167,8 +167,10 @@ def with_teachers(lab: Lab, workdir: pathlib.Path) -> Lab:
         teacher = make_teacher(lab.config, reads, lab.dataset.num_classes)
         start, file = None, lab.config["teacher"]["pretrained"]
         if file:
-            drawn = teacher_start(lab.table, teacher)
-            start, _ = pretrained.load(teacher.network, drawn, file)
+            # what the file does not hold differs by seed
+            drawn = [teacher_start(lab.table, teacher, int(seed)) for seed in lab.seeds]
+            loaded = [pretrained.load(teacher.network, own, file)[0] for own in drawn]
+            start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
         scores = np.asarray(teacher_scores(lab.table, seeds, given, teacher, start))
         if not np.all(np.isfinite(scores)):
             raise UserError(

@@ -116,10 +116,10 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
     return Lessons(np.asarray(seed_index, np.int32), np.stack(labels), np.stack(weights)), of
 
 
-def teacher_start(table: Table, config: TeacherConfig) -> PyTree:
-    """One teacher's random variables, for weights of a file to be put into."""
+def teacher_start(table: Table, config: TeacherConfig, seed: int) -> PyTree:
+    """The random variables of a seed's teacher, for weights of a file to be put into."""
     x = jnp.zeros((1, *table.features[-1].shape[1:]), jnp.float32)
-    key = keys.fold(keys.run_key(jnp.uint32(0)), "teacher")
+    key = keys.fold(keys.run_key(jnp.uint32(seed)), "teacher")
     return jax.device_get(jax.jit(from_module(config.network).init)(keys.fold(key, "init"), x))
 
 
@@ -127,7 +127,7 @@ def teacher_scores(
     table: Table, seeds: Array, given: Lessons, config: TeacherConfig, start: PyTree = None
 ) -> Array:
     """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns.
-    ``start``: variables all teachers start from, in place of random ones."""
+    ``start``: variables [Q, ...] that each seed's teachers start from, in place of random ones."""
     model = from_module(config.network)
     rows = table.train.shape[1]
     batch = min(config.batch_size, rows)
@@ -146,8 +146,9 @@ def teacher_scores(
             {int(config.epochs * steps * share): 0.1 for share in (0.5, 0.8)},
         )
         optimizer = optax.adam(rate)
-        variables = start
-        if variables is None:
+        if start is not None:
+            variables = jax.tree.map(lambda a: jnp.asarray(a)[index], start)
+        else:
             variables = model.init(keys.fold(key, "init"), features(jnp.arange(1)))
 
         def step(carry: PyTree, now: tuple[Array, Array]) -> tuple[PyTree, None]:
