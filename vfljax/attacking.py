@@ -325,7 +325,7 @@ def _prepared(
         attack.run,
         Asks(attack.oracle, attack.inside, attackers if attack.inside else ()),
         Agreed(spec.batch_size),
-        _block(lab, cut, columns),
+        _block(lab, spec, cut, columns),
         width_of(lab, spec),
         (cut, shapes, jax.tree.structure(ground), len(recorded_epochs(lab.config))),
         spec if attack.inside else None,
@@ -333,12 +333,14 @@ def _prepared(
     return program, program.share(ground)
 
 
-def _block(lab: Lab, cut: int, columns: tuple[tuple[int, ...], ...]) -> int:
-    """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator."""
+def _block(lab: Lab, spec: Spec, cut: int, columns: tuple[tuple[int, ...], ...]) -> int:
+    """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator. Large networks run
+    one lane after the other on CPU: few a call, so that progress shows and a kill loses little."""
     epochs = len(recorded_epochs(lab.config))
     own, rows = sum(int(np.prod(shape[1:])) for shape in columns), len(lab.splits[0].train)
     lane = 4 * (rows * ((2 * epochs + 3) * cut + own) + len(lab.splits[0].test) * own)
-    most = BLOCK if jax.default_backend() == "cpu" else 1024
+    heavy = 2 * jax.device_count() if not spec.light else BLOCK
+    most = heavy if jax.default_backend() == "cpu" else 1024
     return max(jax.device_count(), min(most, MEMORY // lane))
 
 
