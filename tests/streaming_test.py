@@ -10,7 +10,7 @@ import pytest
 from tests.sweeps import comparable, tiny, train
 from vfljax import datasets, lab, lanes
 from vfljax.datasets import prepared
-from vfljax.datasets.dividing import Part
+from vfljax.datasets.mapped import Part
 from vfljax.errors import UserError
 from vfljax.rows import Streamed
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from vfljax.config import resolve
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.dividing import Part, divide, places
+from vfljax.datasets.dividing import divide, places
+from vfljax.datasets.mapped import Part
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 

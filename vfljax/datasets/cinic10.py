@@ -24,10 +24,10 @@ LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CIN
 def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset:
     """CINIC-10; ``validation`` says where the published validation part goes.
 
-    "train" (default) or "test": it joins that part, after its own rows. Fu et al. (2022), and KDk
-    after them, train on the 180,000 images of both and test on 90,000. "drop": nowhere. vfljax draws
-    its own validation rows from the training part in any case. ``rows=n`` keeps the first n training
-    and n // 5 test rows, of all classes in turn.
+    "train" (default) or "test": it joins that part, after its own rows. Fu et al. (2022; their table
+    of the attacks' results) train on the 180,000 images of both and test on 90,000. "drop": nowhere.
+    vfljax draws its own validation rows from the training part in any case. ``rows=n`` keeps the
+    first n training and n // 5 test rows, of all classes in turn.
     """
     rows = count("rows", rows)
     choice("validation", validation, ("drop", "train", "test"))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,40 +22,11 @@ import numpy as np
 
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Block, Dataset, Input
+from vfljax.datasets.mapped import part
 from vfljax.datasets.ragged import spans
 from vfljax.errors import UserError
 
 HUGE = 1e300
-
-
-class Part:
-    """Some columns or pixels of every row of an array mapped from disk: ``part[rows]`` reads those rows
-    and cuts them, ``np.asarray(part)`` all. Where the array is in memory its copy is taken instead."""
-
-    def __init__(self, rows: np.ndarray, *where: Any) -> None:
-        self._rows, self._where = rows, where
-        self.dtype = rows.dtype
-        self.shape = (len(rows), *self._cut(np.empty((0, *rows.shape[1:]), rows.dtype)).shape[1:])
-        self.ndim = len(self.shape)
-        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-
-    def _cut(self, some: np.ndarray) -> np.ndarray:
-        return some[:, *self._where]
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, which: Any) -> np.ndarray:
-        return self._cut(np.asarray(self._rows[which]))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        del copy  # always one
-        return np.ascontiguousarray(self._cut(self._rows), dtype)
-
-
-def _part(rows: np.ndarray, *where: Any) -> Any:
-    part = Part(rows, *where)
-    return part if isinstance(rows, np.memmap) else np.asarray(part)
 
 
 RULES = ("contiguous", "rows", "grid")
@@ -143,7 +113,7 @@ def _table(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> 
         vocabulary = tuple(column.vocabulary for column in own)
         blocks.append(
             Block(
-                _part(dataset.features, slice(first, last) if run else np.array(which)),
+                part(dataset.features, slice(first, last) if run else np.array(which)),
                 Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
                 own if named else (),
                 _few(mine),
@@ -220,7 +190,7 @@ def _image(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> 
         cells = [(0, height, a, b) for a, b in places(shares, width)]
     return tuple(
         Block(
-            _part(x, slice(top, bottom), slice(left, right)),
+            part(x, slice(top, bottom), slice(left, right)),
             Input("image", (bottom - top, right - left, *x.shape[3:])),
             about=f"rows {top}-{bottom - 1}, columns {left}-{right - 1}",
         )
@@ -251,7 +221,7 @@ def _patches(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -
         )
     return tuple(
         Block(
-            _part(dataset.features, p),
+            part(dataset.features, p),
             Input("image", dataset.features.shape[2:]),
             about=f"patch {p}",
         )
