@@ -13,9 +13,13 @@ import pathlib
 from absl import flags
 
 from launch import common
-from vfljax import attacking, lab, report, store, sweep
+from vfljax import store
+from vfljax.attacking.run import attack_sweep
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
+from vfljax.report import page
+from vfljax.sweep.experiment import changed, experiment_of
+from vfljax.sweep.plan import make_plan
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 _ATTACKS = flags.DEFINE_list("attacks", None, "comma-separated names; default: the sweep's own")
@@ -26,21 +30,21 @@ def run() -> None:
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
-    header = store.read_header(workdir)
-    config = header["config"]
+    sweep = store.load(workdir)
+    experiment = experiment_of(sweep)
     if _DATA_DIR.value is not None:
-        config["data"]["dir"] = _DATA_DIR.value
-    made = lab.prepare(config)
-    values = checksum(made.dataset)
-    own = identity(made.dataset, values)
-    if values != header["checksum"] or header.get("identity", own) != own:
+        experiment = changed(experiment, {"data.dir": _DATA_DIR.value})
+    plan = make_plan(experiment)
+    values = checksum(plan.dataset)
+    identity_now = identity(plan.dataset, values)
+    header = sweep.header
+    if values != header["checksum"] or header.get("identity", identity_now) != identity_now:
         raise UserError(
             f"the data of {workdir} has changed since it was trained: give the same data by --data_dir."
         )
-    sweep.enable_compile_cache(workdir)
-    attacking.run(made, workdir, _ATTACKS.value)
+    attack_sweep(plan, workdir, _ATTACKS.value)
     store.export(workdir)
-    print(report.present(workdir))
+    print(page.present(workdir))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 import jax
 from absl import app, flags, logging
 
-from vfljax import lanes
-from vfljax.config import DEFAULT, FREE, unknown
-from vfljax.errors import UserError
+from vfljax.config import DEFAULT, FREE
+from vfljax.errors import UserError, unknown
+from vfljax.machine import use_this_machine
 
 
 def command() -> str:
@@ -90,7 +90,7 @@ def start(run: Callable[[], None]) -> None:
                 _fail(f"unexpected argument {arguments[1]!r}: options start with --; see --help.")
             )
         logging.set_verbosity(logging.ERROR)
-        lanes.use_all_cores()
+        use_this_machine(min_compile_seconds=0.1)
         # a scheduler's signal ends a run as Ctrl-C does: what is half written is taken back
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

@@ -21,10 +21,11 @@ from ml_collections import config_flags
 
 from launch import common
 from vfljax import datasets
-from vfljax.config import resolve
 from vfljax.datasets import describing, prepared
 from vfljax.datasets.dividing import divide
 from vfljax.errors import UserError
+from vfljax.models.making import networks_for
+from vfljax.sweep.experiment import Experiment, parse
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "read data and parties from a config")
 _DATASET = flags.DEFINE_string("dataset", None, "a name of the table of data sets")
@@ -62,10 +63,10 @@ def _refuse() -> None:
         raise UserError("--prepare is empty: name a new folder.")
 
 
-def _asked() -> dict[str, Any]:
-    """The data and parties asked for, as a resolved config."""
+def _asked() -> Experiment:
+    """The data and parties asked for."""
     if _CONFIG.value is not None:
-        return resolve(_CONFIG.value)
+        return parse(_CONFIG.value)
     options = {}
     for given in _OPTION.value:
         name, equals, text = given.partition("=")
@@ -85,7 +86,7 @@ def _asked() -> dict[str, Any]:
         "rule": _RULE.value,
     }
     data = {"name": _DATASET.value, "dir": _DIR.value, "options": options}
-    return resolve({"data": data, "parties": parties})
+    return parse({"data": data, "parties": parties})
 
 
 def run() -> None:
@@ -93,19 +94,21 @@ def run() -> None:
     if _DATASET.value is None and _CONFIG.value is None:
         print(describing.catalog())
         return
-    config = _asked()
-    data = config["data"]
+    experiment = _asked()
+    data, parties = experiment.data, experiment.parties
     if _PREPARE.value:
-        dataset = datasets.prepare(data["name"], data["dir"], _PREPARE.value, data["options"])
+        dataset = datasets.prepare(data.name, data.dir, _PREPARE.value, data.options)
         print(f"prepared: {_PREPARE.value}")
     else:
-        dataset = datasets.load(data["name"], data["dir"], data["options"])
-    folder = _PREPARE.value or data["dir"]
+        dataset = datasets.load(data.name, data.dir, data.options)
+    folder = _PREPARE.value or data.dir
     kept = bool(folder) and prepared.is_prepared(folder)
     if kept:
         prepared.verify(folder)  # before anything that it says is shown
-    blocks = divide(dataset, config["parties"])
-    print(describing.describe(dataset, blocks, config["parties"]["label_features"]))
+    blocks = divide(dataset, parties)
+    print(
+        describing.describe(dataset, blocks, parties.label_features, networks_for(blocks[0].input))
+    )
     if kept:
         print(describing.origin(folder))
         print("the prepared folder holds what was written: its checksum is right")

@@ -1,7 +1,7 @@
 """Write report.html and the figures of a sweep again, from what is stored.
 
 python -m launch.report --workdir=runs/quickstart
-python -m launch.report --workdir=runs/quickstart --out=analysis/results/quickstart   # tables.md, frontier.png
+python -m launch.report --workdir=runs/quickstart --out=analysis/results/quickstart  # tables.md, leaks.csv
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import pathlib
 from absl import flags
 
 from launch import common
-from vfljax import report, store
+from vfljax import store
 from vfljax.errors import UserError
+from vfljax.report import page
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 _OUT = flags.DEFINE_string("out", None, "also write every table (Markdown) and the frontier here")
@@ -26,9 +27,9 @@ def run() -> None:
         raise UserError(f"{workdir} has no finished settings yet: run launch.sweep again.")
     if _OUT.value and pathlib.Path(_OUT.value).is_file():
         raise UserError(f"--out={_OUT.value} is a file: name a folder.")
-    print(report.present(workdir))
+    print(page.present(workdir))
     if _OUT.value:
-        report.excerpt(workdir, pathlib.Path(_OUT.value))
+        page.excerpt(workdir, pathlib.Path(_OUT.value))
         print(f"tables and figure: {_OUT.value}")
 
 

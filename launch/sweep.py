@@ -18,8 +18,14 @@ from absl import flags
 from ml_collections import config_flags
 
 from launch import common
-from vfljax import attacking, lab, report, selection, store, sweep
+from vfljax import store
+from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
+from vfljax.report import page
+from vfljax.sweep.experiment import parse, with_knob
+from vfljax.sweep.plan import make_plan
+from vfljax.sweep.selection import select
+from vfljax.sweep.train import train_sweep
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "a config file, e.g. configs/quickstart.py; fields by --config.field=value"
@@ -41,17 +47,16 @@ def run() -> None:
         )
     workdir = pathlib.Path(_WORKDIR.value)
     began = time.monotonic()
-    config = _CONFIG.value
+    experiment = parse(_CONFIG.value)
     if _SELECT_DELTA.value:
-        lab.prepare(config)  # refuses a bad config before anything is trained
-        config = selection.with_delta(
-            config, selection.run(config, workdir, common.command()).delta
-        )
-    made = sweep.run(config, workdir, common.command())
-    attacking.run(made, workdir)
+        make_plan(experiment)  # refuses a bad config before anything is trained
+        chosen = select(experiment, workdir, common.command())
+        experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
+    plan = train_sweep(experiment, workdir, common.command())
+    attack_sweep(plan, workdir)
     store.export(workdir)
     took = time.monotonic() - began
-    print(report.present(workdir))
+    print(page.present(workdir))
     print(f"sweep, compiles and attacks included: {took:.0f} s")
 
 

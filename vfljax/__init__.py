@@ -1,0 +1,108 @@
+"""vfljax: label leakage in vertical federated learning. The map of the house.
+
+    protocol.py      one batch in seven sentences; read it first
+    parties.py       a party's model as two pure functions; how embeddings are put together
+    optimizers.py    each party's own optimizer; malicious.py is the one that differs
+    training.py      one setting, trained: epochs as scans over the protocol's step
+    teacher.py       the label party's teachers, trained before the federation starts
+    config.py        config files: ``ordered``, every field and its default
+    types.py errors.py keys.py rows.py metrics.py    the words every room uses
+    machine.py       ``use_this_machine``: devices and the compile cache
+
+    defenses/ attacks/ models/ datasets/    the four visible tables; a new member is one file and one row
+    sweep/           a config made concrete, and its settings trained: ``experiment`` parses the config
+                     once, ``grid`` groups settings by program, ``plan`` puts data on the device and
+                     divides the work, ``forms`` says which federations the attacks need, ``lanes`` runs
+                     one program over many settings, ``train`` trains them, ``selection`` chooses Delta
+    store/           a sweep on disk; ``loading`` is all that a notebook needs
+    attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
+                     sees, ``baselines`` what it had without taking part, and ``scoring`` the one place
+                     where true labels meet an attack's scores
+    report/          ``summary`` makes points, intervals and worst cases; the others write them down
+    benchmark/       one file per suite
+
+Reading order: README, protocol, one defense (``defenses.kdk``), one attack (``attacks.direct``),
+training, ``sweep.experiment``, ``sweep.grid``, ``sweep.train``, ``attacking.view``, ``attacking.run``,
+``report.summary``.
+
+Data flows one way: config -> Experiment -> Plan -> training -> store -> View -> attack -> scores ->
+scoring -> summary -> report. No arrow goes back: attacks and notebooks read what was trained from disk.
+
+Decisions, and why:
+
+Static things choose the structure of a program, and numbers are arrays. A thousand values of a knob
+therefore compile once. Honest and malicious settings share a program, because the strength gamma of
+each party is a number and 0 is honest. Undefended settings join the first chain whose neutral knobs
+change nothing, so that epsilon = 0 equals undefended bit for bit and one program less is compiled.
+
+A setting's keys come from its seed alone, never from its place in a grid. Settings of one seed see the
+same batches and initial weights, so differences between them are paired.
+
+A teacher depends on the seed and on the labels that it may see. There is one for each distinct pair:
+one per seed without label DP, one per seed and epsilon with it.
+
+The scale of leakage is the AUC for two classes and balanced top-1 for more. The worst attack is chosen
+on one half of the rows and scored on the other. Strengths are chosen on validation rows and reported
+on test rows.
+
+One jitted call trains one epoch of every setting of a shard. Progress, recording and saves happen
+between calls. The order of rows, which all settings of a seed share, is made once outside them, for
+all groups and shards.
+
+Convolutions are matrix products on a CPU and XLA's own on accelerators, with the same parameters.
+Vmapped over settings, XLA's become grouped convolutions, and inside a loop they lose their threads on
+a CPU. There, settings of large networks run one after the other on each device, and those of small
+networks together. Which is faster on a GPU has not been measured.
+
+A party reads one float array: images as pixels, codes and token ids as whole numbers, which float32
+holds exactly below 2^24. A network that reads codes says so (``mixable = False``), and model
+completion then mixes its embeddings at the cut instead of its inputs.
+
+Missing numbers, unseen categories and scales are the business of each seed's training rows. A
+category that no training row has reads 0.
+
+A name, field, knob or option that does not exist is refused before anything is trained or written.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vfljax import attacks, config, datasets, defenses, models, store
+    from vfljax.defenses import chain
+    from vfljax.machine import use_this_machine
+    from vfljax.store import load
+
+__all__ = [
+    "attacks",
+    "chain",
+    "config",
+    "datasets",
+    "defenses",
+    "load",
+    "models",
+    "store",
+    "use_this_machine",
+]
+
+# public names that are not modules, and where each is defined
+_NAMES = {
+    "chain": "vfljax.defenses",
+    "load": "vfljax.store",
+    "use_this_machine": "vfljax.machine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names resolve on first use (PEP 562), so that importing vfljax costs nothing."""
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"vfljax.{name}")
+    raise AttributeError(f"module 'vfljax' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,23 +1,22 @@
-"""What a config may say, its defaults, and the checks that need nothing but the config.
+"""Config files: ``ordered``, every field and its default.
 
 A config file's ``get_config()`` returns ``ordered({...})`` with any of the fields of ``DEFAULT``.
 In ``grid`` each entry is an arm: ``{arm: {defense: {knob: value or tuple of values}}}``; a tuple is
 an axis of the grid. Defenses of one arm are chained in listing order; an entry ``"model"`` there names
 the arm's own ``top`` and ``top_hidden`` in place of ``config.model``'s. In ``attacks``:
-``{attack: {option: value or tuple of values}}``.
+``{attack: {option: value or tuple of values}}``. Any field can be overridden on the command line,
+``--config.training.epochs=100``.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from ml_collections import ConfigDict
 
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 DEFAULT: dict[str, Any] = {
     "name": "sweep",
@@ -88,7 +87,7 @@ DEFAULT: dict[str, Any] = {
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
     "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
-    "published": {},  # figures of a paper to print beside ours, see vfljax.published
+    "published": {},  # figures of a paper to print beside ours, see vfljax.report.published
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
 
@@ -116,28 +115,19 @@ def _ordered(values: Mapping[str, Any]) -> ConfigDict:
     return out
 
 
-def _filled(default: Mapping[str, Any], given: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Given fields in their order, then the others; whole numbers of a float field as floats, for an
-    override to be either."""
+def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The file's fields in their order, then the others; whole numbers of a float field as floats,
+    for an override to be either."""
     out: dict[str, Any] = {}
-    for key in [*given, *(key for key in default if key not in given)]:
+    for key in [*values, *(key for key in default if key not in values)]:
         name = f"{path}.{key}" if path else key
-        known, value = default.get(key), given.get(key, default.get(key))
+        known, value = default.get(key), values.get(key, default.get(key))
         if isinstance(known, Mapping) and isinstance(value, Mapping) and name not in FREE:
             value = _filled(known, value, name)
         elif type(known) is float and type(value) is int:
             value = float(value) if value != 1 else value
         out[key] = value
     return out
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that is in no table, with the nearest known one."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    choice = f"choose from {', '.join(known)}" if known else "there is none"
-    return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")
 
 
 def _plain(value: Any) -> Any:
@@ -153,12 +143,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _merge(default: Any, given: Any, path: str) -> Any:
+def _merge(default: Any, value: Any, path: str) -> Any:
     if not isinstance(default, Mapping):
-        return typed(default, given, path)
-    if not isinstance(given, Mapping):
-        raise UserError(f"config.{path}={given!r} must be a group of fields: {', '.join(default)}.")
-    for key in given:
+        return typed(default, value, path)
+    if not isinstance(value, Mapping):
+        raise UserError(f"config.{path}={value!r} must be a group of fields: {', '.join(default)}.")
+    for key in value:
         if key not in default:
             raise unknown(
                 "config field",
@@ -166,37 +156,37 @@ def _merge(default: Any, given: Any, path: str) -> Any:
                 [f"{path}.{name}" if path else name for name in default],
             )
     out = {}
-    for key, value in default.items():
+    for key, field in default.items():
         name = f"{path}.{key}" if path else key
-        if name in FREE and key in given:
-            if path and not isinstance(given[key], (Mapping, ConfigDict)):
-                raise UserError(f"config.{name}={given[key]!r} must be a group of fields.")
-            out[key] = _plain(given[key])
+        if name in FREE and key in value:
+            if path and not isinstance(value[key], (Mapping, ConfigDict)):
+                raise UserError(f"config.{name}={value[key]!r} must be a group of fields.")
+            out[key] = _plain(value[key])
         else:
-            out[key] = _merge(value, given.get(key, value), name)
+            out[key] = _merge(field, value.get(key, field), name)
     return out
 
 
-def typed(default: Any, given: Any, path: str) -> Any:
-    """``given`` if it is of the default's kind; numbers of ``training`` may be tuples (axes)."""
-    given = _plain(given)
-    axis = path in AXES and isinstance(given, list)
-    values: list[Any] = given if axis else [given]
-    for value in values:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+def typed(default: Any, value: Any, path: str) -> Any:
+    """``value`` if it is of the default's kind; numbers of ``AXES`` may be tuples."""
+    value = _plain(value)
+    axis = path in AXES and isinstance(value, list)
+    entries: list[Any] = value if axis else [value]
+    for entry in entries:
+        number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
         good = {
-            bool: isinstance(value, bool),
-            int: number and float(value).is_integer(),
+            bool: isinstance(entry, bool),
+            int: number and float(entry).is_integer(),
             float: number,
-            str: isinstance(value, str),
-            tuple: isinstance(value, list),
+            str: isinstance(entry, str),
+            tuple: isinstance(entry, list),
         }[type(default)]
         if not good:
             raise UserError(
-                f"config.{path}={given!r} must be of type {type(default).__name__}, for example "
+                f"config.{path}={value!r} must be of type {type(default).__name__}, for example "
                 f"{default!r}."
             )
-    return int(values[0]) if type(default) is int and not axis else given
+    return int(entries[0]) if type(default) is int and not axis else value
 
 
 AXES = (
@@ -207,93 +197,14 @@ AXES = (
     "malicious.gamma",
 )
 
-_AT_LEAST = {
-    "seeds": 1,
-    "parties.passive": 1,
-    "model.cut": 1,
-    "training.epochs": 1,
-    "training.batch_size": 1,
-    "training.record_rows": 0,
-    "training.learning_rate": 0,
-    "training.momentum": 0,
-    "training.weight_decay": 0,
-    "training.decay": 0,
-    "malicious.gamma": 0,
-    "teacher.epochs": 1,
-    "teacher.batch_size": 1,
-    "teacher.learning_rate": 0,
-    "teacher.temperature": 1e-6,
-    "execution.width": 0,
-    "execution.shard_seconds": 1e-3,
-    "data.train": 0,
-    "data.resident_gb": 0,
-    "data.validation": 0,
-    "data.test": 0,
-}
-
-
-def _at(config: Mapping[str, Any], path: str) -> Any:
-    for key in path.split("."):
-        config = config[key]
-    return config
-
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with every default filled in, as plain JSON values; raises UserError."""
-    config = _plain(config)
-    resolved = _merge(DEFAULT, config, "")
-    for path, low in _AT_LEAST.items():
-        value = _at(resolved, path)
-        for one in value if isinstance(value, list) else [value]:
-            if not one >= low:
-                raise UserError(f"config.{path}={one} is too small: it must be at least {low}.")
-    if resolved["training"]["scope"] not in ("all", "passive"):
-        raise UserError(
-            f"config.training.scope={resolved['training']['scope']!r} is unknown: choose 'all' "
-            "(every bottom's gradient, as released) or 'passive' (what leaves the label party)."
-        )
-    for field, low, what in (
-        ("milestones", 0, "epochs, 0 or later"),
-        ("class_weights", 1e-6, "positive"),
-    ):
-        for one in resolved["training"][field]:
-            number = isinstance(one, (int, float)) and not isinstance(one, bool)
-            if not number or not low <= one < math.inf:
-                raise UserError(f"config.training.{field} holds {one!r}: give numbers, {what}.")
-    epochs = resolved["training"]["epochs"]
-    for epoch in resolved["training"]["record"]:
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or not -1 <= epoch < epochs:
-            raise UserError(
-                f"config.training.record names epoch {epoch!r}: choose 0 to {epochs - 1}, or -1 for the "
-                "last."
-            )
-    if not resolved["grid"]:
-        raise UserError("config.grid is empty: give at least {'undefended': {}}.")
-    if not isinstance(resolved["attacks"], Mapping):
-        raise UserError(
-            f"config.attacks={resolved['attacks']!r} must be {{attack: {{option: value}}}}."
-        )
-    if resolved["attacks"] and not resolved["attackers"]:
-        raise UserError("config.attackers=() names nobody: give ((0,),), or no config.attacks.")
-    passive = resolved["parties"]["passive"]
-    for field in ("malicious.parties", "attackers"):
-        for group in _at(resolved, field):
-            members = group if isinstance(group, list) else [group]
-            numbers = all(isinstance(p, int) and not isinstance(p, bool) for p in members)
-            if not members or not numbers or not all(0 <= p < passive for p in members):
-                raise UserError(
-                    f"config.{field} names {group}, but passive parties are 0..{passive - 1}: "
-                    "give a tuple of tuples such as ((0,),)."
-                )
-            if len(set(members)) < len(members):
-                raise UserError(f"config.{field} names {group}: a party stands in it twice.")
-    return resolved
+    """The config with every default filled in, as plain JSON values: what a sweep stores.
 
-
-def recorded_epochs(config: Mapping[str, Any]) -> list[int]:
-    """The epochs of a resolved config whose exchange is stored, in order; the last is always one."""
-    last = config["training"]["epochs"] - 1
-    return sorted({last if epoch == -1 else epoch for epoch in [*config["training"]["record"], -1]})
+    Raises UserError for a field that does not exist or is of another type than its default. What
+    the values mean is checked where they are parsed (``vfljax.sweep.experiment``).
+    """
+    return _merge(DEFAULT, _plain(config), "")
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[str]:

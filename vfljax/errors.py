@@ -1,5 +1,19 @@
-"""The one exception a user's mistake raises: a single line that names the value and the remedy."""
+"""What a user's mistake raises: one line that names the value and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class UserError(ValueError):
     """Bad input. Entry points print it as one line and exit with status 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that is in no table, with the nearest known one."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    choice = f"choose from {', '.join(known)}" if known else "there is none"
+    return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")

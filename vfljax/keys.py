@@ -1,7 +1,9 @@
-"""Random keys by name. A setting's key is ``key(seed)`` only, never its lane or place in a grid,
+"""Random keys by name.
 
-so that settings of one seed are paired and a result never depends on what it ran beside.
-threefry only: under ``vmap`` the rbg generators draw from the first lane's key alone.
+A run's key depends on its seed alone, never on its lane or its place in a grid. Settings of one seed are
+therefore paired, and no result depends on what ran beside it.
+
+All keys are threefry's: under ``vmap`` the rbg generators draw from the first lane's key alone.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from vfljax.types import Array
 
 def run_key(seed: Array | int) -> Array:
     """The key of one run: a function of the seed alone."""
-    return jax.random.key(seed, impl="threefry2x32")
+    return jax.random.key(jnp.asarray(seed).astype(jnp.uint32), impl="threefry2x32")
 
 
 def fold(key: Array, *path: str | int | Array) -> Array:

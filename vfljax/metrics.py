@@ -1,10 +1,13 @@
-"""Jittable metrics on logits or scores [n, C] and labels [n]; scikit-learn is their test oracle.
+"""Metrics of class scores and labels, to be used inside compiled programs.
 
-Unless said otherwise ``weights`` [n] are 0 or 1 and leave rows out.
+Unless said otherwise ``scores`` are float [n, C], the larger the likelier the class; ``labels`` are int
+[n] in 0..C-1; and ``weights`` [n] are 0 or 1 and leave rows out, all of them 1 by default. The results
+are scalars. scikit-learn is the tests' oracle.
 """
 
 from __future__ import annotations
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -12,31 +15,37 @@ from vfljax.types import Array
 
 
 def accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """Weighted share of rows whose largest score (first on ties) is the label."""
+    """The share of rows whose largest score is the label's; the first of equal ones counts."""
     return topk(scores, labels, 1, weights)
 
 
 def topk(scores: Array, labels: Array, k: int, weights: Array | None = None) -> Array:
-    """Weighted share of rows whose label is among the k largest scores (ties: lower class first)."""
-    own = jnp.take_along_axis(scores, labels[:, None], axis=1)
+    """The share of rows whose label is among the ``k`` largest scores.
+
+    Of equal scores the lower class comes first. A row without finite scores is wrong.
+    """
+    _check(scores, labels, weights)
+    of_label = jnp.take_along_axis(scores, labels[:, None], axis=1)
     classes = jnp.arange(scores.shape[1])[None, :]
-    ahead = (scores > own) | ((scores == own) & (classes < labels[:, None]))
+    ahead = (scores > of_label) | ((scores == of_label) & (classes < labels[:, None]))
     # NaN compares false with everything: a row without finite scores is wrong, not right
     hit = (jnp.sum(ahead, axis=1) < k) & jnp.all(jnp.isfinite(scores), axis=1)
     return _mean(hit.astype(jnp.float32), weights)
 
 
 def balanced_accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """Mean over the classes present of the accuracy within the class."""
+    """The mean, over the classes that some row has, of the accuracy within the class."""
+    _check(scores, labels, weights)
     return _mean_recall(_guess(scores), labels, scores.shape[1], weights)
 
 
 def f1(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """F1 of class 1 for two classes; for more, its mean over the classes some row has.
+    """The F1 score of class 1 for two classes; for more, its mean over the classes that some row has.
 
-    A row without finite scores predicts nothing: a miss for its class and a false positive for
-    none. 0 where a class is neither present nor predicted (as scikit-learn).
+    A row without finite scores predicts nothing: it is a miss for its class and a false positive for
+    none. The score is 0 where the class is neither present nor predicted, as scikit-learn's.
     """
+    _check(scores, labels, weights)
     classes = scores.shape[1]
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
     members = jax.nn.one_hot(labels, classes) * weights[:, None]  # [n, C]
@@ -52,17 +61,20 @@ def f1(scores: Array, labels: Array, weights: Array | None = None) -> Array:
 
 
 def cross_entropy(logits: Array, labels: Array) -> Array:
-    """Mean negative log likelihood of the labels."""
+    """The mean negative log likelihood of the labels under ``softmax(logits)``, in nats."""
+    _check(logits, labels)
     log_p = jax.nn.log_softmax(logits)
     return -jnp.mean(jnp.take_along_axis(log_p, labels[:, None], axis=1))
 
 
 def auc(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """Area under the ROC curve of ``scores`` [n] for ``labels`` [n] in {0, 1}; exact with ties.
+    """The area under the ROC curve of ``scores`` [n] for ``labels`` [n] in {0, 1}, exact with ties.
 
-    ``weights`` [n] in {0, 1} leaves rows out. NaN when one class is absent (as scikit-learn
-    since 1.9). Mann-Whitney by ranks: counts in float32 are exact up to 2**24 rows.
+    It is NaN where one class is absent, as scikit-learn's since 1.9, and where a score is not finite; a
+    row that is left out may hold anything. It is computed from ranks (Mann-Whitney), with counts in
+    float32, which are exact up to 2**24 rows.
     """
+    _check_each(scores, labels, weights)
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
     positive = weights * (labels == 1)
     negative = weights * (labels != 1)
@@ -80,9 +92,13 @@ def auc(scores: Array, labels: Array, weights: Array | None = None) -> Array:
 
 
 def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
-    """The one scale attacks are judged on: leak AUC max(a, 1-a) of s_1 - s_0 for two classes,
-    balanced top-1 accuracy for more (chance: 1/2 and 1/C). Rows without a guess (NaN) tie in the
-    middle of the AUC and are wrong in the accuracy."""
+    """The one scale on which attacks are judged.
+
+    For two classes it is the leak AUC: max(a, 1 - a), with a the AUC of s_1 - s_0. For more it is the
+    balanced top-1 accuracy. Chance is 1/2 and 1/C. Rows without a guess (NaN) tie in the middle of the
+    AUC, and are wrong in the accuracy.
+    """
+    _check(scores, labels, weights)
     if scores.shape[1] == 2:
         a = auc(_difference(scores), labels, weights)
         return jnp.maximum(a, 1 - a)
@@ -90,8 +106,14 @@ def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
 
 
 def leak_turned(scores: Array, labels: Array, chosen: Array, reported: Array) -> Array:
-    """``leak`` on the rows of weight ``reported``, whose labels say nothing of the direction: for two
-    classes that is the better one on the rows of weight ``chosen``."""
+    """``leak`` on some rows, in the direction that was better on others.
+
+    For two classes the AUC on the rows of weight ``reported`` [n] is turned where the AUC on those of
+    weight ``chosen`` [n] is below 1/2, so that the reported rows' labels do not choose the direction.
+    For more classes there is no direction.
+    """
+    _check(scores, labels, chosen)
+    _check(scores, labels, reported)
     if scores.shape[1] > 2:
         return balanced_accuracy(scores, labels, reported)
     difference = _difference(scores)
@@ -100,18 +122,22 @@ def leak_turned(scores: Array, labels: Array, chosen: Array, reported: Array) ->
 
 
 def advantage(value: Array, chance: Array | float) -> Array:
-    """Where ``value`` stands between chance (0) and certainty (1); negative below chance."""
+    """Where ``value`` stands on the scale from ``chance`` (0) to certainty (1); negative below chance."""
     return (value - chance) / (1 - chance)
 
 
 def auc_by_batch(
     scores: Array, labels: Array, batch: Array, num_batches: int, weights: Array | None = None
 ) -> Array:
-    """``auc`` of the rows of each batch alone, [num_batches]; one sort serves them all.
+    """The ``auc`` of each batch's rows alone, [num_batches], by one sort for all of them.
 
-    ``batch`` [n] int32 numbers each row's batch; rows of other numbers are left out. NaN where a
-    batch lacks a class or holds a score that is not finite.
+    ``scores`` and ``labels`` are those of ``auc``. ``batch`` [n] int32 numbers each row's batch; rows of
+    other numbers than 0..num_batches-1 are left out. It is NaN where a batch lacks a class or holds a
+    score that is not finite.
     """
+    _check_each(scores, labels, weights)
+    chex.assert_equal_shape([batch, labels])
+    chex.assert_type(batch, int)
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
     scores = jnp.where(weights > 0, scores, 0.0)  # a row left out may hold anything
     order = jnp.lexsort((scores, batch))
@@ -134,17 +160,24 @@ def auc_by_batch(
 def leak_under(
     scores: Array, labels: Array, weights: Array | None = None, flip: bool = True
 ) -> Array:
-    """``leak`` of the same scores under each of many label vectors [R, n], as for a null band from
-    permuted labels; without ``flip`` the AUC as it is. What depends on the scores alone is done once,
-    the rest is one product.
+    """``leak`` of the same scores under each of many label vectors, [R].
 
-    For two classes, with c the rows' midranks as shares of all rows less 1/2, and P and N the
-    sizes of the classes:  AUC = 1/2 + (P + N) / (P N) * sum over rows of (label - P / (P + N)) c.
+    ``labels`` [R, n] are, for a null band, permutations of the true ones. Without ``flip`` the AUC of two
+    classes stays as it is, below 1/2 too. What depends on the scores alone is computed once; the rest is
+    one product. For two classes, with c the rows' midranks as shares of all rows less 1/2, and P and N
+    the sizes of the classes:
+
+        AUC = 1/2 + (P + N) / (P N) * sum over rows of (label - P / (P + N)) c
     """
+    chex.assert_rank([scores, labels], 2)
+    chex.assert_shape(labels, (None, scores.shape[0]))
+    chex.assert_type([scores, labels], [float, int])
+    if weights is not None:
+        chex.assert_shape(weights, scores.shape[:1])
     weights = jnp.ones(scores.shape[0], jnp.float32) if weights is None else weights
     if scores.shape[1] > 2:
         guess, classes = _guess(scores), scores.shape[1]
-        return jax.vmap(lambda one: _mean_recall(guess, one, classes, weights))(labels)
+        return jax.vmap(lambda row: _mean_recall(guess, row, classes, weights))(labels)
     difference = _difference(scores)
     order = jnp.argsort(difference)
     count = weights.sum()
@@ -162,13 +195,31 @@ def leak_under(
     return jnp.where(positives * negatives > 0, a, jnp.nan)
 
 
+def _check(scores: Array, labels: Array, weights: Array | None = None) -> None:
+    """Assert scores [n, C], labels [n] int and weights [n]."""
+    chex.assert_rank([scores, labels], [2, 1])
+    chex.assert_equal_shape_prefix([scores, labels], 1)
+    chex.assert_type([scores, labels], [float, int])
+    if weights is not None:
+        chex.assert_shape(weights, labels.shape)
+
+
+def _check_each(scores: Array, labels: Array, weights: Array | None) -> None:
+    """Assert scores [n], labels [n] int and weights [n]."""
+    chex.assert_rank([scores, labels], 1)
+    chex.assert_equal_shape([scores, labels])
+    chex.assert_type([scores, labels], [float, int])
+    if weights is not None:
+        chex.assert_shape(weights, labels.shape)
+
+
 def _guess(scores: Array) -> Array:
-    """Each row's largest class, -1 without finite scores."""
+    """Each row's class of largest score [n], -1 without finite scores."""
     return jnp.where(jnp.all(jnp.isfinite(scores), axis=1), jnp.argmax(scores, axis=1), -1)
 
 
 def _difference(scores: Array) -> Array:
-    """s_1 - s_0, and 0 for a row without a guess."""
+    """s_1 - s_0 [n], 0 for a row without a guess."""
     difference = scores[:, 1] - scores[:, 0]
     return jnp.where(jnp.isfinite(difference), difference, 0.0)
 
@@ -184,19 +235,19 @@ def _mean_recall(guess: Array, labels: Array, classes: int, weights: Array | Non
 
 
 def _changes(ordered: Array) -> Array:
-    """Of sorted values [n], which begin a run of equal ones."""
+    """Which of the sorted values [n] begin a run of equal ones, [n] bool."""
     return jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
 
 
 def _earlier(mass: Array, first: Array) -> Array:
-    """The mass before each row's run; ``first`` [n] marks where runs begin."""
+    """The mass [n] before each row's run; ``first`` [n] marks where runs begin."""
     places = jnp.arange(mass.shape[0])
     total = jnp.concatenate([jnp.zeros(1), jnp.cumsum(mass)])
     return total[jax.lax.cummax(jnp.where(first, places, 0))]
 
 
 def _below(mass: Array, first: Array) -> Array:
-    """The mass before each row's run of ties, and half of the run's own."""
+    """The mass [n] before each row's run of ties, plus half of the mass in the run."""
     later = jnp.sum(mass) - _earlier(mass[::-1], jnp.roll(first, -1)[::-1])[::-1]
     return (_earlier(mass, first) + later) / 2
 

@@ -1,28 +1,39 @@
-"""Each party's own optimizer, by name: plain optax chains over one setting's HParams.
+"""The parties' optimizers, by name: optax chains over the numbers of one setting.
 
-A malicious party differs from an honest one here and nowhere else. Its strength ``gamma`` is a
-number a party and 0 is honest, so which parties are malicious is an axis like any other knob.
+Each factory takes the ``HParams`` of a setting, the learning rate of the epoch and the party's malicious
+strength ``gamma``, all of which may be traced, and returns a gradient transformation.
+
+A malicious party differs from an honest one here and nowhere else. ``gamma`` is one number a party, and 0
+is honest, so that which parties are malicious is an axis of a sweep like any other number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import chex
 import jax.numpy as jnp
 import optax
 
-from vfljax.attacks.malicious import scale_by_malicious, trace_released, trace_released_torch2
+from vfljax.malicious import scale_by_malicious, trace_released, trace_released_torch2
 from vfljax.types import Array, HParams
 
 
 def learning_rate(hparams: HParams, epoch: Array) -> Array:
-    """The rate of an epoch: times ``decay`` at each milestone reached."""
+    """The learning rate of an ``epoch``, a scalar: times ``decay`` at each milestone reached.
+
+    A milestone is reached in the epoch it names. Without milestones the rate stays.
+    """
+    chex.assert_rank([epoch, hparams.milestones], [0, 1])
     passed = jnp.sum(epoch >= hparams.milestones)
     return hparams.learning_rate * hparams.decay**passed
 
 
 def sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """v <- momentum v + g + weight_decay theta; theta <- theta - rate v (PyTorch's SGD)."""
+    """SGD with momentum and coupled weight decay, as PyTorch's.
+
+    v <- momentum v + g + weight_decay theta,   theta <- theta - rate v
+    """
     del gamma
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
@@ -32,7 +43,7 @@ def sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransforma
 
 
 def malicious_sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """``sgd`` whose direction the malicious rule amplifies; gamma = 0 is ``sgd``."""
+    """``sgd`` whose direction the intended malicious rule amplifies; gamma = 0 is ``sgd``."""
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
         optax.trace(hparams.momentum),
@@ -44,7 +55,7 @@ def malicious_sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.Gradient
 def malicious_sgd_released(
     hparams: HParams, rate: Array, gamma: Array
 ) -> optax.GradientTransformation:
-    """The released class where gradients are zeroed in place; gamma = 0 is ``sgd``."""
+    """The released malicious SGD where gradients are zeroed in place; gamma = 0 is ``sgd``."""
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
         trace_released(hparams.momentum, gamma),
@@ -55,7 +66,7 @@ def malicious_sgd_released(
 def malicious_sgd_released_torch2(
     hparams: HParams, rate: Array, gamma: Array
 ) -> optax.GradientTransformation:
-    """The released class where gradients are set to None; gamma = 0 is ``sgd``."""
+    """The released malicious SGD where gradients are set to None; gamma = 0 is ``sgd``."""
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
         trace_released_torch2(hparams.momentum, gamma),
@@ -64,7 +75,10 @@ def malicious_sgd_released_torch2(
 
 
 def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """Adam with coupled weight decay (PyTorch's ``weight_decay``); momentum is not read."""
+    """Adam with coupled weight decay, as PyTorch's ``Adam(weight_decay=...)``.
+
+    The setting's momentum is not read. Decoupled weight decay would be AdamW.
+    """
     del gamma
     return optax.chain(
         optax.add_decayed_weights(hparams.weight_decay),
@@ -92,7 +106,6 @@ TABLE: dict[str, Callable[[HParams, Array, Array], optax.GradientTransformation]
     "malicious_adam": malicious_adam,
 }
 
-# the malicious forms of an honest optimizer, by rule
 MALICIOUS = {
     "sgd": {
         "intended": "malicious_sgd",
@@ -101,4 +114,7 @@ MALICIOUS = {
     },
     "adam": {"intended": "malicious_adam"},
 }
-RULES = tuple(MALICIOUS["sgd"])  # SGD has them all
+"""The malicious forms of an honest optimizer, by rule."""
+
+RULES = tuple(MALICIOUS["sgd"])
+"""Every rule; SGD has them all."""

@@ -1,7 +1,7 @@
-"""A party's model as two pure functions, and how cut embeddings are put together.
+"""A party's model as two pure functions, and how the parties' embeddings are combined.
 
-What enters: flax modules (static). What leaves: ``Party`` records and aggregations.
-Which columns a party owns is the data set's business (``vfljax.datasets``).
+Flax modules enter, which are static; ``Party`` records and aggregations leave. Which columns a party owns
+is decided by the data set (``vfljax.datasets``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import chex
 import flax.linen as nn
 import jax.numpy as jnp
 
@@ -17,17 +18,22 @@ from vfljax.types import Array, PyTree, Spec
 
 
 class Party(NamedTuple):
-    """``init(key, x) -> variables``; ``apply(variables, x, train, key) -> (embedding [B, D],
-    (variables, layers))``, where the returned variables carry moved batch statistics."""
+    """A model as two pure functions.
 
-    init: Callable[[Array, Any], PyTree]  # x: [B, ...], or a tuple of those (``together``)
+    ``init(key, x) -> variables``, and ``apply(variables, x, train, key) -> (embedding [B, D],
+    (variables, layers))``. The returned variables hold the moved batch statistics, and ``layers`` the
+    activations that the module records. ``key`` is that of dropout; None draws nothing. ``x`` is
+    [B, ...], or a tuple of those for colluding parties (``together``).
+    """
+
+    init: Callable[[Array, Any], PyTree]
     apply: Callable[[PyTree, Any, bool, Array | None], tuple[Array, tuple[PyTree, PyTree]]]
     mixable: bool = True  # whether a convex combination of two inputs is an input too
     light: bool = True  # whether its layers are small, see ``Spec.light``
 
 
 def from_module(module: nn.Module) -> Party:
-    """Pure functions of a flax module whose ``__call__`` takes ``(x, train)``."""
+    """The party of a flax module whose ``__call__`` takes ``(x, train)``."""
 
     def init(key: Array, x: Array) -> PyTree:
         variables = dict(module.init({"params": key, "dropout": key}, x, train=False))
@@ -49,7 +55,10 @@ def from_module(module: nn.Module) -> Party:
 
 
 def together(parties_: Sequence[Party]) -> Party:
-    """Colluding parties as one: variables and columns are tuples, the embeddings are concatenated."""
+    """Colluding parties as one, whose variables and columns are tuples with one entry a party.
+
+    Its embedding is the concatenation of theirs. Each party draws from a key of its own.
+    """
 
     def init(key: Array, x: tuple[Array, ...]) -> PyTree:
         return tuple(
@@ -70,7 +79,8 @@ def together(parties_: Sequence[Party]) -> Party:
 
 
 def sum_party(bottoms: Sequence[nn.Module]) -> Party:
-    """The 'top model' without model splitting: no parameters, logits = the aggregated cut."""
+    """The top model without model splitting: it has no parameters, and its logits [B, C] are the
+    aggregated cut."""
     del bottoms
 
     def init(key: Array, x: Array) -> PyTree:
@@ -85,14 +95,21 @@ def sum_party(bottoms: Sequence[nn.Module]) -> Party:
 
 
 def concatenate(embeddings: Sequence[Array]) -> Array:
+    """Concatenate embeddings [B, D_p] to [B, sum of D_p], in the parties' order."""
+    chex.assert_rank(embeddings, 2)
+    chex.assert_equal_shape_prefix(embeddings, 1)
     return jnp.concatenate(embeddings, axis=-1)
 
 
 def add(embeddings: Sequence[Array]) -> Array:
+    """The sum [B, D] of embeddings [B, D]."""
+    chex.assert_rank(embeddings, 2)
+    chex.assert_equal_shape(embeddings)
     return sum(embeddings[1:], start=embeddings[0])
 
 
 def mean(embeddings: Sequence[Array]) -> Array:
+    """The mean [B, D] of embeddings [B, D]; of one party, its embedding."""
     return add(embeddings) / len(embeddings)
 
 
@@ -104,7 +121,11 @@ AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
 
 
 def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Array]], Array]]:
-    """Bottoms, top and aggregation of a spec; without splitting the top is the plain sum."""
+    """The bottom models, the top model and the aggregation of a ``spec``.
+
+    The bottoms are in the spec's order, the label party's last. Without model splitting the aggregation
+    is the sum, whatever the spec names, and the top hands it through.
+    """
     bottoms = tuple(from_module(module) for module in spec.bottoms)
     if spec.top is None:
         return bottoms, sum_party(spec.bottoms), add

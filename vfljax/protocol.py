@@ -5,7 +5,7 @@
  3 loss           the top model reads all embeddings; gradients with respect to its own
                   parameters and to every embedding, from the top model BEFORE its update
  4 defend         the defenses treat the cut gradients
- 5 exchange       what each passive party sent and received: all an attack ever sees
+ 5 exchange       what each passive party sent and received: all that crosses the wire
  6 backpropagate  each party pulls what it received back through its own bottom model
  7 update         each party's own optimizer; a malicious party differs in this line only
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -43,6 +44,9 @@ def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
     Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE. With class
     weights w it is sum_bc w_c t_bc (-log q_bc) / sum_bc w_c t_bc, which for one-hot targets is
     PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1) and for equal weights the mean again.
+
+    The loss takes the aggregated cut f [B, D], the embeddings [B, D] of the passive parties and
+    targets [B, C].
     """
 
     def loss(
@@ -53,9 +57,12 @@ def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
         context: Context,
         state: PyTree,
     ) -> tuple[Array, tuple[Array, PyTree, PyTree]]:
+        chex.assert_rank([f, targets, *embeddings], 2)
+        chex.assert_equal_shape_prefix([f, targets, *embeddings], 1)
         del embeddings
         key = keys.fold(context.key, "top") if context.train else None
         logits, (variables, _) = top.apply(active, f, context.train, key)
+        chex.assert_equal_shape([logits, targets])
         log_q = jax.nn.log_softmax(logits)
         if class_weights:
             weighted = targets * jnp.asarray(class_weights, jnp.float32)[None]
@@ -65,6 +72,31 @@ def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
         return value, (logits, variables, state)
 
     return loss
+
+
+def _check_batch(spec: Spec, batch: Batch) -> None:
+    """Assert the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores
+    [B, C]."""
+    chex.assert_rank([batch.labels, batch.index], 1)
+    chex.assert_type([batch.labels, batch.index], int)
+    chex.assert_equal_shape_prefix([batch.labels, batch.index, *batch.features], 1)
+    if batch.scores is not None:
+        chex.assert_shape(batch.scores, (len(batch.labels), spec.num_classes))
+
+
+def _check_numbers(spec: Spec, hparams: HParams) -> None:
+    """Assert that the numbers are those of one setting: scalars, but for gamma [bottoms] and the
+    milestones [m]."""
+    chex.assert_shape(hparams.gamma, (len(spec.bottoms),))
+    chex.assert_rank(hparams.milestones, 1)
+    numbers = hparams._replace(gamma=None, milestones=None)
+    chex.assert_rank(jax.tree.leaves(numbers), 0)
+
+
+def _check_features(spec: Spec, features: tuple[Array, ...]) -> None:
+    """Assert features [B, ...], one of every bottom."""
+    chex.assert_equal(len(features), len(spec.bottoms))
+    chex.assert_equal_shape_prefix(features, 1)
 
 
 def _with_params(variables: PyTree, params: PyTree) -> PyTree:
@@ -86,6 +118,8 @@ def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
     bottoms, top, aggregate = parties(spec)
 
     def weights(run_key: Array, features: tuple[Array, ...]) -> Weights:
+        chex.assert_rank(run_key, 0)
+        _check_features(spec, features)
         variables = tuple(
             party.init(keys.fold(run_key, "init", p), x)
             for p, (party, x) in enumerate(zip(bottoms, features, strict=True))
@@ -104,17 +138,20 @@ def make_embed(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], tuple[Array
     bottoms, _, _ = parties(spec)
 
     def embed(weights: Weights, features: tuple[Array, ...]) -> tuple[Array, ...]:
-        return tuple(
+        _check_features(spec, features)
+        cut = tuple(
             party.apply(v, x, False, None)[0]
             for party, v, x in zip(bottoms, weights.bottoms, features, strict=True)
         )
+        chex.assert_shape(cut, [(len(x), bottom.out) for x, bottom in zip(features, spec.bottoms)])
+        return cut
 
     return embed
 
 
 def make_init(spec: Spec) -> Callable[..., State]:
-    """``init(run_key, weights, hparams, data, cut) -> State``; ``cut`` has the shapes of a
-    batch's embeddings."""
+    """``init(run_key, weights, hparams, data, cut) -> State``; ``cut`` has the shapes [B, D] of a
+    batch's embeddings, one of every bottom."""
 
     def init(
         run_key: Array,
@@ -123,6 +160,13 @@ def make_init(spec: Spec) -> Callable[..., State]:
         data: TrainingData,
         cut: tuple[Array, ...],
     ) -> State:
+        chex.assert_rank([run_key, data.labels], [0, 1])
+        if data.scores is not None:
+            chex.assert_shape(data.scores, (len(data.labels), spec.num_classes))
+        chex.assert_equal(len(cut), len(spec.bottoms))
+        chex.assert_rank(cut, 2)
+        chex.assert_equal_shape_prefix(cut, 1)
+        _check_numbers(spec, hparams)
         defense = defenses.build(spec.defenses, hparams.defenses)
         optimizer = tuple(
             optimizers.TABLE[name](hparams, jnp.float32(0), gamma).init(v.get("params", {}))
@@ -150,6 +194,9 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
     bottoms, top, aggregate = parties(spec)
 
     def step(state: State, batch: Batch, hparams: HParams) -> tuple[State, Exchange, Metrics]:
+        _check_batch(spec, batch)
+        _check_numbers(spec, hparams)
+        chex.assert_rank([state.step, state.run_key], 0)
         defense = defenses.build(spec.defenses, hparams.defenses)
         epoch = state.step // spec.steps_per_epoch
         key = keys.fold(state.run_key, "step", state.step)
@@ -163,7 +210,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
             key=key,
             run_key=state.run_key,
             train=True,
-            federation=spec.federation,
+            cut_layer=spec.cut_layer,
         )
 
         # 1 embed
@@ -180,6 +227,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
             z, pullback, (after, _) = jax.vjp(forward, variables["params"], has_aux=True)
             cut, moved, pullbacks = [*cut, z], [*moved, after], [*pullbacks, pullback]
         cut = tuple(cut)
+        chex.assert_rank(cut, 2)
 
         # 2 target
         targets = jax.nn.one_hot(batch.labels, spec.num_classes)
@@ -220,7 +268,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         # 7 update
         rate = optimizers.learning_rate(hparams, epoch)
         updated, optimizer_state = [], []
-        for name, gamma, variables, gradient, own in zip(
+        for name, gamma, variables, gradient, before in zip(
             spec.optimizers,
             _strengths(spec, hparams),
             (*moved, active),
@@ -230,9 +278,9 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         ):
             params = variables.get("params", {})
             optimizer = optimizers.TABLE[name](hparams, rate, gamma)
-            update, own = optimizer.update(gradient, own, params)
+            update, after = optimizer.update(gradient, before, params)
             updated.append(_with_params(variables, optax.apply_updates(params, update)))
-            optimizer_state.append(own)
+            optimizer_state.append(after)
 
         correct = jnp.sum(jnp.argmax(logits, -1) == batch.labels, dtype=jnp.int32)
         state = State(
@@ -253,6 +301,9 @@ def make_predict(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], Array]:
     embed, (_, top, aggregate) = make_embed(spec), parties(spec)
 
     def predict(weights: Weights, features: tuple[Array, ...]) -> Array:
-        return top.apply(weights.active, aggregate(embed(weights, features)), False, None)[0]
+        cut = embed(weights, features)
+        logits = top.apply(weights.active, aggregate(cut), False, None)[0]
+        chex.assert_shape(logits, (len(cut[0]), spec.num_classes))
+        return logits
 
     return predict

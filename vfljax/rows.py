@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,6 +54,8 @@ class Streamed:
 def scaled(x: Array, mean: Array, scale: Array) -> Array:
     """(x - mean) / scale in float32, statistics per column or one for the whole block. A missing
     number (NaN) reads as the mean: 0."""
+    chex.assert_equal_shape([mean, scale])
+    chex.assert_shape(mean, x.shape[x.ndim - mean.ndim :])
     lead = (1,) * (x.ndim - mean.ndim)
     out = (x.astype(jnp.float32) - mean.reshape(lead + mean.shape)) / scale.reshape(
         lead + scale.shape
@@ -60,9 +63,18 @@ def scaled(x: Array, mean: Array, scale: Array) -> Array:
     return jnp.where(jnp.isnan(out), 0.0, out) if jnp.issubdtype(x.dtype, jnp.floating) else out
 
 
+def scaled_rows(features: Any, mean: Array, scale: Array, seed: Any, rows: Any) -> Array:
+    """Rows of one party's raw ``features`` [R, ...] as networks read them: ``scaled`` by the
+    statistics ``mean`` and ``scale`` [Q, ...] of one ``seed``. ``rows`` [n] gives [n, ...]."""
+    chex.assert_rank([seed, rows], [0, 1])
+    chex.assert_equal_shape([mean, scale])
+    return scaled(features[rows], mean[seed], scale[seed])
+
+
 def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) -> PyTree:
     """``fn`` (rows -> arrays with a leading row axis) over ``rows`` in chunks; equal to
-    ``fn(rows)`` for a function that treats rows alone (evaluation mode)."""
+    ``fn(rows)`` for a function that treats rows [n] alone (evaluation mode)."""
+    chex.assert_rank(rows, 1)
     if len(rows) <= chunk:
         return fn(rows)
     count = -(-len(rows) // chunk)

@@ -2,7 +2,7 @@
 
 What enters: a static ``Spec``, the data of every seed (``Table``, shared by all settings) and one
 setting's ``Lane``. What leaves: pure functions of one lane (``run``, ``evaluate``), which
-``vfljax.lanes`` maps over settings and devices. One call trains one epoch, so that the host may
+``vfljax.sweep.lanes`` maps over settings and devices. One call trains one epoch, so that the host may
 report, record and save between calls; what every setting of a seed shares (the order of rows) is
 made once, outside them.
 """
@@ -13,14 +13,15 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax import keys, metrics
 from vfljax.defenses.core import TrainingData
 from vfljax.protocol import make_embed, make_init, make_predict, make_step, make_weights
-from vfljax.rows import over_chunks, scaled
-from vfljax.types import Array, Batch, HParams, Spec, State, Sums, Weights
+from vfljax.rows import over_chunks, scaled_rows
+from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weights
 
 
 class Table(NamedTuple):
@@ -46,14 +47,13 @@ class Record(NamedTuple):
     sums: tuple[Sums, ...]
     loss: Array  # [epochs] mean over the epoch's rows of the descended loss
     accuracy: Array  # [epochs] training accuracy while training, on true labels
-    pooled_auc: Array  # [epochs] test AUC as GAFM's released code has it; NaN unless asked for
+    observed: Array  # [epochs] what the ``Observer`` makes of each epoch; NaN without one
 
 
 class Lane(NamedTuple):
-    """One setting: which seed (its value, and its place in ``Table``), teacher, and its numbers."""
+    """One setting: its seed, its teacher and its numbers."""
 
-    seed: Array  # [] uint32
-    seed_index: Array  # [] int32
+    seed: Array  # [] int32; seeds are 0, 1, ..., Q - 1, so it is also the seed's place in ``Table``
     teacher: Array  # [] int32, its place in ``Table.scores``; 0 where nothing reads it
     hparams: HParams
 
@@ -66,18 +66,61 @@ class Epoch(NamedTuple):
     place: Array  # [Q, N] int32, the inverse: row i is sent place[i]-th
 
 
-class Progress(NamedTuple):
+class Snapshot(NamedTuple):
     """What an epoch starts from; zeros for a run that starts at epoch 0."""
 
     state: State
     record: Record
 
 
-def rows_of(table: Table, seed_index: Array, rows: Array) -> tuple[Array, ...]:
-    """Every bottom's scaled columns of raw ``rows``, [rows, ...]."""
+def _observe_nothing(state: State, lane: Lane, table: Table) -> PyTree:
+    del state, lane, table
+    return ()
+
+
+def _keep(observed: Array, number: Array, pieces: list[PyTree]) -> Array:
+    del number, pieces
+    return observed
+
+
+class Observer(NamedTuple):
+    """What a caller wants to know of the steps of an epoch beside the exchange; by default nothing."""
+
+    # (state after the step, lane, table) -> arrays of that step
+    step: Callable[[State, Lane, Table], PyTree] = _observe_nothing
+    # (observed [epochs], epoch, the steps' arrays with steps flattened into their first axis, one
+    # entry for the full batches and one for the rest) -> observed
+    end: Callable[[Array, Array, list[PyTree]], Array] = _keep
+
+
+def nobody(spec: Spec) -> Observer:
+    """No observer: nothing is computed beside training."""
+    del spec
+    return Observer()
+
+
+def _check_table(table: Table) -> None:
+    """Assert the ranks and leading axes that ``Table`` says."""
+    parts = [table.train, table.validation, table.test]
+    chex.assert_rank([table.labels, *parts], [1, 2, 2, 2])
+    chex.assert_equal_shape_prefix([table.labels, *table.features], 1)
+    chex.assert_equal_shape_prefix([*parts, *table.mean, *table.scale], 1)
+    if table.scores is not None:
+        chex.assert_rank(table.scores, 3)
+        chex.assert_axis_dimension(table.scores, 1, table.train.shape[1])
+
+
+def _check_lane(lane: Lane) -> None:
+    """Assert that it is one setting; of its numbers the protocol asserts more."""
+    chex.assert_rank([lane.seed, lane.teacher], 0)
+
+
+def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
+    """Every bottom's scaled columns [n, ...] of raw ``rows`` [n]."""
+    chex.assert_rank([seed, rows], [0, 1])
     return tuple(
-        scaled(x[rows], mean[seed_index], scale[seed_index])
-        for x, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
+        scaled_rows(features, mean, scale, seed, rows)
+        for features, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
     )
 
 
@@ -92,50 +135,62 @@ def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
         sums=tuple(Sums(z, z, z, jnp.zeros(rows, jnp.int32)) for z in zeros),
         loss=jnp.zeros(spec.epochs),
         accuracy=jnp.zeros(spec.epochs),
-        pooled_auc=jnp.full(spec.epochs, jnp.nan),
+        observed=jnp.full(spec.epochs, jnp.nan),
     )
 
 
-def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Progress]:
-    """``start(lane, table, initial)``: optimizer and defense states, empty record."""
+def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Snapshot]:
+    """``start(lane, table, initial)``: optimizer and defense states, empty record; ``initial`` are
+    every seed's weights [Q, ...]."""
     init, embed = make_init(spec), make_embed(spec)
 
-    def start(lane: Lane, table: Table, initial: Weights) -> Progress:
-        weights = jax.tree.map(lambda a: a[lane.seed_index], initial)
-        raw = table.train[lane.seed_index]
+    def start(lane: Lane, table: Table, initial: Weights) -> Snapshot:
+        _check_lane(lane)
+        _check_table(table)
+        chex.assert_equal_shape_prefix([table.train, *jax.tree.leaves(initial)], 1)
+        weights = jax.tree.map(lambda a: a[lane.seed], initial)
+        raw = table.train[lane.seed]
         scores = None if table.scores is None else table.scores[lane.teacher]
-        data = TrainingData(table.labels[raw], scores, spec.num_classes, spec.federation)
+        data = TrainingData(table.labels[raw], scores, spec.num_classes, spec.cut_layer)
         batch = raw[: spec.batch_size]
-        cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed_index, batch)))
+        cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed, batch)))
         cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
         state = init(keys.run_key(lane.seed), weights, lane.hparams, data, cut)
-        return Progress(state, _empty_record(spec, cut))
+        return Snapshot(state, _empty_record(spec, cut))
 
     return start
 
 
-def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]:
+def make_epoch(
+    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+) -> Callable[[Snapshot, Lane, Table, Epoch], Snapshot]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
     padding corrupts batch statistics and norms). The exchange is recorded of the first
     ``spec.recorded_rows`` training rows: of all at once after the epoch, of fewer as it goes, so that
-    memory does not grow with the rows that are only trained on."""
-    step, test_batch = make_step(spec), _make_test_batch(spec)
+    memory does not grow with the rows that are only trained on. ``observe`` makes the ``Observer`` of a
+    spec; by default nothing is observed."""
+    step, observer = make_step(spec), observe(spec)
     full = spec.num_rows // spec.batch_size
     rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
     kept = spec.recorded_rows
     few = kept < spec.num_rows
 
-    def epoch(progress: Progress, lane: Lane, table: Table, now: Epoch) -> Progress:
-        order, place = now.order[lane.seed_index], now.place[lane.seed_index]
+    def epoch(snapshot: Snapshot, lane: Lane, table: Table, now: Epoch) -> Snapshot:
+        _check_lane(lane)
+        _check_table(table)
+        chex.assert_rank(now.number, 0)
+        chex.assert_shape([now.order, now.place], (len(table.train), spec.num_rows))
+        chex.assert_axis_dimension(table.train, 1, spec.num_rows)
+        order, place = now.order[lane.seed], now.place[lane.seed]
 
         def one(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
             state, records = carry
-            raw = table.train[lane.seed_index, index]
+            raw = table.train[lane.seed, index]
             scores = None if table.scores is None else table.scores[lane.teacher, index]
-            features = rows_of(table, lane.seed_index, raw)
+            features = rows_of(table, lane.seed, raw)
             batch = Batch(features, table.labels[raw], index, scores)
-            state, exchange, seen = step(state, batch, lane.hparams)
-            pooled = test_batch(state, lane, table)
+            state, exchange, batch_metrics = step(state, batch, lane.hparams)
+            watched = observer.step(state, lane, table)
             crossed = (exchange.embeddings, exchange.gradients)
             if few:
                 slot = jnp.where(index < kept, index, kept)  # past the end: dropped
@@ -143,28 +198,32 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
                     lambda buffer, a: buffer.at[slot].set(a, mode="drop"), records, crossed
                 )
                 crossed = ()
-            return (state, records), (crossed, seen, pooled)
+            return (state, records), (crossed, batch_metrics, watched)
 
-        record, parts, tested = progress.record, [], []
+        record, parts, pieces = snapshot.record, [], []
         empty = jax.tree.map(jnp.zeros_like, (record.embeddings, record.gradients))
-        carry: Any = (progress.state, empty if few else ())
+        carry: Any = (snapshot.state, empty if few else ())
         if full:
             batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
-            carry, (crossed, seen, pooled) = jax.lax.scan(one, carry, batches)
-            tested.append(jax.tree.map(jnp.ravel, pooled))
+            carry, (crossed, batch_metrics, watched) = jax.lax.scan(one, carry, batches)
+            pieces.append(jax.tree.map(jnp.ravel, watched))
             flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
-            parts.append((flat, seen.loss.sum() * spec.batch_size, seen.correct.sum()))
+            parts.append(
+                (flat, batch_metrics.loss.sum() * spec.batch_size, batch_metrics.correct.sum())
+            )
         if rest:
-            carry, (crossed, seen, pooled) = one(carry, order[spec.num_rows - rest :])
-            tested.append(pooled)
-            parts.append((crossed, seen.loss * rest, seen.correct))
+            carry, (crossed, batch_metrics, watched) = one(carry, order[spec.num_rows - rest :])
+            pieces.append(watched)
+            parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
         state, records = carry
 
         sent_rows = full * spec.batch_size + rest
         place = place[:kept]
         was_sent = place < sent_rows
         where = jnp.minimum(place, sent_rows - 1)
-        if few:  # places among the recorded: B of them, of consecutive batches, pass for a batch
+        # Recorded rows are numbered anew among themselves: what an attack takes for a batch may then
+        # mix rows of neighboring batches.
+        if few:
             place = jnp.argsort(jnp.argsort(place)).astype(jnp.int32)
 
         def by_row(*pieces: Array) -> Array:
@@ -179,10 +238,6 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
         )
         loss = sum(part[1] for part in parts) / sent_rows
         correct = sum(part[2] for part in parts) / sent_rows
-        pooled_auc = record.pooled_auc
-        if spec.evaluation == "released":
-            margins, labels = (jnp.concatenate(own) for own in zip(*tested, strict=True))
-            pooled_auc = pooled_auc.at[now.number].set(metrics.auc(margins, labels))
         record = Record(
             embeddings,
             gradients,
@@ -191,56 +246,43 @@ def make_epoch(spec: Spec) -> Callable[[Progress, Lane, Table, Epoch], Progress]
             sums,
             record.loss.at[now.number].set(loss),
             record.accuracy.at[now.number].set(correct),
-            pooled_auc,
+            observer.end(record.observed, now.number, pieces),
         )
-        return Progress(state, record)
+        return Snapshot(state, record)
 
     return epoch
 
 
-def _make_test_batch(spec: Spec) -> Callable[[State, Lane, Table], tuple[Array, ...]]:
-    """``(margins [T], labels [T])`` of one random batch of test rows under a step's new weights, in
-    evaluation mode (GAFM's released code leaves dropout on); nothing unless asked for."""
-    if spec.evaluation != "released":
-        return lambda state, lane, table: ()
-    predict = make_predict(spec)
+def make_run(
+    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+) -> Callable[..., tuple[Snapshot, Array]]:
+    """``run((lane, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
 
-    def test_batch(state: State, lane: Lane, table: Table) -> tuple[Array, ...]:
-        test = table.test[lane.seed_index]
-        key = keys.fold(state.run_key, "test_batch", state.step)
-        rows = jax.random.permutation(key, test)[: spec.batch_size]
-        logits = predict(state.weights, rows_of(table, lane.seed_index, rows))
-        return logits[:, 1] - logits[:, 0], table.labels[rows]
-
-    return test_batch
-
-
-def make_run(spec: Spec) -> Callable[..., tuple[Progress, Array]]:
-    """``run((lane, progress), (table, initial, now)) -> (progress, finite)``: trains one epoch.
-
-    At epoch 0 the progress given is ignored and the run starts from its seed's ``initial`` weights
+    At epoch 0 the snapshot given is ignored and the run starts from its seed's ``initial`` weights
     [Q, ...]. ``finite`` is False once a loss or a weight is not finite.
     """
-    start, epoch = make_start(spec), make_epoch(spec)
+    start, epoch = make_start(spec), make_epoch(spec, observe)
 
-    def run(
-        own: tuple[Lane, Progress], shared: tuple[Table, Weights, Epoch]
-    ) -> tuple[Progress, Array]:
-        (lane, progress), (table, initial, now) = own, shared
+    def train_epoch(
+        run: tuple[Lane, Snapshot], shared: tuple[Table, Weights, Epoch]
+    ) -> tuple[Snapshot, Array]:
+        (lane, snapshot), (table, initial, now) = run, shared
         # `now` is shared by all lanes, so this stays a branch: later epochs do not start again
-        progress = jax.lax.cond(
-            now.number == 0, lambda: start(lane, table, initial), lambda: progress
+        snapshot = jax.lax.cond(
+            now.number == 0, lambda: start(lane, table, initial), lambda: snapshot
         )
-        progress = epoch(progress, lane, table, now)
-        finite = [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(progress.state.weights)]
-        return progress, jnp.all(jnp.isfinite(progress.record.loss)) & jnp.all(jnp.stack(finite))
+        snapshot = epoch(snapshot, lane, table, now)
+        finite = [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(snapshot.state.weights)]
+        return snapshot, jnp.all(jnp.isfinite(snapshot.record.loss)) & jnp.all(jnp.stack(finite))
 
-    return run
+    return train_epoch
 
 
 @functools.partial(jax.jit, static_argnames="rows")
 def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
-    """Every seed's order of rows in one epoch; from the seed alone, once for all settings."""
+    """The order of ``rows`` rows in epoch ``number`` for each of the ``seeds`` [Q]; from the seed
+    alone, once for all settings."""
+    chex.assert_rank([number, seeds], [0, 1])
 
     def one(seed: Array) -> tuple[Array, Array]:
         order = jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
@@ -252,7 +294,7 @@ def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
 
 
 def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
-    """``evaluate((seed_index, weights), table)``: accuracy, balanced accuracy and cross entropy of the
+    """``evaluate((seed, weights), table)``: accuracy, balanced accuracy and cross entropy of the
     joint model on validation and test rows. Defenses play no part in it.
 
     For C = 2 also AUC, and whether the labels were learned inverted (training AUC below 1/2, which
@@ -260,25 +302,27 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
     """
     predict = make_predict(spec)
 
-    def evaluate(own: tuple[Array, Weights], table: Table) -> dict[str, Array]:
-        seed_index, weights = own
+    def evaluate(trained: tuple[Array, Weights], table: Table) -> dict[str, Array]:
+        seed, weights = trained
+        chex.assert_rank(seed, 0)
+        _check_table(table)
         out = {}
 
         def of(rows: Array) -> tuple[Array, Array]:
             logits = over_chunks(
-                lambda r: predict(weights, rows_of(table, seed_index, r)), rows, spec.chunk
+                lambda r: predict(weights, rows_of(table, seed, r)), rows, spec.chunk
             )
             return logits, table.labels[rows]
 
         inverted = jnp.asarray(False)
         if spec.num_classes == 2:
-            logits, labels = of(table.train[seed_index])
+            logits, labels = of(table.train[seed])
             out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
             inverted = out["train_auc"] < 0.5
             out["inverted"] = inverted.astype(jnp.float32)
         for part, rows in (
-            ("validation", table.validation[seed_index]),
-            ("test", table.test[seed_index]),
+            ("validation", table.validation[seed]),
+            ("test", table.test[seed]),
         ):
             logits, labels = of(rows)
             out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
@@ -300,6 +344,9 @@ def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
     weights = make_weights(spec)
 
     def initial(seeds: Array, table: Table) -> Weights:
+        _check_table(table)
+        chex.assert_shape(seeds, (len(table.train),))
+
         def one(seed: Array, index: Array) -> Weights:
             example = rows_of(table, index, table.train[index, :2])
             return weights(keys.run_key(seed), example)

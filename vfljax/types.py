@@ -6,9 +6,9 @@ Symbols, defined here once::
     C  classes                    D  cut width of one party        P  passive parties
     E  recorded epochs            S  settings (lanes)              K  rows an attacker may know
 
-What enters: nothing. What leaves: plain records of arrays, and ``Spec``, the only static
-(hashable) one: what decides a program's structure stands in ``Spec``, every number that may
-differ between settings of one program stands in ``HParams``.
+What enters: nothing. What leaves: plain records of arrays, and static (hashable) ones. What decides
+a program's structure stands in ``Spec``, every number that may differ between settings of one program
+in ``HParams``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,49 @@ class Batch(NamedTuple):
     scores: Array | None = None  # [B, C] the teacher's probabilities, a data column
 
 
+class Input(NamedTuple):
+    """What a network must know of the columns it reads; static."""
+
+    kind: str  # "table", "image" or "text"
+    shape: tuple[int, ...]  # of one row
+    vocabulary: tuple[int, ...] = ()  # of each column of a table, 0 for a number; of a text: one
+    pad: int = 0  # of a text
+
+
+SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
+
+
 class Federation(NamedTuple):
-    """What a defense may know of the federation it stands in; static."""
+    """Which federation is trained: with or without model splitting, and who is malicious in it.
+
+    ``kind`` is what an attack asks for: ``SPLIT`` (a top model, everybody honest), ``MALICIOUS`` (a
+    top model, some passive parties with the malicious optimizer) or ``NO_SPLIT`` (logits are the sum
+    of the parties' outputs). ``name`` also says who is malicious, "malicious-0-1"; it is the column
+    ``structure`` of a stored sweep.
+    """
+
+    split: bool = True
+    malicious: tuple[int, ...] = ()  # passive parties
+
+    @property
+    def kind(self) -> str:
+        if self.malicious:
+            return MALICIOUS
+        return SPLIT if self.split else NO_SPLIT
+
+    @property
+    def name(self) -> str:
+        return "-".join([self.kind, *map(str, self.malicious)])
+
+
+def federation_of(name: str) -> Federation:
+    """The federation of that name."""
+    kind, *malicious = name.split("-")
+    return Federation(kind != NO_SPLIT, tuple(map(int, malicious)))
+
+
+class CutLayer(NamedTuple):
+    """What a defense may know of the cut between the parties and the top model; static."""
 
     split: bool = True  # whether there is a top model
     output: str = "identity"  # the activation bottoms end in: "identity" or "sigmoid"
@@ -56,7 +97,7 @@ class Context(NamedTuple):
     key: Array  # this step's key, folded by the defense's name
     run_key: Array  # the run's key, the same at every step, folded by the defense's name
     train: bool
-    federation: Federation = Federation()  # static
+    cut_layer: CutLayer = CutLayer()  # static
 
 
 class Exchange(NamedTuple):
@@ -86,8 +127,9 @@ class Agreed:
 
 
 class View(NamedTuple):
-    """One attacker's sight of a finished run: no labels. Of several colluding parties the cut is
-    concatenated (D is the sum of their widths); columns and bottoms stay one a party."""
+    """What one attacker sees of a finished run. No labels are in it, except that ``diagnostics`` of an
+    oracle form may be computed from them (``attacks.core.CLEAN``). Of several colluding parties the cut
+    is concatenated (D is the sum of their widths); columns and bottoms stay one a party."""
 
     embeddings: Array  # [E, N, D] as sent
     gradients: Array  # [E, N, D] as received
@@ -99,7 +141,7 @@ class View(NamedTuple):
     test_features: tuple[Array, ...]  # [M, ...]
     bottoms: tuple[PyTree, ...]  # the colluders' trained bottom variables
     agreed: Agreed
-    inside: dict[str, Array]  # [N, W] what only diagnostics and oracle forms see; mostly empty
+    diagnostics: dict[str, Array]  # [N, W] what only diagnostics and oracle forms see; mostly empty
 
 
 class Known(NamedTuple):
@@ -176,7 +218,6 @@ class Spec:
     aggregation: str = "concatenate"
     scope: str = "all"  # whose cut gradients the gradient slot treats: "all" or "passive"
     drop_last: bool = False
-    evaluation: str = "final"  # "released": also the pooled test AUC of ``training.Record``
     class_weights: tuple[float, ...] = ()  # of the label party's cross entropy; (): all 1
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
 
@@ -202,9 +243,9 @@ class Spec:
         return full if self.drop_last or not rest else full + 1
 
     @property
-    def federation(self) -> Federation:
+    def cut_layer(self) -> CutLayer:
         """What defenses may know of it."""
-        return Federation(
+        return CutLayer(
             split=self.top is not None,
             output=getattr(self.bottoms[0], "output", "identity"),
             widths=tuple(module.out for module in self.bottoms),

@@ -1,32 +1,29 @@
-"""The visible table of attacks: name -> factory(bottoms, num_classes, *, static options) -> Attack."""
+"""The visible table of attacks: name -> row, and ``TABLE[name](bottoms, num_classes, **options)``.
 
-from collections.abc import Callable
+A new attack is one file that ends in its row, one line of ``TABLE`` and one contract row. Where it takes
+a defense into account, that defense's row names it in ``known_by``. ``config.attackers`` names who
+attacks, ``config.malicious.parties`` who also trains with the malicious optimizer, and the number of
+known labels is a third axis. An attack that a sweep cannot serve is skipped, and the report says why.
+"""
 
-from vfljax.attacks.centers import global_median, mean, median
-from vfljax.attacks.completion import active, passive, two_stage
-from vfljax.attacks.core import Attack
-from vfljax.attacks.direct import direct
-from vfljax.attacks.hints import cosine, hint, inner
-from vfljax.attacks.norm import norm
-from vfljax.attacks.probe import probe
-from vfljax.attacks.residual import residual
-from vfljax.attacks.spectral import spectral
+from vfljax.attacks import centers, completion, direct, hints, norm, probe, residual, spectral
+from vfljax.attacks.core import Attack, AttackRow
 
-TABLE: dict[str, Callable[..., Attack]] = {
-    "passive": passive,
-    "active": active,
-    "direct": direct,
-    "two_stage": two_stage,
-    "norm": norm,
-    "mean": mean,
-    "median": median,
-    "global_median": global_median,
-    "cosine": cosine,
-    "inner": inner,
-    "hint": hint,
-    "spectral": spectral,
-    "residual": residual,
-    "probe": probe,
+TABLE: dict[str, AttackRow] = {
+    "passive": completion.PASSIVE,
+    "active": completion.ACTIVE,
+    "direct": direct.ROW,
+    "two_stage": completion.TWO_STAGE,
+    "norm": norm.ROW,
+    "mean": centers.MEAN,
+    "median": centers.MEDIAN,
+    "global_median": centers.GLOBAL_MEDIAN,
+    "cosine": hints.COSINE,
+    "inner": hints.INNER,
+    "hint": hints.HINT,
+    "spectral": spectral.ROW,
+    "residual": residual.ROW,
+    "probe": probe.ROW,
 }
 
-__all__ = ["TABLE", "Attack"]
+__all__ = ["TABLE", "Attack", "AttackRow"]

@@ -1,16 +1,16 @@
-"""Mean and median: a row belongs to the class whose center its gradient is nearest (GAFM).
+"""Mean and median attacks: a row belongs to the class whose center is nearest to its gradient.
 
-    y_i = argmin_c | g_i - m_c |_2,   m_c the mean, or the median by coordinate, of class c
+    y_i = argmin_c || g_i - m_c ||_2,   m_c the mean, or the median by coordinate, of class c
 
 Reference: Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary
-Classification", 2023, section 3.5, equations 8 and 9; for two classes there, natural for more.
+Classification", 2023, section 3.5, equations 8 and 9, for two classes. More classes need no change.
 
-oracle=True is the published form: the centers of the TRUE classes, which no attacker has. By default
-they are those of the rows whose labels the attacker knows. The published attacks assign a class
-(scores="nearest"); the distances themselves leak more (scores="distance").
+``oracle=True`` is the published form: the centers of the true classes, which no attacker has. By default
+the centers are those of the rows whose labels the attacker knows. The published attacks assign a class
+(``scores="nearest"``); the distances themselves leak more (``scores="distance"``).
 
 ``global_median`` is what GAFM's released code runs under the name of median: a row is called positive
-where its gradient (summed over its entries) exceeds the median of its batch. It needs no label. It calls
+where its gradient, summed over its entries, exceeds the median of its batch. It needs no label. It calls
 half of a batch positive, so that for a positive rate p <= 1/2 its leak AUC is at most
 1 - (1/2 - p) / (2 (1 - p)).
 """
@@ -24,15 +24,15 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.attacks.core import (
-    SPLIT,
     Attack,
+    AttackRow,
     batches,
     check_epoch,
     number_of,
     place_of,
     received,
 )
-from vfljax.types import Array, Known, Scores, View
+from vfljax.types import SPLIT, Array, Known, Scores, View
 
 SCORES = ("nearest", "distance")
 
@@ -59,7 +59,7 @@ def _centers(
             return jnp.linalg.norm(g - center[None, :], axis=-1)
 
         near = -jnp.stack([distance(jnp.int32(c)) for c in range(num_classes)], axis=-1)
-        if scores == "nearest":  # ties go to class 1 of two, as published
+        if scores == "nearest":  # of two classes, ties go to class 1, as published
             best = num_classes - 1 - jnp.argmax(near[:, ::-1], axis=-1)
             near = jnp.where(jnp.isnan(near), jnp.nan, jax.nn.one_hot(best, num_classes))
         return Scores(jnp.where(sent[:, None], near, jnp.nan))
@@ -83,7 +83,19 @@ def mean(
     oracle: bool = False,
     scores: str = "nearest",
 ) -> Attack:
-    """Nearest class mean of what was received in ``epoch`` (``core.received``)."""
+    """Assign each row to the class whose mean gradient is nearest (Han and Guan 2023, equation 8).
+
+    Args:
+      bottoms: not read.
+      num_classes: C.
+      epoch: which gradients are read, see ``core.received``.
+      oracle: whether the centers are those of all rows' labels (published) instead of the known ones.
+      scores: "nearest" for 1 at the nearest class and 0 elsewhere; "distance" for minus the distances
+        to all centers, in the gradients' units.
+
+    Returns:
+      An attack whose scores [N, C] are NaN for rows never sent.
+    """
     del bottoms
     return _centers(lambda g: jnp.nanmean(g, axis=0), num_classes, epoch, oracle, scores)
 
@@ -96,14 +108,18 @@ def median(
     oracle: bool = False,
     scores: str = "nearest",
 ) -> Attack:
-    """Nearest class median (by coordinate) of what was received in ``epoch``."""
+    """``mean`` with medians by coordinate as the centers (Han and Guan 2023, equation 9)."""
     del bottoms
     return _centers(lambda g: jnp.nanmedian(g, axis=0), num_classes, epoch, oracle, scores)
 
 
 def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int = -1) -> Attack:
-    """Above or below the median of its batch (GAFM's released median attack). Two classes; scores 1 for
-    the class called, and AUC takes max(a, 1 - a): undefended, positives receive the smaller gradients."""
+    """Call a row positive where its gradient's sum exceeds the median of its batch in ``epoch``.
+
+    This is GAFM's released median attack, for two classes. The scores [N, 2] are 1 for the class called
+    and 0 for the other. Positives receive the smaller gradients where nothing defends them; the leak AUC
+    takes max(a, 1 - a).
+    """
     del bottoms, num_classes
     check_epoch(epoch)
     if isinstance(epoch, str):
@@ -111,11 +127,16 @@ def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: in
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        together = batches(view, epoch)
-        g = jnp.sum(view.gradients[place_of(view, epoch)], axis=-1)
-        seen = jnp.where(together.sent, together.gather(g), jnp.nan)
-        above = (seen > jnp.nanmedian(seen, axis=1, keepdims=True)).astype(jnp.float32)
-        positive = together.scatter(above, len(g))
+        by_batch = batches(view, epoch)
+        total = jnp.sum(view.gradients[place_of(view, epoch)], axis=-1)
+        sums = jnp.where(by_batch.sent, by_batch.gather(total), jnp.nan)
+        above = (sums > jnp.nanmedian(sums, axis=1, keepdims=True)).astype(jnp.float32)
+        positive = by_batch.scatter(above, len(total))
         return Scores(jnp.stack([1 - positive, positive], axis=-1))
 
     return Attack(run, SPLIT, binary=True, epoch=epoch)
+
+
+MEAN = AttackRow(mean)
+MEDIAN = AttackRow(median)
+GLOBAL_MEDIAN = AttackRow(global_median)

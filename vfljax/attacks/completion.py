@@ -1,28 +1,32 @@
-"""Model completion: the passive label inference attack (Fu et al. 2022).
+"""Model completion: the passive and active label inference attacks (Fu et al. 2022).
 
-After training, the attacker keeps its bottom model, puts an inference head on top and trains it
-semi-supervised with the few rows whose labels it knows: MixMatch with one guess and no
-augmentation. The active attack is this one on a bottom that a malicious optimizer trained.
+After training the attacker keeps its bottom model, puts an inference head on top, and trains both
+semi-supervised with the few rows whose labels it knows: MixMatch with one guess and no augmentation. The
+active attack is the same on a bottom that a malicious optimizer trained (``vfljax.malicious``).
 
-    q = sharpen(p, T) = p^(1/T) / sum p^(1/T)              guess on unlabeled rows
+    q = sharpen(p, T) = p^(1/T) / sum p^(1/T)               guess on unlabeled rows
     lam ~ Beta(alpha, alpha) once a batch, lam <- max(lam, 1 - lam)
     x~ = lam x + (1 - lam) x[perm], t~ likewise             over labeled and unlabeled rows
     L = CE(labeled part, t~) + lambda_u ramp mean (p - t~)^2  (unlabeled part, batch and class)
 
-Adam 2e-3, batch 16 + 16, weights averaged (EMA .999), the average is evaluated.
+The optimizer is Adam at rate 2e-3 on batches of 16 + 16 rows. The weights are averaged (EMA .999), and
+the average is evaluated. The ramp grows linearly over the whole attack and reaches 1 at its end.
 
-Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
-Security 2022, section 4.1; MixMatch: Berthelot et al. 2019, algorithm 1.
+Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX Security 2022,
+section 4.1 (passive), 4.2 (active) and 4.3 (``two_stage``); MixMatch: Berthelot et al. 2019, algorithm 1.
 
-``finetune_bottom=False`` trains the head only: what the released code does (its optimizer is built
-before the trained bottom is plugged in) and the published numbers are. True is what the text says.
-In both the bottom's batch statistics move.
+``finetune_bottom=False`` trains the head only. That is what the released code does, whose optimizer is
+built before the trained bottom is plugged in, and what the published numbers are. True is what the text
+says. The bottom's batch statistics move in both.
 
-Deviations: batches are drawn with replacement (released: reshuffled passes over loaders), and one
-forward pass covers labeled and unlabeled rows (released: interleaved in two, which matters to batch
-statistics only). The guess does not move batch statistics (released: it does). For texts Fu et al. use
-MixText, which mixes two rows in a hidden layer of BERT drawn from 7, 9 and 12; here they are mixed at
-the cut.
+Deviations:
+
+* Batches are drawn with replacement (released: reshuffled passes over loaders).
+* One forward pass covers labeled and unlabeled rows (released: interleaved in two, which matters to
+  batch statistics only).
+* The guess does not move batch statistics (released: it does).
+* For texts Fu et al. use MixText, which mixes two rows in a hidden layer of BERT drawn from 7, 9 and 12;
+  here they are mixed at the cut.
 """
 
 from __future__ import annotations
@@ -31,18 +35,30 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import BASELINES, MALICIOUS, NO_SPLIT, SPLIT, Attack
+from vfljax.attacks.core import BASELINES, Attack, AttackRow, check_whole
 from vfljax.attacks.direct import direct
 from vfljax.models import Head
 from vfljax.parties import Party, from_module, together
 from vfljax.rows import over_chunks
-from vfljax.types import CHUNK, HEAVY_CHUNK, Array, Known, PyTree, Scores, View
+from vfljax.types import (
+    CHUNK,
+    HEAVY_CHUNK,
+    MALICIOUS,
+    NO_SPLIT,
+    SPLIT,
+    Array,
+    Known,
+    PyTree,
+    Scores,
+    View,
+)
 
 KNOBS = {
     "known": 40.0,  # labels the attacker knows; all rows from N on
@@ -53,23 +69,29 @@ KNOBS = {
     "ema": 0.999,
     "weight_decay": 0.02,  # every state tensor times (1 - weight_decay * learning_rate) a step
 }
+PUBLISHED_STEPS = 25 * 1024  # 25 epochs of 1,024 steps
 RANGES = {"temperature": (1e-3, 1e6), "alpha": (1e-3, 1e6), "ema": (0.0, 1.0)}
 
 
 def sharpen(p: Array, temperature: Array | float) -> Array:
-    """p^(1/T) / sum p^(1/T) along the last axis, T > 0; T = 1 changes nothing."""
+    """Sharpen probabilities [..., C] to p^(1/T) / sum p^(1/T) along the last axis (MixMatch).
+
+    T > 0. T = 1 changes nothing; T near 0 picks the largest. Where every power of a row underflows, the
+    same is computed from logarithms.
+    """
+    chex.assert_type(p, float)
+    chex.assert_rank(temperature, 0)
     powered = p ** (1 / temperature)
     total = jnp.sum(powered, axis=-1, keepdims=True)
-    # where every power of a row underflows
     shifted = jax.nn.softmax(jnp.log(p) / temperature, axis=-1)
     return jnp.where(total > 1e-30, powered / jnp.maximum(total, 1e-30), shifted)
 
 
-DRAWN = 1024  # steps whose random numbers are drawn together
+DRAWN = 1024  # steps whose random numbers are drawn at once
 
 
 class Draws(NamedTuple):
-    """The random numbers of some steps."""
+    """The random numbers of some steps, with batches of b labeled and b unlabeled rows."""
 
     labeled: Array  # [steps, b] places among the known rows
     unlabeled: Array  # [steps, b] places among all rows, known ones first
@@ -78,13 +100,26 @@ class Draws(NamedTuple):
 
 
 def mixup(tree: PyTree, lam: Array, permutation: Array) -> PyTree:
-    """lam a + (1 - lam) a[permutation] of arrays [2b, ...]; lam = 1 changes nothing."""
+    """Mix the rows of each array a [2b, ...] of a tree: lam a + (1 - lam) a[permutation].
+
+    ``lam`` is one number, ``permutation`` [2b] int. lam = 1 changes nothing.
+    """
+    chex.assert_rank([lam, permutation], [0, 1])
+    chex.assert_type(permutation, int)
+    chex.assert_equal_shape_prefix([*jax.tree.leaves(tree), permutation], 1)
     return jax.tree.map(lambda a: lam * a + (1 - lam) * a[permutation], tree)
 
 
 def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | float) -> Array:
-    """CE on the first ``labeled`` rows plus ``weight`` times the mean squared error of the
-    probabilities on the others (mean over rows and classes)."""
+    """The loss of MixMatch, a scalar (Berthelot et al. 2019, equations 3 to 5).
+
+    The cross entropy of the first ``labeled`` rows of logits [2b, C] against targets [2b, C], plus
+    ``weight`` times the squared error of the other rows' probabilities; both are means over rows, the
+    error over classes too. With weight 0 it is the cross entropy alone.
+    """
+    chex.assert_rank([logits, targets], 2)
+    chex.assert_equal_shape([logits, targets])
+    chex.assert_rank(weight, 0)
     ce = -jnp.mean(jnp.sum(targets[:labeled] * jax.nn.log_softmax(logits[:labeled]), axis=-1))
     error = jax.nn.softmax(logits[labeled:]) - targets[labeled:]
     return ce + weight * jnp.mean(error**2)
@@ -95,12 +130,12 @@ def _rows(x: tuple[Array, ...], which: Array | slice) -> tuple[Array, ...]:
 
 
 def _floats(change: Callable[..., Array], variables: PyTree, *others: PyTree) -> PyTree:
-    """``change`` on floating tensors; counters and other whole numbers stay as they are."""
+    """Apply ``change`` to floating tensors; counters and other whole numbers stay as they are."""
 
-    def one(v: Array, *rest: Array) -> Array:
+    def change_if_floating(v: Array, *rest: Array) -> Array:
         return change(v, *rest) if jnp.issubdtype(v.dtype, jnp.floating) else v
 
-    return jax.tree.map(one, variables, *others)
+    return jax.tree.map(change_if_floating, variables, *others)
 
 
 def complete(
@@ -116,13 +151,23 @@ def complete(
     batch_size: int,
     finetune_bottom: bool,
 ) -> Scores:
-    """Train the completed model and score all training and test rows."""
+    """Train the completed model, and score all training and test rows.
+
+    ``view``, ``known`` and ``knobs`` (``KNOBS``) are those of ``Attack.run``; ``bottom`` is the
+    attackers' model, together if they are several, and ``head`` reads its embeddings. One step takes
+    ``batch_size`` labeled and as many unlabeled rows.
+
+    Returns class probabilities of all training rows [N, C] and test rows [M, C].
+    """
+    chex.assert_rank([known.rows, known.labels, known.count], [1, 1, 0])
+    chex.assert_equal_shape([known.rows, known.labels])
+    chex.assert_type([known.rows, known.labels, known.count], int)
+    chex.assert_equal_shape_prefix([*view.features, known.rows], 1)
     rows, drawn = len(view.features[0]), min(steps, DRAWN)
     names = tuple(f"bottom{p}" for p in range(len(view.bottoms)))
     example, _ = bottom.apply(view.bottoms, _rows(view.features, slice(2)), False, None)
     first = head.init(keys.fold(key, "head"), example)
     variables = {"head": first, **dict(zip(names, view.bottoms, strict=True))}
-    # lambda_u's ramp grows linearly over the whole attack and reaches 1 at its end
 
     def forward(
         variables: PyTree,
@@ -131,8 +176,8 @@ def complete(
         mix: Callable[[Array], Array] = lambda z: z,
     ) -> tuple[Array, PyTree]:
         """Logits, and the variables with moved statistics; evaluation mode without a key."""
-        own, train = tuple(variables[name] for name in names), key is not None
-        z, (after, _) = bottom.apply(own, x, train, key)
+        bottoms, train = tuple(variables[name] for name in names), key is not None
+        z, (after, _) = bottom.apply(bottoms, x, train, key)
         logits, (after_head, _) = head.apply(variables["head"], mix(z), train, key)
         return logits, {"head": after_head, **dict(zip(names, after, strict=True))}
 
@@ -147,7 +192,7 @@ def complete(
     decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
 
     def draw(number: Array) -> Draws:
-        """All random numbers of DRAWN steps at once: one by one they cost more than the step."""
+        """The random numbers of ``DRAWN`` steps: drawn step by step they cost more than the step."""
         labeled_key, unlabeled_key, beta_key, mix_key = jax.random.split(
             keys.fold(key, "draws", number), 4
         )
@@ -222,10 +267,8 @@ def _completion(
     steps: int,
     batch_size: int,
 ) -> Callable[[Array, View, Known, Mapping[str, Array]], Scores]:
-    sizes = {"layers": layers, "steps": steps, "batch_size": batch_size}
-    for option, value in sizes.items():
-        if type(value) is not int or value < 1:
-            raise ValueError(f"{option}={value!r} must be a whole number of at least 1.")
+    for option, value in (("layers", layers), ("steps", steps), ("batch_size", batch_size)):
+        check_whole(option, value, 1)
     if type(finetune_bottom) is not bool:
         raise ValueError(f"finetune_bottom={finetune_bottom!r} must be True or False.")
     if batch_size == 1:
@@ -253,13 +296,26 @@ def passive(
     finetune_bottom: bool = False,
     layers: int = 1,
     head_init: str = "",
-    steps: int = 25 * 1024,
+    steps: int = PUBLISHED_STEPS,
     batch_size: int = 16,
 ) -> Attack:
-    """Model completion on an honest run. Published: 25 epochs of 1,024 steps.
+    """Complete the model of a passive attacker, after a run in which everybody was honest.
 
-    ``layers`` of the head, 1..5; ``head_init`` "ones" (released), "default" (the library's), or
-    empty: ones for one layer, default for deeper heads, where ones keep all hidden units equal.
+    Args:
+      bottoms: the attackers' bottom models.
+      num_classes: C.
+      finetune_bottom: whether the bottom is trained with the head.
+      layers: of the head, 1 to 5.
+      head_init: "ones" (released), "default" (flax's initializers), or empty for ones with one layer
+        and the default with more, where ones would keep all hidden units equal.
+      steps: optimizer steps. Published: 25 epochs of 1,024.
+      batch_size: labeled rows a step, and as many unlabeled ones.
+
+    Returns:
+      An attack whose scores are class probabilities of training rows [N, C] and test rows [M, C].
+
+    Raises:
+      ValueError: for an option out of range.
     """
     run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
     return Attack(run, SPLIT, KNOBS, RANGES, baselines=BASELINES, steps=steps)
@@ -272,10 +328,11 @@ def active(
     finetune_bottom: bool = False,
     layers: int = 1,
     head_init: str = "",
-    steps: int = 25 * 1024,
+    steps: int = PUBLISHED_STEPS,
     batch_size: int = 16,
 ) -> Attack:
-    """Model completion on a run in which the attacker's optimizer was malicious; see ``passive``."""
+    """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was
+    malicious."""
     run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
     return Attack(run, MALICIOUS, KNOBS, RANGES, baselines=BASELINES, steps=steps)
 
@@ -289,13 +346,16 @@ def two_stage(
     finetune_bottom: bool = False,
     layers: int = 1,
     head_init: str = "",
-    steps: int = 25 * 1024,
+    steps: int = PUBLISHED_STEPS,
     batch_size: int = 16,
 ) -> Attack:
-    """Direct, then model completion (Fu et al. 2022, section 4.3): every row for which the direct
-    attack has a guess is a known row of the completion, so no label need be known at all. It also
-    reads rows never trained on; and under label DP, whose noise the direct attack reads as it is,
-    it adds what the attacker's own columns tell."""
+    """Direct, then model completion (Fu et al. 2022, section 4.3).
+
+    Every row for which the direct attack (``rule``, ``epoch``) has a guess is a known row of the
+    completion, so that no label need be known at all. Beyond the direct attack it reads rows never
+    trained on, and under label DP, whose noise the direct attack reads as it is, it adds what the
+    attacker's own columns tell. The other options and the scores are those of ``passive``.
+    """
     first = direct(bottoms, num_classes, rule=rule, epoch=epoch)
     second = _completion(
         bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size
@@ -303,13 +363,13 @@ def two_stage(
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del known
-        guesses = first.run(key, view, _nobody(view), {}).train
-        found = jnp.all(jnp.isfinite(guesses), axis=-1)
+        guesses = first.run(key, view, _nothing_known(view), {}).train
+        guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         # rows with a guess first, in random order: they are the labeled ones
-        draw = jax.random.uniform(keys.fold(key, "rows"), found.shape)
-        rows = jnp.argsort(jnp.where(found, draw, 2.0)).astype(jnp.int32)
-        labels = jnp.where(found, jnp.argmax(guesses, axis=-1), -1).astype(jnp.int32)
-        count = jnp.sum(found, dtype=jnp.int32)
+        draw = jax.random.uniform(keys.fold(key, "rows"), guessed.shape)
+        rows = jnp.argsort(jnp.where(guessed, draw, 2.0)).astype(jnp.int32)
+        labels = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1).astype(jnp.int32)
+        count = jnp.sum(guessed, dtype=jnp.int32)
         return second(key, view, Known(rows, labels[rows], count), knobs)
 
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
@@ -325,6 +385,11 @@ def two_stage(
     )
 
 
-def _nobody(view: View) -> Known:
+def _nothing_known(view: View) -> Known:
     rows = jnp.arange(len(view.features[0]), dtype=jnp.int32)
     return Known(rows, jnp.full(len(rows), -1, jnp.int32), jnp.int32(0))
+
+
+PASSIVE = AttackRow(passive, published_steps=PUBLISHED_STEPS, completion=True)
+ACTIVE = AttackRow(active, published_steps=PUBLISHED_STEPS, completion=True)
+TWO_STAGE = AttackRow(two_stage, published_steps=PUBLISHED_STEPS)

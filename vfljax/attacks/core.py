@@ -1,28 +1,110 @@
-"""The attack record. The argument list is the threat model: an attack sees a ``View`` and the few
-``Known`` labels, nothing else, and says how likely it finds each class for each row."""
+"""The records of an attack, and what several attacks share.
+
+The arguments of ``Attack.run`` are the threat model. An attack sees a ``View`` and the few ``Known``
+labels, and nothing else. It returns ``Scores``: how likely it finds each class for each row.
+
+Symbols are those of ``vfljax.types``; T counts the batches of one epoch.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import chex
 import jax.numpy as jnp
 
 from vfljax.types import Array, Known, Scores, View
 
-SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
 BASELINES = ("untrained", "logistic", "all_labels")
-"""The same attack on an untrained bottom, the same labels without any federation, and the same attack
-knowing every label (its upper bound)."""
-CLEAN = (
-    "clean"  # gradients [N, D] of the undefended loss at the final weights, which nobody receives
-)
+"""What an attack's figures may stand beside: the same attack on an untrained bottom, logistic
+regression on the same labels without any federation, and the same attack knowing every label (its
+upper bound)."""
+
+CLEAN = "clean"
+"""Names the gradients [N, D] of the undefended loss at the final weights, which nobody receives."""
 
 OVER_EPOCHS = ("mean", "votes")
+"""The values of ``epoch`` that read the sums over all epochs instead of one recorded epoch."""
+
+
+class Attack(NamedTuple):
+    """An attack whose static options are fixed.
+
+    ``run(key, view, known, knobs) -> Scores`` is pure and serves one setting; the caller maps it over
+    settings. The other fields say what the attack needs and how its figures are to be read.
+    """
+
+    run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
+    federation: str  # which federation must be trained: types.SPLIT, MALICIOUS or NO_SPLIT
+    # numeric options and their published values; ``run`` gets arrays. One called "known" is the number
+    # of labels the attacker is given (``Known``)
+    knobs: Mapping[str, float] = {}
+    ranges: Mapping[str, tuple[float, float]] = {}  # (low, high) of knobs that are not just >= 0
+    baselines: tuple[str, ...] = ()  # what its figures stand beside, some of BASELINES
+    binary: bool = False  # defined for two classes only
+    oracle: bool = False  # is given every row's label, and so stays out of the worst case
+    adaptive: bool = False  # in no paper: an attacker who knows the defense
+    diagnostic: str = ""  # the entry of ``View.diagnostics`` it reads: a layer's name, or CLEAN
+    steps: int = 0  # optimizer steps; with any, every row has a guess unless the attack diverged
+    epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
+    over_epochs: bool = False  # it reads the sums over all epochs
+
+
+class Reading(NamedTuple):
+    """The rules by which an attack reads a label off the entries of a gradient.
+
+    Each is a value of the attack's option ``rule``, and hence a word of its forms' labels. The report
+    compares them to tell a defense that hides the label from one that stops the published rule only.
+    """
+
+    published: str  # the published rule
+    largest: str  # takes the negative entry of largest magnitude
+    smallest: str  # takes the negative entry of smallest magnitude
+
+    def label_with(self, label: str, rule: str) -> str:
+        """The label of the form that differs from the published ``label`` in its rule only."""
+        return "/".join(rule if word == self.published else word for word in label.split("/"))
+
+
+@dataclasses.dataclass(frozen=True)
+class AttackRow:
+    """One row of the table of attacks: a factory, and what the report must know of the attack.
+
+    Calling a row calls its factory.
+    """
+
+    factory: Callable[..., Attack]
+    """``factory(bottoms, num_classes, *, static options) -> Attack``. It raises ValueError for a bad
+    option, in one line that names the value and the remedy."""
+
+    published_steps: int = 0
+    """Optimizer steps of the published attack, 0 where it trains nothing."""
+
+    completion: bool = False
+    """Whether it is a form of model completion, whose figures the findings compare with its
+    baselines one by one."""
+
+    reading: Reading | None = None
+    """The rules by which it reads labels off gradients, where it has an option ``rule`` for them."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Attack:
+        return self.factory(*args, **kwargs)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The static options of the factory (its keyword-only parameters) and their defaults."""
+        parameters = inspect.signature(self.factory).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def check_epoch(epoch: int | str) -> None:
-    """Refuse what is no epoch; whether a sweep recorded it is checked when it is attacked."""
+    """Raise ValueError unless ``epoch`` is a whole number >= -1, "mean" or "votes".
+
+    Whether a sweep recorded that epoch is checked when the sweep is attacked.
+    """
     number = isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= -1
     if not number and epoch not in OVER_EPOCHS:
         raise ValueError(
@@ -30,46 +112,73 @@ def check_epoch(epoch: int | str) -> None:
         )
 
 
+def check_whole(name: str, value: Any, low: int) -> None:
+    """Raise ValueError unless the option ``name`` holds a whole number of at least ``low``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
+
+
 def number_of(epoch: int | str) -> int:
-    """The recorded epoch an attack on ``epoch`` needs; -1 is always recorded."""
+    """The recorded epoch that an attack on ``epoch`` needs: -1, always recorded, for sums."""
     return epoch if isinstance(epoch, int) else -1
 
 
-def received(view: View, epoch: int | str) -> tuple[Array, Array]:
-    """The gradients [N, D] an attack reads, and which rows it has any of [N] bool.
+def place_of(view: View, epoch: int) -> Array | int:
+    """The index of a recorded ``epoch`` along the axis E of ``view``; -1 stands for the last."""
+    return -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
 
-    ``epoch``: the number of a recorded epoch (-1 the last), or what an attacker who knows of zero-mean
-    noise keeps of all epochs: the "mean" of a row's gradients, or the mean of their signs, "votes".
+
+def received(view: View, epoch: int | str) -> tuple[Array, Array]:
+    """The gradients that an attack reads, and which rows have one.
+
+    Args:
+      view: what the attacker sees.
+      epoch: the number of a recorded epoch, -1 for the last. "mean" averages each row's gradients
+        over all epochs and "votes" their signs: both average out zero-mean noise.
+
+    Returns:
+      Gradients [N, D] in the units in which they were received, and a mask [N] bool. Rows outside
+      the mask hold no information.
     """
+    chex.assert_rank([view.gradients, view.sent], [3, 2])
+    chex.assert_equal_shape_prefix([view.gradients, view.sent], 2)
+    chex.assert_type([view.gradients, view.sent], [float, bool])
     if isinstance(epoch, int):
         place = place_of(view, epoch)
         return view.gradients[place], view.sent[place]
     total = view.sums.gradient if epoch == "mean" else view.sums.sign
     count = view.sums.count
+    chex.assert_shape(total, view.gradients.shape[1:])
+    chex.assert_shape(count, view.sent.shape[1:])
     return total / jnp.maximum(count, 1)[:, None], count > 0
 
 
 class Batches(NamedTuple):
-    """Which rows were sent together in one epoch."""
+    """The rows of one epoch by the batch in which they were sent."""
 
     rows: Array  # [T, B] int32 in sending order; N where a batch is shorter
     sent: Array  # [T, B] bool
 
     def gather(self, x: Array) -> Array:
-        """``x`` [N, ...] by batch [T, B, ...]; what was not sent reads 0."""
+        """The rows of ``x`` [N, ...] by batch, [T, B, ...]; rows that were not sent read 0."""
         padded = jnp.concatenate([x, jnp.zeros_like(x[:1])])
-        taken = padded[self.rows]
-        return jnp.where(self.sent.reshape(self.sent.shape + (1,) * (x.ndim - 1)), taken, 0)
+        by_batch = padded[self.rows]
+        return jnp.where(self.sent.reshape(self.sent.shape + (1,) * (x.ndim - 1)), by_batch, 0)
 
     def scatter(self, values: Array, rows: int) -> Array:
-        """``values`` [T, B, ...] by row [N, ...]; NaN for rows never sent."""
+        """The inverse of ``gather``: ``values`` [T, B, ...] by row [N, ...], N = ``rows``; NaN for
+        rows that were not sent."""
+        chex.assert_equal_shape_prefix([values, self.rows], 2)
         blank = jnp.full((rows + 1, *values.shape[2:]), jnp.nan, values.dtype)
         where = jnp.where(self.sent, self.rows, rows)
         return blank.at[where.reshape(-1)].set(values.reshape(-1, *values.shape[2:]))[:rows]
 
 
 def batches(view: View, epoch: int) -> Batches:
-    """The batches of a recorded epoch (-1: the last)."""
+    """The batches of a recorded ``epoch``; -1 stands for the last."""
+    chex.assert_rank([view.order, view.sent], 2)
+    chex.assert_equal_shape([view.order, view.sent])
+    chex.assert_type([view.order, view.sent], [int, bool])
     place = place_of(view, epoch)
     order, sent = view.order[place], view.sent[place]
     rows, size = len(order), view.agreed.batch_size
@@ -80,38 +189,14 @@ def batches(view: View, epoch: int) -> Batches:
     return Batches(padded.reshape(-1, size), was_sent.reshape(-1, size))
 
 
-def place_of(view: View, epoch: int) -> Array | int:
-    """Where a recorded epoch stands in the view."""
-    return -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
-
-
 def two_sided(score: Array, sent: Array) -> Array:
-    """Scores [N, 2] of a number [N] that is larger for positives: the larger half is called positive;
-    NaN for rows never sent."""
+    """Class scores [N, 2] from one number a row [N] that is larger for positives.
+
+    The scores are minus and plus the distance to the median of the rows ``sent`` [N] bool, so that
+    the larger half is called positive. Rows that were not sent have NaN.
+    """
+    chex.assert_rank([score, sent], 1)
+    chex.assert_equal_shape([score, sent])
     centered = score - jnp.nanmedian(jnp.where(sent, score, jnp.nan))
     scores = jnp.stack([-centered, centered], axis=-1)
     return jnp.where(sent[:, None], scores, jnp.nan)
-
-
-class Attack(NamedTuple):
-    """``run(key, view, known, knobs) -> Scores``, pure, for one setting; vmapped by the caller.
-
-    ``structure`` is the federation the attack needs trained: ``split`` (honest, with a top model),
-    ``malicious`` (with malicious parties) or ``no_split``. ``knobs`` are its numeric options and
-    their published values; they reach ``run`` as arrays. ``ranges``: (low, high) of those that may not
-    be just any number >= 0. ``steps`` counts its optimizer steps: an attack with any has a guess for
-    every row, unless it diverged.
-    """
-
-    run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
-    structure: str
-    knobs: Mapping[str, float] = {}
-    ranges: Mapping[str, tuple[float, float]] = {}
-    baselines: tuple[str, ...] = ()  # what its figures stand beside, some of BASELINES
-    binary: bool = False  # defined for two classes only
-    oracle: bool = False  # knows more than an attacker can: stays out of the worst case
-    adaptive: bool = False  # in no paper: an attacker who knows the defense
-    inside: str = ""  # the entry of ``View.inside`` it reads: a layer's name, or CLEAN
-    steps: int = 0
-    epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
-    over_epochs: bool = False  # it reads the sums over all epochs

@@ -1,49 +1,69 @@
-"""Direct: the sign of the gradient, without model splitting (Fu et al. 2022).
+"""The direct attack: the sign of the gradient, without model splitting (Fu et al. 2022).
 
-Logits are the sum of the parties' outputs, so each party receives g = (softmax - target) / B: for
-a one-hot target exactly one entry is negative, the label's.
+Logits are the sum of the parties' outputs, so that each party receives g = (softmax - target) / B. For a
+one-hot target exactly one entry is negative: the label's.
 
-Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
-Security 2022, section 4.3. Released: epoch 0 only, ``first_negative``.
+Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX Security 2022,
+section 4.3. The released code reads epoch 0 by ``first_negative``.
 
-Rules
-    first_negative   the first class with a negative entry (released). Under KDk up to k entries are
-                     negative and it guesses among them.
-    most_negative    the class with the most negative entry: reads the label off the magnitudes as
-                     long as it carries more mass than its k-1 companions, 1-epsilon > epsilon/(k-1).
-    least_negative   (ours) the class with the least negative of the negative entries: for an attacker
-                     who knows of KDk beyond epsilon = (k-1)/k, where the label's mass is the smallest.
-No negative entry: no guess, which counts as wrong.
-Over epochs (ours): against zero-mean noise epoch="mean" reads a row's average gradient, against
-compression, PPDL and rounding epoch="votes" its average sign. Colluders average what they received.
+Three rules read the label off the negative entries:
+
+===============  ========================================================================================
+first_negative   The first class with a negative entry (released). Under KDk up to k entries are negative,
+                 and it guesses among them.
+most_negative    The class with the most negative entry. It reads the label off the magnitudes as long as
+                 the label carries more mass than each of its k - 1 companions:
+                 1 - epsilon > epsilon / (k - 1).
+least_negative   (ours) The class with the least negative of the negative entries: for an attacker who
+                 knows of KDk beyond epsilon = (k - 1) / k, where the label's mass is the smallest.
+===============  ========================================================================================
+
+A row without a negative entry has no guess, which counts as wrong.
+
+Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
+compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they
+received.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import NO_SPLIT, Attack, check_epoch, number_of, received
-from vfljax.types import Array, Known, Scores, View
+from vfljax.attacks.core import Attack, AttackRow, Reading, check_epoch, number_of, received
+from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 
 def first_negative(g: Array) -> Array:
-    """Scores [N, C]: 1 for the first class with a negative gradient; NaN rows have no guess."""
+    """Scores [N, C] of gradients [N, C]: 1 for the first class with a negative entry, 0 elsewhere.
+
+    Rows without a negative entry are NaN.
+    """
+    chex.assert_rank(g, 2)
     negative = g < 0
     guess = jax.nn.one_hot(jnp.argmax(negative, axis=-1), g.shape[-1])
     return jnp.where(jnp.any(negative, axis=-1, keepdims=True), guess, jnp.nan)
 
 
 def most_negative(g: Array) -> Array:
-    """Scores [N, C]: minus the gradient; NaN rows have no guess."""
+    """Scores [N, C] of gradients [N, C]: minus the gradient.
+
+    Rows without a negative entry are NaN.
+    """
+    chex.assert_rank(g, 2)
     return jnp.where(jnp.any(g < 0, axis=-1, keepdims=True), -g, jnp.nan)
 
 
 def least_negative(g: Array) -> Array:
-    """Scores [N, C]: the gradient where it is negative, below that elsewhere; NaN rows: no guess."""
+    """Scores [N, C] of gradients [N, C]: the gradient where it is negative, less than that elsewhere.
+
+    Rows without a negative entry are NaN.
+    """
+    chex.assert_rank(g, 2)
     lowest = jnp.min(g, axis=-1, keepdims=True)
     return jnp.where(lowest < 0, jnp.where(g < 0, g, 2 * lowest - g), jnp.nan)
 
@@ -62,7 +82,17 @@ def direct(
     rule: str = "first_negative",
     epoch: int | str = 0,
 ) -> Attack:
-    """The direct attack on what was received in ``epoch`` (``core.received``)."""
+    """Read the label off the negative entries of what was received, without model splitting.
+
+    Args:
+      bottoms: not read.
+      num_classes: C. Colluders' gradients, concatenated to a multiple of C, are averaged.
+      rule: which negative entry is the label's, a name in ``RULES``.
+      epoch: which gradients are read, see ``core.received``.
+
+    Returns:
+      An attack whose scores [N, C] are NaN for rows never sent and for rows without a guess.
+    """
     del bottoms
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
@@ -79,3 +109,9 @@ def direct(
     return Attack(
         run, NO_SPLIT, adaptive=adaptive, epoch=number_of(epoch), over_epochs=isinstance(epoch, str)
     )
+
+
+ROW = AttackRow(
+    direct,
+    reading=Reading(published="first_negative", largest="most_negative", smallest="least_negative"),
+)

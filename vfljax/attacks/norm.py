@@ -1,10 +1,10 @@
-"""Norm: rows of the rarer class receive longer gradients (Li et al. 2022).
+"""The norm attack: rows of the rarer class receive longer gradients (Li et al. 2022).
 
     score_i = || g_i ||_2
 
-Reference: Li, Sun, Yang, Chen, Tian, Yao, Zhang. "Label Leakage and Protection in Two-party Split
-Learning", ICLR 2022, section 3.2. Two classes only. The leak AUC takes max(a, 1-a): the attacker
-is granted the direction, which it would know from which class is rare.
+Reference: Li, Sun, Yang, Gao, Zhang, Xie, Smith, Wang. "Label Leakage and Protection in Two-party Split
+Learning", ICLR 2022, section 3.2. It is defined for two classes. The leak AUC takes max(a, 1 - a), which
+grants the attacker the direction; it would know that from which class is rare.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack, check_epoch, number_of, received, two_sided
-from vfljax.types import Array, Known, Scores, View
+from vfljax.attacks.core import Attack, AttackRow, check_epoch, number_of, received, two_sided
+from vfljax.types import SPLIT, Array, Known, Scores, View
 
 
 def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1) -> Attack:
-    """Norms of what was received in ``epoch`` (``core.received``), pooled over it."""
+    """Score each row by the length of its gradient.
+
+    ``epoch`` says which gradients are read (``core.received``). The scores [N, 2] are minus and plus
+    the length less its median over the rows sent, in the gradients' units.
+    """
     del bottoms, num_classes
     check_epoch(epoch)
 
@@ -36,3 +40,6 @@ def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str =
         epoch=number_of(epoch),
         over_epochs=isinstance(epoch, str),
     )
+
+
+ROW = AttackRow(norm)

@@ -1,15 +1,18 @@
-"""Probe (ours): a classifier trained on the known rows' embeddings and gradients. The adaptive attacker
-who assumes nothing about the defense.
+"""The probe (ours): a classifier trained on the known rows' embeddings and gradients.
 
-x_i = [z_i, g_i], each column standardized over all rows (their statistics need no label); a linear
-model, or an MLP with ``hidden`` units, trained by AdamW on batches drawn from the known rows. With known
-labels alone and x of no use it stands beside the same labels without any federation: its baselines.
+It is the adaptive attacker who assumes nothing about the defense. Its input is x_i = [z_i, g_i], each
+column standardized over all rows, which needs no label. Its model is linear, or an MLP with one hidden
+layer, and is trained by AdamW on batches drawn from the known rows with replacement.
+
+Where x tells nothing, its known labels tell it as much as they do without any federation: hence its
+baselines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -18,9 +21,10 @@ import optax
 from vfljax import keys
 from vfljax.attacks.core import (
     BASELINES,
-    SPLIT,
     Attack,
+    AttackRow,
     check_epoch,
+    check_whole,
     number_of,
     place_of,
     received,
@@ -28,14 +32,20 @@ from vfljax.attacks.core import (
 from vfljax.models import MLP
 from vfljax.parties import from_module
 from vfljax.rows import over_chunks
-from vfljax.types import Array, Known, PyTree, Scores, View
+from vfljax.types import SPLIT, Array, Known, PyTree, Scores, View
 
 INPUTS = ("both", "embeddings", "gradients")
 KNOBS = {"known": 40.0, "learning_rate": 1e-2, "weight_decay": 1e-2}
 
 
 def standardized(x: Array, sent: Array) -> Array:
-    """Columns of mean 0 and variance 1 over the rows sent; constant columns and rows not sent are 0."""
+    """Standardize the columns of x [N, W] to mean 0 and variance 1 over the rows sent [N] bool.
+
+    Constant columns, and rows that were not sent, are 0.
+    """
+    chex.assert_rank([x, sent], [2, 1])
+    chex.assert_equal_shape_prefix([x, sent], 1)
+    chex.assert_type([x, sent], [float, bool])
     weights = sent[:, None].astype(jnp.float32)
     count = jnp.maximum(jnp.sum(weights), 1.0)
     x = jnp.where(sent[:, None], x, 0.0)
@@ -56,19 +66,28 @@ def probe(
     steps: int = 500,
     batch_size: int = 32,
 ) -> Attack:
-    """A probe of embeddings, gradients or both, as they crossed the wire in ``epoch``; "mean" and
-    "votes" read gradients over all epochs (``core.received``) beside the last epoch's embeddings."""
+    """Train a classifier on the known rows, and score all rows sent.
+
+    Args:
+      bottoms: not read.
+      num_classes: C.
+      inputs: what the classifier reads, "embeddings", "gradients" or "both", as they crossed the wire.
+      hidden: units of its hidden layer, 0 for a linear model.
+      epoch: which gradients are read, see ``core.received``; "mean" and "votes" stand beside the last
+        epoch's embeddings.
+      steps: optimizer steps.
+      batch_size: known rows a step. Rows that were not sent in the epoch do not count in the loss.
+
+    Returns:
+      An attack whose scores are class probabilities [N, C], NaN for rows never sent.
+    """
     del bottoms
     check_epoch(epoch)
     if inputs not in INPUTS:
         raise ValueError(f"inputs={inputs!r} is unknown: choose one of {', '.join(INPUTS)}.")
-    for name, value, low in (
-        ("hidden", hidden, 0),
-        ("steps", steps, 1),
-        ("batch_size", batch_size, 1),
-    ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < low:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
+    check_whole("hidden", hidden, 0)
+    check_whole("steps", steps, 1)
+    check_whole("batch_size", batch_size, 1)
     model = from_module(MLP((hidden,) if hidden else (), num_classes))
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
@@ -90,21 +109,21 @@ def probe(
         def step(carry: tuple[PyTree, PyTree], places: Array) -> tuple[tuple[PyTree, PyTree], None]:
             params, state = carry
             rows, labels = known.rows[places], known.labels[places]
-            told = sent[rows].astype(jnp.float32)  # nothing crossed for the others
+            weights = sent[rows].astype(jnp.float32)  # nothing crossed for the others
 
             def loss(params: PyTree) -> Array:
                 logits = logits_of(params, rows)
                 each = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-                return jnp.sum(told * each) / jnp.maximum(jnp.sum(told), 1.0)
+                return jnp.sum(weights * each) / jnp.maximum(jnp.sum(weights), 1.0)
 
             update, state = optimizer.update(jax.grad(loss)(params), state, params)
             return (optax.apply_updates(params, update), state), None
 
         (params, _), _ = jax.lax.scan(step, (params, optimizer.init(params)), drawn)
-        found = over_chunks(
+        probabilities = over_chunks(
             lambda rows: jax.nn.softmax(logits_of(params, rows)), jnp.arange(len(x))
         )
-        return Scores(jnp.where(sent[:, None], found, jnp.nan))
+        return Scores(jnp.where(sent[:, None], probabilities, jnp.nan))
 
     baselines = BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
     return Attack(
@@ -117,3 +136,6 @@ def probe(
         epoch=number_of(epoch),
         over_epochs=isinstance(epoch, str),
     )
+
+
+ROW = AttackRow(probe)

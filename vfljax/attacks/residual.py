@@ -1,38 +1,47 @@
-"""Residual (ours): what a gradient says beyond what its row's embedding says.
+"""The residual attack (ours): what a gradient says beyond what its row's embedding says.
 
 Whatever the loss, a row's gradient is a function of its embedding and its label: g_i = h(z_i, y_i). Rows
-of nearly equal embeddings share everything but the label, so
+of nearly equal embeddings share everything but the label, so that
 
     r_i = g_i / rms(batch) - mean over the k nearest neighbors j of z_i of g_j / rms(batch)
 
-keeps the label's part. This undoes what GAFM (Han and Guan 2023) adds: its GAN gradient is a smooth
-function of f alone, hence nearly equal among neighbors, and dividing each batch's gradients by the
-batch's own length undoes its whole-batch normalization; what is left is the cross entropy's part,
+keeps the label's part. This undoes what GAFM (Han and Guan 2023) adds. Its GAN gradient is a smooth
+function of the prediction f alone, hence nearly equal among neighbors; and dividing each batch's gradients
+by the batch's own length undoes its whole-batch normalization. What is left is the cross entropy's part,
 -(y~_i - E[y~ | f_i]) up to a positive factor. Where neighbors' labels are mixed its sign is the label's,
-however small Delta is; where nearly all neighbors share a label it is u's. There the embedding itself
-tells the label: ``spectral`` reads that, and ``probe`` weighs both.
+however small Delta is; where nearly all neighbors share a label it is that of the noise u. There the
+embedding itself tells the label: ``spectral`` reads that, and ``probe`` weighs both.
 
-Score: <r_i, v>, v the top right singular vector of the residuals, turned so that the smaller of two
-clusters is the positive class (``spectral``); for a cut of one number, where the sign of a gradient has a
-meaning, -r_i: positives are pulled up. Two classes. Neighbors are found within the batch, so that
-weights are the same; a batch of one row scores 0.
+The score is <r_i, v>, with v the top right singular vector of the residuals, turned so that the smaller of
+two clusters is the positive class (``spectral``). For a cut of one number the sign of a gradient has a
+meaning, and the score is -r_i: positives are pulled up. The attack is defined for two classes. Neighbors
+are found within the batch, whose rows were all computed by the same weights; a batch of one row scores 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack, batches, place_of
+from vfljax.attacks.core import Attack, AttackRow, batches, check_whole, place_of
 from vfljax.attacks.spectral import centered, multiply, two_clusters
-from vfljax.types import Array, Known, Scores, View
+from vfljax.types import SPLIT, Array, Known, Scores, View
 
 
 def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
-    """r [B, D] of one batch's embeddings and gradients; rows not sent are 0 and nobody's neighbors."""
+    """The residuals [B, D] of one batch's embeddings z [B, D'] and gradients g [B, D].
+
+    They are in units of the batch's root mean square gradient, so that a positive factor of g changes
+    nothing; nor does one of z, or its origin. Rows that were not ``sent`` [B] bool are 0 and nobody's
+    neighbors, and a row without neighbors is 0. With fewer than ``neighbors`` other rows, all are taken.
+    """
+    chex.assert_rank([z, g, sent], [2, 2, 1])
+    chex.assert_equal_shape_prefix([z, g, sent], 1)
+    chex.assert_type([z, g, sent], [float, float, bool])
     g = jnp.where(sent[:, None], g, 0.0)
     largest = jnp.max(jnp.abs(g))  # squares of very small or large numbers leave float32
     g = g / jnp.where(largest > 0, largest, 1.0)
@@ -55,22 +64,25 @@ def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
 def residual(
     bottoms: tuple[nn.Module, ...], num_classes: int, *, neighbors: int = 16, epoch: int = -1
 ) -> Attack:
-    """The residual attack on one recorded epoch (-1: the last), k = ``neighbors``."""
+    """Score each row by its residual among its k = ``neighbors`` nearest rows of the batch.
+
+    ``epoch`` is a recorded one, -1 for the last. The scores [N, 2] are minus and plus the score of the
+    module's docstring, NaN for rows never sent.
+    """
     del bottoms, num_classes
-    for name, value, low in (("neighbors", neighbors, 1), ("epoch", epoch, -1)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < low:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
+    check_whole("neighbors", neighbors, 1)
+    check_whole("epoch", epoch, -1)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        together, place = batches(view, epoch), place_of(view, epoch)
-        z, g = together.gather(view.embeddings[place]), together.gather(view.gradients[place])
+        by_batch, place = batches(view, epoch), place_of(view, epoch)
+        z, g = by_batch.gather(view.embeddings[place]), by_batch.gather(view.gradients[place])
         # a batch at a time: B x B distances of one batch are enough to hold
         parts = jax.lax.map(
-            lambda part: residuals(*part, neighbors=neighbors), (z, g, together.sent)
+            lambda part: residuals(*part, neighbors=neighbors), (z, g, by_batch.sent)
         )
         sent = view.sent[place]
-        r = jnp.where(sent[:, None], together.scatter(parts, len(sent)), 0.0)
+        r = jnp.where(sent[:, None], by_batch.scatter(parts, len(sent)), 0.0)
         if r.shape[1] == 1:
             s = -r[:, 0]
         else:
@@ -78,3 +90,6 @@ def residual(
         return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
 
     return Attack(run, SPLIT, binary=True, adaptive=True, epoch=epoch)
+
+
+ROW = AttackRow(residual)

@@ -1,27 +1,28 @@
-"""Spectral: embeddings of the two classes stand apart along the direction of largest variance (Sun et
-al. 2022).
+"""The spectral attack: embeddings of two classes stand apart along the direction of largest variance.
 
     s_i = <z_i - mean z, v>,   v the top right singular vector of the centered batch
 
-Reference: Sun, Yang, Yao, Wang. "Label Leakage and Protection from Forward Embedding in Vertical
-Federated Learning", 2022, section 5, algorithm 1 (appendix D), appendices E and G; spectral
-signatures: Tran, Li, Madry 2018.
+Reference: Sun, Yang, Yao, Wang. "Label Leakage and Protection from Forward Embedding in Vertical Federated
+Learning", 2022, section 5, algorithm 1 (appendix D), appendices E and G; spectral signatures: Tran, Li,
+Madry 2018.
 
-The sign of v is arbitrary. Scores "signed" (algorithm 1) are cut into two clusters (2-means on the
-line, exact) and turned so that the smaller cluster is the positive class, which the attacker is
-supposed to know is the rarer one. As the s_i sum to 0, the smaller cluster also has the larger mean
-score: for signed scores the paper's heuristic for balanced data says the same. For "absolute" scores,
-|s_i| (section 5), it does not: heuristic="minority" calls the smaller cluster positive, "larger" the
-one of larger |s|.
+The sign of v is arbitrary. "signed" scores (algorithm 1) are cut into two clusters, by exact 2-means on the
+line, and turned so that the smaller cluster is the positive class: the attacker is supposed to know that
+this is the rarer one. As the s_i sum to 0, the smaller cluster also has the larger mean score, so that for
+signed scores the paper's heuristic for balanced data says the same. For "absolute" scores, |s_i| (section
+5), it does not: ``heuristic="minority"`` calls the smaller cluster positive, "larger" the one of larger |s|.
 
-More classes: k-means with C clusters in the span of the C - 1 top directions, over the whole epoch;
-a cluster is named by the majority of its known rows (matching by size, appendix E, is chance on
-balanced classes). oracle=True names clusters by all labels: an upper bound.
+More than two classes: k-means with C clusters in the span of the C - 1 top directions, over the whole
+epoch. A cluster is named by the majority of its known rows; matching by size (appendix E) is chance on
+balanced classes. ``oracle=True`` names clusters by all labels, which is an upper bound.
 
-Deviations: a batch's scores are in units of its largest entry and less the cut between its clusters; an
-all-zero batch scores 0; of clusters of equal size either may be called positive; ``signal`` a layer's
-name looks at the trained model's activations after training, in evaluation mode (published: during
-training).
+Deviations:
+
+* A batch's scores are in units of its largest entry, less the cut between its clusters.
+* A batch of zeros scores 0.
+* Of clusters of equal size either may be called positive.
+* ``signal`` a layer's name looks at the trained model's activations after training, in evaluation mode
+  (published: during training).
 """
 
 from __future__ import annotations
@@ -29,23 +30,36 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import SPLIT, Attack, batches, check_epoch, number_of, place_of, received
-from vfljax.types import Array, Known, Scores, View
+from vfljax.attacks.core import (
+    Attack,
+    AttackRow,
+    batches,
+    check_epoch,
+    number_of,
+    place_of,
+    received,
+)
+from vfljax.types import SPLIT, Array, Known, Scores, View
 
 SIGNALS = ("embeddings", "gradients")
 RESTARTS, ROUNDS = 8, 30  # of k-means
-SQUARINGS = 12
+SQUARINGS = 12  # of the covariance, for its top direction
 
 # the default product keeps only some ten bits of each factor on accelerators
 multiply = functools.partial(jnp.matmul, precision="highest")
 
 
 def centered(x: Array, weights: Array) -> Array:
-    """Rows [n, D] less their weighted mean, in units of the largest entry; rows of weight 0 are 0."""
+    """Rows x [n, D] less their mean over the rows of weight 1, in units of their largest entry.
+
+    ``weights`` [n] are 0 or 1; rows of weight 0 play no part and are 0 in the result.
+    """
+    _check_rows(x, weights)
     count = jnp.maximum(jnp.sum(weights), 1.0)
     x = jnp.where(weights[:, None] > 0, x, 0.0)
     largest = jnp.max(jnp.abs(x))
@@ -53,12 +67,21 @@ def centered(x: Array, weights: Array) -> Array:
     return (x - jnp.sum(x, axis=0, keepdims=True) / count) * weights[:, None]
 
 
-def directions(x: Array, count: int) -> Array:
-    """The ``count`` top right singular vectors [D, count] of centered rows, strongest first.
+def _check_rows(x: Array, weights: Array) -> None:
+    chex.assert_rank([x, weights], [2, 1])
+    chex.assert_equal_shape_prefix([x, weights], 1)
+    chex.assert_type([x, weights], float)
 
-    By squaring the covariance (its 2**SQUARINGS-th power is nearly of rank one) and deflation: products
-    only, cheap under vmap on any backend. Variances within .1 % of each other are not told apart.
+
+def directions(x: Array, count: int) -> Array:
+    """The ``count`` top right singular vectors [D, count] of centered rows x [n, D], strongest first.
+
+    They are found by squaring the covariance, whose 2**SQUARINGS-th power is nearly of rank one, and by
+    deflation. That takes matrix products only, which are cheap under vmap on any backend. Directions whose
+    variances are within .1 % of each other are not separated. Rows of zeros have directions 0.
     """
+    chex.assert_rank(x, 2)
+    chex.assert_type(x, float)
 
     def square(_: Array, power: Array) -> Array:
         power = multiply(power, power)
@@ -73,17 +96,22 @@ def directions(x: Array, count: int) -> Array:
         length = jnp.linalg.norm(v)
         return v / jnp.where(length > 0, length, 1.0)
 
-    def one(left: Array, _: None) -> tuple[Array, Array]:
-        v = top(multiply(left.T, left))
-        return left - multiply(left, v)[:, None] * v[None, :], v
+    def deflate(rest: Array, _: None) -> tuple[Array, Array]:
+        v = top(multiply(rest.T, rest))
+        return rest - multiply(rest, v)[:, None] * v[None, :], v
 
-    _, vectors = jax.lax.scan(one, x, None, length=count)
+    _, vectors = jax.lax.scan(deflate, x, None, length=count)
     return vectors.T
 
 
 def threshold(s: Array, weights: Array) -> Array:
-    """The cut of numbers [n] into two clusters of least squared distance to their means: halfway
-    between the neighbors it parts. Weights are 0 or 1."""
+    """The cut of numbers s [n] into two clusters of least squared distance to their means (2-means).
+
+    The cut is a scalar halfway between the two neighbors it parts. ``weights`` [n] are 0 or 1 and leave
+    numbers out.
+    """
+    chex.assert_rank([s, weights], 1)
+    chex.assert_equal_shape([s, weights])
     n = jnp.sum(weights)
     values = jnp.sort(jnp.where(weights > 0, s, jnp.inf))
     finite = jnp.where(jnp.isfinite(values), values, 0.0)
@@ -97,7 +125,12 @@ def threshold(s: Array, weights: Array) -> Array:
 
 
 def two_clusters(x: Array, weights: Array, absolute: bool, minority: bool) -> Array:
-    """Scores [n] of rows [n, D]: above 0 for the cluster called positive."""
+    """Scores [n] of rows x [n, D], above 0 for the cluster called positive.
+
+    ``weights`` [n] are 0 or 1 and leave rows out. ``absolute`` scores are the sizes of the signed ones;
+    of those, ``minority`` calls the smaller cluster positive instead of the larger scores.
+    """
+    _check_rows(x, weights)
     x = centered(x, weights)
     s = multiply(x, directions(x, 1))[:, 0]
     s = jnp.abs(s) if absolute else s
@@ -108,7 +141,12 @@ def two_clusters(x: Array, weights: Array, absolute: bool, minority: bool) -> Ar
 
 
 def k_means(key: Array, x: Array, weights: Array, count: int) -> Array:
-    """Cluster of each row [n, D], the best of RESTARTS runs of Lloyd's rounds from k-means++ starts."""
+    """The cluster [n] int32 of each row of x [n, D] by k-means with ``count`` clusters.
+
+    It is the best of ``RESTARTS`` runs of ``ROUNDS`` of Lloyd's rounds from k-means++ starts. ``weights``
+    [n] are 0 or 1; rows of weight 0 get the cluster of the nearest center and move none.
+    """
+    _check_rows(x, weights)
 
     def squares(centers: Array) -> Array:
         apart = x[:, None, :] - centers[None, :, :]
@@ -118,20 +156,20 @@ def k_means(key: Array, x: Array, weights: Array, count: int) -> Array:
         first, *rest = jax.random.split(key, count)
         place = jax.random.choice(first, len(x), p=weights / jnp.sum(weights))
         centers = jnp.broadcast_to(x[place][None, :], (count, x.shape[1]))
-        for c, own in enumerate(rest, start=1):
+        for c, draw in enumerate(rest, start=1):
             nearest = jnp.min(squares(centers), axis=1) * weights
             # where every row is a center already any row serves
             chance = jnp.where(jnp.sum(nearest) > 0, nearest, weights)
-            centers = centers.at[c].set(x[jax.random.choice(own, len(x), p=chance / chance.sum())])
+            centers = centers.at[c].set(x[jax.random.choice(draw, len(x), p=chance / chance.sum())])
         return centers
 
-    def one(centers: Array, _: None) -> tuple[Array, None]:
+    def lloyd(centers: Array, _: None) -> tuple[Array, None]:
         members = jax.nn.one_hot(jnp.argmin(squares(centers), axis=1), count) * weights[:, None]
         size = jnp.sum(members, axis=0)[:, None]
         return jnp.where(size > 0, multiply(members.T, x) / jnp.maximum(size, 1.0), centers), None
 
     def attempt(key: Array) -> tuple[Array, Array]:
-        centers, _ = jax.lax.scan(one, start(key), None, length=ROUNDS)
+        centers, _ = jax.lax.scan(lloyd, start(key), None, length=ROUNDS)
         near = squares(centers)
         return jnp.sum(jnp.min(near, axis=1) * weights), jnp.argmin(near, axis=1)
 
@@ -140,11 +178,16 @@ def k_means(key: Array, x: Array, weights: Array, count: int) -> Array:
 
 
 def named(clusters: Array, known: Known, sent: Array, num_classes: int) -> Array:
-    """Scores [n, C]: the share of each class among the known rows of a row's cluster; clusters without
-    any score all classes 0."""
+    """Scores [n, C]: the share of each class among the known rows of a row's cluster [n].
+
+    Only rows ``sent`` [n] bool count. Clusters without a known row score all classes 0.
+    """
+    chex.assert_rank([clusters, sent], 1)
+    chex.assert_equal_shape([clusters, sent])
+    chex.assert_type(clusters, int)
     labels = jnp.full(len(clusters), -1).at[known.rows].set(known.labels)
-    told = jax.nn.one_hot(labels, num_classes) * sent[:, None]  # -1 is no class: a row of zeros
-    votes = jax.ops.segment_sum(told, clusters, num_classes)
+    ballots = jax.nn.one_hot(labels, num_classes) * sent[:, None]  # -1 is no class: a row of zeros
+    votes = jax.ops.segment_sum(ballots, clusters, num_classes)
     return (votes / jnp.maximum(jnp.sum(votes, axis=1, keepdims=True), 1.0))[clusters]
 
 
@@ -159,17 +202,36 @@ def spectral(
     epoch: int | str = -1,
     oracle: bool = False,
 ) -> Attack:
-    """The attack on what was sent ("embeddings"), received ("gradients") or computed (a layer's name,
-    such as "party0.hidden.0" or "top.hidden.0": a diagnostic where the layer is not the attacker's
-    own) in ``epoch``, a mini-batch at a time, or over the ``whole`` epoch at once."""
+    """Cluster rows along their directions of largest variance.
+
+    Args:
+      bottoms: not read.
+      num_classes: C.
+      signal: what is clustered: what was sent ("embeddings"), received ("gradients"), or computed, by a
+        layer's name such as "party0.hidden.0" or "top.hidden.0". It is a diagnostic where the layer is
+        not the attacker's.
+      scores: "signed" or "absolute", for two classes.
+      heuristic: "minority" or "larger": which cluster is positive, for two classes.
+      whole: whether the rows of an epoch are clustered at once instead of batch by batch, for two
+        classes. More classes always are.
+      epoch: which embeddings or gradients are read, see ``core.received``.
+      oracle: whether clusters are named by all labels, for more than two classes.
+
+    Returns:
+      An attack whose scores are NaN for rows never sent. For two classes they [N, 2] are above 0 for the
+      class called; for more they [N, C] are the classes' shares among the known rows of the cluster.
+
+    Raises:
+      ValueError: for unknown options, and for options that exclude each other.
+    """
     del bottoms
     check_epoch(epoch)
-    for name, value, known_ones in (
+    for name, value, choices in (
         ("scores", scores, ("signed", "absolute")),
         ("heuristic", heuristic, ("minority", "larger")),
     ):
-        if value not in known_ones:
-            raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(known_ones)}.")
+        if value not in choices:
+            raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
     if not isinstance(signal, str) or (signal not in SIGNALS and "." not in signal):
         raise ValueError(
             f"signal={signal!r} is unknown: choose one of {', '.join(SIGNALS)} or a layer such as "
@@ -194,25 +256,24 @@ def spectral(
             x, sent = received(view, epoch)
         else:
             sent = view.sent[place_of(view, number_of(epoch))]
-            own = view.embeddings[place_of(view, number_of(epoch))]
-            x = own if signal == "embeddings" else view.inside[signal]
+            embeddings = view.embeddings[place_of(view, number_of(epoch))]
+            x = embeddings if signal == "embeddings" else view.diagnostics[signal]
         if num_classes > 2:
             z = centered(x, sent.astype(jnp.float32))
             z = multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
-            found = named(
-                k_means(key, z, sent.astype(jnp.float32), num_classes), known, sent, num_classes
-            )
-            return Scores(jnp.where(sent[:, None], found, jnp.nan))
+            clusters = k_means(key, z, sent.astype(jnp.float32), num_classes)
+            shares = named(clusters, known, sent, num_classes)
+            return Scores(jnp.where(sent[:, None], shares, jnp.nan))
 
-        def one(x: Array, weights: Array) -> Array:
+        def cluster(x: Array, weights: Array) -> Array:
             return two_clusters(x, weights, scores == "absolute", heuristic == "minority")
 
         if whole:
-            s = one(x, sent.astype(jnp.float32))
+            s = cluster(x, sent.astype(jnp.float32))
         else:
-            together = batches(view, number_of(epoch))
-            parts = jax.vmap(one)(together.gather(x), together.sent.astype(jnp.float32))
-            s = together.scatter(parts, len(x))
+            by_batch = batches(view, number_of(epoch))
+            parts = jax.vmap(cluster)(by_batch.gather(x), by_batch.sent.astype(jnp.float32))
+            s = by_batch.scatter(parts, len(x))
         return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
 
     return Attack(
@@ -223,6 +284,9 @@ def spectral(
         oracle=oracle,
         adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),
+        diagnostic="" if signal in SIGNALS else signal,
         over_epochs=isinstance(epoch, str),
-        inside="" if signal in SIGNALS else signal,
     )
+
+
+ROW = AttackRow(spectral)

@@ -1,7 +1,9 @@
 """The visible table of data sets: name -> loader(folder, **options) -> Dataset.
 
-A loader's keyword-only parameters are its options (``config.data.options``). A folder written by
-``prepared.write`` is read as it is, whatever the set: it holds what the loader once made.
+A new set is one file and one row of ``TABLE``; embedded sets, loaders that prepare block by block, and
+formats stand in ``EMBEDDED``, ``STREAMS`` and ``FORMS`` too. A loader's keyword-only parameters are its
+options (``config.data.options``). A folder written by ``prepared.write`` is read as it is, whatever the
+set: it holds what the loader once made.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.config import unknown
 from vfljax.datasets import avazu, criteo, prepared
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
@@ -25,7 +26,7 @@ from vfljax.datasets.npz import npz
 from vfljax.datasets.own import table
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.yahoo import yahoo
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,

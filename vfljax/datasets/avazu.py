@@ -7,6 +7,8 @@ Appendix); ``id`` is not read.
     codes   [R, 22] int32: codes by hash, each in a table of ``buckets``
     unique  one code a value, in sorted order over the rows read, the empty value's among them
 
+Sun et al. 2022 give all columns to one party.
+
 Get it from Kaggle (avazu-ctr-prediction).
 """
 

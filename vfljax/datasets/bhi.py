@@ -4,6 +4,8 @@ What enters: a folder that holds Kaggle's patch folders, ``<patient>/<0|1>/<pati
 class<0|1>.png``, or archives of them; or one .npz with x [R, 50, 50, 3] uint8, y, patient and, if
 possible, name. What leaves: images in order of their names, groups = patients; or P patches a row,
 one for each of P parties, as Fu et al. (2022) divide this set.
+
+Get it from Kaggle (breast-histopathology-images).
 """
 
 from __future__ import annotations

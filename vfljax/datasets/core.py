@@ -1,26 +1,23 @@
 """What a loader returns, and how rows are divided between parts.
 
-What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Split`` and, on the device,
-``training.Table``. Scaling statistics are of each seed's training rows, unless all rows are asked for.
-How features are divided between parties is ``vfljax.datasets.dividing``'s business.
+What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Block`` and ``Split``, plain records on
+the host. How features are divided between parties is ``vfljax.datasets.dividing``'s business; scaling
+statistics are ``vfljax.datasets.scaling``'s; what training reads of them is made by
+``vfljax.sweep.table``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.datasets.columns import Column
 from vfljax.datasets.parts import complete, enough
-from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
-from vfljax.rows import Streamed
-from vfljax.training import Table
+from vfljax.types import Input
 
 
 class Vocabulary(NamedTuple):
@@ -55,15 +52,6 @@ class Dataset(NamedTuple):
     tokens: Vocabulary | None = None  # of a text
     length: int = 128  # of a text: tokens each party reads, special ones included
     notes: tuple[str, ...] = ()  # what the loader met and did, for a person to read
-
-
-class Input(NamedTuple):
-    """What a network must know of the columns it reads; static."""
-
-    kind: str  # "table", "image" or "text"
-    shape: tuple[int, ...]  # of one row
-    vocabulary: tuple[int, ...] = ()  # of each column of a table, 0 for a number; of a text: one
-    pad: int = 0  # of a text
 
 
 class Block(NamedTuple):
@@ -277,33 +265,3 @@ def _by_group(
         if len(np.unique(dataset.labels[rows[own]])) < dataset.num_classes:
             raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
     return rows[rest], rows[part]
-
-
-def make_table(
-    blocks: Sequence[Block],
-    labels: np.ndarray,
-    splits: Sequence[Split],
-    scaling: str,
-    scaling_rows: str = "train",
-    resident: float = np.inf,
-) -> Table:
-    """The device's view of a data set for all seeds; teacher scores are added by the sweep. Features
-    of more than ``resident`` bytes in all stay on the host."""
-    everything = np.arange(len(labels))
-    rows = [s.train if scaling_rows == "train" else everything for s in splits]
-    moments = []
-    for block in blocks:
-        own = "none" if block.input.kind == "text" else scaling
-        moments.append([statistics(block.features, r, own, block.columns) for r in rows])
-    streams = sum(block.features.nbytes for block in blocks) > resident
-    place: Any = Streamed if streams else jnp.asarray
-    return Table(
-        features=tuple(place(block.features) for block in blocks),
-        labels=jnp.asarray(labels),
-        train=jnp.asarray(np.stack([s.train for s in splits])),
-        validation=jnp.asarray(np.stack([s.validation for s in splits])),
-        test=jnp.asarray(np.stack([s.test for s in splits])),
-        mean=tuple(jnp.asarray(np.stack([m for m, _ in party])) for party in moments),
-        scale=tuple(jnp.asarray(np.stack([s for _, s in party])) for party in moments),
-        scores=None,
-    )

@@ -17,6 +17,8 @@ Reads ``train.txt`` (tab-separated, no header: label, I1-I13, C1-C26) and the CS
             row's (``balanced``: labels are 0, 1, 0, 1, ...). Their hash is Python's own, seeded anew
             by each process: ours is ``hashing``'s, so columns are other columns, alike in law.
 
+Sun et al. 2022 give all columns to one party.
+
 Get it from Criteo AI Lab or Kaggle (criteo-display-ad-challenge).
 """
 

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.config import unknown
 from vfljax.datasets import ctr, hashing, prepared
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.given import MAX_BYTES
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 CLASSES = ("no click", "click")
 WIDE = 512  # rows of hashes at a time, and their buckets together

@@ -12,13 +12,15 @@ from vfljax import datasets
 from vfljax.datasets import options, prepared
 from vfljax.datasets.core import Block, Dataset, checksum
 from vfljax.datasets.noting import columns_table
-from vfljax.models.making import READS
 
 SHOWN = 40  # columns and classes listed before the rest is counted
 
 
-def describe(dataset: Dataset, blocks: Sequence[Block], label_features: bool) -> str:
-    """Every line a user needs to see that a copy is right and divided as meant."""
+def describe(
+    dataset: Dataset, blocks: Sequence[Block], label_features: bool, networks: Sequence[str]
+) -> str:
+    """Every line a user needs to see that a copy is right and divided as meant. ``networks`` are the
+    names of those that can read the first block."""
     rows, test = len(dataset.labels), dataset.test
     lines = [f"{dataset.name}: {rows:,} rows of kind {dataset.kind!r}"]
     if test is None:
@@ -34,7 +36,7 @@ def describe(dataset: Dataset, blocks: Sequence[Block], label_features: bool) ->
         shape = " x ".join(map(str, block.input.shape))
         kind = block.input.kind + (" with codes" if _codes(block) else "")
         lines.append(f"{who}: {kind}, {shape} a row: {block.about}")
-    lines.append("networks that read it: " + ", ".join(networks(blocks[0])))
+    lines.append("networks that read it: " + ", ".join(networks))
     if dataset.columns:
         lines += _few(["  " + line for line in columns_table(dataset).splitlines()])
     lines += [f"note: {note}" for note in dataset.notes]
@@ -55,14 +57,6 @@ def _clean(line: str) -> str:
 
 def _codes(block: Block) -> bool:
     return block.input.kind == "table" and any(block.input.vocabulary)
-
-
-def networks(block: Block) -> list[str]:
-    """The bottom networks that can read a block."""
-    kind = block.input.kind
-    return [
-        n for n, (kinds, codes) in READS.items() if kind in kinds and (codes or not _codes(block))
-    ]
 
 
 def _classes(dataset: Dataset) -> list[str]:

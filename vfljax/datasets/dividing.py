@@ -1,6 +1,6 @@
 """Which party owns which columns, pixels or words.
 
-What enters: a ``Dataset`` and ``config.parties``. What leaves: one ``Block`` a party, passive
+What enters: a ``Dataset`` and ``Parties``. What leaves: one ``Block`` a party, passive
 parties first, the label party's own (if it owns any) last. The rules:
 
     table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
@@ -13,18 +13,20 @@ parties first, the label party's own (if it owns any) last. The rules:
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Block, Dataset, Input
+from vfljax.datasets.core import Block, Dataset
 from vfljax.datasets.mapped import part
 from vfljax.datasets.ragged import spans
 from vfljax.errors import UserError
+from vfljax.types import Input
 
 HUGE = 1e300
 
@@ -32,21 +34,53 @@ HUGE = 1e300
 RULES = ("contiguous", "rows", "grid")
 
 
-def divide(dataset: Dataset, parties: Mapping[str, Any]) -> tuple[Block, ...]:
-    """Every party's block by a resolved ``config.parties``; raises UserError for a party without
-    columns, columns nobody owns by name, or a rule that this kind of data does not know."""
-    count = parties["passive"] + int(parties["label_features"])
-    shares = _shares(parties["shares"], count)
-    if parties["rule"] not in RULES:
+@dataclasses.dataclass(frozen=True)
+class Parties:
+    """Who takes part and how the features are divided between them: ``config.parties``.
+
+    ``shares`` divide columns, pixels or words, passive parties first; () divides them equally.
+    ``columns`` name a table's instead, one tuple of names or globs a party, "*" being the rest.
+    Raises UserError for a rule that is unknown and for shares beside columns.
+    """
+
+    passive: int = 1  # P
+    label_features: bool = True  # whether the label party owns features, hence a bottom model
+    rule: str = "contiguous"  # how images are divided
+    shares: tuple[float, ...] = ()
+    columns: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.passive < 1:
+            raise UserError(
+                f"config.parties.passive={self.passive} is too small: it must be at least 1."
+            )
+        if self.rule not in RULES:
+            raise UserError(
+                f"config.parties.rule={self.rule!r} is unknown: choose {', '.join(RULES)}."
+            )
+        if self.columns and self.shares:
+            raise UserError(
+                f"config.parties.shares={tuple(self.shares)} divides columns and "
+                "config.parties.columns names whose they are: leave one of the two empty."
+            )
+        _shares(self.shares, self.owners)
+
+    @property
+    def owners(self) -> int:
+        """How many parties own features."""
+        return self.passive + int(self.label_features)
+
+
+def divide(dataset: Dataset, parties: Parties) -> tuple[Block, ...]:
+    """Every party's block; raises UserError for a party without columns, columns nobody owns by
+    name, or a rule that this kind of data does not know."""
+    shares = _shares(parties.shares, parties.owners)
+    if parties.rule != "contiguous" and dataset.kind != "image":
         raise UserError(
-            f"config.parties.rule={parties['rule']!r} is unknown: choose {', '.join(RULES)}."
-        )
-    if parties["rule"] != "contiguous" and dataset.kind != "image":
-        raise UserError(
-            f"config.parties.rule={parties['rule']!r} divides images and {dataset.name} is of kind "
+            f"config.parties.rule={parties.rule!r} divides images and {dataset.name} is of kind "
             f"{dataset.kind!r}: choose 'contiguous'."
         )
-    if parties["columns"] and dataset.kind != "table":
+    if parties.columns and dataset.kind != "table":
         raise UserError(
             f"config.parties.columns names a table's columns and {dataset.name} is of kind "
             f"{dataset.kind!r}: use rule and shares."
@@ -88,19 +122,14 @@ def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
-def _table(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
     named = bool(dataset.columns)
     columns = dataset.columns or tuple(
         Column(f"column {j}") for j in range(dataset.features.shape[1])
     )
     sources = list(dict.fromkeys(column.name for column in columns))
-    if parties["columns"] and parties["shares"]:
-        raise UserError(
-            f"config.parties.shares={tuple(parties['shares'])} divides columns and "
-            "config.parties.columns names whose they are: leave one of the two empty."
-        )
-    if parties["columns"]:
-        owned = _by_name(dataset.name, sources, parties["columns"], len(shares) - 1)
+    if parties.columns:
+        owned = _by_name(dataset.name, sources, parties.columns, len(shares) - 1)
     else:
         owned = [sources[a:b] for a, b in places(shares, len(sources))]
     blocks = []
@@ -179,12 +208,12 @@ def _by_name(
     return owned
 
 
-def _image(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
     x = dataset.features
     height, width = x.shape[1:3]
-    if parties["rule"] == "grid":
-        cells = _grid(len(shares) - 1, height, width, parties["shares"])
-    elif parties["rule"] == "rows":
+    if parties.rule == "grid":
+        cells = _grid(len(shares) - 1, height, width, parties.shares)
+    elif parties.rule == "rows":
         cells = [(a, b, 0, width) for a, b in places(shares, height)]
     else:
         cells = [(0, height, a, b) for a, b in places(shares, width)]
@@ -212,9 +241,9 @@ def _grid(
     return [(*rows, *cols) for rows in edges(down, height) for cols in edges(count // down, width)]
 
 
-def _patches(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
     count, has = len(shares) - 1, dataset.features.shape[1]
-    if has != count or parties["shares"]:
+    if has != count or parties.shares:
         raise UserError(
             f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns: "
             "set config.data.options.patches to their number, and no config.parties.shares."
@@ -229,7 +258,7 @@ def _patches(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -
     )
 
 
-def _text(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> tuple[Block, ...]:
+def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
     del parties
     assert dataset.tokens is not None
     size, pad, cls, sep = dataset.tokens
@@ -244,7 +273,7 @@ def _text(dataset: Dataset, parties: Mapping[str, Any], shares: np.ndarray) -> t
     )
 
 
-_DIVIDE: dict[str, Callable[[Dataset, Mapping[str, Any], np.ndarray], tuple[Block, ...]]] = {
+_DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[Block, ...]]] = {
     "table": _table,
     "image": _image,
     "patches": _patches,

@@ -3,7 +3,7 @@
 What enters: the ``Source`` columns of a user's table, and of its published test part if it has one.
 What leaves: the ``Column`` tuple and float32 matrix of a ``Dataset``. Nothing is fitted here but the
 list of categories; means, scales and which categories count are each seed's training rows' business
-(``core.statistics``).
+(``scaling.statistics``).
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ Rows stand in this order whatever the layout: training part first, negative firs
 folder, its archive and a CSV with ids give one checksum. A CSV without ids keeps the order of its
 file within a part and class, Kaggle's CSV keeps it altogether; TFDS keeps no ids: its rows stand in
 the order of its shards, training part first.
+
+Get it from ai.stanford.edu/~amaas/data/sentiment or TFDS.
 """
 
 from __future__ import annotations

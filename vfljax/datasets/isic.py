@@ -7,6 +7,8 @@ and, if known, patient_id or lesion_id. What leaves: features [R, size, size, 3]
 
     SIIM-ISIC 2020  train.csv or ISIC_2020_Training_GroundTruth.csv: image_name, target, patient_id
     HAM10000        HAM10000_metadata(.csv): image_id, dx, lesion_id; y = (dx == "mel")
+
+Get SIIM-ISIC from Kaggle (siim-isic-melanoma-classification) and HAM10000 from doi:10.7910/DVN/DBW86T.
 """
 
 from __future__ import annotations

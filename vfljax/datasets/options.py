@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.config import unknown
 from vfljax.datasets.faults import shown
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 
 def of(loader: Callable[..., Any]) -> dict[str, Any]:

@@ -1,9 +1,13 @@
 """A user's own table as a data set: CSV, Parquet, NPZ, or a data frame.
 
 What enters: a file (or frame) and what its columns are, as far as that must be said. What leaves: a
-``Dataset`` of kind "table" whose ``notes`` say what was inferred and met. ``columns_table`` prints
+``Dataset`` of kind "table" whose ``notes`` say what was inferred and met. ``noting.columns_table`` prints
 what became of each column. Reading is ``reading``'s business, types ``columns_of``'s, features
 ``encoding``'s, sentences ``noting``'s.
+
+Means, scales and the categories that count come from each seed's training rows alone;
+``data.scaling_rows="all"`` is for papers that took all. A data frame is used by
+``prepared.write(own.from_frame(frame, label="y"), "mine")`` and then ``name="prepared"``.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vfljax.config import unknown as no_such
 from vfljax.datasets import noting
 from vfljax.datasets.columns_of import Source, source
 from vfljax.datasets.core import Dataset
@@ -25,6 +28,7 @@ from vfljax.datasets.reading import named, read
 from vfljax.datasets.roles import roles_of, same_columns
 from vfljax.datasets.targets import by_value, class_names, codes, test_codes
 from vfljax.errors import UserError
+from vfljax.errors import unknown as no_such
 
 
 def table(

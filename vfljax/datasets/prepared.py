@@ -7,6 +7,10 @@ such a folder the ``Dataset`` again, its features mapped from disk, not read.
 
 A folder appears under its name when it is whole, by one rename; until then it is a sibling
 ``.NAME.partial-*`` that nothing reads. Nothing is pickled.
+
+Features larger than ``data.resident_gb`` stay in this file, whoever owns which columns or pixels, and
+are fetched a batch at a time; texts are padded in memory, at 4 bytes a token. Criteo and Avazu are
+prepared block by block.
 """
 
 from __future__ import annotations

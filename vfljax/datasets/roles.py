@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from vfljax.config import unknown
 from vfljax.datasets.faults import one_line
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 INDEX = "__index_level_"  # pandas writes an unnamed index so
 

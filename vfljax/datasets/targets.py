@@ -10,10 +10,9 @@ import decimal
 
 import numpy as np
 
-from vfljax.config import unknown
 from vfljax.datasets.columns_of import NONE, Source, is_number
 from vfljax.datasets.faults import shown
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 MOST_CLASSES = 1000
 LARGEST = 10**18  # of a label that is a number; larger ones are read as words

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.config import unknown
 from vfljax.datasets import wordpiece
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
 from vfljax.datasets.words import top_words
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 FORMS = ("words", "wordpiece")
 BOUNDS = {  # least and most of an option

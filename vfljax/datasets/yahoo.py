@@ -7,6 +7,8 @@ quote stands for one, backslash and n for a newline (a backslash before any othe
 Fu et al. (2022) train on 50,000 rows, 5,000 a class, and state 20,000 test rows (KDk follows them).
 Their released code reads the question's content alone (``fields=("question_content",)``), at most
 256 tokens a half, draws the training rows at random within the class, and tests on all 60,000.
+
+Get it as ``yahoo_answers_csv`` of Zhang et al. 2015.
 """
 
 from __future__ import annotations
@@ -16,12 +18,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vfljax.config import unknown
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import one_line
 from vfljax.datasets.textfile import BROKEN, LONGEST, broken, csv_rows, decoded
 from vfljax.datasets.texts import Form, Texts, check, quotas, to_dataset, too_few
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 FIELDS = ("question_title", "question_content", "best_answer")  # columns 2 to 4
 CLASSES = 10

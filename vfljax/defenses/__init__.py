@@ -1,9 +1,9 @@
-"""The visible table of defenses: a new one is one file, one row here, one contract row."""
+"""The visible table of defenses. A new one is one file that ends in its row, and one line here; the
+contract tests ask for a line of test values too."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from vfljax.defenses import (
@@ -19,37 +19,42 @@ from vfljax.defenses import (
     ppdl,
 )
 from vfljax.defenses.core import Defense, TrainingData, chain
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks
 from vfljax.types import DefenseSpec
 
-TABLE: dict[str, Callable[..., Defense]] = {
-    "kdk": kdk.kdk,
-    "label_dp": label_dp.label_dp,
-    "dcor": dcor.dcor,
-    "gafm": gafm.gafm,
-    "noise": noise.noise,
-    "compression": compression.compression,
-    "ppdl": ppdl.ppdl,
-    "discrete_sgd": discrete_sgd.discrete_sgd,
-    "max_norm": max_norm.max_norm,
-    "marvell": marvell.marvell,
+TABLE: dict[str, DefenseRow] = {
+    "kdk": kdk.ROW,
+    "label_dp": label_dp.ROW,
+    "dcor": dcor.ROW,
+    "gafm": gafm.ROW,
+    "noise": noise.ROW,
+    "compression": compression.ROW,
+    "ppdl": ppdl.ROW,
+    "discrete_sgd": discrete_sgd.ROW,
+    "max_norm": max_norm.ROW,
+    "marvell": marvell.ROW,
 }
-
-# Knob values at which a defense changes nothing, bit for bit; defenses without any are absent.
-# They hold at default options: KDk anchored at its teacher changes labels at epsilon = 0 too.
-NEUTRAL: dict[str, dict[str, float]] = {
-    "kdk": {"epsilon": 0.0, "k": 1.0},
-    "label_dp": {"epsilon": math.inf},
-    "dcor": {"alpha": 0.0},
-    "noise": {"scale": 0.0},
-    "compression": {"keep_rate": 1.0},
-    "marvell": {"power": 0.0, "error": 0.25},
-}
-NEEDS_TOP = frozenset({"gafm"})  # not trained without model splitting: the top model is part of it
 
 
 def build(specs: tuple[DefenseSpec, ...], knobs: Mapping[str, Mapping[str, Any]]) -> Defense:
-    """The chain of a spec's defenses with these knobs (traced or concrete), by name."""
-    return chain(**{s.name: TABLE[s.name](**knobs[s.name], **dict(s.options)) for s in specs})
+    """The chain of the defenses in ``specs``, in their order.
+
+    ``knobs`` holds the knobs of each by name; they may be traced. Raises ``ValueError`` for a
+    concrete knob out of range, an unknown option, or an order in which one defense would discard
+    what another does.
+    """
+    return chain(
+        **{spec.name: TABLE[spec.name](**knobs[spec.name], **dict(spec.options)) for spec in specs}
+    )
 
 
-__all__ = ["TABLE", "Defense", "TrainingData", "build", "chain"]
+__all__ = [
+    "TABLE",
+    "Defense",
+    "DefenseRow",
+    "Knower",
+    "Remarks",
+    "TrainingData",
+    "build",
+    "chain",
+]

@@ -1,8 +1,9 @@
-"""The defense record, its composition, and the checks every factory shares.
+"""The defense record, its composition, and the checks that factories share.
 
-A defense is a few pure functions, each with an identity default. A factory takes its knobs
-(numbers, possibly traced: it must never branch on them) and its static options (keyword-only
-strings), and is called inside the traced step, so one compiled program serves a whole grid.
+A defense is a few pure functions, each of which defaults to the identity. A factory takes knobs and
+options. Knobs are numbers and may be traced, so a factory must never branch on them. Options are
+static and keyword-only. The factory is called inside the traced step: one compiled program serves a
+whole grid of knobs.
 """
 
 from __future__ import annotations
@@ -10,33 +11,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import chex
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.core import Tracer
 
 from vfljax import keys
-from vfljax.types import Array, Context, Federation, PyTree
+from vfljax.types import Array, Context, CutLayer, PyTree
 
 LossFn = Callable[..., tuple[Array, tuple[Array, PyTree, PyTree]]]
-"""``(active, f, embeddings, targets, context, state) -> (loss, (logits, variables, state))``:
-``f`` is the aggregated cut, ``state`` is ``Scoped`` inside a defense's loss slot."""
+"""``(active, f, embeddings, targets, context, state) -> (loss, (logits, variables, state))``.
+
+``active`` are the top model's variables, ``f`` [B, D] is the aggregated cut, ``embeddings`` are the
+passive parties' [B, D] and ``targets`` are [B, C]. In a defense's loss slot ``state`` is a
+``Scoped``."""
 
 
 class TrainingData(NamedTuple):
     """What a defense may prepare itself with before training."""
 
-    labels: Array  # [N] int32; for members of a chain after label DP, the randomized ones
+    labels: Array  # [N] int32; after label DP in a chain, the randomized ones
     scores: Array | None  # [N, C] teacher probabilities, None without a teacher
-    num_classes: int  # static
-    federation: Federation = Federation()  # static
+    num_classes: int  # C, static
+    cut_layer: CutLayer = CutLayer()  # static
 
 
 class Scoped(NamedTuple):
-    """State in the loss slot: yours, and the others' to be passed on to the inner loss."""
+    """The state that a defense's loss slot receives and returns.
 
-    own: PyTree
-    rest: PyTree
+    A defense reads and replaces ``state``. It hands ``others`` on to the inner loss unread.
+    """
+
+    state: PyTree  # of this defense
+    others: PyTree  # of the other members of the chain
 
 
 def _no_state(key: Array, data: TrainingData) -> PyTree:
@@ -63,45 +71,68 @@ def _same_loss(loss_fn: LossFn) -> LossFn:
 
 
 class Defense(NamedTuple):
-    """``Defense()`` is no defense: every slot is the identity."""
+    """What a defense does at each place where it may act. ``Defense()`` is no defense.
+
+    ``targets`` acts before the loss, ``loss`` in it, and ``gradient`` after it, on the gradients of
+    the cut.
+    """
 
     init: Callable[[Array, TrainingData], PyTree] = _no_state
-    # (key, labels [N], C) -> (labels, weights [N]): what the teacher may be trained on, with the
-    # same key as init
+    """``init(key, data) -> state``, once before training."""
+
     teach: Callable[[Array, Array, int], tuple[Array, Array]] = _same_labels
-    # (state, labels [N]) -> labels: what the init of members listed after it is given
+    """``teach(key, labels [N], num_classes) -> (labels [N], weights [N])``: what the teacher may be
+    trained on. It receives the same key as ``init``."""
+
     labels: Callable[[PyTree, Array], Array] = _unchanged_labels
-    targets: Callable[[Array, Context, PyTree], Any] = _same_targets  # before the loss
-    loss: Callable[[LossFn], LossFn] = _same_loss  # in the loss
-    gradient: optax.GradientTransformation = optax.identity()  # after it, on cut gradients
-    reads_scores: bool = False  # whether it needs the teacher's scores
-    replaces: bool = False  # what reaches its targets or loss slot is discarded, not changed
+    """``labels(state, labels [N]) -> labels [N]``: the labels that ``init`` of the members listed
+    after this one receives."""
+
+    targets: Callable[[Array, Context, PyTree], Any] = _same_targets
+    """``targets(targets [B, C], context, state) -> (targets, context, state)``."""
+
+    loss: Callable[[LossFn], LossFn] = _same_loss
+    """``loss(loss_fn) -> loss_fn``; see ``LossFn``."""
+
+    gradient: optax.GradientTransformation = optax.identity()
+    """A transformation of the parties' cut gradients, a tuple of [B, D]; it also receives
+    ``context``."""
+
+    reads_scores: bool = False
+    """Whether the defense needs the teacher's scores."""
+
+    replaces: bool = False
+    """Whether it discards what reaches its targets or loss slot, instead of changing it."""
 
 
 def _named(context: Context, name: str) -> Context:
-    """The context one defense of a chain sees: draws are folded by NAME, never by position."""
+    """The context that one member of a chain receives. Its keys are folded by the member's NAME,
+    never by its position."""
     return context._replace(
         key=keys.fold(context.key, name), run_key=keys.fold(context.run_key, name)
     )
 
 
+def _without(states: Mapping[str, PyTree], name: str) -> dict[str, PyTree]:
+    return {member: state for member, state in states.items() if member != name}
+
+
 def _named_loss(name: str, wrap: Callable[[LossFn], LossFn], loss_fn: LossFn) -> LossFn:
-    """One defense's loss slot over a loss whose state is the chain's dict."""
+    """One member's loss slot around a loss whose state is the chain's dict."""
 
     def loss(active, f, embeddings, targets, context, states):
-        def inner(active, f, embeddings, targets, seen, state):
-            seen = seen._replace(key=context.key, run_key=context.run_key)
+        def inner(active, f, embeddings, targets, inner_context, scoped):
+            inner_context = inner_context._replace(key=context.key, run_key=context.run_key)
             value, (logits, variables, merged) = loss_fn(
-                active, f, embeddings, targets, seen, {**state.rest, name: state.own}
+                active, f, embeddings, targets, inner_context, {**scoped.others, name: scoped.state}
             )
-            rest = {key: value for key, value in merged.items() if key != name}
-            return value, (logits, variables, Scoped(merged[name], rest))
+            return value, (logits, variables, Scoped(merged[name], _without(merged, name)))
 
-        rest = {key: value for key, value in states.items() if key != name}
-        value, (logits, variables, state) = wrap(inner)(
-            active, f, embeddings, targets, _named(context, name), Scoped(states[name], rest)
+        scoped = Scoped(states[name], _without(states, name))
+        value, (logits, variables, scoped) = wrap(inner)(
+            active, f, embeddings, targets, _named(context, name), scoped
         )
-        return value, (logits, variables, {**state.rest, name: state.own})
+        return value, (logits, variables, {**scoped.others, name: scoped.state})
 
     return loss
 
@@ -116,66 +147,69 @@ def _named_gradient(name: str, transform: optax.GradientTransformation) -> Any:
 
 
 def chain(**defenses: Defense) -> Defense:
-    """Compose defenses: within each slot they act in listing order (in the loss, the first is
-    innermost). Reduces to no defense for ``chain()``; an identity member changes nothing.
+    """Compose defenses. Reduces to no defense for ``chain()``; an identity member changes nothing.
 
-    Each member draws from keys folded by its name here, so no two members share a draw and
-    inserting or removing one leaves the others' draws as they were. A member that replaces what
-    reaches its slot (label DP the targets, GAFM the loss) must come before the others of that slot.
+    Within each slot the members act in listing order; in the loss the first is innermost. The
+    chain's state is a dict by member name.
+
+    Each member draws from keys folded by its name. No two members share a draw, and inserting or
+    removing one leaves the others' draws as they were.
+
+    Raises ``ValueError`` if a member that replaces what reaches its slot (label DP the targets,
+    GAFM the loss) is listed after another member of that slot, or makes another member useless.
     """
     _check_order(defenses)
 
     def init(key: Array, data: TrainingData) -> PyTree:
         states = {}
-        for name, one in defenses.items():
-            own = keys.fold(key, name)
-            states[name] = one.init(own, data)
-            data = data._replace(labels=one.labels(states[name], data.labels))
+        for name, member in defenses.items():
+            states[name] = member.init(keys.fold(key, name), data)
+            data = data._replace(labels=member.labels(states[name], data.labels))
         return states
 
     def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
         labels, weights = _same_labels(key, labels, num_classes)
-        for name, one in defenses.items():
-            labels, own = one.teach(keys.fold(key, name), labels, num_classes)
-            weights = weights * own
+        for name, member in defenses.items():
+            labels, factors = member.teach(keys.fold(key, name), labels, num_classes)
+            weights = weights * factors
         return labels, weights
 
     def targets(targets: Array, context: Context, state: PyTree) -> Any:
         state = dict(state)
-        for name, one in defenses.items():
-            targets, seen, state[name] = one.targets(targets, _named(context, name), state[name])
-            context = seen._replace(key=context.key, run_key=context.run_key)
+        for name, member in defenses.items():
+            targets, changed, state[name] = member.targets(
+                targets, _named(context, name), state[name]
+            )
+            context = changed._replace(key=context.key, run_key=context.run_key)
         return targets, context, state
 
     def loss(loss_fn: LossFn) -> LossFn:
-        for name, one in defenses.items():
-            loss_fn = _named_loss(name, one.loss, loss_fn)
+        for name, member in defenses.items():
+            loss_fn = _named_loss(name, member.loss, loss_fn)
         return loss_fn
 
-    members = (_named_gradient(name, one.gradient) for name, one in defenses.items())
-    gradient = optax.chain(optax.identity(), *members)  # optax refuses an empty chain
-    reads_scores = any(one.reads_scores for one in defenses.values())
+    transforms = (_named_gradient(name, member.gradient) for name, member in defenses.items())
     return Defense(
         init=init,
         teach=teach,
         targets=targets,
         loss=loss,
-        gradient=gradient,
-        reads_scores=reads_scores,
+        gradient=optax.chain(optax.identity(), *transforms),  # optax refuses an empty chain
+        reads_scores=any(member.reads_scores for member in defenses.values()),
     )
 
 
 def _check_order(defenses: Mapping[str, Defense]) -> None:
     for slot, identity in (("targets", _same_targets), ("loss", _same_loss)):
-        members = {n: one for n, one in defenses.items() if getattr(one, slot) is not identity}
-        for place, (name, one) in enumerate(members.items()):
-            if one.replaces and place:
+        members = {n: m for n, m in defenses.items() if getattr(m, slot) is not identity}
+        for place, (name, member) in enumerate(members.items()):
+            if member.replaces and place:
                 earlier = next(iter(members))
                 raise ValueError(
                     f"{name} replaces what {earlier} makes: list {name} before {earlier}."
                 )
-    for name, one in defenses.items():
-        if one.replaces and one.loss is not _same_loss:
+    for name, member in defenses.items():
+        if member.replaces and member.loss is not _same_loss:
             for other, before in defenses.items():
                 if before.targets is not _same_targets and before.teach is _same_labels:
                     raise ValueError(
@@ -187,12 +221,16 @@ def _check_order(defenses: Mapping[str, Defense]) -> None:
 def per_party(
     rule: Callable[[Array, Array, Context], Array],
 ) -> optax.GradientTransformationExtraArgs:
-    """A stateless rule ``(key, g [B, D], context) -> g`` as an optax transformation over the
-    parties' cut gradients: each party's tensor alone, with draws of its own (equal noise for two
-    parties could be subtracted by colluders)."""
+    """A stateless rule ``(key, g [B, D], context) -> g [B, D]`` as an optax transformation of the
+    parties' cut gradients.
+
+    Each party's tensor is treated alone, with draws from a key of its own: colluders could subtract
+    equal noise.
+    """
 
     def update(updates, state, params=None, *, context: Any = None, **extra):
         del params, extra
+        chex.assert_rank(list(updates), 2)
         sent = tuple(rule(keys.fold(context.key, i), g, context) for i, g in enumerate(updates))
         return sent, state
 
@@ -200,7 +238,7 @@ def per_party(
 
 
 def require_two_classes(name: str, num_classes: int) -> None:
-    """Refuse data that a two-class defense is not defined on."""
+    """Raise ``ValueError`` unless there are 2 classes; for defenses that are defined for two."""
     if num_classes != 2:
         raise ValueError(
             f"{name} is defined for 2 classes and the data has {num_classes}: drop {name} or "
@@ -212,8 +250,11 @@ LARGEST = 1e30  # of a knob without an upper bound: squares and products stay in
 
 
 def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> None:
-    """Refuse a concrete knob outside [low, high]; silent on tracers (they were checked when
-    the sweep was planned). NaN is outside every range; ``high`` = infinity means at most 1e30."""
+    """Raise ``ValueError`` for a concrete knob outside [low, high].
+
+    ``high`` = infinity means at most 1e30. NaN is outside any range. A tracer passes: its values
+    were checked when the sweep was planned. ``remedy`` is added to the message.
+    """
     if isinstance(value, Tracer):
         return
     if not np.all((np.asarray(value) >= low) & (np.asarray(value) <= min(high, LARGEST))):
@@ -224,12 +265,12 @@ def check(name: str, value: Any, low: float, high: float, remedy: str = "") -> N
 
 
 def check_integer(name: str, value: Any) -> None:
-    """Refuse a concrete knob that is not a whole number; silent on tracers."""
+    """Raise ``ValueError`` for a concrete knob that is not a whole number. A tracer passes."""
     if not isinstance(value, Tracer) and not float(value).is_integer():
         raise ValueError(f"{name}={value} is not a whole number: choose an integer {name}.")
 
 
 def check_option(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse an unknown static option."""
+    """Raise ``ValueError`` for a static option that is not among its ``choices``."""
     if value not in choices:
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")

@@ -4,19 +4,21 @@ The label party adds to its loss, for every passive party's embedding z,
 
     alpha * log dCor(z, Y),   dCor(z, Y) = dCov2(z, Y) / sqrt(dCov2(z, z) dCov2(Y, Y))
 
-with Y one-hot and dCov2 the mean product of doubly centered Euclidean distance matrices. That
-ratio is the SQUARED distance correlation R2 of Szekely et al.; four readings of it circulate:
+with Y one-hot and dCov2 the mean product of doubly centered Euclidean distance matrices. That ratio
+is the SQUARED distance correlation R2 of Szekely et al. Four readings of it circulate:
 
     form="log_squared"  log R2 (the paper's; default)     "squared"  R2
     form="log_root"     log R = 1/2 log R2                "root"     R
 
-so log_root with weight lambda is log_squared with alpha = lambda/2.
+so that log_root with weight lambda is log_squared with alpha = lambda/2.
 
 Reference: Sun, Yang, Yao, Wang. "Label Leakage and Protection from Forward Embedding in Vertical
 Federated Learning", 2022, section 4; Szekely, Rizzo, Bakirov 2007.
 
-Guarantee: none; it discourages dependence of z on Y on training batches.
-Scale: alpha weighs a number that does not depend on the scale of z; paper .002 to .04, B = 8192.
+Guarantee: none. The penalty discourages dependence of z on Y on training batches.
+
+Scale: alpha weighs a number that does not depend on the scale of z. The paper uses .002 to .04 at
+B = 8192.
 
 Edge cases
     alpha = 0              exactly the undefended loss and gradient, also where R2 = 0
@@ -32,15 +34,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
+from vfljax.defenses.rows import READING, DefenseRow, Knower
 from vfljax.types import Array
 
 FLOOR = 1e-12  # of R2 inside the log: -27.6, far below anything a batch reaches by training
 
-# form -> (value, derivative) at R2
+# form -> its value and its derivative at R2
 FORMS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
     "log_squared": lambda r: (jnp.log(jnp.maximum(r, FLOOR)), 1 / jnp.maximum(r, FLOOR)),
     "squared": lambda r: (r, jnp.ones_like(r)),
@@ -61,12 +65,13 @@ def _center(a: Array) -> Array:
 
 
 def _distances(x: Array) -> tuple[Array, Array, Array]:
-    """Euclidean distances of the rows of ``x`` [B, D] in units of the largest entry off the mean:
-    ([B, B], the rows in those units [B, D], the unit []).
+    """(distances [B, B], rows [B, D], unit []) of the rows of ``x`` [B, D].
 
-    Via the Gram matrix, since [B, B, D] differences do not fit at the paper's B = 8192; rows are
-    centered first and squared distances within rounding of 0 are 0, so that equal rows have
-    distance 0 exactly."""
+    The unit is the largest magnitude of a centered entry; the Euclidean distances and the centered
+    rows are given in it. The distances come from the Gram matrix, since [B, B, D] differences do not
+    fit at the paper's B = 8192. Squared distances within rounding of 0 are 0, so that equal rows
+    have distance 0 exactly.
+    """
     x = x - jnp.mean(x, axis=0, keepdims=True)
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))
     unit = jnp.where(largest > 1e-36, largest, 1.0)
@@ -82,22 +87,25 @@ def _distances(x: Array) -> tuple[Array, Array, Array]:
 
 
 def _centered_label_distances(labels: Array, num_classes: int) -> Array:
-    """``_center`` of the one-hot labels' distances, sqrt(2) between classes, in closed form."""
+    """``_center`` of the one-hot labels' distances, in closed form: [B, B].
+
+    The distance between two classes is sqrt(2)."""
     members = jax.nn.one_hot(labels, num_classes)
     share = jnp.mean(members, axis=0)
-    own = share[labels]
+    label_share = share[labels]
     same = (labels[:, None] == labels[None, :]).astype(jnp.float32)
-    return jnp.sqrt(2.0) * (own[:, None] + own[None, :] - same - jnp.sum(share**2))
+    return jnp.sqrt(2.0) * (label_share[:, None] + label_share[None, :] - same - jnp.sum(share**2))
 
 
 def distance_correlation(x: Array, y: Array, root: bool = False) -> Array:
-    """Distance correlation of two samples [B, D1], [B, D2]: the R2 form in [0, 1], a scalar.
+    """Squared distance correlation R2 of the samples ``x`` [B, D1] and ``y`` [B, D2]: [], in [0, 1].
 
-    ``root=True`` gives R, the usual definition's square root. 0 when either is constant.
-    O(B^2) time and memory; scale invariant in each argument.
+    ``root=True`` gives R, the square root (Szekely et al. 2007). Either is 0 where a sample is
+    constant, and does not depend on the scale of either sample. Time and memory are O(B^2).
     """
-    if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
-        raise ValueError(f"x {x.shape} and y {y.shape} must be [B, D1] and [B, D2].")
+    chex.assert_rank([x, y], 2)
+    chex.assert_equal_shape_prefix([x, y], 1)
+    chex.assert_type([x, y], float)
     a, b = _center(_distances(x)[0]), _center(_distances(y)[0])
     value = _ratio(jnp.mean(a * b), jnp.mean(a * a), jnp.mean(b * b))
     return _safe_sqrt(value) if root else value
@@ -112,6 +120,9 @@ def _ratio(covariance: Array, variance_x: Array, variance_y: Array) -> Array:
 def _penalty_and_gradient(
     z: Array, labels: Array, num_classes: int, form: str
 ) -> tuple[Array, Array]:
+    chex.assert_rank([z, labels], [2, 1])
+    chex.assert_equal_shape_prefix([z, labels], 1)
+    chex.assert_type(labels, int)
     distances, x, unit = _distances(z)
     a, b = _center(distances), _centered_label_distances(labels, num_classes)
     variance_x, variance_y = jnp.mean(a * a), jnp.mean(b * b)
@@ -131,10 +142,11 @@ def _penalty_and_gradient(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def penalty(z: Array, labels: Array, num_classes: int, form: str = "log_squared") -> Array:
-    """What alpha multiplies: a scalar for one party's ``z`` [B, D] and ``labels`` [B].
+    """What alpha multiplies, for one party's ``z`` [B, D] and integer ``labels`` [B]: [].
 
-    Its gradient with respect to z is written out (autodiff through root and centering costs three
-    times as much and is not finite at zero distances); there is no second derivative.
+    ``form`` is a key of ``FORMS``. The gradient with respect to z is written out: automatic
+    differentiation through root and centering costs three times as much and is not finite at
+    distance zero. There is no second derivative.
     """
     return _penalty_and_gradient(z, labels, num_classes, form)[0]
 
@@ -153,8 +165,12 @@ penalty.defvjp(_forward, _backward)
 
 
 def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:
-    """Add alpha * log dCor(z_p, Y), one term a passive party. ``alpha`` >= 0 is the paper's
-    alpha_d. Y are the labels later slots may see. Reduces to no defense at 0."""
+    """Add alpha * log dCor(z, Y) to the loss, one term for each passive party.
+
+    ``alpha`` >= 0 is the paper's alpha_d. Y are the labels that later slots may see: after label DP
+    the randomized ones. Reduces to no defense at alpha = 0. Raises ``ValueError`` for a negative
+    alpha or an unknown ``form``.
+    """
     core.check("alpha", alpha, 0.0, jnp.inf)
     core.check_option("form", form, tuple(FORMS))
 
@@ -169,3 +185,16 @@ def dcor(alpha: Array | float, *, form: str = "log_squared") -> core.Defense:
         return defended
 
     return core.Defense(loss=loss)
+
+
+ROW = DefenseRow(
+    factory=dcor,
+    example={"alpha": 0.01},
+    known_by={
+        # gradients still carry the label
+        "no_split": (Knower("direct", "most_negative"), *READING),
+        # another direction than the leading one
+        "split": (Knower("probe"), Knower("spectral", "gradients")),
+    },
+    neutral={"alpha": 0.0},
+)

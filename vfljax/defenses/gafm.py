@@ -1,34 +1,40 @@
 """GAFM: gradients of a GAN loss and of a randomized cross entropy that disturb each other (Han and
 Guan 2023). Two classes.
 
-The label party's top model is a generator G: its prediction is G(f), f the aggregated embedding. A
-discriminator D compares predictions with noisy labels; beside it stands a cross entropy between
+The label party's top model is a generator G: its prediction is G(f) for the aggregated embedding f.
+A discriminator D compares predictions with noisy labels. To this loss comes a cross entropy between
 f itself and a randomized response y~:
 
     L_GAN = E D(y + N(0, sigma^2)) - E D(G(f))
     L_CE  = -E [y~ log s + (1 - y~) log(1 - s)],   y~ = 0.5 +- u,   u ~ U(0, Delta) anew every batch
 
-One batch: (1) D ascends L_GAN (Adam), weights clipped to +-c; (2) G descends it with the new D; (3)
-f, hence the parties, receive  gamma grad_f L_GAN / |grad_f L_GAN| + grad_f L_CE / |grad_f L_CE|,
-norms over the whole batch, with the new D and the old G. What s is depends on the bottom:
+On one batch, (1) D ascends L_GAN with Adam, and its weights are clipped to +-c; (2) G descends L_GAN
+with the new D; (3) f, hence the parties, receive
+
+    gamma grad_f L_GAN / |grad_f L_GAN| + grad_f L_CE / |grad_f L_CE|
+
+with norms over the whole batch, the new D and the old G. What s is depends on the bottom models:
 
     ce_input="released"        s = f where the bottoms end in a sigmoid (released code on Spambase
                                and IMDB), else sigmoid(sum_d f) (Criteo, ISIC)
     ce_input="double_sigmoid"  s = sigmoid(sum_d f) always (the paper's text)
 
-Ablations: terms="gan", terms="ce" (which leaves G as it started: look at attacks, not at its
-utility). Parties are averaged (config.model.aggregation="mean").
+Ablations: terms="gan" and terms="ce". The latter leaves G as it started: look at attacks, not at its
+utility. Parties are averaged (config.model.aggregation="mean").
 
 Reference: Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary
 Classification", 2023, equations 3-6, algorithm A.1. Released values: c .1, sigma .01, Delta / gamma
 .05 / 1 Spambase, .1 / 1 IMDB, .5 / 1 Criteo, .05 / 20 ISIC; Adam 1e-4 for all parts.
 
-Guarantee: none. Normalization makes the gradient of f at most 1 + gamma long, whatever B (a party's
-share of it, one P-th where P are averaged): absolute scales of other defenses are relative to that,
-not to the batch-mean loss. Nothing in the loss fixes the sign
-of the prediction: many runs learn the labels inverted (the sweep's results say which, and orient).
+Guarantee: none. Nothing in the loss fixes the sign of the prediction, so many runs learn the labels
+inverted; the sweep's results say which, and orient them.
+
+Scale: normalization makes the gradient of f at most 1 + gamma long, whatever B; where P parties are
+averaged, a party receives a P-th of it. Absolute scales of other defenses are relative to that, not
+to the batch-mean loss.
+
 Edge cases: a zero gradient contributes zero; Delta = 0 removes the label from L_CE; gamma = 0 is
-terms="ce" for the parties. It has no value of its knobs that changes nothing.
+terms="ce" for the parties. GAFM never reduces to no defense.
 """
 
 from __future__ import annotations
@@ -37,6 +43,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,7 +51,8 @@ import optax
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.types import Array, PyTree
+from vfljax.defenses.rows import DefenseRow, Knower
+from vfljax.types import Array, CutLayer, PyTree
 
 TERMS = ("both", "gan", "ce")
 INPUTS = ("released", "double_sigmoid")
@@ -56,13 +64,15 @@ CANDIDATES = (0.05, 0.1, 0.2, 0.3, 0.5)  # Delta, section 3.3 and appendix D.3
 class GAFMState(NamedTuple):
     """What the label party keeps between batches."""
 
-    discriminator: PyTree
-    optimizer: PyTree
+    discriminator: PyTree  # as ``init_discriminator`` returns it
+    optimizer: PyTree  # Adam's
 
 
 def init_discriminator(key: Array, hidden: tuple[int, ...] = (10, 10)) -> PyTree:
-    """(kernel [in, out], bias [out]) of every layer of 1 -> hidden -> 1, uniform within
-    1/sqrt(in) as PyTorch's Linear."""
+    """(kernel [in, out], bias [out]) of each layer of 1 -> ``hidden`` -> 1.
+
+    They are uniform within +-1/sqrt(in), as in PyTorch's Linear.
+    """
     widths = (1, *hidden, 1)
     layers = []
     for i, (fan_in, out) in enumerate(itertools.pairwise(widths)):
@@ -74,7 +84,8 @@ def init_discriminator(key: Array, hidden: tuple[int, ...] = (10, 10)) -> PyTree
 
 
 def discriminate(params: PyTree, x: Array) -> Array:
-    """D(x) [B] of numbers [B]; LeakyReLU after every layer, the last included."""
+    """D(x) [B] of the numbers ``x`` [B]; LeakyReLU follows each layer, the last included."""
+    chex.assert_rank(x, 1)
     x = x[:, None]
     for kernel, bias in params:
         x = jax.nn.leaky_relu(x @ kernel + bias[None, :], SLOPE)
@@ -82,12 +93,18 @@ def discriminate(params: PyTree, x: Array) -> Array:
 
 
 def critic_loss(params: PyTree, real: Array, fake: Array) -> Array:
-    """-L_GAN: what the discriminator descends."""
+    """-L_GAN [], which the discriminator descends, of ``real`` [B] and ``fake`` [B]."""
+    chex.assert_rank([real, fake], 1)
+    chex.assert_equal_shape([real, fake])
     return jnp.mean(discriminate(params, fake)) - jnp.mean(discriminate(params, real))
 
 
 def perturbed_labels(key: Array, labels: Array, delta: Array | float) -> Array:
-    """The randomized response y~ [B]: 0.5 + u for label 1, 0.5 - u for 0, u ~ U(0, delta)."""
+    """The randomized response y~ [B] of ``labels`` [B] in {0, 1}.
+
+    It is 0.5 + u for label 1 and 0.5 - u for label 0, with u ~ U(0, delta).
+    """
+    chex.assert_rank([labels, delta], [1, 0])
     u = delta * jax.random.uniform(key, labels.shape)
     return jnp.where(labels == 1, 0.5 + u, 0.5 - u)
 
@@ -95,14 +112,20 @@ def perturbed_labels(key: Array, labels: Array, delta: Array | float) -> Array:
 def draws(
     key: Array, labels: Array, delta: Array | float, sigma: Array | float
 ) -> tuple[Array, Array]:
-    """One batch's (y + noise, y~), both [B]."""
+    """(y + N(0, sigma^2), y~), both [B], of one batch's ``labels`` [B] in {0, 1}."""
+    chex.assert_rank([labels, delta, sigma], [1, 0, 0])
     noise = sigma * jax.random.normal(keys.fold(key, "real"), labels.shape)
     return labels + noise, perturbed_labels(keys.fold(key, "response"), labels, delta)
 
 
 def label_loss(f: Array, response: Array, ends_in_sigmoid: bool) -> Array:
-    """L_CE of f [B, D] against y~ [B]: s = f [B, 1] itself where it is a probability already (kept
-    1e-7 off 0 and 1: a saturated sigmoid is exactly 1), else sigmoid(sum_d f)."""
+    """L_CE [] of ``f`` [B, D] against the ``response`` y~ [B].
+
+    With ``ends_in_sigmoid`` D is 1 and s is f itself, kept 1e-7 off 0 and 1 because a saturated
+    sigmoid is exactly 1. Otherwise s = sigmoid(sum_d f).
+    """
+    chex.assert_shape(f, (*response.shape, 1 if ends_in_sigmoid else None))
+    chex.assert_rank(response, 1)
     if ends_in_sigmoid:
         s = jnp.clip(f[:, 0], 1e-7, 1 - 1e-7)
         return -jnp.mean(response * jnp.log(s) + (1 - response) * jnp.log1p(-s))
@@ -112,7 +135,7 @@ def label_loss(f: Array, response: Array, ends_in_sigmoid: bool) -> Array:
 
 
 def _unit(g: Array) -> Array:
-    """g over its Frobenius norm; zero where that is zero."""
+    """``g`` over its Frobenius norm; zero where the norm is zero."""
     largest = jnp.max(jnp.abs(g))
     scaled = g / jnp.where(largest > 0, largest, 1.0)
     norm = jnp.sqrt(jnp.sum(scaled * scaled))
@@ -120,14 +143,20 @@ def _unit(g: Array) -> Array:
 
 
 def mixed_gradient(gan_gradient: Array, ce_gradient: Array, gamma: Array | float) -> Array:
-    """gamma a/|a| + b/|b| over the whole batch [B, D]."""
+    """gamma a/|a| + b/|b| for gradients a and b [B, D], with norms over the whole batch: [B, D]."""
+    chex.assert_rank([gan_gradient, ce_gradient, gamma], [2, 2, 0])
+    chex.assert_equal_shape([gan_gradient, ce_gradient])
     return gamma * _unit(gan_gradient) + _unit(ce_gradient)
 
 
 def select_delta(leaks: Mapping[float, np.ndarray], train_auc: Mapping[float, np.ndarray]) -> float:
-    """The Delta whose mean over repeats and attacks of leakAUC / oriented trainAUC is smallest
-    (section 3.3, appendix D.3). ``leaks[Delta]`` [repeats, attacks], ``train_auc[Delta]``
-    [repeats]. Unoriented, a run that learned the labels inverted makes the ratio explode."""
+    """The Delta with the smallest mean of leakAUC / oriented trainAUC (section 3.3, appendix D.3).
+
+    ``leaks[Delta]`` [repeats, attacks] are leak AUCs, and ``train_auc[Delta]`` [repeats] are AUCs in
+    [0, 1]; the mean is over repeats and attacks. Without the orientation max(AUC, 1 - AUC), a run
+    that learned the labels inverted would make the ratio explode. Of equal means the smaller Delta
+    is chosen.
+    """
 
     def ratio(delta: float) -> float:
         auc = np.asarray(train_auc[delta], float)
@@ -147,11 +176,18 @@ def gafm(
     ce_input: str = "released",
     discriminator: str = "10-10",
 ) -> core.Defense:
-    """GAFM with Delta = ``delta`` in [0, .5], weight ``gamma`` >= 0 of the GAN's gradient, ``sigma``
-    >= 0, weights of D within +-``clip``, and D's Adam rate. It replaces the loss, so it is listed
-    before other defenses in the loss, and reads labels, so that KDk's targets have no place beside
-    it. Two classes, and a top model to be the generator: G(f) is the softmax of its two logits,
-    whatever the network ("generator" is the published one)."""
+    """GAFM with Delta = ``delta`` in [0, .5], for two classes and with model splitting.
+
+    ``gamma`` >= 0 weighs the GAN's gradient, ``sigma`` >= 0 is the deviation of the noise on real
+    labels, ``clip`` >= 0 bounds the weights of D, and ``learning_rate`` >= 0 is D's. The top model
+    is the generator: G(f) is the softmax of its two logits, whatever the network ("generator" is the
+    published one).
+
+    GAFM replaces the loss, so that it is listed before other defenses in the loss. It reads labels
+    and not targets, so that KDk has no effect beside it. GAFM never reduces to no defense. Raises
+    ``ValueError`` for a knob out of range or an unknown option; ``init`` does for more than two
+    classes and for a cut that GAFM cannot read.
+    """
     core.check("delta", delta, 0.0, 0.5)
     core.check("gamma", gamma, 0.0, jnp.inf)
     core.check("sigma", sigma, 0.0, jnp.inf)
@@ -164,34 +200,34 @@ def gafm(
 
     def init(key: Array, data: core.TrainingData) -> GAFMState:
         core.require_two_classes("gafm", data.num_classes)
-        _check_federation(data.federation)
+        _check_cut_layer(data.cut_layer)
         params = init_discriminator(key, DISCRIMINATORS[discriminator])
         return GAFMState(params, adam.init(params))
 
     def loss(loss_fn: core.LossFn) -> core.LossFn:
-        def defended(active, f, embeddings, targets, context, state):
+        def defended(active, f, embeddings, targets, context, scoped):
             real, response = draws(context.key, context.labels, delta, sigma)
             frozen = jax.lax.stop_gradient((active, f, embeddings))
 
             def generate(active: PyTree, f: Array) -> tuple[Array, Any]:
-                _, aux = loss_fn(active, f, frozen[2], targets, context, state)
+                _, aux = loss_fn(active, f, frozen[2], targets, context, scoped)
                 return jax.nn.softmax(aux[0])[:, 1], aux
 
             # (1) the discriminator, on predictions of the old generator
-            fake, pullback, (logits, variables, state) = jax.vjp(
+            fake, pullback, (logits, variables, scoped) = jax.vjp(
                 generate, *frozen[:2], has_aux=True
             )
-            own = state.own
-            slope = jax.grad(critic_loss)(own.discriminator, real, fake)
-            update, optimizer = adam.update(slope, own.optimizer, own.discriminator)
-            params = optax.apply_updates(own.discriminator, update)
+            critic, adam_state = scoped.state
+            slope = jax.grad(critic_loss)(critic, real, fake)
+            update, adam_state = adam.update(slope, adam_state, critic)
+            params = optax.apply_updates(critic, update)
             params = jax.tree.map(lambda w: jnp.clip(w, -clip, clip), params)
 
             # (2), (3) with the new discriminator and the old generator
             gan, by_fake = jax.value_and_grad(lambda x: -jnp.mean(discriminate(params, x)))(fake)
             by_active, by_f = pullback(by_fake)
-            plain = context.federation.output == "sigmoid" and ce_input == "released"
-            ce, ce_by_f = jax.value_and_grad(lambda x: label_loss(x, response, plain))(frozen[1])
+            as_it_is = context.cut_layer.output == "sigmoid" and ce_input == "released"
+            ce, ce_by_f = jax.value_and_grad(lambda x: label_loss(x, response, as_it_is))(frozen[1])
             if terms == "gan":
                 by_f = mixed_gradient(by_f, jnp.zeros_like(ce_by_f), gamma)
             else:
@@ -202,8 +238,8 @@ def gafm(
             value += _with_gradient(f, by_f)
             if terms != "ce":
                 value += sum(map(_with_gradient, *map(jax.tree.leaves, (active, by_active))), 0.0)
-            state = state._replace(own=GAFMState(params, optimizer))
-            return value, (logits, variables, state)
+            scoped = scoped._replace(state=GAFMState(params, adam_state))
+            return value, (logits, variables, scoped)
 
         return defended
 
@@ -211,27 +247,38 @@ def gafm(
 
 
 def _with_gradient(x: Array, gradient: Array) -> Array:
-    """0, with ``gradient`` with respect to ``x``."""
+    """0, whose gradient with respect to ``x`` is ``gradient``."""
     return jnp.sum(gradient * (x - jax.lax.stop_gradient(x)))
 
 
-def _check_federation(federation: Any) -> None:
-    if not federation.split:
+def _check_cut_layer(cut_layer: CutLayer) -> None:
+    """Raise ``ValueError`` for a cut that GAFM cannot read."""
+    if not cut_layer.split:
         raise ValueError(
             "gafm's generator is the top model and this federation has none: train it with model "
             "splitting."
         )
-    if federation.output == "sigmoid" and set(federation.widths) != {1}:
+    if cut_layer.output == "sigmoid" and set(cut_layer.widths) != {1}:
         raise ValueError(
             f"gafm reads embeddings that end in a sigmoid as probabilities, and theirs are "
-            f"{federation.widths} wide: set config.model.cut=1 or config.model.output='identity'."
+            f"{cut_layer.widths} wide: set config.model.cut=1 or config.model.output='identity'."
         )
-    kind, parties = federation.aggregation, len(federation.widths)
-    if parties > 1 and (
-        kind == "concatenate" or (kind == "sum" and federation.output == "sigmoid")
-    ):
+    kind, parties = cut_layer.aggregation, len(cut_layer.widths)
+    if parties > 1 and (kind == "concatenate" or (kind == "sum" and cut_layer.output == "sigmoid")):
         reads = "one embedding" if kind == "concatenate" else "a probability"
         raise ValueError(
             f"gafm reads {reads} and config.model.aggregation={kind!r} of {parties} parties gives it "
             "none: set config.model.aggregation='mean'."
         )
+
+
+ROW = DefenseRow(
+    factory=gafm,
+    example={"delta": 0.05, "gamma": 1.0, "sigma": 0.01, "clip": 0.1, "learning_rate": 1e-4},
+    known_by={
+        # normalization and the GAN's gradient undone; the embedding is the prediction
+        "split": (Knower("residual"), Knower("probe"), Knower("spectral")),
+    },
+    needs_top=True,
+    two_classes=True,
+)

@@ -1,17 +1,17 @@
 """KDk: knowledge distillation and k-anonymous soft labels (Arazzi et al. 2024).
 
-The label party replaces each one-hot label by mass 1 - epsilon on an anchor class and
-epsilon/(k-1) on each of the k-1 classes its teacher ranks highest among the others. The
-teacher is trained on the label party's own columns before the federation starts; its
-probabilities reach the step as a data column (``vfljax.teacher``).
+The label party replaces each one-hot label by mass 1 - epsilon on an anchor class and mass
+epsilon/(k-1) on each of the k-1 classes that its teacher ranks highest among the others. The teacher
+is trained on the label party's own columns before the federation starts, and its probabilities
+reach the step as a data column (``vfljax.teacher``).
 
     t_anchor = 1 - epsilon,   t_c = epsilon / (k - 1) for the next k - 1 classes,   0 elsewhere
 
 Reference: Arazzi, Nicolazzo, Nocera. "KDk: A Defense Mechanism Against Label Inference Attacks
 in Vertical Federated Learning", 2024, section 5, equations 8-11 and algorithm 1.
 
-Guarantee: none that is formal. k-anonymity holds for the SET of classes with mass; the masses
-themselves differ unless epsilon = (k-1)/k, and an attacker who reads magnitudes is not bound.
+Guarantee: none that is formal. k-anonymity holds for the SET of classes with mass. The masses
+themselves differ unless epsilon = (k-1)/k, so an attacker who reads magnitudes is not bound by it.
 
 Edge cases
     k = 1                 the one-hot label
@@ -23,10 +23,14 @@ Edge cases
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks
 from vfljax.types import Array, Context, PyTree
 
 ANCHORS = ("label", "teacher")
@@ -37,23 +41,24 @@ def kdk_targets(
 ) -> Array:
     """Soft labels [B, C], rows summing to 1, from teacher ``scores`` and ``targets``, both [B, C].
 
-    ``anchor="label"`` puts the large mass on the true label (released code; default),
-    ``"teacher"`` on the teacher's argmax (paper, equation 9). Ties go to the lower class.
-    Unlike the released code, rows sum to 1 also when the label is outside the teacher's top k:
-    the k classes are the anchor and the k-1 best others. ``k`` may be traced: ranks, no top_k.
+    ``anchor="label"`` puts the mass 1 - epsilon on the target's argmax (released code; default),
+    ``"teacher"`` on the teacher's argmax (paper, equation 9). Ties go to the lower class. Unlike the
+    released code's, rows sum to 1 also where the label is outside the teacher's top k: the k classes
+    are the anchor and the k-1 best others. ``k`` and ``epsilon`` are scalars and may be traced;
+    hence ranks by counting, and no ``top_k``.
+
+    Reduces to ``targets`` at epsilon = 0 or k = 1 if they are one-hot and ``anchor="label"``.
     """
-    if scores.ndim != 2 or scores.shape != targets.shape:
-        raise ValueError(
-            f"scores {scores.shape} and targets {targets.shape} must be the same [B, C]."
-        )
+    chex.assert_rank([scores, targets, k, epsilon], [2, 2, 0, 0])
+    chex.assert_equal_shape([scores, targets])
     if anchor == "teacher":
         targets = jax.nn.one_hot(jnp.argmax(scores, -1), scores.shape[-1], dtype=targets.dtype)
     chosen = jax.nn.one_hot(jnp.argmax(targets, -1), scores.shape[-1], dtype=bool)
     # rank among the others by counting who is ahead: C^2 comparisons are cheaper than two sorts
     rivals = jnp.where(chosen, -jnp.inf, scores)
     earlier = jnp.tri(scores.shape[-1], k=-1, dtype=bool)[None]  # [1, c, other]: other < c
-    mine, theirs = rivals[:, :, None], rivals[:, None, :]
-    ahead = (theirs > mine) | ((theirs == mine) & earlier)
+    score, other = rivals[:, :, None], rivals[:, None, :]
+    ahead = (other > score) | ((other == score) & earlier)
     rank = jnp.sum(ahead, axis=-1)
     spread = jnp.where(k > 1, epsilon, 0.0)
     others = ((rank < k - 1) & ~chosen).astype(targets.dtype)
@@ -61,8 +66,12 @@ def kdk_targets(
 
 
 def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> core.Defense:
-    """KDk with ``epsilon`` in [0, 1] and ``k`` in 1..C. Reduces to no defense at epsilon = 0 or
-    k = 1 (``anchor="label"``). Needs a teacher, hence a label party that owns columns."""
+    """KDk with ``epsilon`` in [0, 1] and ``k`` in 1..C, a whole number.
+
+    Reduces to no defense at epsilon = 0 or k = 1 with ``anchor="label"``. It needs a teacher, hence a
+    label party that owns columns. Raises ``ValueError`` for a knob out of range or an unknown
+    ``anchor``; its ``init`` does for k > C and without a teacher.
+    """
     core.check("epsilon", epsilon, 0.0, 1.0)
     core.check("k", k, 1, jnp.inf)
     core.check_integer("k", k)
@@ -83,3 +92,35 @@ def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> cor
         return kdk_targets(context.scores, targets, k, epsilon, anchor), context, state
 
     return core.Defense(init=init, targets=targets, reads_scores=True)
+
+
+def smallest_mass(knobs: Mapping[str, float]) -> bool:
+    """Whether the anchor has the smallest of the k masses: epsilon > (k-1)/k and k > 1."""
+    k = knobs["k"]
+    return k > 1 and knobs["epsilon"] > (k - 1) / k
+
+
+ROW = DefenseRow(
+    factory=kdk,
+    example={"epsilon": 0.4, "k": 2.0},
+    known_by={
+        # of the k candidates the label's entry is the most negative, and beyond (k-1)/k the least
+        "no_split": (Knower("direct", "most_negative"), Knower("direct", "least_negative")),
+        "split": (Knower("probe"),),  # a few known labels tell which of the k it is
+    },
+    neutral={"epsilon": 0.0, "k": 1.0},
+    remarks=Remarks(
+        misread=(
+            "KDk leaves up to k entries negative and so hides the label among k candidates from the "
+            "published rule only: as long as the true class carries more mass than its companions, "
+            "1 - epsilon > epsilon/(k-1), its entry is the most negative while predictions are near "
+            "uniform (the first epoch), and the label is read off the magnitudes. The published "
+            "figure understates the leak; it is not protection."
+        ),
+        smallest_mass=smallest_mass,
+        smallest_mass_clause=(
+            "epsilon exceeds (k-1)/k and the true class carries the smallest of the k masses: both "
+            "rules fail there, but an attacker who knows k takes the LEAST negative of the k entries:"
+        ),
+    ),
+)

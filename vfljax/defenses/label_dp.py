@@ -5,20 +5,21 @@
                          y in the top k*: kept with e^eps / (e^eps + k* - 1), else uniform over the
                          other k* - 1;  y outside: uniform over the top k*
 
-Drawn ONCE a row for the whole training (fresh draws every epoch would spend eps every epoch).
-Every later slot, and the label party's teacher, see the randomized labels only; metrics alone see
-the true ones.
+A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in
+every epoch. Later slots and the label party's teacher see the randomized labels only; metrics alone
+see the true ones.
 
 Reference: Ghazi, Golowich, Kumar, Manurangsi, Zhang. "Deep Learning with Label Differential
 Privacy", NeurIPS 2021, algorithms 1 and 2; LP-2ST is their algorithm 3 with two stages.
 
 Guarantee: eps-label-differential privacy. An attacker's posterior odds of two labels are at most
-e^eps times its prior odds, the prior including whatever it knows from features: an attacker with
-features may well guess better than ``best_guess``, the bound for one who sees the noisy label alone.
+e^eps times its prior odds. The prior includes whatever the attacker knows from features, so it may
+well guess better than ``best_guess``, the bound for one who sees the noisy label alone.
+
 The prior of rr_with_prior must not have seen the row's label:
     prior="two_stage"  (default) half of the rows is randomized plainly; a teacher trained on those
                        randomized labels gives the prior of the other half (LP-2ST)
-    prior="teacher", guarantee="none"  a teacher trained on the raw labels. No eps holds then.
+    prior="teacher", guarantee="none"  a teacher trained on the raw labels; no eps holds then
 Public knowledge (class frequencies, a model trained elsewhere) goes to ``rr_with_prior`` directly.
 
 Edge cases
@@ -27,19 +28,26 @@ Edge cases
     uniform prior    rr_with_prior is randomized_response (k* = C)
     float32          the chance to flip is never rounded below 2^-23 for a finite epsilon
     k* = 1           the prior's first class, whatever the label
-Deviation: Google's released k* is off by one, and sampling all C classes for y outside the top k*
-breaks eps-DP; neither is offered.
+
+Deviation: Google's released k* is off by one, and it samples all C classes for y outside the top k*,
+which breaks eps-DP. Neither is offered.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import chex
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.types import Array, Context, PyTree
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks
+from vfljax.types import Array, Context, HostArray, PyTree
 
 MECHANISMS = ("randomized_response", "rr_with_prior")
 PRIORS = ("two_stage", "teacher")
@@ -47,7 +55,7 @@ GUARANTEES = ("epsilon", "none")
 
 
 def _other(key: Array, position: Array, count: Array | int) -> Array:
-    """Uniform over 0..count-1 without ``position`` [N]; ``position`` itself where count is 1."""
+    """Uniform draws [N] from 0..count-1 without ``position`` [N]; ``position`` where count is 1."""
     draw = jax.random.uniform(key, position.shape)
     place = jnp.minimum(jnp.floor(draw * (count - 1)), count - 2).astype(jnp.int32)
     moved = place + (place >= position)
@@ -55,8 +63,11 @@ def _other(key: Array, position: Array, count: Array | int) -> Array:
 
 
 def _keeps(key: Array, shape: tuple[int, ...], count: Array | int, epsilon: Array | float) -> Array:
-    """Bernoulli(e^eps / (e^eps + count - 1)), drawn as its complement: a uniform float32 has steps
-    of 2^-23, and a chance to flip that is below them is rounded up, not to 0. Infinity keeps all."""
+    """Bernoulli(e^eps / (e^eps + count - 1)) draws of that shape.
+
+    They are drawn as their complement. A uniform float32 has steps of 2^-23, and a chance to flip
+    that is smaller is rounded up to one step, not down to 0. An infinite epsilon keeps all.
+    """
     epsilon = jnp.asarray(epsilon, jnp.float32)
     odds = (jnp.asarray(count) - 1) * jnp.exp(-epsilon)
     flip = jnp.where(jnp.isinf(epsilon), 0.0, jnp.maximum(odds / (1 + odds), 2.0**-23))
@@ -67,16 +78,25 @@ def _keeps(key: Array, shape: tuple[int, ...], count: Array | int, epsilon: Arra
 def randomized_response(
     key: Array, labels: Array, num_classes: int, epsilon: Array | float
 ) -> Array:
-    """Randomized ``labels`` [N] int32 of ``num_classes``, epsilon-DP each; ``epsilon`` >= 0 may be
-    traced and infinite."""
+    """Randomized response of ``labels`` [N], integers below ``num_classes``: [N] int32.
+
+    Each label is epsilon-differentially private; this is k = C in Ghazi et al. 2021, algorithm 1.
+    ``epsilon`` >= 0 is a scalar and may be traced. Where it is infinite, nothing changes.
+    """
+    chex.assert_rank([labels, epsilon], [1, 0])
+    chex.assert_type(labels, int)
     kept = _keeps(keys.fold(key, "keep"), labels.shape, num_classes, epsilon)
     other = _other(keys.fold(key, "other"), labels, num_classes)
     return jnp.where(kept, labels, other).astype(jnp.int32)
 
 
 def optimal_k(prior: Array, epsilon: Array | float) -> Array:
-    """k* [N] of every row's ``prior`` [N, C]; of equally good ones (to 1e-6) the largest, so that a
-    uniform prior gives C."""
+    """k* [N] int32 of each row's ``prior`` [N, C] (Ghazi et al. 2021, algorithm 2).
+
+    Of values that are equally good, to a relative 1e-6, it is the largest, so that a uniform prior
+    gives C. ``epsilon`` >= 0 is a scalar.
+    """
+    chex.assert_rank([prior, epsilon], [2, 0])
     mass = jnp.cumsum(-jnp.sort(-prior, axis=-1), axis=-1)
     k = jnp.arange(1, prior.shape[-1] + 1)
     keep = 1 / (1 + (k - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
@@ -86,10 +106,15 @@ def optimal_k(prior: Array, epsilon: Array | float) -> Array:
 
 
 def rr_with_prior(key: Array, labels: Array, prior: Array, epsilon: Array | float) -> Array:
-    """Randomized ``labels`` [N] given each row's ``prior`` [N, C] (rows summing to 1), which must
-    not depend on the row's own label. Reduces to ``randomized_response`` for a uniform prior."""
-    if prior.ndim != 2 or prior.shape[0] != labels.shape[0]:
-        raise ValueError(f"prior {prior.shape} must be [N, C] for labels {labels.shape}.")
+    """Randomized ``labels`` [N], integers, with a ``prior`` [N, C] for each row: [N] int32.
+
+    This is RRWithPrior (Ghazi et al. 2021, algorithm 2). The rows of ``prior`` sum to 1 and must not
+    depend on the row's own label; then each label is epsilon-differentially private. ``epsilon`` >= 0
+    is a scalar. The law reduces to that of ``randomized_response`` for a uniform prior.
+    """
+    chex.assert_rank([labels, prior, epsilon], [1, 2, 0])
+    chex.assert_equal_shape_prefix([labels, prior], 1)
+    chex.assert_type([labels, prior], [int, float])
     k = optimal_k(prior, epsilon)
     order = jnp.argsort(-prior, axis=-1, stable=True)  # [N, C], the likeliest class first
     rank = jnp.argmax(order == labels[:, None], axis=-1)  # the label's place in that order
@@ -103,8 +128,11 @@ def rr_with_prior(key: Array, labels: Array, prior: Array, epsilon: Array | floa
 
 
 def channel(prior: Array, epsilon: Array | float) -> Array:
-    """P(noisy = column | true = row) [C, C] of RRWithPrior with ``prior`` [C]; randomized response
-    for a uniform one."""
+    """P(noisy = column | true = row) [C, C] of RRWithPrior with the ``prior`` [C].
+
+    A uniform prior gives the channel of randomized response. ``epsilon`` >= 0 is a scalar.
+    """
+    chex.assert_rank([prior, epsilon], [1, 0])
     classes = prior.shape[0]
     k = optimal_k(prior[None], epsilon)[0]
     rank = jnp.argsort(jnp.argsort(-prior, stable=True))
@@ -116,14 +144,19 @@ def channel(prior: Array, epsilon: Array | float) -> Array:
 
 
 def best_guess(prior: Array, noisy_given_true: Array) -> Array:
-    """Probability that the best guess from the noisy label alone is right: the sum over noisy
-    labels of max_y prior_y P(noisy | y). For a uniform prior and randomized response this is
-    e^eps / (e^eps + C - 1)."""
+    """Probability [] that the best guess from the noisy label alone is right.
+
+    It is the sum over noisy labels of max_y prior_y P(noisy | y), for a ``prior`` [C] and a channel
+    ``noisy_given_true`` [C, C] as ``channel`` gives it. For a uniform prior and randomized response
+    it is e^eps / (e^eps + C - 1).
+    """
+    chex.assert_rank(prior, 1)
+    chex.assert_shape(noisy_given_true, (len(prior), len(prior)))
     return jnp.sum(jnp.max(prior[:, None] * noisy_given_true, axis=0))
 
 
 def first_half(key: Array, rows: int) -> Array:
-    """Which rows [N] bool the first stage of ``two_stage`` randomizes: half of them."""
+    """Which rows the first stage of prior="two_stage" randomizes, half of them: [N] bool."""
     return jax.random.permutation(keys.fold(key, "fold"), rows) < rows // 2
 
 
@@ -134,9 +167,15 @@ def label_dp(
     prior: str = "two_stage",
     guarantee: str = "epsilon",
 ) -> core.Defense:
-    """Label DP with ``epsilon`` in [0, inf]; reduces to no defense at infinity (randomized
-    response). It must be listed before other defenses on targets. ``rr_with_prior`` needs a
-    teacher, hence a label party that owns columns."""
+    """Label DP with ``epsilon`` in [0, inf].
+
+    With mechanism="randomized_response" it reduces to no defense at infinity. It must be listed
+    before other defenses on targets. mechanism="rr_with_prior" needs a teacher, hence a label party
+    that owns columns.
+
+    Raises ``ValueError`` for an epsilon out of range, an unknown option, and a teacher of raw labels
+    whose guarantee is not given up; ``init`` does where a teacher is needed and there is none.
+    """
     if isinstance(epsilon, Tracer) or epsilon != jnp.inf:
         core.check("epsilon", epsilon, 0.0, jnp.inf)
     core.check_option("mechanism", mechanism, MECHANISMS)
@@ -155,11 +194,11 @@ def label_dp(
         return randomized_response(keys.fold(key, "plain"), labels, num_classes, epsilon)
 
     def teach(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
-        everyone = jnp.ones(labels.shape, jnp.float32)
+        weights = jnp.ones(labels.shape, jnp.float32)
         if not reads_scores:
-            return plain(key, labels, num_classes), everyone
+            return plain(key, labels, num_classes), weights
         if raw_teacher:
-            return labels, everyone
+            return labels, weights
         first = first_half(key, len(labels))
         drawn = plain(key, labels, num_classes)
         # the second half's labels are spent on its own draw: the teacher gets a constant there
@@ -193,3 +232,51 @@ def label_dp(
         reads_scores=reads_scores,
         replaces=True,
     )
+
+
+def bound(
+    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
+) -> tuple[str, str] | None:
+    """The texts of (posterior odds at most, best guess from the noisy label alone); see
+    ``Remarks.bound``. ``prior`` [C] holds the classes' shares."""
+    if options.get("guarantee") == "none":
+        nothing = "no guarantee (its prior has seen the raw labels)"
+        return nothing, nothing
+    epsilon = knobs["epsilon"]
+    odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
+    if options.get("mechanism") == "rr_with_prior":
+        return odds, "differs from row to row"
+    uniform = jnp.full(len(prior), 1 / len(prior))
+    guess = best_guess(jnp.asarray(prior, jnp.float32), channel(uniform, epsilon))
+    return odds, f"{float(guess):.3f}"
+
+
+def _bound_sentence(options: Mapping[str, Any]) -> str:
+    if options.get("guarantee") == "none":
+        return ""
+    return (
+        "Label DP bounds how much an attacker learns, not how often it is right: its posterior odds of "
+        "two labels are at most e^epsilon times its prior odds, and the prior includes whatever it "
+        "knows from features. Attacks that use features may exceed what the noisy label alone gives "
+        "without breaking the guarantee; the table below has both."
+    )
+
+
+def _knob_label(knob: str, options: Mapping[str, Any]) -> str:
+    """ "strength" instead of "epsilon" where no epsilon is promised."""
+    return "strength" if knob == "epsilon" and options.get("guarantee") == "none" else knob
+
+
+ROW = DefenseRow(
+    factory=label_dp,
+    example={"epsilon": 1.0},
+    known_by={
+        # the likeliest label given the noisy one is the noisy one: whoever reads it has guessed best
+        # (label-only); model completion adds what the columns tell
+        "no_split": (Knower("direct"), Knower("two_stage")),
+        # noise that is drawn once is learned away: embeddings average over rows
+        "split": (Knower("probe"), Knower("passive"), Knower("spectral")),
+    },
+    neutral={"epsilon": math.inf},
+    remarks=Remarks(bound=bound, bound_sentence=_bound_sentence, knob_label=_knob_label),
+)

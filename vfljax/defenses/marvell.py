@@ -1,42 +1,46 @@
 """Marvell: noise that makes the two classes' gradients hardest to tell apart (Li et al. 2022).
 
-Positives and negatives of a batch get Gaussian noise with covariances that are diagonal in the
-direction Delta of the class-mean difference and isotropic across it; their eigenvalues lambda
-(first index: 1 along Delta, 2 across; second: the class) minimize the symmetric KL divergence
-between the two perturbed class distributions under a budget of P = power |Delta|^2:
+Positives and negatives of a batch get Gaussian noise. Its covariances are isotropic across the
+direction Delta of the class-mean difference. Their eigenvalues lambda (first index: 1 along Delta, 2
+across it; second: the class) minimize the symmetric KL divergence between the two perturbed class
+distributions under a budget of P = power |Delta|^2:
 
     f = (d-1) [(l20+u)/(l21+v) + (l21+v)/(l20+u)] + (l10+u+g)/(l11+v) + (l11+v+g)/(l10+u)
     p (l11 + (d-1) l21) + (1-p) (l10 + (d-1) l20) = P,   l10 >= l20 >= 0,   l11 >= l21 >= 0
 
-u, v: mean over coordinates of the variance of negatives, positives; g = |Delta|^2; p: share of
-positives. sumKL = f/2 - d.
+u and v are the means over coordinates of the variance of negatives and of positives, g = |Delta|^2,
+and p is the share of positives. sumKL = f/2 - d.
 
 Reference: Li, Sun, Yang, Gao, Zhang, Xie, Wang. "Label Leakage and Protection in Two-party Split
 Learning", ICLR 2022, section 4.2 and theorem 2.
 
-Guarantee, on a batch whose class gradients are Gaussian as modeled: an attack's detection error is
-at least 1/2 - sqrt(sumKL)/4, its AUC at most 1/2 + sqrt(sumKL)/2 - sumKL/8. None beyond the model
-or over many epochs: the noise has mean zero.
+Guarantee: on a batch whose class gradients are Gaussian as modeled, an attack's detection error is at
+least 1/2 - sqrt(sumKL)/4 and its AUC at most 1/2 + sqrt(sumKL)/2 - sumKL/8. Nothing holds beyond
+the model or over many epochs: the noise has mean zero.
+
 Edge cases
-    power = 0                    changes nothing
-    one class only, or Delta = 0 sent as it is
-    d = 1                        only l10 and l11 matter
-    u = v = 0                    l20 = l21 = 0
-Solver: u <= v implies l21 = 0 (else l20 = 0, by exchanging the classes). For a given l20 the best
-split of the rest between l10 and l11 is known in closed form; l20 is found by a fixed number of
-grid refinements, so the solver is exact up to rounding, jittable and vmappable. Released code
-bisects recursively, which fails on about half of random problems.
+    power = 0                     changes nothing
+    one class only, or Delta = 0  gradients are sent as they are
+    d = 1                         only l10 and l11 matter
+    u = v = 0                     l20 = l21 = 0
+
+Solver: u <= v implies l21 = 0; otherwise l20 = 0, by exchanging the classes. For fixed l20 the best
+division of the rest between l10 and l11 is known in closed form. l20 is found by a fixed number of
+grid refinements, so that the solver is exact up to rounding and works under jit and vmap. The
+released code bisects recursively, which fails on about half of random problems.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.defenses import core
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower
 from vfljax.types import Array, Context, PyTree
 
 DIMENSIONS = ("cut", "batch")
@@ -46,18 +50,22 @@ POINTS, REFINEMENTS = 33, 5
 
 
 class Statistics(NamedTuple):
-    """Of one batch of one party's gradients."""
+    """Statistics of one batch of one party's gradients."""
 
     delta: Array  # [D] mean of positives minus mean of negatives
     u: Array  # [] mean over coordinates of the biased variance of negatives
-    v: Array  # [] of positives
+    v: Array  # [] likewise of positives
     g: Array  # [] |delta|^2
     p: Array  # [] share of positives
 
 
 def statistics(gradients: Array, labels: Array) -> Statistics:
-    """``Statistics`` of ``gradients`` [B, D] with ``labels`` [B] in {0, 1}; an absent class counts
-    as mean and variance 0."""
+    """``Statistics`` of ``gradients`` [B, D] with ``labels`` [B] in {0, 1}.
+
+    A class that is absent has mean and variance 0.
+    """
+    chex.assert_rank([gradients, labels], [2, 1])
+    chex.assert_equal_shape_prefix([gradients, labels], 1)
     positive = (labels == 1).astype(gradients.dtype)
     p = jnp.mean(positive)
 
@@ -72,8 +80,12 @@ def statistics(gradients: Array, labels: Array) -> Statistics:
 
 
 def sum_kl(lambdas: tuple[Array, ...], u: Array, v: Array, g: Array, d: Array | int) -> Array:
-    """KL(P1 || P0) + KL(P0 || P1) of the perturbed class distributions: f/2 - d, written without
-    cancellation. Infinite where a perturbed variance that matters is 0."""
+    """KL(P1 || P0) + KL(P0 || P1) of the perturbed class distributions, in nats: [].
+
+    It is f/2 - d, written without cancellation, for scalar ``lambdas`` (l10, l20, l11, l21), ``u``,
+    ``v``, ``g`` and ``d``. It is infinite where a perturbed variance that matters is 0.
+    """
+    chex.assert_rank([*lambdas, u, v, g, d], 0)
     l10, l20, l11, l21 = lambdas
     x, w, y, z = l10 + u, l20 + u, l11 + v, l21 + v
 
@@ -90,7 +102,7 @@ def sum_kl(lambdas: tuple[Array, ...], u: Array, v: Array, g: Array, d: Array | 
 
 
 class _Problem(NamedTuple):
-    """u <= v, everything in units of the largest; q = 1 - p, each as exact as the other."""
+    """A problem with u <= v, in units of its largest number; q = 1 - p, as exact as p."""
 
     u: Array
     v: Array
@@ -102,12 +114,13 @@ class _Problem(NamedTuple):
 
 
 def _split(c: Array, a: _Problem) -> tuple[Array, Array, Array, Array]:
-    """Given l20 = c and l21 = 0: the best (l10, l11) for what is left of the budget.
+    """(l10, l20, l11, l21) with l20 = c, l21 = 0 and the best l10 and l11 for the rest of the budget.
 
     With X = l10 + u, Y = l11 + v, R = pY + qX and rho = X/Y the objective is, up to a constant,
-    rho (1 + q g/R) + (1 + p g/R) / rho: minimal in closed form, and convex, so that the bounds
-    l10 >= c, l11 >= 0 clip it. The rarer class's eigenvalue is taken from it, the other from the
-    budget: the other way round, a small difference would be divided by a small share.
+    rho (1 + q g/R) + (1 + p g/R) / rho. Its minimum has a closed form, and it is convex, so that
+    the bounds l10 >= c and l11 >= 0 clip the minimum. The rarer class's eigenvalue is taken from the
+    minimum and the other class's from the budget; the other way round, a small difference would be
+    divided by a small share.
     """
     p, q = a.p, a.q
     rest = jnp.maximum(a.power - q * (a.d - 1) * c, 0.0)  # = p l11 + q l10
@@ -126,9 +139,12 @@ def _split(c: Array, a: _Problem) -> tuple[Array, Array, Array, Array]:
 def optimal_noise(
     u: Array, v: Array, g: Array, d: Array | int, p: Array, power: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The four eigenvalues (l10, l20, l11, l21), scalars, of minimal sumKL for a budget ``power`` =
-    P (not the ratio s = P/g). ``d`` may be traced. Scale free: all of u, v, g, P times c give c
-    times the eigenvalues."""
+    """The eigenvalues (l10, l20, l11, l21), scalars >= 0, of minimal sumKL (theorem 2 of the paper).
+
+    All arguments are scalars and may be traced. ``power`` is the budget P, not the ratio s = P/g.
+    The solution is free of scale: c times u, v, g and P give c times the eigenvalues.
+    """
+    chex.assert_rank([u, v, g, d, p, power], 0)
     u, v, g, d, p, power = (jnp.asarray(a, jnp.float32) for a in (u, v, g, d, p, power))
     unit = jnp.maximum(jnp.maximum(u, v), jnp.maximum(g, power))
     unit = jnp.where(unit > 0, unit, 1.0)
@@ -179,9 +195,13 @@ def perturb(
     dimension: Array | int | None = None,
     error: Array | float | None = None,
 ) -> Array:
-    """``gradients`` [B, D] with Marvell's noise of budget ``power`` |Delta|^2; ``dimension`` is the
-    solver's d (D unless given). With ``error`` the power is raised in steps of 1.5 until sumKL <=
-    (2 - 4 error)^2, which bounds an attack's detection error from below by ``error``."""
+    """``gradients`` [B, D] with Marvell's noise of budget ``power`` |Delta|^2 for ``labels`` [B].
+
+    ``dimension`` is the solver's d, D by default. With ``error`` the power is multiplied by 1.5
+    until sumKL <= (2 - 4 error)^2, which bounds an attack's detection error from below by ``error``.
+    """
+    chex.assert_rank([gradients, labels, power], [2, 1, 0])
+    chex.assert_equal_shape_prefix([gradients, labels], 1)
     d = gradients.shape[-1] if dimension is None else dimension
     largest = jnp.max(jnp.abs(gradients))
     unit = jnp.where(largest > 0, largest, 1.0)
@@ -189,8 +209,8 @@ def perturb(
     if error is not None:
         powers = power * GROWTH ** jnp.arange(GROWTHS)
 
-        def reached(one: Array) -> Array:
-            lambdas = optimal_noise(s.u, s.v, s.g, d, s.p, one * s.g)
+        def reached(candidate: Array) -> Array:
+            lambdas = optimal_noise(s.u, s.v, s.g, d, s.p, candidate * s.g)
             return sum_kl(lambdas, s.u, s.v, s.g, d) <= (2 - 4 * error) ** 2
 
         good = jax.vmap(reached)(powers)
@@ -215,12 +235,15 @@ def marvell(
     dimension: str = "cut",
     budget: str = "fixed",
 ) -> core.Defense:
-    """Marvell with power ratio s = ``power`` >= 0 (papers: .1 to 25); reduces to no defense at 0.
+    """Marvell with the power ratio s = ``power`` >= 0 (papers: .1 to 25), for two classes.
 
-    dimension="batch" solves with d = B, as GAFM's released comparison does on its one-number cut
-    (so that about a tenth of the budget is added). budget="dynamic" raises s (at least 1e-6)
-    in steps of 1.5 until the detection error bound reaches ``error`` in [0, .5); after 64 steps, 1e11
-    times the start, the last is taken. Two classes only.
+    dimension="batch" solves with d = B, as GAFM's released comparison does on its one-number cut;
+    about a tenth of the budget is added then. budget="dynamic" multiplies s, at least 1e-6, by 1.5
+    until the bound of the detection error reaches ``error`` in [0, .5); after 64 steps, 1e11 times
+    the start, it takes the last. With budget="fixed" ``error`` does not matter.
+
+    Reduces to no defense at power = 0. Raises ``ValueError`` for a knob out of range or an unknown
+    option; ``init`` does for more than two classes.
     """
     core.check("power", power, 0.0, jnp.inf)
     core.check("error", error, 0.0, 0.4999)
@@ -236,7 +259,20 @@ def marvell(
 
     def rule(key: Array, g: Array, context: Context) -> Array:
         d = g.shape[0] if dimension == "batch" else None
-        wanted = error if budget == "dynamic" else None
-        return perturb(key, g, context.labels, power, d, wanted)
+        bound = error if budget == "dynamic" else None
+        return perturb(key, g, context.labels, power, d, bound)
 
     return core.Defense(init=init, gradient=core.per_party(rule))
+
+
+ROW = DefenseRow(
+    factory=marvell,
+    example={"power": 1.0, "error": 0.25},
+    known_by={
+        "no_split": READING,
+        # gradients are noised, embeddings are not (Sun et al. 2022)
+        "split": (*AVERAGING, Knower("probe"), Knower("spectral")),
+    },
+    neutral={"power": 0.0, "error": 0.25},
+    two_classes=True,
+)

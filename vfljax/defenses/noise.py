@@ -4,39 +4,50 @@
     gaussian   g <- g + scale * N(0, 1)
     isotropic  g <- g + scale * max_j |g_j|_2 / sqrt(D) * N(0, 1)    relative to the batch
 
-independent for every element, party and step.
+The draws are independent between elements, parties and steps.
 
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX
 Security 2022, section 6 (after Zhu et al. 2019), scales 1e-4 .. 1e-1; isotropic: Li et al. "Label
 Leakage and Protection in Two-party Split Learning", ICLR 2022, section 4.
 
-Guarantee: none; gradients are not clipped, so no differential privacy follows.
-Scale: absolute, on cut gradients of the batch-MEAN loss (they carry 1/B); isotropic's is a ratio.
+Guarantee: none. Gradients are not clipped, so no differential privacy follows.
+
+Scale: ``scale`` is absolute, on cut gradients of the batch-MEAN loss, which carry a factor 1/B. For
+isotropic noise it is a ratio.
+
 Edge cases: scale = 0 changes nothing; isotropic noise on zero gradients is zero.
 """
 
 from __future__ import annotations
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow
 from vfljax.types import Array
 
 
 def laplace(key: Array, g: Array, scale: Array | float) -> Array:
-    """``g`` plus i.i.d. Laplace(0, scale) noise (variance 2 scale^2), same shape."""
+    """``g`` [B, D] plus i.i.d. Laplace(0, scale) noise, of variance 2 scale^2."""
+    chex.assert_rank([g, scale], [2, 0])
     return g + scale * jax.random.laplace(key, g.shape, g.dtype)
 
 
 def gaussian(key: Array, g: Array, scale: Array | float) -> Array:
-    """``g`` plus i.i.d. N(0, scale^2) noise, same shape."""
+    """``g`` [B, D] plus i.i.d. N(0, scale^2) noise."""
+    chex.assert_rank([g, scale], [2, 0])
     return g + scale * jax.random.normal(key, g.shape, g.dtype)
 
 
 def isotropic(key: Array, g: Array, scale: Array | float) -> Array:
-    """``g`` [B, D] plus N(0, s^2) noise, s = scale * max_j |g_j|_2 / sqrt(D): a row's expected
-    squared noise norm is (scale times the longest gradient)^2."""
+    """``g`` [B, D] plus i.i.d. N(0, s^2) noise with s = scale * max_j |g_j|_2 / sqrt(D).
+
+    The expected squared length of a row's noise is the square of ``scale`` times the longest row of
+    ``g``.
+    """
+    chex.assert_rank([g, scale], [2, 0])
     largest = jnp.max(jnp.abs(g))
     unit = g / jnp.where(largest > 0, largest, 1.0)  # squares of 1e-30 and 1e30 stay finite
     longest = largest * jnp.sqrt(jnp.max(jnp.sum(unit * unit, axis=-1)))
@@ -47,7 +58,18 @@ LAWS = {"laplace": laplace, "gaussian": gaussian, "isotropic": isotropic}
 
 
 def noise(scale: Array | float, *, law: str = "laplace") -> core.Defense:
-    """Noisy gradients of ``scale`` >= 0 and a law; reduces to no defense at 0."""
+    """Noise of ``scale`` >= 0 and of a ``law``, "laplace", "gaussian" or "isotropic".
+
+    Reduces to no defense at scale = 0. Raises ``ValueError`` for a negative scale or an unknown law.
+    """
     core.check("scale", scale, 0.0, jnp.inf)
     core.check_option("law", law, tuple(LAWS))
     return core.Defense(gradient=core.per_party(lambda key, g, context: LAWS[law](key, g, scale)))
+
+
+ROW = DefenseRow(
+    factory=noise,
+    example={"scale": 1e-3},
+    known_by={"no_split": READING, "split": AVERAGING},
+    neutral={"scale": 0.0},
+)

@@ -1,48 +1,51 @@
 """PPDL: differentially private selection of gradients (Shokri and Shmatikov 2015).
 
-Entries of a party's [B, D] tensor are visited in random order. One is accepted when its clipped
-magnitude, with noise, exceeds a noisy threshold; what is sent of it is noisy and clipped. With
-n entries, quota c = floor(theta n), sigma(x) = 2 c S / x, epsilon_1 = 8/9 and epsilon_2 = 2/9
-of epsilon:
+The n entries of a party's [B, D] tensor are visited in random order. An entry is accepted when its
+clipped magnitude, with noise, reaches a noisy threshold. What is sent of it is noisy and clipped.
+With the quota c = floor(theta n), sigma(x) = 2 c S / x, and epsilon_1 = 8/9 and epsilon_2 = 2/9 of
+epsilon:
 
     accept i when |clip(g_i, gamma)| + Lap(2 sigma(epsilon_1)) >= tau + rho
     send  clip(g_i + Lap(sigma(epsilon_2)), gamma)  and draw  rho ~ Lap(sigma(epsilon_1))  anew
 
-until c are accepted; all other entries are sent as zero.
+until c entries are accepted. All other entries are sent as zero.
 
 Reference: Shokri, Shmatikov. "Privacy-Preserving Deep Learning", CCS 2015; as used by Fu et al.,
 USENIX Security 2022, section 6 (epsilon 1.8, S 1, gamma 1e-3, tau 1e-4; theta .75, .5, .25, .1).
 
-Guarantee: epsilon is spent on one tensor of one step, so nothing useful holds for a training run;
-with on_exhaustion="keep" there is none at all: entries that are passed over are sent exactly.
+Guarantee: epsilon is spent on one tensor of one step, so nothing useful holds for a training run.
+With on_exhaustion="keep" nothing holds at all: entries that are passed over are sent exactly.
+
 Edge cases
-    noise >> gamma        the usual case: about .36 of the entries visited are accepted, and what is
+    noise >> gamma        the usual case: about .36 of the visited entries are accepted, and what is
                           sent of them is mostly +-gamma
-    fewer than c          on_exhaustion="zero" (the paper's rule): the others are zero; "keep" (the
-                          released code, which runs out of entries at theta .75 and .5): the others,
-                          about .64 of all, are sent as they are
-    floor(theta n) = 0    zeros
+    fewer than c          are accepted: with on_exhaustion="zero" (the paper's rule) the others are
+                          zero; with "keep" (the released code, which runs out of entries at theta
+                          .75 and .5) the others, about .64 of all, are sent as they are
+    floor(theta n) = 0    zeros are sent
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.defenses import core
 from vfljax.defenses.compression import quota
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow
 from vfljax.types import Array
 
 ON_EXHAUSTION = ("zero", "keep")
 
 
 class Draws(NamedTuple):
-    """Standard Laplace draws by visiting position."""
+    """Standard Laplace draws by visiting position, for n entries."""
 
-    threshold: Array  # [n + 1]: the first at the start, t + 1 once position t is accepted
+    threshold: Array  # [n + 1]: entry 0 serves at the start, entry t + 1 once t is accepted
     query: Array  # [n]
     value: Array  # [n]
 
@@ -58,20 +61,29 @@ def treat(
     sensitivity: Array | float,
     on_exhaustion: str = "zero",
 ) -> Array:
-    """What is sent of ``g`` [B, D] when its entries are visited in ``order`` [n], given the
-    draws: deterministic."""
-    wanted = quota(theta, g.size)
-    spread = 2.0 * wanted * sensitivity / epsilon  # sigma(x) = spread * epsilon / x
+    """What is sent of ``g`` [B, D] for these draws: [B, D], deterministic.
+
+    The n = B * D entries are visited in ``order`` [n], a permutation in int32. The knobs are those
+    of ``ppdl``.
+    """
+    chex.assert_rank(g, 2)
+    chex.assert_shape(
+        [order, draws.threshold, draws.query, draws.value],
+        [(g.size,), (g.size + 1,), (g.size,), (g.size,)],
+    )
+    chex.assert_type(order, int)
+    count = quota(theta, g.size)
+    spread = 2.0 * count * sensitivity / epsilon  # sigma(x) = spread * epsilon / x
     visited = g.reshape(-1)[order]
     query = jnp.abs(jnp.clip(visited, -gamma, gamma)) + 2 * spread * 9 / 8 * draws.query
     thresholds = tau + spread * 9 / 8 * draws.threshold
 
-    def visit(carry: tuple[Array, Array], now: tuple[Array, Array]) -> tuple[tuple, Array]:
-        (threshold, left), (asked, renewed) = carry, now
-        accepted = (asked >= threshold) & (left > 0)
+    def visit(carry: tuple[Array, Array], entry: tuple[Array, Array]) -> tuple[tuple, Array]:
+        (threshold, left), (magnitude, renewed) = carry, entry
+        accepted = (magnitude >= threshold) & (left > 0)
         return (jnp.where(accepted, renewed, threshold), left - accepted), accepted
 
-    start = (thresholds[0], wanted)
+    start = (thresholds[0], count)
     (_, left), accepted = jax.lax.scan(visit, start, (query, thresholds[1:]))
     noisy = jnp.clip(visited + spread * 9 / 2 * draws.value, -gamma, gamma)
     others = jnp.where(left > 0, visited, 0.0) if on_exhaustion == "keep" else 0.0
@@ -80,12 +92,12 @@ def treat(
 
 
 def visiting_order(key: Array, n: int) -> Array:
-    """A random permutation [n] int32.
+    """A random permutation of 0..n-1: [n] int32.
 
-    Up to 65,536 entries by ONE sort of numbers that hold random bits above the index (sorting keys
-    beside values, twice, is ten times slower on CPU and was nine tenths of this defense's cost);
-    entries that draw the same bits, n^2 / 2^(33 - log2 n) pairs of neighbors, about 8 of 4,096,
-    stand in index order.
+    Up to 65,536 entries take ONE sort of numbers that hold random bits above the index. Sorting keys
+    beside values, twice, is ten times slower on CPU and was nine tenths of this defense's cost.
+    Entries that draw the same bits stand in index order: n^2 / 2^(33 - log2 n) pairs of neighbors,
+    about 8 of 4,096.
     """
     width = max(1, (n - 1).bit_length())
     if width > 16:
@@ -105,7 +117,8 @@ def ppdl_gradient(
     sensitivity: Array | float = 1.0,
     on_exhaustion: str = "zero",
 ) -> Array:
-    """``treat`` in a random order with fresh draws."""
+    """What is sent of ``g`` [B, D]: ``treat`` in a random order, with draws from ``key``."""
+    chex.assert_rank(g, 2)
     n = g.size
     order = visiting_order(keys.fold(key, "order"), n)
     draws = jax.random.laplace(keys.fold(key, "noise"), (3 * n + 1,))
@@ -122,9 +135,13 @@ def ppdl(
     *,
     on_exhaustion: str = "zero",
 ) -> core.Defense:
-    """PPDL sending at most the share ``theta`` in [0, 1] of a tensor; ``gamma`` (clip), ``tau``
-    (threshold) and the noise are absolute, on cut gradients of the batch-MEAN loss. No value of its
-    knobs changes nothing."""
+    """PPDL that sends at most the share ``theta`` in [0, 1] of a tensor's entries.
+
+    ``epsilon`` >= 1e-6 is the privacy budget of one tensor and ``sensitivity`` is S. The clip
+    ``gamma``, the threshold ``tau`` and the noise are absolute, on cut gradients of the batch-MEAN
+    loss. ``on_exhaustion`` is "zero" or "keep". PPDL never reduces to no defense. Raises
+    ``ValueError`` for a knob out of range or an unknown option.
+    """
     core.check("theta", theta, 0.0, 1.0)
     core.check("epsilon", epsilon, 1e-6, jnp.inf)
     core.check("gamma", gamma, 0.0, jnp.inf)
@@ -137,3 +154,10 @@ def ppdl(
         return ppdl_gradient(key, g, theta, epsilon, gamma, tau, sensitivity, on_exhaustion)
 
     return core.Defense(gradient=core.per_party(rule))
+
+
+ROW = DefenseRow(
+    factory=ppdl,
+    example={"theta": 0.25, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
+    known_by={"no_split": READING, "split": AVERAGING},
+)

@@ -1,4 +1,9 @@
-"""Flax modules, by the name a config gives them. A new network is one file and one row here."""
+"""Flax modules, by the name a config gives them. A new network is one file, one row here, and
+what it reads in ``making.READS``.
+
+A teacher is any of the bottoms (``config.teacher.network``). Their PyTorch twins are tested by
+``pip install '.[test,parity]'`` and ``python -m pytest tests/models``.
+"""
 
 import functools
 

@@ -6,6 +6,9 @@ leaves: [B, out]. Weights of the released checkpoints enter by ``from_torch``; r
 
 Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding, NAACL 2019. The encoder computes what transformers' BertModel computes.
+
+Published and not offered: Yahoo's three learning rates (top, BERT, linear layer), here there is one; and
+MixText's mixing in BERT's hidden layers, here at the cut.
 """
 
 from __future__ import annotations

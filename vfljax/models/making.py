@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 
-from vfljax.config import DEFAULT, unknown
-from vfljax.datasets.core import Input
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
+from vfljax.types import Input
 
 # what each network reads: kinds of input, and whether columns may hold codes
 READS = {
@@ -25,12 +24,30 @@ READS = {
     "bert": (("text",), True),
     "bert_tiny": (("text",), True),
 }
-# fields of config.model that a network shares; the others are its options
+# fields that networks share; the others are a network's options
 SHARED = {
     "mlp": ("hidden", "activation", "weights"),
     "wide_deep": ("hidden", "activation", "weights"),
 }
-GIVEN = ("parent", "name", "out", "output", "vocabulary", "pad")  # not a config's to choose
+NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary", "pad")  # not a config's to choose
+
+
+class NetworkFields(NamedTuple):
+    """What a config says of a network: its name, the fields that networks share, and its own options.
+
+    ``where`` is the config's group of these fields and ``field`` the one that holds the name, for
+    messages. ``chosen`` names those of ``hidden`` and ``activation`` that are not at their default:
+    a network that does not read them refuses them.
+    """
+
+    where: str  # "config.model"
+    field: str  # "bottom"
+    name: str
+    hidden: tuple[int, ...]
+    activation: str
+    weights: str
+    options: Mapping[str, Any]
+    chosen: tuple[str, ...] = ()
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -39,8 +56,18 @@ def options_of(name: str) -> dict[str, Any]:
     return {
         p.name: None if p.default is p.empty else p.default
         for p in parameters
-        if p.name not in GIVEN and p.kind is not p.VAR_KEYWORD
+        if p.name not in NOT_OPTIONS and p.kind is not p.VAR_KEYWORD
     }
+
+
+def networks_for(reads: Input) -> list[str]:
+    """The bottom networks that can read such columns."""
+    coded = reads.kind == "table" and any(reads.vocabulary)
+    return [
+        name
+        for name, (kinds, codes) in READS.items()
+        if reads.kind in kinds and (codes or not coded)
+    ]
 
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
@@ -61,12 +88,14 @@ def _checked(where: str, field: str, value: Any, default: Any) -> Any:
     return value
 
 
-def sizes(name: str, given: Any) -> tuple[int, ...]:
-    """``given`` as a tuple, if all of it are whole numbers of 1 and more; ``name``: its field."""
-    value = tuple(given)
-    if not all(_whole(item) and item >= 1 for item in value):
-        raise UserError(f"{name}={value!r} must be whole numbers of at least 1, for example (16,).")
-    return value
+def sizes(name: str, values: Any) -> tuple[int, ...]:
+    """``values`` as a tuple, if all of it are whole numbers of 1 and more; ``name``: its field."""
+    numbers = tuple(values)
+    if not all(_whole(item) and item >= 1 for item in numbers):
+        raise UserError(
+            f"{name}={numbers!r} must be whole numbers of at least 1, for example (16,)."
+        )
+    return numbers
 
 
 def _tuples(value: Any) -> Any:
@@ -77,69 +106,78 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _refuse_unread(where: str, name: str, model: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """A shared field that was given, not left at its default, to a network that does not read it."""
-    defaults = DEFAULT[where.removeprefix("config.")]
-    for field in ("hidden", "activation"):
-        given = _tuples(model[field])
-        if field in SHARED.get(name, ()) or given == defaults.get(field, given):
+def _refuse_unread(fields: NetworkFields, options: Mapping[str, Any]) -> None:
+    """A shared field that was chosen, not left at its default, for a network that does not read it."""
+    for field in fields.chosen:
+        if field in SHARED.get(fields.name, ()):
             continue
-        remedy = f"use {where}.options.{field}" if field in own else "leave it out"
-        raise UserError(f"{where}.{field}={given!r} is not read by the network {name!r}: {remedy}.")
+        value = _tuples(getattr(fields, field))
+        remedy = f"use {fields.where}.options.{field}" if field in options else "leave it out"
+        raise UserError(
+            f"{fields.where}.{field}={value!r} is not read by the network {fields.name!r}: {remedy}."
+        )
 
 
-def make_network(
-    where: str, model: Mapping[str, Any], out: int, output: str, given: Input, name: str = "bottom"
-) -> nn.Module:
-    """The network ``model["bottom"]`` with the fields it shares (``SHARED``) and its own
-    ``model["options"]``; ``where`` and ``name`` are the config's group and field, for messages."""
-    field_name, name = name, model["bottom"]
-    options = dict(model["options"])
-    if name not in BOTTOMS:
-        raise unknown(f"{where}.{field_name}", name, BOTTOMS)
-    if output not in ACTIVATIONS:
-        raise unknown(f"{where}.output", output, ACTIVATIONS)
+def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
+    """A network for other data than a party's."""
+    where, name = fields.where, fields.name
     kinds, codes = READS[name]
-    if given.kind not in kinds:
+    if reads.kind not in kinds:
         raise UserError(
             f"{where}: the network {name!r} reads {' or '.join(kinds)} and the data is of kind "
-            f"{given.kind!r}: choose {', '.join(n for n, (k, _) in READS.items() if given.kind in k)}."
+            f"{reads.kind!r}: choose {', '.join(n for n, (k, _) in READS.items() if reads.kind in k)}."
         )
     parameters = inspect.signature(BOTTOMS[name]).parameters
-    if given.kind == "text" and "pad" not in parameters and given.pad != bert.PAD:
+    if reads.kind == "text" and "pad" not in parameters and reads.pad != bert.PAD:
         raise UserError(
             f"{where}: the network {name!r} reads token 0 as padding and the data pads with token "
-            f"{given.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
+            f"{reads.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
         )
-    if any(given.vocabulary) and not codes:
+    if any(reads.vocabulary) and not codes:
         raise UserError(
             f"{where}: the network {name!r} reads numbers and the data has columns of codes: choose "
             "'wide_deep', or give the data set's option that makes numbers of them."
         )
-    own = options_of(name)
-    for field in options:
-        if field not in own:
-            raise unknown(f"field of {where}.options ({name})", field, own)
-    _refuse_unread(where, name, model, own)
-    fields: dict[str, Any] = {
-        field: _checked(where, field, model[field], "" if field != "hidden" else ())
+
+
+def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> nn.Module:
+    """The network of a config for columns of this kind, ``out`` wide, that ends in ``output``.
+
+    Raises UserError for a name that is in no table, a network that cannot read the columns, and
+    fields or options that it does not have or that build nothing.
+    """
+    where, name = fields.where, fields.name
+    if name not in BOTTOMS:
+        raise unknown(f"{where}.{fields.field}", name, BOTTOMS)
+    if output not in ACTIVATIONS:
+        raise unknown(f"{where}.output", output, ACTIVATIONS)
+    _refuse_unreadable(fields, reads)
+    defaults = options_of(name)
+    for field in fields.options:
+        if field not in defaults:
+            raise unknown(f"field of {where}.options ({name})", field, defaults)
+    _refuse_unread(fields, defaults)
+    arguments: dict[str, Any] = {
+        field: _checked(where, field, getattr(fields, field), "" if field != "hidden" else ())
         for field in SHARED.get(name, ("weights",))
-        if field in own
+        if field in defaults
     }
-    for field, value in options.items():
-        default = () if own[field] is None else own[field]  # only the MLP's hidden has none
-        fields[field] = _checked(f"{where}.options", field, value, default)
+    for field, value in fields.options.items():
+        default = (
+            () if defaults[field] is None else defaults[field]
+        )  # only the MLP's hidden has none
+        arguments[field] = _checked(f"{where}.options", field, value, default)
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
-        if field in fields and fields[field] not in table:
-            raise unknown(f"{where}.{field}", fields[field], table)
+        if field in arguments and arguments[field] not in table:
+            raise unknown(f"{where}.{field}", arguments[field], table)
+    parameters = inspect.signature(BOTTOMS[name]).parameters
     if "vocabulary" in parameters:
-        text = given.kind == "text"
-        columns = given.vocabulary or (0,) * given.shape[0]
-        fields["vocabulary"] = given.vocabulary[0] if text else columns
+        columns = reads.vocabulary or (0,) * reads.shape[0]
+        arguments["vocabulary"] = reads.vocabulary[0] if reads.kind == "text" else columns
     if "pad" in parameters:
-        fields["pad"] = given.pad
+        arguments["pad"] = reads.pad
     try:
         make: Callable[..., nn.Module] = BOTTOMS[name]
-        return make(out=out, output=output, **fields)
+        return make(out=out, output=output, **arguments)
     except TypeError as error:
-        raise UserError(f"{where}.options={options}: {error}.") from error
+        raise UserError(f"{where}.options={dict(fields.options)}: {error}.") from error

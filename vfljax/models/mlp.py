@@ -3,6 +3,9 @@
 ``layers`` of a forward pass are sown into the collection of that name, for attacks and
 diagnostics that look inside; nobody pays for them unless they are read. ``mixable`` says of every
 network whether convex combinations of two inputs are meaningful inputs (numbers, images) or not (codes).
+
+Fu et al.'s FCNN-3 for Criteo is ``hidden=(64, 16)`` with ``cut=4``; their breast cancer net is
+``hidden=(20, 20)`` with batch norm; GAFM's IMDB net is ``hidden=(256, 128)`` with dropout 0.5.
 """
 
 from __future__ import annotations

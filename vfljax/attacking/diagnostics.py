@@ -1,0 +1,85 @@
+"""What no attacker sees: every layer of both parties, and the gradients of the undefended loss.
+
+For diagnostics (which layer gives the labels away: Sun et al. 2022, figures 2, 4, 7) and for published
+oracle forms (the clean gradient of a known row). Computed from the trained model after training, in
+evaluation mode, so that nothing has to be recorded for every row and layer of every setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from vfljax.attacks.core import CLEAN
+from vfljax.parties import parties
+from vfljax.protocol import make_embed
+from vfljax.types import Array, PyTree, Spec, Weights
+
+Diagnostic = Callable[[Weights, tuple[Array, ...], Array], Array]
+
+
+def make_layers(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], dict[str, Array]]:
+    """``layers(weights, features) -> {name: [B, W]}``: what flax modules sow as "layers", by name
+    ("party0.hidden.0", ..., "top.hidden.0"), each party's embedding ("party0.cut"; the label party's
+    own bottom is the last) and the logits ("top.logits")."""
+    bottoms, top, aggregate = parties(spec)
+
+    def layers(weights: Weights, features: tuple[Array, ...]) -> dict[str, Array]:
+        out, cut = {}, []
+        for p, (party, variables, x) in enumerate(
+            zip(bottoms, weights.bottoms, features, strict=True)
+        ):
+            z, (_, hidden) = party.apply(variables, x, False, None)
+            cut.append(z)
+            out |= _named(f"party{p}", hidden) | {f"party{p}.cut": z}
+        logits, (_, hidden) = top.apply(weights.active, aggregate(cut), False, None)
+        out |= _named("top", hidden) | {"top.logits": logits}
+        return {name: a.reshape(len(a), -1) for name, a in out.items()}
+
+    return layers
+
+
+def _named(owner: str, layers: PyTree) -> dict[str, Array]:
+    return {
+        f"{owner}." + jax.tree_util.keystr(path, simple=True, separator="."): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(layers)
+    }
+
+
+def make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
+    """``clean(weights, features, labels)``: gradients [B, D] of the undefended loss with respect to
+    the attackers' embeddings, scaled as those of a batch-mean loss."""
+    embed, (_, top, aggregate) = make_embed(spec), parties(spec)
+
+    def clean(weights: Weights, features: tuple[Array, ...], labels: Array) -> Array:
+        def loss(cut: tuple[Array, ...]) -> Array:
+            logits, _ = top.apply(weights.active, aggregate(cut), False, None)
+            log_likelihood = jnp.take_along_axis(
+                jax.nn.log_softmax(logits), labels[:, None], axis=1
+            )
+            return -jnp.sum(log_likelihood) / spec.batch_size
+
+        gradients = jax.grad(loss)(embed(weights, features))
+        return jnp.concatenate([gradients[p] for p in attackers], axis=-1)
+
+    return clean
+
+
+def make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
+    """``diagnostic(weights, features, labels) -> [B, W]``: CLEAN, or a layer by name."""
+    if name == CLEAN:
+        return make_clean(spec, attackers)
+    layers = make_layers(spec)
+    return lambda weights, features, labels: layers(weights, features)[name]
+
+
+def layer_names(spec: Spec, weights: PyTree, features: tuple[PyTree, ...]) -> list[str]:
+    """The layers of a model; arguments may be shapes (``jax.ShapeDtypeStruct``)."""
+    return list(jax.eval_shape(make_layers(spec), weights, features))
+
+
+def belongs_to(name: str, attackers: tuple[int, ...]) -> bool:
+    """Whether a layer is one of the attackers' own."""
+    return any(name.startswith(f"party{p}.") for p in attackers)

@@ -1,0 +1,247 @@
+"""What attacking a stored sweep takes: which settings each attack form can be run on, and the jobs.
+
+A *job* is one attack on one setting, or one of the attack's baselines; settings that are attacked
+alike (one federation, one set of attackers, one shape of model) form a ``ViewGroup``, whose jobs
+share a compiled program.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import store
+from vfljax.attacking.diagnostics import layer_names
+from vfljax.attacks.core import CLEAN, Attack
+from vfljax.sweep.forms import Form, attackers_of, label_of, make_attack
+from vfljax.sweep.initial import plain, weight_shapes
+from vfljax.sweep.plan import Plan
+from vfljax.types import Spec, federation_of
+
+ATTACK, ALL_LABELS, UNTRAINED, LOGISTIC = "attack", "all_labels", "untrained", "logistic"
+IDENTITY = ("structure", "view", "setting", "what", "point", "seed")
+
+
+class ViewGroup(NamedTuple):
+    """Settings attacked alike: one federation, one set of attackers, one shape of model."""
+
+    federation: str  # its name
+    attackers: tuple[int, ...]
+    spec: Spec  # models only
+    number: int  # of the spec, in the sweep: the column ``view``
+
+
+class Job(NamedTuple):
+    """One attack on one setting, or one of its baselines.
+
+    ``what``: ATTACK; ALL_LABELS, the same attack knowing every label; UNTRAINED, the same on an
+    untrained bottom, once a seed; LOGISTIC, logistic regression on the same labels and the attackers'
+    columns without any federation, once a seed.
+    """
+
+    what: str
+    form: Form
+    group: ViewGroup
+    point: int  # of the form's knobs
+    seed: int
+    row: dict[
+        str, Any
+    ]  # the setting's row of results; UNTRAINED: of any with the seed; LOGISTIC: {}
+
+    def knobs(self, rows: int) -> dict[str, float]:
+        """The numbers it is given; ``rows``: how many training rows there are to know."""
+        known = {"known": float(rows)} if self.what == ALL_LABELS else {}
+        return {**self.form.knobs[self.point], **known}
+
+    def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
+        """Its row of ``attacks``."""
+        head = {
+            "attack": label_of(self.form, self.group.attackers),
+            "setting": self.row.get("setting"),
+            "seed": self.seed,
+            "structure": self.group.federation,
+            "view": self.group.number,
+            "parties": "+".join(map(str, self.group.attackers)),
+            "what": self.what,
+            "point": self.point,
+            "options": options_text(self.form),
+            **{f"attack.{k}": float(v) for k, v in self.form.knobs[self.point].items()},
+        }
+        if self.what == LOGISTIC:  # it has no setting, and no parties or options of its own
+            kept = ("attack", "seed", "structure", "view", "what", "point")
+            head = {name: head[name] for name in kept}
+        return {**head, **values}
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes a stored row this job's."""
+        return identity(self.figures({}))
+
+
+def identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes a row of an attack the same row."""
+    return tuple(row.get(name) for name in IDENTITY)
+
+
+def options_text(form: Form) -> str:
+    """A form's options as they are stored beside its rows."""
+    return json.dumps(form.options, sort_keys=True)
+
+
+class FormPlan(NamedTuple):
+    """An attack form, the groups of settings it is run on, and the jobs of each."""
+
+    form: Form
+    attacks: dict[ViewGroup, Attack]
+    jobs: dict[ViewGroup, list[Job]]
+    logistic: list[Job]  # the baseline that runs on the host
+    diverged: int  # settings that are not attacked because their training diverged
+
+    @property
+    def attack(self) -> Attack:
+        """The attack on any of the groups: they differ in the bottoms it is given only."""
+        return next(iter(self.attacks.values()))
+
+
+def plan_form(form: Form, plan: Plan, sweep: store.Sweep) -> FormPlan | str:
+    """The jobs of an attack form on a stored sweep, or one line why there are none."""
+    attack, rows, reason = attackable(form, plan, sweep)
+    if reason:
+        return reason
+    classes = plan.dataset.num_classes
+    rows_of = _view_groups(form, rows, plan, sweep)
+    attacks = {
+        group: make_attack(form, tuple(group.spec.bottoms[p] for p in group.attackers), classes)
+        for group in rows_of
+    }
+    jobs = {
+        group: _jobs(form, group, attack.baselines, group_rows, plan.experiment.seeds)
+        for group, group_rows in rows_of.items()
+    }
+    seeds = range(plan.experiment.seeds if LOGISTIC in attack.baselines else 0)
+    logistic = [
+        Job(LOGISTIC, form, group, point, seed, {})
+        for group in rows_of
+        for point in range(len(form.knobs))
+        for seed in seeds
+    ]
+    diverged = sum(row["status"] != "ok" for row in rows)
+    return FormPlan(form, attacks, jobs, logistic, diverged)
+
+
+def _view_groups(
+    form: Form, rows: Sequence[dict[str, Any]], plan: Plan, sweep: store.Sweep
+) -> dict[ViewGroup, list[dict[str, Any]]]:
+    specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
+    # by the names of stored shards' groups: settings have other numbers under other attacks
+    spec_of_group = {group.name: plain(group.spec) for group in plan.groups}
+    spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
+    out: dict[ViewGroup, list[dict[str, Any]]] = {}
+    for row in rows:
+        attackers = attackers_of(row["structure"], form)
+        spec = spec_of[row["shard"]]
+        assert spec is not None, "the plan is another sweep's"
+        group = ViewGroup(row["structure"], attackers, spec, specs.index(spec))
+        out.setdefault(group, []).append(row)
+    return out
+
+
+def _jobs(
+    form: Form,
+    group: ViewGroup,
+    baselines: Sequence[str],
+    rows: Sequence[dict[str, Any]],
+    seeds: int,
+) -> list[Job]:
+    """The baseline that a seed's settings share first, then per setting the attack and its upper
+    bound."""
+    sample = {row["seed"]: row for row in reversed(rows)}
+    out: list[Job] = []
+    for point in range(len(form.knobs)):
+        if UNTRAINED in baselines:
+            out += [
+                Job(UNTRAINED, form, group, point, seed, sample[seed])
+                for seed in range(seeds)
+                if seed in sample
+            ]
+        for row in rows:
+            if row["status"] != "ok":
+                continue
+            out.append(Job(ATTACK, form, group, point, row["seed"], row))
+            if ALL_LABELS in baselines:
+                out.append(Job(ALL_LABELS, form, group, point, row["seed"], row))
+    return out
+
+
+def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list[dict], str]:
+    """The attack, the stored settings it can be run on, or why there are none."""
+    num_classes = plan.dataset.num_classes
+    spec = plan.groups[0].spec
+    attack = make_attack(form, tuple(spec.bottoms[p] for p in form.attackers), num_classes)
+    columns = ["setting", "seed", "structure", "status", "shard", "lane"]
+    rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
+    rows = [row for row in rows if federation_of(row["structure"]).kind == attack.federation]
+    recorded = plan.experiment.training.recorded_epochs
+    if attack.binary and num_classes > 2:
+        return attack, [], f"defined for two classes, {plan.dataset.name} has {num_classes}"
+    if not rows:
+        reason = (
+            f"it needs runs of the structure {attack.federation!r} and this sweep trained none: add "
+            f"{form.name!r} to config.attacks and train in a new workdir"
+        )
+        return attack, [], reason
+    if attack.epoch >= 0 and attack.epoch not in recorded:
+        reason = (
+            f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
+            "config.training.record and train in a new workdir"
+        )
+        return attack, [], reason
+    if attack.diagnostic not in ("", CLEAN):
+        names = layers(plan)
+        if attack.diagnostic not in names:
+            reason = (
+                f"there is no layer {attack.diagnostic!r} in every model of the sweep: choose one of "
+                f"{', '.join(names)}"
+            )
+            return attack, [], reason
+    for point in form.knobs:
+        reason = _too_few_or_many(point, plan) if "known" in point else ""
+        if reason:
+            return attack, [], reason
+    return attack, rows, ""
+
+
+def _too_few_or_many(point: Mapping[str, float], plan: Plan) -> str:
+    """Why a number of known labels cannot be had, or ''."""
+    known, classes, rows = point["known"], plan.dataset.num_classes, len(plan.splits[0].train)
+    counts = [np.bincount(plan.dataset.labels[s.train], minlength=classes) for s in plan.splits]
+    rarest = int(min(count.min() for count in counts))
+    if known < classes:
+        return f"known={known:g} labels are fewer than the {classes} classes"
+    if known > rows:
+        return f"known={known:g} labels are more than the {rows} training rows"
+    if known < rows and known > classes * rarest:
+        return (
+            f"known={known:g} labels ask for {-(-known // classes):g} of each class and the "
+            f"rarest has {rarest} training rows: ask for at most {classes * rarest}, "
+            f"or for all {rows}"
+        )
+    return ""
+
+
+def layers(plan: Plan) -> list[str]:
+    """The layers that all split models of the sweep have (an arm may have a top model of its own)."""
+    columns = tuple(
+        jax.ShapeDtypeStruct((2, *x.shape[1:]), jnp.float32) for x in plan.table.features
+    )
+    names = []
+    for spec in dict.fromkeys(plain(g.spec) for g in plan.groups if g.spec.top is not None):
+        shapes = weight_shapes(spec, plan.seeds, plan.table)
+        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
+        names.append(layer_names(spec, one, columns))
+    return [name for name in names[0] if all(name in others for others in names)]

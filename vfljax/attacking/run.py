@@ -1,0 +1,346 @@
+"""Attack a stored sweep: plan, load a block of settings, attack, score, write.
+
+What enters: a sweep directory (weights and exchange, read by block of settings) and the attackers'
+own columns. What leaves: one row a setting and attack. Attacks see a ``View`` and the known rows;
+true labels meet their scores only in ``scoring``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import attacks, keys, store
+from vfljax.attacking.baselines import logistic_figures, untrained_cut
+from vfljax.attacking.diagnostics import belongs_to, make_diagnostic
+from vfljax.attacking.jobs import (
+    ATTACK,
+    UNTRAINED,
+    FormPlan,
+    Job,
+    ViewGroup,
+    identity,
+    options_text,
+    plan_form,
+)
+from vfljax.attacking.scoring import Scorer
+from vfljax.attacking.view import (
+    AttackInput,
+    CommonData,
+    attack_input,
+    common_data,
+    known_rows,
+    view_of,
+)
+from vfljax.attacks.core import Attack
+from vfljax.errors import UserError
+from vfljax.rows import over_chunks
+from vfljax.sweep import lanes
+from vfljax.sweep.forms import Form, attack_forms
+from vfljax.sweep.initial import initial_weights
+from vfljax.sweep.plan import Plan, recorded, split_arrays, width_of
+from vfljax.sweep.progress import Progress
+from vfljax.training import rows_of
+from vfljax.types import Agreed, Array, Scores, Spec
+
+BLOCK = 32  # settings attacked by one call on CPU
+MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
+
+
+class Stored(NamedTuple):
+    """What attacking needs of a stored sweep."""
+
+    plan: Plan  # of the recorded rows
+    sweep: store.Sweep
+    arrays: Mapping[str, np.ndarray]  # the splits
+    scorer: Scorer
+
+    def folder(self, form: Form) -> pathlib.Path:
+        """Where a form's rows are."""
+        return self.sweep.workdir / "attacks" / form.label.replace("/", "_")
+
+
+def attack_sweep(
+    plan: Plan,
+    workdir: pathlib.Path,
+    names: Iterable[str] | None = None,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Attack every stored setting with every form not yet stored; one compile an attack and shape.
+
+    ``names`` limits the attacks; those outside the config run with published defaults.
+    """
+    plan = recorded(plan)
+    experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
+    sweep = store.load(workdir)
+    arrays = split_arrays(plan.dataset.labels, plan.splits)
+    summary = store.attack_summary(workdir)
+    todo = []
+    for form in attack_forms(experiment, plan.dataset.num_classes, plan.blocks[0].input):
+        form_plan = plan_form(form, plan, sweep)
+        if isinstance(form_plan, str):
+            say(f"skipped {form.label}: {form_plan}")
+            summary[form.label] = {"status": "skipped", "reason": form_plan}
+        else:
+            todo.append(form_plan)
+    if todo:
+        for shard in sweep.header["shards"]:
+            if (workdir / "shards" / shard["name"]).is_dir():
+                store.verify(workdir / "shards" / shard["name"], deep=True)
+    stored = Stored(plan, sweep, arrays, Scorer(arrays, experiment.execution.width or None))
+    for form_plan in todo:
+        label = form_plan.form.label
+        summary[label] = _with_earlier_parts(run_form(form_plan, stored), summary.get(label, {}))
+    store.write_text(workdir / "attacks.json", json.dumps(summary, indent=1))
+
+
+def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """A resumed attack's cost is that of all its parts."""
+    return {
+        **now,
+        "seconds": before.get("seconds", 0.0) + now["seconds"],
+        "compiles": max(before.get("compiles", 0), now["compiles"]),
+        "views": max(before.get("views", 0), now["views"]),
+    }
+
+
+def run_form(form_plan: FormPlan, stored: Stored) -> dict[str, Any]:
+    """Run every job of a form that is not stored yet; returns what ``attacks.json`` says of it."""
+    form, attack, began = form_plan.form, form_plan.attack, time.monotonic()
+    folder, steps = stored.folder(form), max(1, attack.steps)
+    # what is stored is known by its rows, not its file: blocks differ between machines
+    rows = store.read_table(sorted(folder.glob("*.parquet"))).to_pylist()
+    _check_stored(form, rows, folder)
+    done = {identity(row) for row in rows}
+    count = sum(_attacks(jobs) for jobs in form_plan.jobs.values())
+    total = sum(len(jobs) for jobs in form_plan.jobs.values())
+    progress = Progress(f"attack {form.label}", count, steps * total)
+    programs = set()
+    for group, jobs in form_plan.jobs.items():
+        todo = [job for job in jobs if job.identity not in done]
+        finished = len(jobs) - len(todo)
+        progress.resume(_attacks(jobs) - _attacks(todo), steps * finished)
+        if todo:
+            one = form_plan.attacks[group]
+            programs.add(_run_group(form, group, one, todo, finished, stored, progress))
+    progress.close()
+    if any(job.identity not in done for job in form_plan.logistic):
+        _run_logistic(form_plan.logistic, stored)
+    return {
+        **_described(form_plan, count),
+        "seconds": time.monotonic() - began if programs else 0.0,
+        "compiles": sum(program.traces for program in programs),
+        "views": len(programs),
+    }
+
+
+def _attacks(jobs: Sequence[Job]) -> int:
+    return sum(job.what == ATTACK for job in jobs)
+
+
+def _described(form_plan: FormPlan, count: int) -> dict[str, Any]:
+    """What an attack is, as ``attacks.json`` says it."""
+    form, attack = form_plan.form, form_plan.attack
+    owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in form_plan.attacks)
+    return {
+        "status": "ok",
+        "steps": attack.steps,
+        "knobs": form.knobs,
+        "options": form.options,
+        "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
+        "labels": "all" if attack.oracle else "",
+        "adaptive": attack.adaptive,
+        "structure": attack.federation,
+        "settings": count,
+        "diverged": form_plan.diverged,
+    }
+
+
+def _run_group(
+    form: Form,
+    group: ViewGroup,
+    attack: Attack,
+    todo: Sequence[Job],
+    finished: int,
+    stored: Stored,
+    progress: Progress,
+) -> lanes.Program:
+    """Load a block of jobs, attack, score, write; until none is left."""
+    plan, steps = stored.plan, max(1, attack.steps)
+    common = _common(group, attack, stored)
+    load = _loader(group, attack, stored)
+    layout = lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec))
+    program = None
+    for start in range(0, len(todo), layout.block):
+        jobs = todo[start : start + layout.block]
+        inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(load, jobs))
+        on_devices = layout.pad(inputs)
+        if program is None:
+            static = _static(form, group, attack, plan.dataset.num_classes)
+            program = lanes.program(make_attack_lane, static, layout, on_devices, common)
+        scores = program(on_devices, common)
+        figures = stored.scorer.figures(scores, inputs, attack, group.spec.batch_size, layout.block)
+        rows = [
+            job.figures({name: float(values[i]) for name, values in figures.items()})
+            for i, job in enumerate(jobs)
+        ]
+        name = f"{group.federation}-{group.number}-{finished + start:06d}.parquet"
+        store.write_rows(stored.folder(form) / name, rows)
+        progress.update(_attacks(jobs), steps * len(jobs))
+    assert program is not None
+    return program
+
+
+def _run_logistic(jobs: Sequence[Job], stored: Stored) -> None:
+    """The baseline without any federation; it runs on the host, and its rows are one file."""
+    plan, rows = stored.plan, []
+    for job in jobs:
+        group = job.group
+        common = jax.device_get(common_data(plan.table, stored.arrays, group.attackers))
+        inputs = tuple(plan.blocks[p].input for p in group.attackers)
+        known = int(job.knobs(len(plan.splits[0].train))["known"])
+        classes = plan.dataset.num_classes
+        rows.append(job.figures(logistic_figures(common, inputs, classes, job.seed, known)))
+    store.write_rows(stored.folder(jobs[0].form) / "logistic.parquet", rows)
+
+
+def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
+    """What reads a job's ``AttackInput``: a stored setting's, or with an untrained bottom in place."""
+    plan, workdir = stored.plan, stored.sweep.workdir
+
+    @functools.cache
+    def untrained() -> tuple[Any, np.ndarray]:
+        weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+        cut = untrained_cut(weights, plan.table, group.spec, group.attackers)
+        return jax.device_get(weights.bottoms), cut
+
+    def load(job: Job) -> AttackInput:
+        knobs = job.knobs(len(plan.splits[0].train))
+        one = attack_input(
+            workdir, job.row, job.form.name, knobs, group.attackers, bool(attack.diagnostic)
+        )
+        if job.what != UNTRAINED:
+            return one
+        initial, cut = untrained()
+        bottoms = tuple(
+            jax.tree.map(lambda a: a[job.seed], initial[party]) for party in group.attackers
+        )
+        embeddings = np.tile(cut[job.seed], (len(one.exchange["epochs"]), 1, 1))
+        return one._replace(bottoms=bottoms, exchange={**one.exchange, "embeddings": embeddings})
+
+    return load
+
+
+def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
+    """What all settings of a group share, on the devices."""
+    common = common_data(stored.plan.table, stored.arrays, group.attackers)
+    if attack.diagnostic:
+        common = common._replace(table=stored.plan.bare_table)
+    return lanes.share(common)
+
+
+class AttackProgram(NamedTuple):
+    """All that decides an attack's program beside the shapes of its arguments; static."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+    bottoms: tuple[nn.Module, ...]  # the attackers'
+    num_classes: int
+    agreed: Agreed
+    attackers: tuple[int, ...] = ()  # where the attack needs a diagnostic of the whole federation
+    spec: Spec | None = None  # likewise
+
+
+def _static(
+    form: Form, group: ViewGroup, attack: Attack, num_classes: int
+) -> tuple[AttackProgram, ...]:
+    bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
+    program = AttackProgram(
+        form.name,
+        tuple(form.options.items()),
+        bottoms,
+        num_classes,
+        Agreed(group.spec.batch_size),
+    )
+    if attack.diagnostic:
+        program = program._replace(attackers=group.attackers, spec=group.spec)
+    return (program,)
+
+
+def make_attack_lane(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
+    """``attack(input, common) -> Scores`` of one setting. An oracle form is given every row's label."""
+    attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
+    diagnose = _diagnosis(static, attack)
+
+    def one(run: AttackInput, common: CommonData) -> Scores:
+        count = run.knobs.get("known")
+        count = jnp.float32(0) if count is None else count
+        rows = jnp.float32(common.known_order.shape[1])
+        known = known_rows(common, run.seed, rows if attack.oracle else count)
+        key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
+        view = view_of(run, common, static.agreed, diagnose(run, common))
+        return attack.run(key, view, known, run.knobs)
+
+    return one
+
+
+def _diagnosis(
+    static: AttackProgram, attack: Attack
+) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
+    """The diagnostic that the attack asks for, for every training row, by name; nothing for most."""
+    if static.spec is None:
+        return lambda run, common: {}
+    diagnostic = make_diagnostic(static.spec, attack.diagnostic, static.attackers)
+    chunk = static.spec.chunk
+
+    def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
+        table, weights = common.table, run.weights
+        assert table is not None
+        assert weights is not None
+
+        def of(rows: Array) -> Array:
+            return diagnostic(weights, rows_of(table, run.seed, rows), table.labels[rows])
+
+        return {attack.diagnostic: over_chunks(of, table.train[run.seed], chunk)}
+
+    return diagnose
+
+
+def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
+    """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator. Large networks run
+    one lane after the other on CPU: few a call, so that progress shows and a kill loses little."""
+    spec = group.spec
+    epochs, cut = (
+        len(plan.experiment.training.recorded_epochs),
+        sum(spec.bottoms[p].out for p in group.attackers),
+    )
+    columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
+    rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
+    lane = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
+    heavy = 2 * jax.device_count() if not spec.light else BLOCK
+    most = heavy if jax.default_backend() == "cpu" else 1024
+    return max(jax.device_count(), min(most, MEMORY // lane))
+
+
+def _check_stored(form: Form, rows: Sequence[Mapping[str, Any]], folder: pathlib.Path) -> None:
+    """Refuse to add to rows that were made with other options or knobs under the same name."""
+    options = options_text(form)
+    for row in rows:
+        if row["what"] == "logistic":
+            continue
+        knobs = {k.removeprefix("attack."): v for k, v in row.items() if k.startswith("attack.")}
+        same = row["point"] < len(form.knobs) and knobs == form.knobs[row["point"]]
+        if not (same and row["options"] == options):
+            raise UserError(
+                f"{form.label} is stored in {folder} with {row['options']} and {knobs}, and now asks "
+                f"for {options} and {form.knobs}: remove that folder to attack anew."
+            )

@@ -1,0 +1,177 @@
+"""One attack on one setting, scored on true labels: the one place where the scores of the table's
+attacks meet labels.
+
+What enters: an attack's scores and, shared by all settings, the ``TrueLabels``. What leaves: figures.
+Its program does not depend on the attack, so all attacks of a sweep share one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import chex
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import metrics
+from vfljax.attacking.view import AttackInput
+from vfljax.attacks.core import Attack
+from vfljax.sweep import lanes
+from vfljax.types import Array, HostArray, Scores
+
+NULL = 64  # permutations of the labels the null band is made of
+NULL_LEVEL = 0.95  # share of them below it
+
+
+class AttackOutput(NamedTuple):
+    """What one attack says of one setting."""
+
+    scores: Scores
+    seed: Array  # [] int32
+    known: Array  # [] how many labels it knew
+    order: Array  # [N] int32 place in the sending order of the epoch it read
+    sent: Array  # [N] bool: in that epoch, or in any for an attack on all epochs
+    trained: Array  # [] bool: it always has a guess, unless it diverged
+
+
+class TrueLabels(NamedTuple):
+    """What no attacker is given. Leading axis Q: seeds."""
+
+    labels: Array  # [Q, N] of training rows
+    test_labels: Array  # [Q, M]
+    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
+    selects: Array  # [Q, N] bool: rows on which the worst attack is chosen
+    null: Array  # [Q, NULL, N] permutations of the training labels
+
+
+def true_labels(arrays: Mapping[str, np.ndarray]) -> TrueLabels:
+    """From the plan's splits (``plan.split_arrays``)."""
+    labels = arrays["labels"].astype(np.int32)
+    return TrueLabels(
+        labels=jnp.asarray(labels[arrays["train"]]),
+        test_labels=jnp.asarray(labels[arrays["test"]]),
+        known_order=jnp.asarray(arrays["known_order"]),
+        selects=jnp.asarray(arrays["selects"]),
+        null=jnp.asarray(permuted_labels(labels[arrays["train"]])),
+    )
+
+
+def permuted_labels(labels: np.ndarray) -> HostArray:
+    """Each seed's training labels [Q, N] permuted NULL times [Q, NULL, N]: what scores that say nothing
+    are compared with. From the seed alone, so that a resumed run scores alike."""
+    out = [
+        np.random.default_rng([seed, 104729]).permuted(np.tile(row_labels, (NULL, 1)), axis=1)
+        for seed, row_labels in enumerate(labels)
+    ]
+    return np.stack(out)
+
+
+def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, Array]:
+    """An attack's figures. A row never sent to this attacker counts in none of them.
+
+    success: top-1 on all training rows (as published, known rows included), and without them; f1 on
+    rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole
+    and on the half where the worst attack is chosen; leak_report: on the other half, where for two
+    classes the direction is the chosen half's; leak_null: what the same scores reach there under
+    permuted labels in 95 % of permutations. NaN where no row is left, and all of them where a trained
+    attack has no guess at any row: it diverged, which says nothing about the defense.
+
+    Two classes also by batch: auc_batch_q95, the .95 quantile over batches of the AUC, not flipped
+    (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
+    batches lift above 1/2 whatever the scores.
+    """
+    _check(output, true)
+    scores, i = output.scores, output.seed
+    labels, sent = true.labels[i], output.sent.astype(jnp.float32)
+    unlabeled = sent * (
+        jnp.zeros(len(labels))
+        .at[true.known_order[i]]
+        .set((jnp.arange(len(labels)) >= output.known).astype(jnp.float32))
+    )
+    half = true.selects[i].astype(jnp.float32)
+    choose, report = unlabeled * half, unlabeled * (1 - half)
+    null = metrics.leak_under(scores.train, true.null[i], report, flip=False)
+    out = {
+        "success": metrics.accuracy(scores.train, labels, sent),
+        "success_unlabeled": metrics.accuracy(scores.train, labels, unlabeled),
+        "f1": metrics.f1(scores.train, labels, unlabeled),
+        "leak": metrics.leak(scores.train, labels, unlabeled),
+        "leak_select": metrics.leak(scores.train, labels, choose),
+        "leak_report": metrics.leak_turned(scores.train, labels, choose, report),
+        "leak_null": jnp.quantile(null, NULL_LEVEL),
+    }
+    if scores.train.shape[1] == 2:
+        batch, count = output.order // batch_size, -(-len(labels) // batch_size)
+        difference = scores.train[:, 1] - scores.train[:, 0]
+        difference = jnp.where(jnp.isfinite(difference), difference, 0.0)
+        by_batch = metrics.auc_by_batch(difference, labels, batch, count, unlabeled)
+        out["auc_batch_q95"] = jnp.nanquantile(by_batch, 0.95)
+        out["leak_batch_mean"] = jnp.nanmean(jnp.maximum(by_batch, 1 - by_batch))
+    if scores.train.shape[1] > 5:
+        out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
+        out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
+    anybody = jnp.sum(unlabeled) > 0  # an attacker who knows every label leaves nothing to score
+    counted = ("success", "success_top5")
+    out = {k: v if k in counted else jnp.where(anybody, v, jnp.nan) for k, v in out.items()}
+    if scores.test is not None:
+        labels = true.test_labels[i]
+        out["test_success"] = metrics.accuracy(scores.test, labels)
+        out["test_leak"] = metrics.leak(scores.test, labels)
+        if scores.test.shape[1] > 5:
+            out["test_success_top5"] = metrics.topk(scores.test, labels, 5)
+    guessed = jnp.any(jnp.all(jnp.isfinite(scores.train), axis=-1) & output.sent)
+    diverged = output.trained & ~guessed & jnp.any(output.sent)
+    return {k: jnp.where(diverged, jnp.nan, v) for k, v in out.items()}
+
+
+def _check(output: AttackOutput, true: TrueLabels) -> None:
+    """Assert the shapes that ``AttackOutput`` and ``TrueLabels`` say, and scores [N, C] and [M, C]."""
+    chex.assert_rank(true.labels, 2)
+    seeds, rows = true.labels.shape
+    chex.assert_shape([true.known_order, true.selects], (seeds, rows))
+    chex.assert_shape(true.null, (seeds, None, rows))
+    chex.assert_shape(true.test_labels, (seeds, None))
+    chex.assert_rank([output.seed, output.known, output.trained], 0)
+    chex.assert_shape([output.order, output.sent], (rows,))
+    chex.assert_shape(output.scores.train, (rows, None))
+    if output.scores.test is not None:
+        classes = output.scores.train.shape[1]
+        chex.assert_shape(output.scores.test, (true.test_labels.shape[1], classes))
+
+
+def make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
+    """``score`` for runs whose parties agreed on this batch size."""
+    return functools.partial(score, batch_size=batch_size)
+
+
+class Scorer:
+    """Scores blocks of attacks while their scores are still on the devices; one program for all
+    attacks on arrays of equal shapes."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], width: int | None) -> None:
+        self._true, self._width = lanes.share(true_labels(arrays)), width
+
+    def figures(
+        self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, block: int
+    ) -> dict[str, np.ndarray]:
+        """[lanes] of each figure. ``scores`` are those of all lanes of the ``block``; ``inputs`` are
+        the block's without copies, on the host."""
+        count, epochs = len(inputs.seed), inputs.exchange["epochs"][0]
+        place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
+        known = inputs.knobs.get("known", np.zeros(count)) * (not attack.oracle)
+        sent = (
+            inputs.exchange["sum_count"] > 0
+            if attack.over_epochs
+            else inputs.exchange["sent"][:, place]
+        )
+        # the scores come in the attack's block, whose width was chosen by other limits
+        layout = lanes.Layout(block, lanes.dividing_width(block, self._width))
+        on_host = (
+            *(inputs.seed, np.asarray(known, np.int32)),
+            *(inputs.exchange["order"][:, place], sent, np.full(count, attack.steps > 0)),
+        )
+        output = AttackOutput(scores, *layout.pad(on_host))
+        program = lanes.program(make_scorer, (batch_size,), layout, output, self._true)
+        return lanes.unpad(program(output, self._true), count)

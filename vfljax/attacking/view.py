@@ -1,0 +1,139 @@
+"""What an attacker sees of a stored run: where labels stop.
+
+What enters: a setting's arrays as a sweep stored them. What leaves: a ``View``, and the ``Known`` rows.
+True labels stay in ``CommonData``, which no attack is given. Only what a diagnostic computes of them
+(``diagnostics.make_clean``) enters the view, of oracle forms.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax.rows import scaled_rows
+from vfljax.store import checkpoint, exchange
+from vfljax.training import Table
+from vfljax.types import Agreed, Array, HostArray, Known, PyTree, Sums, View, Weights
+
+
+class AttackInput(NamedTuple):
+    """One attack on one setting, as arrays; stacked to [L, ...] for a block."""
+
+    seed: Array  # [] int32
+    key_name: Array  # [] uint32, folded into the seed's key: the attack, never the lane
+    knobs: dict[str, Array]
+    exchange: dict[str, Array]  # of colluders: concatenated
+    bottoms: tuple[PyTree, ...]  # the attackers'
+    weights: Weights | None = None  # the whole federation's, for diagnostics
+
+
+class CommonData(NamedTuple):
+    """What all settings share: the attackers' own columns, and labels of which they are given few."""
+
+    features: tuple[Array, ...]  # one an attacker, [R, ...]
+    mean: tuple[Array, ...]  # [Q, ...]
+    scale: tuple[Array, ...]
+    train: Array  # [Q, N]
+    test: Array  # [Q, M]
+    labels: Array  # [R] for the known rows
+    known_order: Array  # [Q, N] training rows, classes in turn: the first n are known
+    table: Table | None = None  # everyone's columns, for diagnostics
+
+    def columns(self, seed: Any, rows: Any) -> tuple[Array, ...]:
+        """The attackers' own columns of raw ``rows``, scaled as their bottoms read them."""
+        return tuple(
+            scaled_rows(features, mean, scale, seed, rows)
+            for features, mean, scale in zip(self.features, self.mean, self.scale, strict=True)
+        )
+
+
+def common_data(
+    table: Table, arrays: Mapping[str, np.ndarray], attackers: tuple[int, ...]
+) -> CommonData:
+    """What these attackers' settings share; ``arrays`` are the plan's splits (``plan.split_arrays``)."""
+
+    def of_attackers(parts: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(parts[p] for p in attackers)
+
+    return CommonData(
+        features=of_attackers(table.features),
+        mean=of_attackers(table.mean),
+        scale=of_attackers(table.scale),
+        train=table.train,
+        test=table.test,
+        labels=table.labels,
+        known_order=jnp.asarray(arrays["known_order"]),
+    )
+
+
+def known_rows(common: CommonData, seed: Array, count: Array) -> Known:
+    """The first ``count`` rows of the seed's order with their labels; -1 for all others."""
+    order = common.known_order[seed]
+    labels = common.labels[common.train[seed]][order]
+    count = jnp.minimum(count.astype(jnp.int32), len(order))
+    return Known(order, jnp.where(jnp.arange(len(order)) < count, labels, -1), count)
+
+
+@functools.lru_cache(maxsize=2)  # settings of a federation follow each other by shard
+def _shard(folder: pathlib.Path) -> tuple[PyTree, dict[str, HostArray]]:
+    """A shard's weights, and its exchange arrays by memory map."""
+    return checkpoint.load(folder / "checkpoint"), exchange.read(folder / "exchange")
+
+
+def attack_input(
+    workdir: pathlib.Path,
+    row: Mapping[str, Any],
+    name: str,
+    knobs: Mapping[str, float],
+    attackers: tuple[int, ...],
+    all_weights: bool,
+) -> AttackInput:
+    """One stored setting's exchange and bottoms, as the attack ``name`` is given them;
+    ``all_weights``: everybody's too, for diagnostics."""
+    weights, arrays = _shard(workdir / "shards" / row["shard"])
+
+    def number(value: float, dtype: Any) -> HostArray:
+        return np.asarray(value, dtype)
+
+    trained = jax.tree.map(lambda a: a[row["lane"]], weights)
+    bottoms = tuple(trained["bottoms"][str(p)] for p in range(len(trained["bottoms"])))
+    return AttackInput(
+        seed=number(row["seed"], np.int32),
+        key_name=number(zlib.crc32(name.encode()), np.uint32),
+        knobs={k: number(v, np.float32) for k, v in knobs.items()},
+        exchange=exchange.of_parties(arrays, row["lane"], attackers),
+        bottoms=tuple(bottoms[p] for p in attackers),
+        weights=Weights(bottoms, trained["active"]) if all_weights else None,
+    )
+
+
+def view_of(
+    one: AttackInput,
+    common: CommonData,
+    agreed: Agreed,
+    diagnostics: Mapping[str, Array] | None = None,
+) -> View:
+    """What one attacker sees. True labels do not enter it but by ``diagnostics``."""
+    arrays, seed = one.exchange, one.seed
+    return View(
+        embeddings=arrays["embeddings"],
+        gradients=arrays["gradients"],
+        order=arrays["order"],
+        sent=arrays["sent"],
+        sums=Sums(
+            arrays["sum_gradient"], arrays["sum_sign"], arrays["sum_square"], arrays["sum_count"]
+        ),
+        epochs=arrays["epochs"],
+        features=common.columns(seed, common.train[seed]),
+        test_features=common.columns(seed, common.test[seed]),
+        bottoms=one.bottoms,
+        agreed=agreed,
+        diagnostics=dict(diagnostics or {}),
+    )

@@ -1,0 +1,143 @@
+"""The step of a convolutional bottom over settings, in each form, beside PyTorch's: a suite of
+``launch.benchmark``. What leaves: the figures and their table.
+
+One step of ResNet-18 (width 16 and the published 64, batch 64 of 32 x 16 x 3 images, CIFAR-10's half):
+forward, cross entropy, backward, momentum SGD. Settings run as a sweep runs them: a program over all
+devices, mapped one after the other ("map") or together ("vmap") on each. PyTorch runs one setting on
+all threads. On a CPU XLA's own convolutions take 40 times as long here and are timed at width 16 only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from vfljax.models import BOTTOMS
+from vfljax.sweep import lanes
+from vfljax.types import HostArray, PyTree
+
+BATCH, IMAGE, CLASSES, STEPS = 64, (32, 16, 3), 10, 4
+WIDTHS = (16, 64)
+FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
+
+
+def ours(implementation: str, mode: str, width: int, settings: int) -> Callable[[], float]:
+    """``measure() -> milliseconds a setting and step`` of a compiled program of ``settings``."""
+    net = BOTTOMS["resnet18"](out=CLASSES, width=width, convolution=implementation)
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.random((BATCH, *IMAGE)), jnp.float32)
+    y = jnp.asarray(rng.integers(CLASSES, size=BATCH))
+    optimizer = optax.sgd(0.1, momentum=0.9)
+
+    def step(carry: PyTree, _: None) -> tuple[PyTree, None]:
+        variables, state = carry
+
+        def loss(params: PyTree) -> Any:
+            now = {**variables, "params": params}
+            logits, moved = net.apply(now, x, train=True, mutable=["batch_stats"])
+            each = optax.softmax_cross_entropy_with_integer_labels(logits, y)
+            return jnp.mean(each), moved
+
+        gradient, moved = jax.grad(loss, has_aux=True)(variables["params"])
+        update, state = optimizer.update(gradient, state)
+        params = optax.apply_updates(variables["params"], update)
+        return ({"params": params, **moved}, state), None
+
+    def train(variables: PyTree, _: tuple[()]) -> PyTree:
+        carry = (variables, optimizer.init(variables["params"]))
+        return jax.lax.scan(step, carry, None, length=STEPS)[0][0]
+
+    layout = lanes.layout(settings, 1 if mode == "map" else settings)
+    program = lanes.Program(train, layout)
+    start = dict(jax.jit(lambda key: net.init(key, x))(jax.random.key(0)))
+    start.pop("layers", None)
+
+    def stack(a: HostArray) -> HostArray:
+        return np.repeat(np.asarray(a)[None], settings, axis=0)
+
+    variables = layout.pad(jax.tree.map(stack, start))
+    jax.block_until_ready(program(variables, ()))
+
+    def measure() -> float:
+        began = time.perf_counter()
+        jax.block_until_ready(program(variables, ()))
+        return (time.perf_counter() - began) / (settings * STEPS) * 1e3
+
+    return measure
+
+
+def torch_s(width: int) -> Callable[[], float] | None:
+    """The same for PyTorch, one setting; None where it, or the tests' twin, is not there."""
+    try:
+        torch: Any = importlib.import_module("torch")
+        twins: Any = importlib.import_module("tests.reference.torch_nets")
+    except ImportError:
+        return None
+    net = twins.ResNet((2, 2, 2, 2), width, CLASSES)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    x = torch.rand(BATCH, IMAGE[2], *IMAGE[:2])
+    y = torch.randint(CLASSES, (BATCH,))
+
+    def measure() -> float:
+        began = time.perf_counter()
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(x), y).backward()
+            optimizer.step()
+        return (time.perf_counter() - began) / STEPS * 1e3
+
+    measure()
+    return measure
+
+
+def measured(repeats: int, settings: int) -> tuple[dict[str, Any], str]:
+    """Figures and table: at each width every form and PyTorch in turn, ``repeats`` times."""
+    rows = []
+    lines = [
+        "| width | form | ms a setting and step (median; range) | to PyTorch's |",
+        "|---" * 4 + "|",
+    ]
+    for width in WIDTHS:
+        for form, times, ratio in _timed(width, repeats, settings):
+            median = statistics.median(times)
+            rows.append(
+                {"width": width, "form": form, "milliseconds": median, "all": times, "ratio": ratio}
+            )
+            spread = f"{min(times):,.1f} to {max(times):,.1f}"
+            shown = "-" if ratio is None else f"{ratio:.2f}"
+            lines.append(f"| {width} | {form} | {median:,.1f} ({spread}) | {shown} |")
+    return {"settings": settings, "rows": rows}, "\n".join(lines)
+
+
+def _timed(
+    width: int, repeats: int, settings: int
+) -> Iterator[tuple[str, list[float], float | None]]:
+    # (form, every time, median of its ratios to PyTorch's time of the same turn)
+    slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
+    cases = {
+        f"{how} {mode}": ours(how, mode, width, settings)
+        for how, mode in FORMS
+        if not (slow and how == "xla")
+    }
+    reference = torch_s(width)
+    if reference is not None:
+        cases["PyTorch"] = reference
+    times: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(repeats):
+        for name, measure in cases.items():
+            times[name].append(measure())
+    for name, measured_times in times.items():
+        ratio = None
+        if reference is not None:
+            ratio = statistics.median(
+                a / b for a, b in zip(measured_times, times["PyTorch"], strict=True)
+            )
+        yield name, measured_times, ratio

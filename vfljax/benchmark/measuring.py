@@ -1,0 +1,144 @@
+"""What the benchmark suites share: a random table, and a timed grid of settings of one structure."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import defenses, training
+from vfljax.sweep import lanes, train
+from vfljax.types import HostArray, HParams, Spec
+
+SEEDS = 3
+
+
+def make_table(spec: Spec, columns: int) -> training.Table:
+    """Random columns, labels and teacher: the time of a step does not depend on their values."""
+    rng = np.random.default_rng(0)
+    parties, rows = len(spec.bottoms), spec.num_rows
+    places = np.tile(np.arange(rows, dtype=np.int32), (SEEDS, 1))
+    reads_scores = defenses.build(
+        spec.defenses, {d.name: defenses.TABLE[d.name].example for d in spec.defenses}
+    ).reads_scores
+    scores = rng.dirichlet(np.ones(spec.num_classes), (SEEDS, rows)) if reads_scores else None
+    return training.Table(
+        features=tuple(
+            jnp.asarray(rng.normal(size=(rows, columns)), jnp.float32) for _ in range(parties)
+        ),
+        labels=jnp.asarray(rng.integers(0, spec.num_classes, rows), jnp.int32),
+        train=jnp.asarray(places),
+        validation=jnp.asarray(places[:, :1]),
+        test=jnp.asarray(places[:, :1]),
+        mean=(jnp.zeros((SEEDS, columns)),) * parties,
+        scale=(jnp.ones((SEEDS, columns)),) * parties,
+        scores=None if scores is None else jnp.asarray(scores, jnp.float32),
+    )
+
+
+class Case:
+    """A grid of settings of one structure: its compiled program, its arguments, its times."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        settings: int,
+        columns: int,
+        knobs: Mapping[str, Mapping[str, float]],
+        width: int | None,
+    ) -> None:
+        def column(value: float) -> HostArray:
+            return np.full(settings, value, np.float32)
+
+        rates: HostArray = np.linspace(0.01, 0.1, settings, dtype=np.float32)
+        hparams = HParams(
+            learning_rate=rates,
+            momentum=column(0.9),
+            weight_decay=column(5e-4),
+            milestones=column(0.0)[:, None][:, :0],
+            decay=column(0.1),
+            gamma=column(0.0)[:, None].repeat(len(spec.bottoms), axis=1),
+            defenses={
+                name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
+            },
+        )
+        seeds: HostArray = (np.arange(settings) % SEEDS).astype(np.int32)
+        self.spec, self.settings = spec, settings
+        layout = lanes.layout(settings, width)
+        self.program = lanes.Program(training.make_run(spec), layout)
+        lane = layout.pad(training.Lane(seeds, seeds, hparams))
+        table = make_table(spec, columns)
+        self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
+        initial = jax.jit(training.make_initial(spec))(self.seeds, table)
+        self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
+        self.lane, self.shared = lane, lanes.share((table, initial))
+        self.state = layout.pad(train.empty_snapshot(spec, lane, *self.shared))
+        began = time.perf_counter()
+        self.train()
+        self.first = time.perf_counter() - began  # tracing and compilation included
+        self.memory = peak_memory()
+        self.microseconds: list[float] = []  # a setting and step
+
+    def train(self) -> None:
+        """All epochs of all settings, as a sweep runs them."""
+        state = self.state
+        for number in range(self.spec.epochs):
+            order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
+            now = lanes.share(order)
+            state, finite = self.program((self.lane, state), (*self.shared, now))
+            jax.block_until_ready(finite)
+
+    def measure(self, seconds: float = 0.5) -> None:
+        """One repeat: at least ``seconds`` of training."""
+        runs, began = 0, time.perf_counter()
+        while runs == 0 or time.perf_counter() - began < seconds:
+            self.train()
+            runs += 1
+        steps = runs * self.spec.epochs * self.spec.steps_per_epoch * self.settings
+        self.microseconds.append((time.perf_counter() - began) / steps * 1e6)
+
+
+def peak_memory() -> float:
+    """GiB: the accelerator's peak, or this process's on CPU (so far: it never falls)."""
+    stats = jax.devices()[0].memory_stats() if jax.default_backend() != "cpu" else None
+    peak = (
+        stats["peak_bytes_in_use"]
+        if stats
+        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    )
+    return peak / 2**30
+
+
+def matmul_rate() -> float:
+    """GFLOP/s of 1024^3 float32 products, all devices at once, best of five."""
+    count, n = jax.device_count(), 1024
+    layout = lanes.layout(count, 1)
+    program = lanes.Program(lambda a, _: (a @ a) / n, layout)
+    a = layout.pad(np.ones((count, n, n), np.float32))
+    jax.block_until_ready(program(a, ()))
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(10):
+            out = program(a, ())
+        jax.block_until_ready(out)
+        best = min(best, time.perf_counter() - began)
+    return 10 * count * 2 * n**3 / best / 1e9
+
+
+def machine(suite: str) -> dict[str, Any]:
+    """What every suite's JSON says of the machine and the code."""
+    return {
+        "suite": suite,
+        "backend": jax.default_backend(),
+        "devices": [str(d.device_kind) for d in jax.devices()],
+        "machine": platform.processor() or platform.machine(),
+        "versions": train.versions(),
+        "revision": train.revision(),
+    }

@@ -1,0 +1,192 @@
+"""What the table holds of a defense: its factory, and everything the rest of the library asks about it.
+
+A defense is added by one file that ends in ``ROW = DefenseRow(...)`` and one line of
+``vfljax.defenses.TABLE``. Sweeps, reports, benchmarks and contract tests read the row; none of them
+knows a defense by its name.
+
+In this file *knobs* are a defense's numbers and *options* its static settings, both by name and of
+that defense alone: ``{"epsilon": 0.45, "k": 3.0}``, ``{"anchor": "label"}``. An option that a
+setting leaves at its default may be absent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from vfljax.defenses.core import Defense
+from vfljax.types import Array, HostArray
+
+
+class Knower(NamedTuple):
+    """An attack form that takes a defense into account."""
+
+    attack: str  # its name in ``vfljax.attacks.TABLE``
+    option: str = ""  # the option that the form's label must name; "": any form of the attack
+
+
+READING = (
+    Knower("direct", "mean"),
+    Knower("direct", "votes"),
+    Knower("two_stage", "mean"),
+    Knower("two_stage", "votes"),
+)
+"""Direct reading of what is left of a row's gradient once it is averaged over epochs. It serves
+without model splitting, where the gradient's entries name the classes."""
+
+AVERAGING = (
+    Knower("norm", "mean"),
+    Knower("mean", "mean"),
+    Knower("median", "mean"),
+    Knower("median", "votes"),
+    Knower("probe", "mean"),
+    Knower("probe", "votes"),
+)
+"""Attacks on averages of a row's gradients, or of their signs, over epochs. Noise of mean zero
+averages out, and entries that are sent only now and then add up. (Averaging is as old as additive
+noise. No paper cited here uses it against these defenses.)"""
+
+
+def _never(knobs: Mapping[str, float]) -> bool:
+    del knobs
+    return False
+
+
+def _no_bound(
+    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
+) -> tuple[str, str] | None:
+    del knobs, options, prior
+    return None
+
+
+def _no_sentence(options: Mapping[str, Any]) -> str:
+    del options
+    return ""
+
+
+def _knob_itself(knob: str, options: Mapping[str, Any]) -> str:
+    del options
+    return knob
+
+
+@dataclasses.dataclass(frozen=True)
+class Remarks:
+    """What a report says of a defense beyond its figures. By default it says nothing.
+
+    The functions are pure. They run on the host, with concrete knobs and options of the defense
+    (see the top of this file), once for each point of a sweep.
+    """
+
+    misread: str = ""
+    """Sentences that explain why, under this defense, the published direct rule (the first negative
+    entry) misses labels that the most negative entry names. A report adds them after the sentence
+    that says so. They start with a capital letter and end with a full stop."""
+
+    smallest_mass: Callable[[Mapping[str, float]], bool] = _never
+    """``smallest_mass(knobs)``: whether at these knobs the label carries the least mass of all
+    classes that a target gives any, so that the LEAST negative entry names it and the rules of
+    ``misread`` fail."""
+
+    smallest_mass_clause: str = ""
+    """A clause on the points where ``smallest_mass`` holds. A report puts "At <count> points "
+    before it, and what the least negative entry reads after it. It ends with a colon."""
+
+    bound: Callable[
+        [Mapping[str, float], Mapping[str, Any], Array | HostArray], tuple[str, str] | None
+    ] = _no_bound
+    """``bound(knobs, options, prior)``: what the defense guarantees at these knobs, as the texts of
+    two table cells; None for a defense without a formal guarantee. The first is the factor by which
+    an attacker's posterior odds of two labels may exceed its prior odds. The second is the
+    probability that the best guess from what the defense reveals of a label is right. ``prior`` [C]
+    holds the classes' shares of the rows and sums to 1."""
+
+    bound_sentence: Callable[[Mapping[str, Any]], str] = _no_sentence
+    """``bound_sentence(options)``: how ``bound`` is to be read; "" where nothing is guaranteed. A
+    report says it once, whatever the number of points."""
+
+    knob_label: Callable[[str, Mapping[str, Any]], str] = _knob_itself
+    """``knob_label(knob, options)``: what the label of a point calls a knob. It differs from the
+    knob's name where that name would promise something the options do not keep."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DefenseRow:
+    """One row of ``vfljax.defenses.TABLE``. Calling the row calls its factory."""
+
+    factory: Callable[..., Defense]
+    """``factory(*knobs, **options) -> Defense``. Its positional parameters are the knobs, numbers
+    that may be traced, and its keyword-only parameters are the options, static."""
+
+    example: Mapping[str, float]
+    """Knob values at which the defense does something; benchmarks and contract tests use them."""
+
+    known_by: Mapping[str, tuple[Knower, ...]]
+    """The attack forms that take the defense into account, by the federation they attack: "split"
+    (with model splitting) or "no_split". A federation that cannot be trained with the defense is
+    absent."""
+
+    neutral: Mapping[str, float] | None = None
+    """Knob values at which the defense, at default options, changes nothing, bit for bit; None if
+    it always changes something. Another option may be another rule: KDk anchored at its teacher
+    changes labels at epsilon = 0 too."""
+
+    needs_top: bool = False
+    """Whether the top model is part of the defense, so that it is not trained without model
+    splitting."""
+
+    two_classes: bool = False
+    """Whether it is defined for two classes only."""
+
+    remarks: Remarks = Remarks()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Defense:
+        return self.factory(*args, **kwargs)
+
+    @property
+    def knobs(self) -> dict[str, inspect.Parameter]:
+        """The factory's knobs (positional parameters), in order; a parameter whose default is
+        ``inspect.Parameter.empty`` must be given a value."""
+        return {n: p for n, p in self._parameters() if p.kind is not p.KEYWORD_ONLY}
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The factory's static options (keyword-only parameters), in order."""
+        return {n: p for n, p in self._parameters() if p.kind is p.KEYWORD_ONLY}
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The knobs without a default."""
+        return tuple(n for n, p in self.knobs.items() if p.default is p.empty)
+
+    def _parameters(self) -> Iterable[tuple[str, inspect.Parameter]]:
+        return inspect.signature(self.factory).parameters.items()
+
+    def knobs_and_options(
+        self, values: Mapping[str, Any]
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """``(knobs, options)`` of a mapping that holds both, as a config and a stored sweep do;
+        names that are neither are left out."""
+        knobs, options = self.knobs, self.options
+        return (
+            {name: value for name, value in values.items() if name in knobs},
+            {name: value for name, value in values.items() if name in options},
+        )
+
+    def known_to(self, federation: str, labels: Iterable[str]) -> bool:
+        """Whether an attack form takes the defense into account, of those with these ``labels``
+        ("direct/most_negative/epoch=0") that were run on the ``federation``, "split" or
+        "no_split". False where no form is listed for the federation."""
+        words = [label.split("/") for label in labels]
+        return any(
+            form[0] == knower.attack and (not knower.option or knower.option in form[1:])
+            for knower in self.known_by.get(federation, ())
+            for form in words
+        )
+
+    def advice(self, federation: str) -> str:
+        """The forms of ``known_by`` in a config's words: "direct most_negative, probe"; "" where
+        none is listed for the ``federation``."""
+        knowers = self.known_by.get(federation, ())
+        return ", ".join(f"{knower.attack} {knower.option}".strip() for knower in knowers)

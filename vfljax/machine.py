@@ -1,0 +1,212 @@
+"""Set JAX up for the machine it runs on: a device for every core, and compiled programs kept.
+
+    from vfljax.machine import use_this_machine
+
+    use_this_machine()
+
+A launcher or a notebook calls it once, before JAX's first computation. It changes how fast a
+computation is, not what is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import logging
+import os
+import pathlib
+import platform
+import tempfile
+from typing import Any
+
+import jax
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+CACHE_BYTES = 2 << 30
+# the lines of /proc/cpuinfo, on x86 and on ARM, that decide which machine code XLA emits
+CPU_FIELDS = (
+    "vendor_id",
+    "cpu family",
+    "model",
+    "flags",
+    "CPU implementer",
+    "CPU part",
+    "Features",
+)
+
+_log = logging.getLogger(__name__)
+
+
+def cores() -> int:
+    """Cores this process may use (not those the machine has)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def use_this_machine(
+    *,
+    cache: str | os.PathLike[str] | None = None,
+    min_compile_seconds: float = 0.5,
+    max_bytes: int = CACHE_BYTES,
+) -> pathlib.Path | None:
+    """Give XLA one host device a core, and keep compiled programs for later processes.
+
+    Call it before JAX's first computation. Once JAX's backends are initialized the number of devices
+    cannot change any more: it is then left as it is, with a warning. On a GPU the number of host
+    devices has no effect. The call itself initializes the backends, because the cache's settings
+    depend on the backend. Calling it again is harmless, and moves the cache if ``cache`` names
+    another folder.
+
+    JAX's persistent compilation cache is shared by every run of this user on this machine, whatever
+    the working directory: a second sweep of the same programs compiles only those that take less
+    than ``min_compile_seconds``. Its folder is the first of these:
+
+    1. ``cache``;
+    2. ``jax_compilation_cache_dir``, as JAX was configured, or the environment variable
+       ``JAX_COMPILATION_CACHE_DIR``;
+    3. ``default_cache()``: a folder for this version of JAX and this processor under
+       ``$XDG_CACHE_HOME/vfljax``, or ``~/.cache/vfljax``.
+
+    XLA emits code for the processor it runs on, and a home folder may be shared by machines with
+    different ones; that is why the default folder is named by the processor. Entries are code that
+    JAX runs: share a folder only with users you trust.
+
+    On CPU, XLA's own caches are switched off (``jax_persistent_cache_enable_xla_caches``). They are for
+    GPUs, but JAX writes the path of XLA's autotuning cache, a subfolder of the cache, into the
+    options of every compilation and hence into every key: a cache that is moved, or mounted at
+    another path, would hit nothing. On a GPU JAX's default remains.
+
+    Args:
+      cache: folder of the cache.
+      min_compile_seconds: programs that compile faster are not kept: reading them back would save
+        little.
+      max_bytes: size down to which the cache is trimmed, least recently used entries first, by
+        ``trim``. Entries of the default folder are counted together with those of other versions
+        and processors beside it. A folder that JAX's configuration or the environment names is
+        never trimmed, since it may be shared with other projects: bound it by
+        ``JAX_COMPILATION_CACHE_MAX_SIZE``.
+
+    Returns:
+      The folder of the cache, or None where none is kept: the folder cannot be created or written
+      (one warning says so), or ``jax_enable_compilation_cache`` is off.
+    """
+    _one_device_a_core()
+    if not _configured("jax_enable_compilation_cache"):
+        return None
+    configured = _configured("jax_compilation_cache_dir")
+    configured = configured or os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    try:
+        folder = pathlib.Path(cache or configured or default_cache()).expanduser().absolute()
+        _make_writable(folder)
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
+        _log.warning("compiled programs are not kept between runs: %s", error)
+        folder = None
+    keep_compiled_programs(folder, min_compile_seconds)
+    if folder is not None and folder == _default_or_none():
+        trim(folder.parent, max_bytes)
+    elif folder is not None and cache is not None:
+        trim(folder, max_bytes)
+    return folder
+
+
+def default_cache() -> pathlib.Path:
+    """The cache's folder where none is named: ``<user's cache>/vfljax/<JAX>-<processor>``."""
+    home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(home) / "vfljax" / f"{jax.__version__}-{processor()}"
+
+
+def processor(cpuinfo: str | os.PathLike[str] = "/proc/cpuinfo") -> str:
+    """Twelve hexadecimal digits that change with what compiled code depends on.
+
+    These are the architecture, the processor's model and features (``CPU_FIELDS`` of the first core in
+    ``cpuinfo``, or what ``platform`` knows where there is no such file), and the version of jaxlib.
+    """
+    try:
+        first = pathlib.Path(cpuinfo).read_text().split("\n\n")[0]
+        lines = [line.partition(":") for line in first.splitlines()]
+        features = [
+            f"{name.strip()}={value}" for name, _, value in lines if name.strip() in CPU_FIELDS
+        ]
+    except OSError:
+        features = [platform.processor()]
+    text = "\n".join([platform.machine(), importlib.metadata.version("jaxlib"), *features])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def trim(folder: pathlib.Path, max_bytes: int) -> int:
+    """Remove the least recently used entries under ``folder`` until at most ``max_bytes`` are left.
+
+    An entry's last use is its file's access time, or its modification time where the file system
+    keeps no access times. JAX can evict entries itself (``jax_compilation_cache_max_size``), but it
+    needs the package filelock, takes a lock at every access, reads every entry's record at every
+    write, and fails at every write after a process was killed between an entry and its record. One
+    look at the folder a run is enough here: what a single run adds is small beside the bound.
+
+    Args:
+      folder: folder of a cache, or a folder of several.
+      max_bytes: size that may remain.
+
+    Returns:
+      The number of bytes removed.
+    """
+    entries = []
+    for path in folder.rglob("*-cache"):
+        try:
+            status = path.stat()
+        except OSError:  # another process removed it
+            continue
+        entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+    excess = sum(size for _, size, _ in entries) - max_bytes
+    removed = 0
+    for _, size, path in sorted(entries):
+        if removed >= excess:
+            break
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            continue  # not ours to remove
+        removed += size
+    return removed
+
+
+def _one_device_a_core() -> None:
+    try:
+        jax.config.update("jax_num_cpu_devices", cores())
+    except RuntimeError:  # the backends are initialized
+        if jax.default_backend() == "cpu":
+            _log.warning(
+                "JAX has started already: %d CPU devices for %d cores. Call use_this_machine "
+                "before JAX's first computation to use them all.",
+                jax.device_count(),
+                cores(),
+            )
+
+
+def _make_writable(folder: pathlib.Path) -> None:
+    """Create ``folder``, readable by its user alone, and raise OSError if it cannot be written."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: float) -> None:
+    """Make ``folder`` the compile cache of this process, for programs that compile at least so long;
+    None: keep none. It initializes JAX's backends: set the number of devices before."""
+    text = None if folder is None else str(folder)
+    if _configured("jax_compilation_cache_dir") != text:
+        jax.config.update("jax_compilation_cache_dir", text)
+        reset_cache()  # JAX opens the folder once: it would keep to the one it has open
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", min_compile_seconds)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    if jax.default_backend() == "cpu":
+        jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
+
+
+def _configured(name: str) -> Any:
+    return getattr(jax.config, name)
+
+
+def _default_or_none() -> pathlib.Path | None:
+    try:
+        return default_cache().absolute()
+    except RuntimeError:
+        return None

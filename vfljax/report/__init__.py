@@ -1,0 +1,6 @@
+"""A stored sweep read and shown: nothing is trained or attacked here.
+
+``summary`` makes points with intervals and worst cases of the stored rows, ``findings`` sentences,
+``tables`` and ``figures`` what their names say, ``published`` the comparison with a paper's figures,
+and ``page`` the report.
+"""

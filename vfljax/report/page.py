@@ -1,0 +1,210 @@
+"""``report.html``: one self-contained file from a stored sweep, and its figures as PNG."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html
+import io
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from vfljax import attacks, store
+from vfljax.report import figures, findings, published, summary, tables
+from vfljax.sweep.experiment import experiment_of
+
+CSS = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1a1a1a}
+h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin-top:2.2rem;
+border-bottom:1px solid #ddd} .sub{color:#666} img{max-width:100%;height:auto}
+li{margin:.45rem 0} .scroll{overflow-x:auto} table{border-collapse:collapse;font-size:12.5px}
+th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:#fff}
+th{background:#f6f6f6} tr:hover td{background:#f3f7fb} pre{background:#f6f6f6;padding:.8rem;
+overflow-x:auto;font-size:12.5px} .note{background:#fff8e6;padding:.6rem 1rem;border-left:3px solid #e6a700}
+"""
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(c))}</td>" for c in row) + "</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _section(section: tables.Section) -> str:
+    caption = f"<p>{html.escape(section.caption)}</p>" if section.caption else ""
+    return f"<h2>{html.escape(section.title)}</h2>{caption}{_table(*section.table)}"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
+    """The figure as PNG beside the report; returns it as an <img> with the data inside."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    plt.close(figure)
+    temporary = folder / f".{name}.{os.getpid()}.tmp"
+    temporary.write_bytes(buffer.getvalue())
+    os.replace(temporary, folder / f"{name}.png")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
+
+
+WIDE = 8  # attacks; beyond, the terminal's table has the worst ones only
+
+
+def text_table(points: Sequence[summary.Point]) -> str:
+    """The summary for a terminal: means over seeds, one line a point."""
+    header, rows = summary.table(points)
+    attacks = {name for p in points for name in p.attacks}
+    if len(attacks) > WIDE:  # the report has them all
+        keep = [i for i, name in enumerate(header) if name not in attacks]
+        header, rows = [header[i] for i in keep], [[row[i] for i in keep] for row in rows]
+    names = {
+        "accuracy split": "acc split",
+        "accuracy malicious": "acc malic",
+        "accuracy no_split": "acc nosplit",
+        "AUC malicious": "AUC malic",
+        "AUC no_split": "AUC nosplit",
+    }
+    short = [names.get(h, h) for h in header]
+    short = [
+        h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
+        for h in short
+    ]
+    return _aligned(short, [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows])
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal, the first column to the left."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    lines = [
+        "  ".join(
+            c.ljust(w) if not i else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [header, *rows]
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _mean_only(cell: str) -> str:
+    value, _, rest = cell.partition(" ± ")
+    attack = rest.partition(" ")[2]
+    for long, brief in (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg")):
+        attack = attack.replace(long, brief)
+    return f"{value} {attack}".strip()
+
+
+def write(workdir: pathlib.Path) -> pathlib.Path:
+    """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
+    sweep = store.load(workdir)
+    experiment, points = experiment_of(sweep), summary.points(sweep)
+    base = summary.baseline(sweep)
+    folder = workdir / "figures"
+    folder.mkdir(exist_ok=True)
+    header, data = sweep.header, sweep.header["data"]
+    done, planned = sweep.results.num_rows, header["settings"]
+    seeds = experiment.seeds
+    parts = [
+        f"<h1>{html.escape(experiment.name)}: what leaks, and what the defense costs</h1>",
+        f'<p class="sub">{html.escape(data["name"])}: {data["rows"]:,} rows, {data["classes"]} classes; '
+        f"{data['train']:,} training, {data['validation']:,} validation, {data['test']:,} test rows a "
+        f"seed; columns a party {data['party_shapes']}; {done:,} of {planned:,} settings, {seeds} "
+        f"seeds; intervals are 95 % t-intervals over seeds.</p>",
+    ]
+    notes = list(experiment.notes)
+    for label, a in store.attack_summary(workdir).items():
+        full = attacks.TABLE[label.split("/")[0]].published_steps if a["status"] == "ok" else 0
+        if full and a["steps"] < full:
+            notes.append(
+                f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
+            )
+    if notes:
+        parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
+    sections = tables.sections(sweep, experiment, points)
+    parts += [_section(one) for one in sections if one.leads]
+    missing = tables.not_attacked(sweep, points)
+    if missing:
+        parts.append(f"<p>Not attacked:</p>{_list(missing)}")
+    parts.append(f"<h2>What this means</h2>{_list(findings.findings(sweep, points))}")
+    parts.append("<h2>Privacy against utility</h2>")
+    if any(p.worst for p in points):
+        parts.append(_save(figures.frontier(points, base), folder, "frontier"))
+    parts.append(
+        "<p>Worst attack: chosen on one half of the rows whose labels the attacker does not know, "
+        "scored on the other. Settings below chance are inverted or collapsed, not private.</p>"
+    )
+    for arm in dict.fromkeys(p.arm for p in points):
+        for plot, figure in (
+            ("heat", figures.heat_maps(points, arm)),
+            ("curve", figures.curves(points, arm, base)),
+        ):
+            if figure is not None:
+                parts.append(
+                    f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{plot}_{arm}")
+                )
+    parts += [_section(one) for one in sections if not one.leads]
+    origin = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
+    parts.append(
+        f"<h2>How this was made</h2><pre>{html.escape(header['command'])}</pre>"
+        f"<pre>{html.escape(json.dumps(origin, indent=1))}</pre>"
+        f"<details><summary>config</summary><pre>"
+        f"{html.escape(json.dumps(sweep.config, indent=1))}</pre></details>"
+    )
+    title = html.escape(experiment.name)
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{CSS}</style></head><body>{''.join(parts)}</body></html>"
+    )
+    store.write_text(workdir / "report.html", page)
+    return workdir / "report.html"
+
+
+def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
+    """What a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``, every
+    figure of every attack (means over seeds); and the figure of privacy against utility."""
+    sweep = store.load(workdir)
+    experiment, points = experiment_of(sweep), summary.points(sweep)
+    header = sweep.header
+    lines = [
+        f"# {experiment.name}",
+        "",
+        f"    {header['command']}",
+        "",
+        f"jax {header['versions']['jax']}, {header['devices']} {header['backend']} devices, revision "
+        f"{header['revision'] or 'unknown'}; intervals are 95 % t-intervals over seeds.",
+    ]
+    for section in tables.sections(sweep, experiment, points):
+        lines += ["", f"## {section.title}", "", section.caption, ""]
+        lines += tables.markdown(*section.table)
+    out.mkdir(parents=True, exist_ok=True)
+    store.write_text(out / "tables.md", "\n".join(lines) + "\n")
+    leaks = io.StringIO()
+    csv.writer(leaks, lineterminator="\n").writerows(
+        [tables.leak_rows(points)[0], *tables.leak_rows(points)[1]]
+    )
+    store.write_text(out / "leaks.csv", leaks.getvalue())
+    if any(p.worst for p in points):
+        _save(figures.frontier(points, summary.baseline(sweep)), out, "frontier")
+
+
+def present(workdir: pathlib.Path) -> str:
+    """Write the report; returns the table and findings for a terminal, and where the report is."""
+    sweep = store.load(workdir)
+    experiment, points = experiment_of(sweep), summary.points(sweep)
+    sentences = "\n".join(f"- {sentence}" for sentence in findings.findings(sweep, points))
+    parts = [text_table(points)]
+    beside = published.table(sweep, experiment)
+    if beside[1]:
+        parts.append(f"{_aligned(*beside)}\n{published.caption(sweep, experiment)}")
+    return "\n\n".join([*parts, sentences, f"report: {write(workdir)}"])

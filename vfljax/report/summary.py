@@ -1,0 +1,396 @@
+"""From stored rows to the numbers of a sweep: points with intervals, worst attacks, chosen strengths.
+
+A *point* is one value for every knob; its seeds are its sample. Worst case: the attack is chosen on
+one half of the unlabeled rows (``leak_select``) and scored on the other (``leak_report``), so that
+picking the best of many does not flatter it; oracle attacks stay out. Strengths are chosen on
+validation accuracy and reported on test rows. The scale of leakage is ``metrics.leak``: leak AUC for
+two classes (chance 1/2), balanced top-1 for more (chance 1/C). The sentences are ``findings``'s.
+
+Leak AUC grants the attacker one bit, which way its scores point: single attacks are given
+max(a, 1 - a), as published, and the worst case takes the direction from the half on which it is not
+scored. Top-1 success grants nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from vfljax import defenses, metrics, store
+from vfljax.store import Sweep
+from vfljax.types import federation_of
+
+FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
+"""What a report compares: honest and malicious parties with a top model are one panel of it."""
+TOLERANCE = 0.02  # validation accuracy a chosen strength may cost
+
+
+def panel(federation: str) -> str:
+    """The entry of ``FEDERATIONS`` that the federation of that name belongs to."""
+    return "split" if federation_of(federation).split else "no_split"
+
+
+class Interval(NamedTuple):
+    """Mean over seeds and half the width of its 95 % t-interval (nan for one seed)."""
+
+    mean: float
+    half: float
+    count: int
+
+    def __str__(self) -> str:
+        if self.count == 0:
+            return "-"
+        return f"{self.mean:.3f}" + ("" if math.isnan(self.half) else f" ± {self.half:.3f}")
+
+
+def interval(values: Iterable[float | None]) -> Interval:
+    """95 % t-interval over seeds; missing values are left out."""
+    sample = np.array([v for v in values if v is not None and not math.isnan(v)], np.float64)
+    if len(sample) == 0:
+        return Interval(math.nan, math.nan, 0)
+    if len(sample) == 1:
+        return Interval(float(sample[0]), math.nan, 1)
+    error = sample.std(ddof=1) / math.sqrt(len(sample))
+    half = float(stats.t.ppf(0.975, len(sample) - 1)) * error
+    return Interval(float(sample.mean()), half, len(sample))
+
+
+class Worst(NamedTuple):
+    """The strongest attack of a federation at a point."""
+
+    attack: str
+    leak: Interval  # on the half it was not chosen on
+    by_seed: dict[int, float]
+    select: float  # mean leak on the half it was chosen on: what strengths are compared by
+    null: float  # what its scores reach under permuted labels, 95 % of the time; mean over seeds
+    advantage: Interval  # (leak - chance) / (1 - chance)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it leaks more than scores without information do."""
+        return self.leak.mean > self.null
+
+
+class Point(NamedTuple):
+    """One grid point: its knobs, utility and leakage, summarized over seeds."""
+
+    number: int
+    arm: str
+    defenses: tuple[str, ...]  # of its chain, in listing order; () is undefended
+    knobs: dict[str, Any]  # "kdk.epsilon" -> .45; only those of its own defenses
+    named: tuple[
+        str, ...
+    ]  # the knobs a label names: what varies in the arm, and what has no default
+    accuracy: dict[str, Interval]  # a federation's kind -> test accuracy (oriented, for C = 2)
+    auc: dict[str, Interval]  # likewise, test AUC (oriented); empty for C > 2
+    validation: dict[str, Interval]
+    by_seed: dict[str, dict[int, float]]  # a federation's kind -> seed -> test accuracy
+    attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
+    figures: dict[str, dict[str, Interval]]  # attack -> figure -> value; see ``FIGURES``
+    worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
+    published: dict[str, Worst]  # likewise, of attacks in the papers: nobody who knows the defense
+    oracle: dict[str, Worst]  # likewise, of attacks that know more than an attacker can
+    diverged: int
+    inverted: int  # runs that learned two classes the wrong way round
+    settings: int
+
+    @property
+    def defended(self) -> bool:
+        """Whether its chain has any defense."""
+        return bool(self.defenses)
+
+    def values_of(self, defense: str) -> tuple[dict[str, float], dict[str, Any]]:
+        """Knobs and options of one defense of its chain, by their names there."""
+        values = {
+            key.removeprefix(f"{defense}."): value
+            for key, value in self.knobs.items()
+            if key.startswith(f"{defense}.")
+        }
+        return defenses.TABLE[defense].knobs_and_options(values)
+
+    @property
+    def label(self) -> str:
+        """'kdk epsilon=0.45 k=3'; defaults and options that do not vary are the arm's own business."""
+        last = [key.split(".")[-1] for key in self.named]
+        names = []
+        for key, value in self.knobs.items():
+            if key not in self.named:
+                continue
+            word = key.split(".")[-1]
+            if last.count(word) > 1:  # label_dp+kdk: two epsilons
+                word = key
+            defense, _, knob = key.partition(".")
+            if defense in self.defenses:
+                label = defenses.TABLE[defense].remarks.knob_label(knob, self.values_of(defense)[1])
+                word = word if label == knob else label
+            names.append(f"{word}={value:g}" if isinstance(value, float) else str(value))
+        return " ".join([self.arm, *names])
+
+
+FIGURES = (
+    *("leak", "leak_batch_mean", "auc_batch_q95", "success", "success_unlabeled", "f1"),
+    *("success_top5", "test_success", "test_leak"),
+    *("untrained_leak", "logistic_leak", "all_labels_leak"),
+)
+
+
+class Marked(NamedTuple):
+    """The attacks of a sweep that ..."""
+
+    oracle: set[str]  # ... know more than an attacker can
+    adaptive: set[str]  # ... are in no paper: they know the defense
+
+
+NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
+
+
+def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
+    """Every point of a stored sweep, in grid order. ``attack_point`` picks among the points of the
+    attacks' own numeric axes (the first by default)."""
+    rows = sweep.results.to_pylist()
+    attacks = [a for a in sweep.attacks.to_pylist() if a["point"] == attack_point]
+    marked = _marked(sweep, dict.fromkeys(a["attack"] for a in attacks))
+    of_point: dict[int, list[dict]] = {}
+    for row in rows:
+        of_point.setdefault(row["point"], []).append(row)
+    of_setting: dict[int, list[dict]] = {}
+    for attack in attacks:
+        of_setting.setdefault(attack["setting"], []).append(attack)
+    varied = {n for n in NUMBERS[:-1] if len({row[n] for row in rows}) > 1}
+    named = _named(rows, varied)
+    chance = baseline(sweep)["chance"]
+    return [
+        _point(number, members, named[members[0]["arm"]], of_setting, marked, varied, chance)
+        for number, members in sorted(of_point.items())
+    ]
+
+
+def _marked(sweep: Sweep, labels: Iterable[str]) -> Marked:
+    summary = store.attack_summary(sweep.workdir)
+
+    def having(mark: str) -> set[str]:
+        # malicious parties beyond the first attack under the form's name and their own
+        return {
+            label
+            for label in labels
+            if summary.get(label, summary.get(label.split("/parties=")[0], {})).get(mark)
+        }
+
+    return Marked(*map(having, Marked._fields))
+
+
+def _named(rows: list[dict], varied: set[str]) -> dict[str, tuple[str, ...]]:
+    """Per arm, the knobs that tell its points apart, and those whose value somebody had to choose."""
+    out = {}
+    for arm in dict.fromkeys(row["arm"] for row in rows):
+        members = [row for row in rows if row["arm"] == arm]
+        keys = [k for k, v in members[0].items() if v is not None and ("." in k or k in varied)]
+        out[arm] = tuple(
+            key
+            for key in keys
+            if len({row[key] for row in members}) > 1 or key in varied or _required(key)
+        )
+    return out
+
+
+def _required(key: str) -> bool:
+    name, knob = key.split(".")
+    if name == "model":  # an arm has one, and is told apart by its own name
+        return False
+    return name not in defenses.TABLE or knob in defenses.TABLE[name].required
+
+
+def _point(
+    number: int,
+    rows: list[dict],
+    named: tuple[str, ...],
+    of_setting: dict[int, list[dict]],
+    marked: Marked,
+    varied: set[str],
+    chance: float,
+) -> Point:
+    first = rows[0]
+    knobs = {k: v for k, v in first.items() if "." in k and v is not None}
+    knobs |= {name: first[name] for name in sorted(varied)}
+    kinds: dict[str, list[dict]] = {}
+    for row in rows:
+        kinds.setdefault(federation_of(row["structure"]).kind, []).append(row)
+    attacked: dict[str, list[dict]] = {}
+    for row in rows:
+        for attack in of_setting.get(row["setting"], []):
+            attacked.setdefault(attack["attack"], []).append(attack)
+    worst: dict[str, Worst] = {}
+    published: dict[str, Worst] = {}
+    oracle: dict[str, Worst] = {}
+    for federation in FEDERATIONS:
+        candidates = {
+            label: outcomes
+            for label, outcomes in attacked.items()
+            if panel(outcomes[0]["structure"]) == federation
+            # an attack that diverged on every seed says nothing: it is no candidate
+            and any(math.isfinite(outcome["leak_select"]) for outcome in outcomes)
+        }
+        fair = {a: x for a, x in candidates.items() if a not in marked.oracle}
+        for worst_of, chosen_from in (
+            (worst, fair),
+            (published, {a: x for a, x in fair.items() if a not in marked.adaptive}),
+            (oracle, {a: x for a, x in candidates.items() if a not in fair}),
+        ):
+            if chosen_from:
+                worst_of[federation] = _worst(chosen_from, chance)
+    test, validation = (
+        f"{part}_oriented_accuracy" if f"{part}_oriented_accuracy" in first else f"{part}_accuracy"
+        for part in ("test", "validation")
+    )
+    return Point(
+        number=number,
+        arm=first["arm"],
+        defenses=tuple(name for name in first["defenses"].split("+") if name),
+        knobs=knobs,
+        named=named,
+        accuracy={k: interval(r[test] for r in v) for k, v in kinds.items()},
+        auc={k: interval(r["test_oriented_auc"] for r in v) for k, v in kinds.items()}
+        if "test_oriented_auc" in first
+        else {},
+        validation={k: interval(r[validation] for r in v) for k, v in kinds.items()},
+        by_seed={k: {r["seed"]: r[test] for r in v} for k, v in kinds.items()},
+        attacks={k: interval(x["success"] for x in v) for k, v in attacked.items()},
+        figures={
+            k: {name: interval(x.get(name) for x in v) for name in FIGURES}
+            for k, v in attacked.items()
+        },
+        worst=worst,
+        published=published,
+        oracle=oracle,
+        diverged=sum(row["status"] != "ok" for row in rows),
+        inverted=sum(row.get("inverted") == 1 for row in rows),
+        settings=len(rows),
+    )
+
+
+def _worst(candidates: Mapping[str, list[dict]], chance: float) -> Worst:
+    """Chosen on one half of the rows, scored on the other."""
+    label = max(candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]]))
+    outcomes = candidates[label]
+    seeds = {x["seed"]: x["leak_report"] for x in outcomes}
+    return Worst(
+        label,
+        interval(seeds.values()),
+        seeds,
+        _nanmean([x["leak_select"] for x in outcomes]),
+        _nanmean([x["leak_null"] for x in outcomes]),
+        interval(float(metrics.advantage(v, chance)) for v in seeds.values()),
+    )
+
+
+def _nanmean(values: Sequence[float]) -> float:
+    finite = [v for v in values if not math.isnan(v)]
+    return sum(finite) / len(finite) if finite else -math.inf
+
+
+def baseline(sweep: Sweep) -> dict[str, Any]:
+    """The best label-free guesses: chance on the leak scale, and the majority class's share."""
+    balance = sweep.header["data"]["balance"]
+    classes = len(balance)
+    return {
+        "chance": 0.5 if classes == 2 else 1 / classes,
+        "majority": max(balance) / sum(balance),
+        "scale": "leak AUC" if classes == 2 else "balanced top-1",
+        "classes": classes,
+        "alone": _alone(sweep),
+    }
+
+
+def _alone(sweep: Sweep) -> float:
+    """Leak of logistic regression on the same known labels without any federation; nan if none."""
+    if "logistic_leak" not in sweep.attacks.column_names:
+        return math.nan
+    rows = sweep.attacks.select(["point", "logistic_leak"]).to_pylist()
+    return interval(r["logistic_leak"] for r in rows if r["point"] == 0).mean
+
+
+class Choice(NamedTuple):
+    """One arm's strength, chosen on validation accuracy, and its price and gain on test rows."""
+
+    arm: str
+    federation: str
+    point: Point | None  # None: no strength keeps the accuracy
+    accuracy_change: Interval  # to undefended, paired by seed
+    leak_change: Interval
+
+
+def undefended(all_points: Sequence[Point]) -> Point | None:
+    """The first point whose chain is empty; None where every arm is defended."""
+    return next((point for point in all_points if not point.defended), None)
+
+
+def choices(all_points: Sequence[Point], tolerance: float = TOLERANCE) -> list[Choice]:
+    """Per arm and federation: among the points whose validation accuracy is within ``tolerance`` of
+    undefended, the one that leaks least on the selection half. Empty without an undefended point."""
+    plain = undefended(all_points)
+    if plain is None:
+        return []
+    out = []
+    for arm in dict.fromkeys(p.arm for p in all_points if p.defended):
+        for federation in plain.worst:
+            if not any(p.arm == arm and federation in p.validation for p in all_points):
+                continue  # it is not trained there: nothing was to be chosen
+            floor = plain.validation[federation].mean - tolerance
+            fit = [
+                p
+                for p in all_points
+                if p.arm == arm
+                and federation in p.worst
+                and p.validation[federation].count
+                and p.validation[federation].mean >= floor
+            ]
+            if not fit:
+                nothing = interval([])
+                out.append(Choice(arm, federation, None, nothing, nothing))
+                continue
+            best = min(fit, key=lambda p: p.worst[federation].select)
+            out.append(
+                Choice(
+                    arm,
+                    federation,
+                    best,
+                    _paired(best.by_seed[federation], plain.by_seed[federation]),
+                    _paired(best.worst[federation].by_seed, plain.worst[federation].by_seed),
+                )
+            )
+    return out
+
+
+def _paired(a: Mapping[int, float | None], b: Mapping[int, float | None]) -> Interval:
+    shared = [(a[s], b[s]) for s in a if s in b]
+    return interval(x - y for x, y in shared if x is not None and y is not None)
+
+
+def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """The summary table: header and rows of text, one a point."""
+    attacks = list(dict.fromkeys(a for p in all_points for a in p.attacks))
+    federations = list(dict.fromkeys(k for p in all_points for k in p.accuracy))
+    header = [
+        "setting",
+        *(f"accuracy {f}" for f in federations),
+        *(f"AUC {f}" for f in federations),
+        *attacks,
+        "worst (split)",
+        "worst (no split)",
+    ]
+    rows = []
+    for p in all_points:
+        row = [p.label + (f" ({p.diverged} diverged)" if p.diverged else "")]
+        row += [str(p.accuracy.get(f, "-")) for f in federations]
+        row += [str(p.auc.get(f, "-")) for f in federations]
+        row += [str(p.attacks.get(a, "-")) for a in attacks]
+        for federation in FEDERATIONS:
+            worst = p.worst.get(federation)
+            row.append(f"{worst.leak} {worst.attack}" if worst else "-")
+        rows.append(row)
+    keep = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
+    return [header[i] for i in keep], [[row[i] for i in keep] for row in rows]

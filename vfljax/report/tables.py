@@ -1,0 +1,352 @@
+"""The report's tables: headers and rows of text, from points and what a sweep stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from vfljax import attacks as attack_table
+from vfljax import defenses, store
+from vfljax.report import findings, published, summary
+from vfljax.report.summary import FEDERATIONS
+from vfljax.sweep.experiment import Experiment
+
+Table = tuple[list[str], list[list[str]]]
+
+
+class Section(NamedTuple):
+    """One table of the report."""
+
+    title: str
+    caption: str
+    table: Table
+    leads: bool = False  # stands before the findings
+
+
+def sections(
+    sweep: store.Sweep, experiment: Experiment, points: Sequence[summary.Point]
+) -> list[Section]:
+    """Every table of the report that has rows, the worst case first."""
+    base = summary.baseline(sweep)
+    every = [
+        Section(
+            "Worst case",
+            "For every setting the strongest of the attacks run, chosen on one half of the rows whose "
+            "labels the attacker does not know and scored on the other. Of two classes the attacker is "
+            "granted which way its scores point (one bit, taken from the first half). Null band: what "
+            "the same scores reach when labels are permuted, 95 times of 100. Chance: "
+            f"{base['chance']:.2f}. {_alone(base)}Oracle forms know more than an attacker can; they "
+            "stand beside the worst case, not in it. Where an attack's options are an axis, its first.",
+            worst_rows(points, base),
+            leads=True,
+        ),
+        Section(
+            "Published attacks against attackers who know the defense",
+            "Where the strongest attack is in no paper: it takes the defense into account, or learns from "
+            "what crossed the wire (probe). Published: the strongest of those run here. "
+            + _alone(base),
+            adaptive_rows(points, base),
+            leads=True,
+        ),
+        Section(
+            "Beside the published figures",
+            published.caption(sweep, experiment),
+            published.table(sweep, experiment),
+            leads=True,
+        ),
+        Section(
+            f"Strengths chosen on validation rows (at most {summary.TOLERANCE:.0%} accuracy), reported "
+            "on test rows",
+            "",
+            choice_rows(points),
+        ),
+        Section(
+            "Label DP: what epsilon bounds, what attacks reached",
+            "",
+            findings.bound_table(sweep, points),
+        ),
+        Section(
+            "Attacks beside their baselines",
+            "Top-1 on all training rows. An attack that does not beat the same few labels without any "
+            "federation has learned nothing from taking part.",
+            baseline_rows(sweep),
+        ),
+        Section(
+            "By the number of known labels",
+            "Top-1 on the rows whose labels are not known.",
+            known_rows(sweep),
+        ),
+        Section(
+            "All settings",
+            "Mean over seeds. Attack columns: top-1 success on all training rows; worst: "
+            f"{base['scale']}.",
+            summary.table(points),
+        ),
+        Section("Attacks", "", attack_rows(sweep)),
+    ]
+    return [section for section in every if section.table[1]]
+
+
+def _alone(base: dict[str, Any]) -> str:
+    if math.isnan(base["alone"]):
+        return ""
+    return (
+        f"Without any federation, logistic regression on the same known labels and the attacker's "
+        f"columns: {base['alone']:.3f}. "
+    )
+
+
+def leak_rows(points: Sequence[summary.Point]) -> Table:
+    """Every attack's figures at every setting, means over seeds."""
+    header = ["setting", "attack", *summary.FIGURES]
+    rows = []
+    for p in points:
+        for attack, figures in p.figures.items():
+            values = [figures[name] for name in summary.FIGURES]
+            rows.append([p.label, attack, *(f"{v.mean:.4f}" if v.count else "" for v in values)])
+    return header, rows
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
+    return [
+        "| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |"
+        for row in (header, ["---"] * len(header), *rows)
+    ]
+
+
+def attack_rows(sweep: store.Sweep) -> Table:
+    """Each attack form: what it was given, what it cost, and how much less than published."""
+    header = [
+        "attack",
+        "federation",
+        "known labels",
+        "oracle or diagnostic",
+        "optimizer steps",
+        "published steps",
+        "seconds",
+        "compiles / shapes of view",
+        "settings",
+    ]
+    rows = []
+    for label, a in store.attack_summary(sweep.workdir).items():
+        if a["status"] == "skipped":
+            rows.append([label, "skipped: " + a["reason"], *[""] * 7])
+            continue
+        name = label.split("/")[0]
+        published_steps = attack_table.TABLE[name].published_steps
+        known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
+        known = a.get("labels") or known
+        rows.append(
+            [
+                label,
+                a["structure"],
+                known,
+                "yes" if a.get("oracle") else "no",
+                f"{a['steps']:,}",
+                f"{published_steps:,}" if published_steps else "0",
+                f"{a['seconds']:.1f}",
+                f"{a['compiles']} / {a['views']}",
+                str(a["settings"]),
+            ]
+        )
+    return header, rows
+
+
+def baseline_rows(sweep: store.Sweep) -> Table:
+    """Passive figures beside what the same labels give without the federation, and with all."""
+    header = [
+        "attack",
+        "setting",
+        "success",
+        "success, test rows",
+        "untrained bottom",
+        "logistic regression, same labels",
+        "same attack, all labels (upper bound)",
+    ]
+    arms = {p.number: p.label for p in summary.points(sweep)}
+    point_of = {
+        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
+    }
+    grouped: dict[tuple[str, int], list[dict]] = {}
+    for row in sweep.attacks.to_pylist():
+        if row.get("logistic_success") is not None and row["point"] == 0:
+            grouped.setdefault((row["attack"], point_of[row["setting"]]), []).append(row)
+    fields = (
+        "success",
+        "test_success",
+        "untrained_success",
+        "logistic_success",
+        "all_labels_success",
+    )
+    return header, [
+        [attack, arms[point], *(str(summary.interval(r[f] for r in rows)) for f in fields)]
+        for (attack, point), rows in grouped.items()
+    ]
+
+
+def worst_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Table:
+    """The headline: the strongest attack of every point and federation, and what it means."""
+    scale = base["scale"]
+    header = [
+        *("setting", "federation", "worst attack", scale, "advantage over chance"),
+        *("null band (95 %)", "tells more than nothing", "worst oracle form", f"its {scale}"),
+    ]
+    rows = []
+    for p in points:
+        for federation, worst in p.worst.items():
+            oracle = p.oracle.get(federation)
+            rows.append(
+                [
+                    *(p.label, FEDERATIONS[federation], worst.attack),
+                    *(str(worst.leak), str(worst.advantage), f"{worst.null:.3f}"),
+                    "yes" if worst.tells else "no",
+                    *((oracle.attack, str(oracle.leak)) if oracle else ("-", "-")),
+                ]
+            )
+    return header, rows
+
+
+def not_attacked(sweep: store.Sweep, points: Sequence[summary.Point]) -> list[str]:
+    """What was not attacked, and why."""
+    attacks = store.attack_summary(sweep.workdir)
+    return [
+        *(f"{label}: {a['reason']}." for label, a in attacks.items() if a["status"] == "skipped"),
+        *_not_known(attacks, points),
+        *_diverged_attacks(sweep, attacks),
+        *_diverged_settings(points),
+    ]
+
+
+def _not_known(attacks: dict[str, dict[str, Any]], points: Sequence[summary.Point]) -> list[str]:
+    """Defenses and federations where nobody who knows of the defense attacked."""
+    out = []
+    members = dict.fromkeys((p.arm, name) for p in points for name in p.defenses)
+    for federation, words in FEDERATIONS.items():
+        labels = [
+            label
+            for label, a in attacks.items()
+            if a["status"] == "ok" and summary.panel(a["structure"]) == federation
+        ]
+        for arm, name in members if labels else ():
+            row = defenses.TABLE[name]
+            if row.known_by.get(federation) and not row.known_to(federation, labels):
+                out.append(
+                    f"{arm}, {words}: nobody who knows of {name} attacked it; in config.attacks, one "
+                    f"of {row.advice(federation)}."
+                )
+    return out
+
+
+def _diverged_attacks(sweep: store.Sweep, attacks: dict[str, dict[str, Any]]) -> list[str]:
+    trained = {label for label, a in attacks.items() if a.get("steps")}
+    successes: dict[str, list[float]] = {}
+    for row in sweep.attacks.to_pylist():
+        if row["attack"].split("/parties=")[0] in trained:
+            successes.setdefault(row["attack"], []).append(row["success"])
+    out = []
+    for label, values in successes.items():
+        lost = sum(math.isnan(value) for value in values)
+        if lost:
+            out.append(
+                f"{label}: {lost} of its {len(values)} runs diverged and are left out, which says "
+                "nothing about a defense: lower config.attacks' learning_rate or lambda_u."
+            )
+    return out
+
+
+def _diverged_settings(points: Sequence[summary.Point]) -> list[str]:
+    out = []
+    for p in points:
+        if p.diverged:
+            out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
+        missing = [FEDERATIONS[f] for f in _federations(points) if f not in p.worst]
+        if missing and p.diverged < p.settings:
+            out.append(f"{p.label}: no attack on it {' or '.join(missing).lower()}.")
+    return out
+
+
+def _federations(points: Sequence[summary.Point]) -> list[str]:
+    return list(dict.fromkeys(f for p in points for f in p.worst))
+
+
+def known_rows(sweep: store.Sweep) -> Table:
+    """Attack success by the number of known labels, where that is an axis."""
+    point_of = {
+        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
+    }
+    arms = {p.number: p.label for p in summary.points(sweep)}
+    grouped: dict[tuple[str, int], dict[float, list[dict]]] = {}
+    for row in sweep.attacks.to_pylist():
+        known = row.get("attack.known")
+        if known is not None:
+            key = (row["attack"], point_of[row["setting"]])
+            grouped.setdefault(key, {}).setdefault(known, []).append(row)
+    grouped = {key: by_count for key, by_count in grouped.items() if len(by_count) > 1}
+    counts = sorted({known for by_count in grouped.values() for known in by_count})
+    header = ["attack", "setting", *(f"{known:g} labels" for known in counts)]
+    return header, [
+        [
+            *(attack, arms[point]),
+            *(
+                str(summary.interval(r["success_unlabeled"] for r in by_count.get(known, [])))
+                for known in counts
+            ),
+        ]
+        for (attack, point), by_count in grouped.items()
+    ]
+
+
+def choice_rows(points: Sequence[summary.Point]) -> Table:
+    header = [
+        "defense",
+        "federation",
+        "chosen strength",
+        "test accuracy",
+        "change",
+        "worst attack",
+        "leak",
+        "change",
+    ]
+    rows = []
+    for c in summary.choices(points):
+        if c.point is None:
+            rows.append([c.arm, FEDERATIONS[c.federation], "none keeps the accuracy", *[""] * 5])
+            continue
+        worst = c.point.worst[c.federation]
+        rows.append(
+            [
+                c.arm,
+                FEDERATIONS[c.federation],
+                c.point.label,
+                str(c.point.accuracy[c.federation]),
+                str(c.accuracy_change),
+                worst.attack,
+                str(worst.leak),
+                str(c.leak_change),
+            ]
+        )
+    return header, rows
+
+
+def adaptive_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Table:
+    """The strongest attack of the papers beside the strongest of all, where somebody who knows the
+    defense does better."""
+    header = [
+        *("setting", "federation", "strongest published attack", base["scale"]),
+        *("strongest attack", base["scale"], "beyond the published ones run here"),
+    ]
+    rows = []
+    for p in points:
+        for federation, worst in p.worst.items() if p.defended else ():
+            published = p.published.get(federation)
+            if published is None or published.attack == worst.attack:
+                continue
+            rows.append(
+                [
+                    *(p.label, FEDERATIONS[federation], published.attack, str(published.leak)),
+                    *(worst.attack, str(worst.leak), findings.verdict(published, worst)),
+                ]
+            )
+    return header, rows

@@ -1,0 +1,85 @@
+"""What crossed the wire, on disk: written and read here, side by side.
+
+A shard's ``exchange`` folder holds one .npy file an array, with a leading lane axis S, and is read by
+memory map. E counts the recorded epochs, N the recorded training rows, D a party's cut width::
+
+    epochs                     [S, E] int32, which epochs those are
+    order, sent                [S, E, N] place of a row in its epoch's sending order; whether it was sent
+    party<p>_embeddings        [S, E, N, D] as passive party p sent them
+    party<p>_gradients         [S, E, N, D] as it received them, of the batch-mean loss
+    party<p>_sum_gradient      [S, N, D] sums over every epoch of g, of sign(g) and of g ** 2
+    party<p>_sum_sign, party<p>_sum_square
+    party<p>_sum_count         [S, N] times the row was sent
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vfljax.types import HostArray, Sums
+
+BY_PARTY = ("embeddings", "gradients", "sum_gradient", "sum_sign", "sum_square")
+FIELDS = (*BY_PARTY, "sum_count", "order", "sent", "epochs")
+
+
+def epoch_arrays(
+    order: HostArray,
+    sent: HostArray,
+    embeddings: Sequence[HostArray],
+    gradients: Sequence[HostArray],
+) -> dict[str, HostArray]:
+    """One recorded epoch's arrays by name; ``embeddings`` and ``gradients`` one a passive party."""
+    arrays: dict[str, HostArray] = {"order": order, "sent": sent}
+    for p, (z, g) in enumerate(zip(embeddings, gradients, strict=True)):
+        arrays |= {f"party{p}_embeddings": z, f"party{p}_gradients": g}
+    return arrays
+
+
+def all_arrays(
+    by_epoch: Mapping[int, Mapping[str, HostArray]], epochs: Sequence[int], sums: Sequence[Sums]
+) -> dict[str, HostArray]:
+    """Every array of a shard: those of the recorded ``epochs``, and each passive party's sums."""
+    arrays = {
+        name: np.stack([by_epoch[epoch][name] for epoch in epochs], axis=1)
+        for name in by_epoch[epochs[0]]
+    }
+    arrays["epochs"] = np.tile(np.asarray(epochs, np.int32), (len(arrays["order"]), 1))
+    for p, party_sums in enumerate(sums):
+        for field, array in party_sums._asdict().items():
+            arrays[f"party{p}_sum_{field}"] = array
+    return arrays
+
+
+def write(folder: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
+    """One .npy file an array, in a new folder."""
+    folder.mkdir(parents=True)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+
+def read(folder: pathlib.Path) -> dict[str, HostArray]:
+    """Every array by name, mapped from disk."""
+    return {
+        path.stem: np.load(path, mmap_mode="r", allow_pickle=False)
+        for path in sorted(folder.glob("*.npy"))
+    }
+
+
+def of_parties(
+    arrays: Mapping[str, HostArray], lane: int, parties: Sequence[int]
+) -> dict[str, Any]:
+    """What these parties hold together of one lane, by the names of ``FIELDS``: what each sent and
+    received side by side in the last axis, what all share once."""
+
+    def field(name: str) -> HostArray:
+        if name not in BY_PARTY:  # the same for every party
+            first = f"party{parties[0]}_{name}"
+            return arrays[first if first in arrays else name][lane]
+        parts = [arrays[f"party{p}_{name}"][lane] for p in parties]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+    return {name: field(name) for name in FIELDS}

@@ -1,0 +1,9 @@
+"""A config made concrete, and its settings trained.
+
+``experiment`` parses the config once into frozen records (``records``). ``forms`` says which attacks
+are asked for and which federations they need, ``grid`` lists the settings and groups them by program,
+``plan`` loads the data (``table`` puts it on the device) and divides the work into shards. ``train``
+trains them, by ``lanes`` (one program over many settings, and the one cache of programs), from the
+weights of ``initial`` and with the scores of ``teachers``; ``pooled_auc`` is GAFM's released way of
+evaluating, ``progress`` the line on the terminal. ``selection`` chooses GAFM's Delta.
+"""

@@ -1,0 +1,149 @@
+"""The attack forms of an experiment, and the federations that must be trained for them. Host only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+
+from vfljax import attacks
+from vfljax.attacks.core import Attack
+from vfljax.errors import UserError, unknown
+from vfljax.models.making import make_network
+from vfljax.sweep.experiment import AttackRequest, Experiment, combinations
+from vfljax.sweep.records import as_axis
+from vfljax.types import MALICIOUS, NO_SPLIT, Federation, Input, federation_of
+
+
+class Form(NamedTuple):
+    """One attack with its options fixed: a row of results per setting it can serve."""
+
+    label: str  # e.g. "direct/most_negative"
+    name: str  # its row in attacks.TABLE
+    options: dict[str, Any]  # static
+    knobs: list[dict[str, float]]  # points of its numeric knobs
+    attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
+
+
+def attack_forms(experiment: Experiment, num_classes: int, reads: Input) -> list[Form]:
+    """Every attack form of an experiment, attack by attack in listing order.
+
+    ``reads`` describes the first party's columns. Raises UserError for an option or knob that an
+    attack does not have, and for values out of range.
+    """
+    bottom = _bottom(experiment, reads)
+    return [
+        form
+        for request in experiment.attacks
+        for form in _forms(request, experiment.attackers, bottom, num_classes)
+    ]
+
+
+def _forms(
+    request: AttackRequest,
+    attackers: Sequence[tuple[int, ...]],
+    bottom: nn.Module,
+    num_classes: int,
+) -> list[Form]:
+    name, values = request
+    static = attacks.TABLE[name].options
+    axes = {option: values[option] for option in static if option in values}
+    built = [
+        (options, _build(name, options, (bottom,), num_classes)) for options in combinations(axes)
+    ]
+    knobs = {knob: None for _, attack in built for knob in attack.knobs}
+    for option in values:
+        if option not in static and option not in knobs:
+            raise unknown(f"option of the attack {name}", option, [*static, *knobs])
+    forms = []
+    for options, attack in built:
+        points = combinations({k: values.get(k, default) for k, default in attack.knobs.items()})
+        _check_ranges(name, points, attack.ranges)
+        # a malicious run is attacked by those who were malicious in it
+        honest = [(0,)] if attack.federation == MALICIOUS else attackers
+        words = [_word(k, v) for k, v in options.items() if _is_variant(axes[k], v)]
+        for parties in honest:
+            label = label_by("/".join([name, *words]), parties)
+            forms.append(Form(label, name, options, points, parties))
+    return forms
+
+
+def _build(
+    name: str, options: Mapping[str, Any], bottoms: tuple[nn.Module, ...], num_classes: int
+) -> Attack:
+    try:
+        return attacks.TABLE[name](bottoms, num_classes, **options)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"config.attacks.{name}: {error}") from error
+
+
+def _check_ranges(
+    name: str, points: list[dict[str, Any]], ranges: Mapping[str, tuple[float, float]]
+) -> None:
+    for point in points:
+        for knob, value in point.items():
+            low, high = ranges.get(knob, (0, math.inf))
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not low <= value <= high or value == math.inf:
+                most = f" and <= {high:g}" if high < math.inf else ""
+                raise UserError(
+                    f"config.attacks.{name}.{knob}={value!r} must be a number >= {low:g}{most}."
+                )
+
+
+def _is_variant(values: Any, value: Any) -> bool:
+    """Whether an option belongs in the label: it is an axis, or a string, and not a plain False."""
+    several = len(as_axis(values)) > 1
+    return (several or isinstance(value, str) or value is True) and value is not False
+
+
+def _word(option: str, value: Any) -> str:
+    if value is True:
+        return option
+    return str(value) if isinstance(value, str) else f"{option}={value}"
+
+
+def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
+    """A bottom model of the experiment; its cut width does not matter here."""
+    model = experiment.model
+    return make_network(model.network, model.cut, model.output, reads)
+
+
+def make_attack(form: Form, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
+    """The form's attack on parties with these bottoms."""
+    return attacks.TABLE[form.name](bottoms, num_classes, **form.options)
+
+
+def label_by(label: str, attackers: tuple[int, ...]) -> str:
+    """The label of an attack by these parties; by the first passive one it is the attack's own."""
+    return label if attackers == (0,) else f"{label}/parties={'+'.join(map(str, attackers))}"
+
+
+def label_of(form: Form, attackers: tuple[int, ...]) -> str:
+    """What the form is called when these attack: malicious runs have attackers of their own."""
+    return form.label if attackers == form.attackers else label_by(form.label, attackers)
+
+
+def attackers_of(federation: str, form: Form) -> tuple[int, ...]:
+    """Who attacks in the federation of that name: its malicious parties, else whom the form names."""
+    return federation_of(federation).malicious or form.attackers
+
+
+def federations(
+    experiment: Experiment, forms: Sequence[Form], num_classes: int, reads: Input
+) -> list[Federation]:
+    """The federations to train for these attacks; the honest one with splitting always (its utility)."""
+    bottom = _bottom(experiment, reads)
+    kinds = set()
+    for form in forms:
+        attack = make_attack(form, (bottom,), num_classes)
+        if not (attack.binary and num_classes > 2):
+            kinds.add(attack.federation)
+    out = [Federation()]
+    if MALICIOUS in kinds:
+        out += [Federation(True, group) for group in experiment.malicious.parties]
+    if NO_SPLIT in kinds:
+        out.append(Federation(False))
+    return out

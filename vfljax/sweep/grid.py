@@ -1,0 +1,289 @@
+"""From an experiment to the settings of a sweep, grouped by program structure. Host only.
+
+A *setting* is one trained lane: a grid point (one value for every knob), a federation and a seed.
+Settings whose ``Spec`` is equal form a group and share one compiled program; every number that
+differs within it is an array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import defenses, models
+from vfljax.defenses.core import TrainingData
+from vfljax.errors import UserError
+from vfljax.models.making import make_network
+from vfljax.sweep.experiment import Arm, ChainPoint, Experiment, combinations
+from vfljax.sweep.records import Model
+from vfljax.training import Lane
+from vfljax.types import DefenseSpec, Federation, HostArray, HParams, Input, Spec
+
+
+class DataShape(NamedTuple):
+    """What decides program structures about the data: static, and known before any array is used."""
+
+    num_classes: int
+    num_rows: int  # training rows of a seed
+    inputs: tuple[Input, ...]  # of each party that owns columns
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One trained lane. ``point`` numbers grid points; seeds and federations share it."""
+
+    id: int
+    point: int
+    arm: Arm
+    seed: int
+    federation: Federation
+    chain: ChainPoint  # knobs and options of the arm's defenses
+    numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, gamma
+
+    def row(self) -> dict[str, Any]:
+        """Every knob of the setting as table columns; absent defenses have no column here."""
+        row: dict[str, Any] = {
+            "setting": self.id,
+            "point": self.point,
+            "arm": self.arm.name,
+            "defenses": "+".join(self.chain.knobs),
+            "structure": self.federation.name,
+            "seed": self.seed,
+            **self.arm.top_columns(),
+        }
+        for values_by_defense in self.chain:
+            for name, values in values_by_defense.items():
+                row.update({f"{name}.{knob}": value for knob, value in values.items()})
+        numbers = dict(self.numbers)
+        if not self.federation.malicious:
+            numbers["gamma"] = 0.0
+        return {**row, **numbers}
+
+
+class Group(NamedTuple):
+    """Settings of one program."""
+
+    name: str
+    spec: Spec
+    settings: tuple[Setting, ...]
+
+
+def settings(experiment: Experiment, federations: Sequence[Federation]) -> list[Setting]:
+    """Every setting of an experiment, grid points outermost, seeds innermost. A chain that needs a top
+    model is not trained in federations without one."""
+    out: list[Setting] = []
+    point = 0
+    for arm in experiment.arms:
+        trained = [f for f in federations if f.split or not arm.needs_top]
+        for chain, numbers in itertools.product(arm.points, combinations(experiment.numbers)):
+            for federation, seed in itertools.product(trained, range(experiment.seeds)):
+                out.append(Setting(len(out), point, arm, seed, federation, chain, numbers))
+            point += 1
+    return out
+
+
+def make_spec(
+    experiment: Experiment,
+    shape: DataShape,
+    federation: Federation,
+    model: Model,
+    chain: tuple[DefenseSpec, ...] = (),
+    malicious: bool = False,
+) -> Spec:
+    """The static half of a setting. ``malicious``: whether any setting of the sweep is; then all
+    passive parties run the malicious optimizer, whose gamma = 0 is honest."""
+    training, passive, rows = experiment.training, experiment.parties.passive, shape.num_rows
+    cut, output = (model.cut, model.output) if federation.split else (shape.num_classes, "identity")
+    top = models.TOPS[model.top](model.top_hidden, shape.num_classes, weights=model.weights)
+    bottoms = tuple(make_network(model.network, cut, output, reads) for reads in shape.inputs)
+    honest = training.optimizer
+    attacker = experiment.malicious.optimizer(honest) if malicious else honest
+    return Spec(
+        bottoms=bottoms,
+        top=top if federation.split else None,
+        passive=passive,
+        num_classes=shape.num_classes,
+        num_rows=rows,
+        batch_size=min(training.batch_size, rows),
+        epochs=training.epochs,
+        optimizers=(*((attacker,) * passive), *((honest,) * (len(bottoms) - passive)), honest),
+        defenses=chain,
+        aggregation=model.aggregation,
+        scope=training.scope,
+        drop_last=training.drop_last,
+        class_weights=tuple(map(float, training.class_weights)),
+        recorded=min(training.record_rows, rows) % rows,  # 0: all of them
+    )
+
+
+def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Setting]) -> None:
+    """Refuse what the data's classes, rows and columns cannot serve, before anything is trained.
+
+    Every distinct chain is built once with concrete knobs, so that a knob out of range, an unknown
+    option or a defense that a federation cannot serve is refused too.
+    """
+    _check_classes(experiment, shape.num_classes)
+    if any(setting.federation.malicious for setting in all_settings):
+        experiment.malicious.optimizer(experiment.training.optimizer)
+    teacher = experiment.parties.label_features
+    labels = jax.ShapeDtypeStruct((8,), jnp.int32)
+    scores = jax.ShapeDtypeStruct((8, shape.num_classes), jnp.float32) if teacher else None
+    for setting in {(s.point, s.federation.split): s for s in all_settings}.values():
+        _check_model(setting, shape)
+        spec = make_spec(experiment, shape, setting.federation, setting.arm.model)
+        _check_batches(spec)
+        try:
+            defense = defenses.build(setting.chain.chain, setting.chain.knobs)
+
+            def init(labels: Any, scores: Any, defense: Any = defense, spec: Spec = spec) -> Any:
+                data = TrainingData(labels, scores, spec.num_classes, spec.cut_layer)
+                return defense.init(jax.random.key(0), data)
+
+            jax.eval_shape(init, labels, scores)
+        except UserError:
+            raise
+        except ValueError as error:
+            raise UserError(f"config.grid.{setting.arm.name}: {error}") from error
+
+
+def _check_classes(experiment: Experiment, num_classes: int) -> None:
+    training = experiment.training
+    if training.evaluation == "released" and num_classes != 2:
+        raise UserError(
+            f"config.training.evaluation='released' is an AUC of 2 classes and the data has "
+            f"{num_classes}: choose 'final'."
+        )
+    weights = training.class_weights
+    if weights and len(weights) != num_classes:
+        raise UserError(
+            f"config.training.class_weights={list(weights)} has {len(weights)} weights and the data "
+            f"has {num_classes} classes: give one a class, or ()."
+        )
+
+
+def _check_model(setting: Setting, shape: DataShape) -> None:
+    model, owners = setting.arm.model, len(shape.inputs)
+    if model.top in ("generator", "probability") and shape.num_classes != 2:
+        raise UserError(
+            f"config.model.top={model.top!r} predicts 2 classes and the data has "
+            f"{shape.num_classes}: choose 'head' or 'mlp'."
+        )
+    if model.top != "probability" or not setting.federation.split:
+        return
+    # the top without parameters reads one number that is a probability already
+    one = owners == 1 or model.aggregation == "mean"
+    if model.cut != 1 or model.output != "sigmoid" or not one:
+        raise UserError(
+            "config.model.top='probability' reads the embedding as the probability of class 1: set "
+            f"config.model.cut=1 (it is {model.cut}), output='sigmoid' (it is {model.output!r}) "
+            f"and, for {owners} bottoms, aggregation='mean' (it is {model.aggregation!r})."
+        )
+    if model.top_hidden:
+        raise UserError(
+            f"config.model.top='probability' has no layers: top_hidden={list(model.top_hidden)!r} "
+            "must be ()."
+        )
+
+
+def _check_batches(spec: Spec) -> None:
+    """Refuse a batch of one row where some network takes statistics of a batch."""
+    normalized = any(getattr(module, "batch_norm", False) for module in spec.bottoms)
+    in_top = isinstance(spec.top, models.Head) and spec.top.batch_norm
+    one_row = not spec.drop_last and spec.num_rows % spec.batch_size == 1
+    if (in_top or normalized) and (spec.batch_size == 1 or one_row):
+        remedy = "choose another bottom" if normalized else "model.top='head_plain' or 'mlp'"
+        raise UserError(
+            f"a batch of 1 row ({spec.num_rows} training rows in batches of {spec.batch_size}) has no "
+            f"batch statistics: change config.training.batch_size, set drop_last=True or {remedy}."
+        )
+
+
+def groups(
+    experiment: Experiment, shape: DataShape, all_settings: Sequence[Setting]
+) -> list[Group]:
+    """Settings by equal Spec, in order of first appearance.
+
+    Honest and malicious settings share a program (gamma is a number). Undefended settings join
+    the first chain of their model whose every defense has neutral knobs and default options: one
+    program less, and they differ from that chain's neutral setting in no bit.
+    """
+    malicious = any(s.federation.malicious for s in all_settings)
+    members: dict[Spec, list[Setting]] = {}
+    names: dict[Spec, str] = {}
+    specs: dict[Any, Spec] = {}
+    hosts = _hosts(experiment, all_settings)
+    for setting in all_settings:
+        model = _model_name(experiment, setting.arm)
+        chain = setting.chain.chain or hosts.get(model, ())
+        split = setting.federation.split
+        if (split, chain, model) not in specs:
+            spec = make_spec(
+                experiment, shape, Federation(split), setting.arm.model, chain, malicious
+            )
+            specs[split, chain, model] = spec
+            names.setdefault(spec, _group_name(spec, model))
+        members.setdefault(specs[split, chain, model], []).append(setting)
+    return [Group(names[spec], spec, tuple(group)) for spec, group in members.items()]
+
+
+def _model_name(experiment: Experiment, arm: Arm) -> str:
+    """The name of an arm's model where it is not the sweep's, else ''."""
+    sweeps_own = dataclasses.replace(arm, model=experiment.model).model_name
+    return arm.model_name if arm.model_name != sweeps_own else ""
+
+
+def _hosts(
+    experiment: Experiment, all_settings: Sequence[Setting]
+) -> dict[str, tuple[DefenseSpec, ...]]:
+    """Of each model, the first chain that undefended settings may join."""
+    hosts: dict[str, tuple[DefenseSpec, ...]] = {}
+    for setting in all_settings:
+        chain = setting.chain.chain
+        # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
+        if chain and all(
+            defenses.TABLE[d.name].neutral is not None and not d.options for d in chain
+        ):
+            hosts.setdefault(_model_name(experiment, setting.arm), chain)
+    return hosts
+
+
+def _group_name(spec: Spec, model: str) -> str:
+    """Unique in a sweep, options and the arm's own model included: shards are found again by it."""
+    chain = spec.defenses or (DefenseSpec("undefended"),)
+    words = ("-".join([d.name, *(str(value) for _, value in d.options)]) for d in chain)
+    if spec.top is None:
+        return "+".join(words) + "-no_split"
+    return "+".join(words) + (f"-{model}" if model else "")
+
+
+def lanes_of(
+    spec: Spec,
+    some: Sequence[Setting],
+    milestones: Sequence[float],
+    teachers: Mapping[int, int] | None = None,
+) -> Lane:
+    """The numbers of settings of one group as arrays with a leading lane axis, on the host;
+    ``teachers`` says which setting (by id) reads which teacher."""
+
+    def column(values: Any) -> HostArray:
+        return np.asarray(values, np.float32)
+
+    knobs = {}
+    for defense in spec.defenses:
+        neutral = defenses.TABLE[defense.name].neutral or {}
+        values = [s.chain.knobs.get(defense.name, neutral) for s in some]
+        knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
+    bottoms = range(len(spec.bottoms))
+    gamma = [[s.numbers["gamma"] * (p in s.federation.malicious) for p in bottoms] for s in some]
+    numbers = {k: column([s.numbers[k] for s in some]) for k in some[0].numbers if k != "gamma"}
+    steps = column([milestones] * len(some))
+    hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
+    taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in some], np.int32)
+    seeds: HostArray = np.asarray([s.seed for s in some], np.int32)
+    return Lane(seeds, taught, hparams)

@@ -1,0 +1,68 @@
+"""The weights that every seed's settings start from: drawn at random, or read from a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax.models import weights as pretrained
+from vfljax.sweep import lanes
+from vfljax.sweep.experiment import Experiment
+from vfljax.training import Table, make_initial
+from vfljax.types import HostArray, PyTree, Spec, Weights
+
+
+def plain(spec: Spec) -> Spec:
+    """The spec's models alone: what initial weights and evaluation depend on."""
+    return dataclasses.replace(spec, defenses=(), optimizers=("sgd",) * len(spec.optimizers))
+
+
+def random_weights(spec: Spec, seeds: HostArray, table: Table) -> Weights:
+    """Randomly drawn weights [Q, ...] of every seed."""
+    # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
+    heavy = not spec.light and jax.default_backend() == "cpu"
+    options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
+    arguments = jnp.asarray(seeds), table._replace(scores=None)
+    return lanes.compiled(make_initial, (plain(spec),), arguments, options)(*arguments)
+
+
+def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:
+    """Their shapes [Q, ...], nothing computed."""
+    bare = table._replace(scores=None)
+    return jax.eval_shape(make_initial(plain(spec)), jnp.asarray(seeds), bare)
+
+
+def initial_weights(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> Weights:
+    """Initial weights [Q, ...] of every seed: the same for all settings of a seed and model. Drawn at
+    random, except what ``config.model.pretrained`` holds of the bottoms."""
+    drawn, path = random_weights(spec, seeds, table), experiment.model.pretrained
+    if not path:
+        return drawn
+    bottoms = []
+    for module, variables in zip(spec.bottoms, drawn.bottoms, strict=True):
+        # what the file does not hold differs by seed
+        loaded = [
+            pretrained.load(module, one_seed, path)[0] for one_seed in _by_seed(variables, seeds)
+        ]
+        bottoms.append(jax.tree.map(lambda *parts: np.stack(parts), *loaded))
+    return drawn._replace(bottoms=tuple(bottoms))
+
+
+def _by_seed(variables: PyTree, seeds: HostArray) -> list[PyTree]:
+    on_host = jax.device_get(variables)
+    return [jax.tree.map(lambda a, q=q: a[q], on_host) for q in range(len(seeds))]
+
+
+def unread_tensors(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> list[str]:
+    """The tensors of ``config.model.pretrained`` that no bottom takes; raises UserError for a file
+    that holds none that fit."""
+    shapes = weight_shapes(spec, seeds, table).bottoms
+    unread = []
+    for module, variables in zip(spec.bottoms, shapes, strict=True):
+        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), variables)
+        unread.append(set(pretrained.load(module, one, experiment.model.pretrained)[1]))
+    return sorted(set.intersection(*unread))

@@ -1,0 +1,227 @@
+"""A pure function of one setting, mapped over many settings and over the machine's devices; and the
+one cache of compiled programs.
+
+On CPU: one XLA host device a core (``vfljax.use_this_machine``) and few lanes at a time within each,
+so that a lane's parameters stay in cache; on an accelerator: one wide ``vmap``. No collectives.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import gc
+import pathlib
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from vfljax.types import PyTree
+
+LANE = PartitionSpec("lane")
+SAME = PartitionSpec()
+# compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
+MOST_MAPS = 40_000
+
+
+def default_width() -> int:
+    """Settings mapped at once on each device: about 6 on CPU (measured: fewer pay for each small
+    operation again, more fall out of the cache), all elsewhere."""
+    return 6 if jax.default_backend() == "cpu" else 1 << 30
+
+
+def dividing_width(block: int, width: int | None = None) -> int:
+    """The largest width up to ``width`` (None: the backend's) that divides a device's lanes of
+    ``block``: a ``Layout`` of it takes the block as it is, arrays already on the devices included.
+    """
+    each = block // jax.device_count()
+    most = min(default_width() if width is None else width, each)
+    return next(w for w in range(most, 0, -1) if each % w == 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How many lanes a program takes, and how many of them are mapped at once on each device."""
+
+    block: int  # a multiple of the width on every device
+    width: int
+
+    def pad(self, lanes: PyTree) -> PyTree:
+        """``lanes`` on the devices; short blocks are padded with copies of their last lane."""
+        count = leading(lanes)
+        if count > self.block:
+            raise ValueError(f"{count} lanes given to a block of {self.block}")
+        by_lane = NamedSharding(Mesh(jax.devices(), ("lane",)), LANE)
+
+        def one(a: Any) -> Any:
+            if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+                raw = np.asarray(jax.random.key_data(a))
+                return jax.random.wrap_key_data(one(raw))
+            if count < self.block:
+                a = np.asarray(a)  # on the host: nothing to compile for each shape
+                a = np.concatenate([a, np.repeat(a[-1:], self.block - count, axis=0)])
+            return jax.device_put(a, by_lane)
+
+        return jax.tree.map(one, lanes)
+
+
+def share(shared: PyTree) -> PyTree:
+    """``shared`` on every device, once."""
+    return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), ("lane",)), SAME))
+
+
+def layout(count: int, width: int | None = None) -> Layout:
+    """The layout of ``count`` lanes, ``width`` of them at once on each device (None: the backend's).
+
+    Lanes of a device are a multiple of the width (a remainder would be traced a second time): a width
+    up to half as large that pads fewer lanes is taken instead.
+    """
+    devices = jax.device_count()
+    each = -(-count // devices)
+    width = min(default_width() if width is None else width, each)
+    width = min(range(width, max(width // 2 - 1, 0), -1), key=lambda w: -each % w)
+    return Layout((each + -each % width) * devices, width)
+
+
+class Program:
+    """``one(lane, shared) -> out`` compiled once for a block of lanes.
+
+    ``lanes`` has a leading axis of ``layout.block``, ``shared`` is the same for every lane: arguments
+    come from ``Layout.pad`` and ``share``. Results are those of all lanes of the block, copies
+    included: call ``unpad`` on what is kept. ``traces`` counts how often it was traced: a second time
+    is a defect (a knob became static, or a shape changed), and raises.
+    """
+
+    def __init__(self, one: Callable[[PyTree, PyTree], PyTree], layout: Layout) -> None:
+        self.layout, self.traces = layout, 0
+        devices, width = jax.devices(), layout.width
+        local = layout.block // len(devices)
+
+        def over_local_lanes(lanes: PyTree, shared: PyTree) -> PyTree:
+            self.traces += 1
+            if self.traces > 1:
+                raise AssertionError("a program was traced twice: a knob became a static value")
+            if width == local:
+                return jax.vmap(one, in_axes=(0, None))(lanes, shared)
+            grouped = jax.tree.map(lambda a: a.reshape(local // width, width, *a.shape[1:]), lanes)
+            out = jax.lax.map(lambda some: jax.vmap(one, in_axes=(0, None))(some, shared), grouped)
+            return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
+
+        self._call = jax.jit(
+            jax.shard_map(
+                over_local_lanes,
+                mesh=Mesh(devices, ("lane",)),
+                in_specs=(LANE, SAME),
+                out_specs=LANE,
+                check_vma=False,
+            ),
+        )
+        self._signature: Hashable = None
+        self._compiled: Future[Any] | None = None
+
+    def compile_ahead(self, lanes: PyTree, shared: PyTree, pool: Executor) -> None:
+        """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
+        if self._compiled is None:
+            self._signature = _abstract((lanes, shared))
+            self._compiled = pool.submit(self._call.lower(lanes, shared).compile)
+
+    def __call__(self, lanes: PyTree, shared: PyTree) -> PyTree:
+        # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
+        if self._compiled is None:
+            self._signature = _abstract((lanes, shared))
+            self._compiled = Future()
+            try:
+                self._compiled.set_result(self._call.lower(lanes, shared).compile())
+            except BaseException:
+                self._compiled = None
+                raise
+        elif _abstract((lanes, shared)) != self._signature:
+            self._call.lower(lanes, shared)  # a second trace, which raises
+        return self._compiled.result()(lanes, shared)
+
+
+_PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+_LOCK = threading.Lock()
+
+
+def program(
+    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
+    static: tuple[Hashable, ...],
+    layout: Layout,
+    lanes: PyTree,
+    shared: PyTree,
+) -> Program:
+    """The program of ``make(*static)`` for arguments of these shapes: equal ones share one.
+
+    ``make`` is a function of a module and ``static`` hashable, so that the key says all that is
+    compiled: the function, and the abstract arguments.
+    """
+    key = (make, static, layout, _abstract((lanes, shared)))
+    return _cached(key, lambda: Program(make(*static), layout))
+
+
+def compiled(
+    make: Callable[..., Callable[..., PyTree]],
+    static: tuple[Hashable, ...],
+    arguments: tuple[PyTree, ...],
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., PyTree]:
+    """``make(*static)``, compiled for arguments of these shapes, without a lane axis. ``options`` are
+    the compiler's."""
+    chosen = dict(options or {})
+    key = (make, static, tuple(chosen.items()), _abstract(arguments))
+    return _cached(
+        key, lambda: jax.jit(make(*static)).lower(*arguments).compile(compiler_options=chosen)
+    )
+
+
+def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
+    with _LOCK:
+        if key in _PROGRAMS:
+            _PROGRAMS.move_to_end(key)
+            return _PROGRAMS[key]
+    make_room()
+    built = build()
+    with _LOCK:
+        return _PROGRAMS.setdefault(key, built)
+
+
+def make_room() -> None:
+    """Forget compiled programs when this process nears its limit of memory maps: those of this cache,
+    the older half first, and JAX's own. Whoever still holds a program keeps it."""
+    if _memory_maps() < MOST_MAPS:
+        return
+    with _LOCK:
+        for _ in range((len(_PROGRAMS) + 1) // 2):
+            _PROGRAMS.popitem(last=False)
+    jax.clear_caches()
+    gc.collect()
+
+
+def _memory_maps() -> int:
+    try:
+        with pathlib.Path("/proc/self/maps").open("rb") as lines:
+            return sum(1 for _ in lines)
+    except OSError:  # not Linux
+        return 0
+
+
+def _abstract(tree: PyTree) -> Hashable:
+    """Structure of a tree of arrays, and what tracing distinguishes of each: shape, type, weakness."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple(jax.typeof(leaf) for leaf in leaves)
+
+
+def leading(tree: PyTree) -> int:
+    """Length of the lane axis."""
+    return jax.tree.leaves(tree)[0].shape[0]
+
+
+def unpad(tree: PyTree, count: int) -> PyTree:
+    """The first ``count`` lanes, on the host, as NumPy arrays."""
+    return jax.tree.map(lambda a: a[:count], jax.device_get(tree))

@@ -1,0 +1,190 @@
+"""An experiment made concrete: data on the device, settings, groups of one program, shards.
+
+Everything that can be refused is refused by the end of ``make_plan``, before anything is trained or
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import datasets
+from vfljax.datasets.core import Block, Dataset, Split, split_rows
+from vfljax.datasets.dividing import divide
+from vfljax.errors import UserError
+from vfljax.sweep import forms, grid, initial, teachers
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.table import make_table
+from vfljax.training import Table, make_initial
+from vfljax.types import HostArray, Spec
+
+MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
+
+
+class Shard(NamedTuple):
+    """At most about ``execution.shard_seconds`` of work: some settings of one group."""
+
+    name: str
+    group: int
+    settings: tuple[int, ...]  # places in the group
+    block: int  # lanes of the program, the same for every shard of the group
+
+
+class Plan(NamedTuple):
+    """An experiment made concrete: data on the device, settings, groups and shards."""
+
+    experiment: Experiment
+    dataset: Dataset
+    table: Table
+    splits: list[Split]
+    seeds: HostArray  # [Q] uint32
+    groups: list[grid.Group]
+    shards: list[Shard]
+    teachers: dict[int, int]  # setting id -> its teacher's place in table.scores
+    blocks: tuple[Block, ...]  # what each party that owns columns owns
+
+    @property
+    def bare_table(self) -> Table:
+        """The table without teachers' scores: what evaluation and attacks read."""
+        return self.table._replace(scores=None)
+
+
+def make_plan(experiment: Experiment) -> Plan:
+    """Load the data and plan every setting; nothing is trained and nothing is written."""
+    data = experiment.data
+    dataset = datasets.load(data.name, data.dir, data.options)
+    splits = [
+        split_rows(dataset, seed, data.train, data.validation, data.test)
+        for seed in range(experiment.seeds)
+    ]
+    blocks, rows = divide(dataset, experiment.parties), len(splits[0].train)
+    if experiment.training.batch_size > rows:
+        raise UserError(
+            f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
+            f"training rows of {dataset.name}: choose at most {rows}, or more rows."
+        )
+    resident = data.resident_gb * 1e9
+    table = make_table(
+        blocks, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
+    )
+    shape = grid.DataShape(dataset.num_classes, rows, tuple(block.input for block in blocks))
+    attack_forms = forms.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
+    if experiment.published is not None:
+        experiment.published.check_figures(form.label for form in attack_forms)
+    federations = forms.federations(experiment, attack_forms, dataset.num_classes, shape.inputs[0])
+    settings = grid.settings(experiment, federations)
+    grid.check(experiment, shape, settings)
+    groups = grid.groups(experiment, shape, settings)
+    teachers.check(experiment.teacher, groups, table, shape)
+    shards = plan_shards(
+        groups, table, experiment.execution.shard_seconds, len(experiment.training.recorded_epochs)
+    )
+    seeds = np.arange(experiment.seeds, dtype=np.uint32)
+    plan = Plan(experiment, dataset, table, splits, seeds, groups, shards, {}, blocks)
+    _check_recorded(plan)
+    if experiment.model.pretrained:
+        initial.unread_tensors(
+            groups[0].spec, experiment, plan.seeds, table
+        )  # refuses a wrong file
+    return plan
+
+
+def _check_recorded(plan: Plan) -> None:
+    for seed, split in enumerate(recorded(plan).splits):
+        if len(np.unique(plan.dataset.labels[split.train])) < plan.dataset.num_classes:
+            raise UserError(
+                f"config.training.record_rows={plan.experiment.training.record_rows}: the recorded "
+                f"rows of seed {seed} have no row of some class: record more."
+            )
+
+
+def plan_shards(
+    groups: Sequence[grid.Group], table: Table, seconds: float, epochs: int
+) -> list[Shard]:
+    """Divide groups into shards by an estimate of their work and memory; ``epochs`` are recorded.
+
+    The estimate is rough (60 us a step plus 6 operations a weight and row at 20 GFLOP/s a core);
+    what bounds the work a kill can lose is that unfinished shards are saved every 5 s.
+    """
+    shards: list[Shard] = []
+    devices = jax.device_count()
+    for number, group in enumerate(groups):
+        spec = group.spec
+        try:
+            weights = jax.eval_shape(
+                make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
+            )
+        except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
+            raise UserError(f"config.model: {error}") from error
+        size = sum(int(np.prod(a.shape)) for a in jax.tree.leaves(weights))
+        step = 60e-6 + 6 * size * spec.batch_size / 20e9
+        lane = step * spec.epochs * spec.steps_per_epoch
+        cuts = sum(module.out for module in spec.bottoms[: spec.passive])
+        memory = 4 * (2 * epochs + 3) * spec.recorded_rows * cuts  # z and g of each, three sums
+        most = max(devices, min(int(seconds * devices / lane), MEMORY // memory))
+        count = -(-len(group.settings) // most)
+        block = -(-len(group.settings) // count)
+        block = -(-block // devices) * devices
+        for first in range(0, len(group.settings), block):
+            places = tuple(range(first, min(first + block, len(group.settings))))
+            shards.append(Shard(f"{len(shards):05d}-{group.name}", number, places, block))
+    return shards
+
+
+def _first_seed(table: Table) -> Table:
+    return table._replace(
+        train=table.train[:1],
+        validation=table.validation[:1],
+        test=table.test[:1],
+        mean=tuple(m[:1] for m in table.mean),
+        scale=tuple(s[:1] for s in table.scale),
+        scores=None,
+    )
+
+
+def recorded(plan: Plan) -> Plan:
+    """The plan restricted to the training rows whose exchange is recorded, which are all that attacks
+    know. Where only some are recorded, test rows are cut to the same number, because an attack's models
+    are evaluated on them in memory."""
+    spec = plan.groups[0].spec
+    rows = spec.recorded_rows
+    held = rows if spec.recorded else len(plan.splits[0].test)
+    splits = [s._replace(train=s.train[:rows], test=s.test[:held]) for s in plan.splits]
+    table = plan.table._replace(train=plan.table.train[:, :rows], test=plan.table.test[:, :held])
+    return plan._replace(splits=splits, table=table)
+
+
+def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.ndarray]:
+    """What is stored of the splits, and the seeds' order of known rows and halves for scoring."""
+    orders, halves = [], []
+    for seed, split in enumerate(splits):
+        rng = np.random.default_rng([seed, 7919])
+        classes = labels[split.train]
+        queue = rng.permutation(len(classes))
+        # the j-th row of every class before the j+1-th of any: the first n are balanced
+        turn = np.empty(len(classes), np.int64)
+        for c in np.unique(classes):
+            members = queue[classes[queue] == c]
+            turn[members] = np.arange(len(members))
+        orders.append(queue[np.argsort(turn[queue], kind="stable")])
+        halves.append(rng.permutation(len(classes)) < len(classes) // 2)
+    return {
+        "labels": labels,
+        "train": np.stack([s.train for s in splits]),
+        "validation": np.stack([s.validation for s in splits]),
+        "test": np.stack([s.test for s in splits]),
+        "known_order": np.stack(orders).astype(np.int32),
+        "selects": np.stack(halves),
+    }
+
+
+def width_of(experiment: Experiment, spec: Spec) -> int | None:
+    """Settings mapped at once: as configured; where networks are large, one on CPU (measured for
+    convolutions: vmapped ones are slower there than one after the other); else the backend's own."""
+    heavy = not spec.light and jax.default_backend() == "cpu"
+    return experiment.execution.width or (1 if heavy else None)

@@ -1,0 +1,270 @@
+"""The parts of an experiment: one frozen record a group of the config's fields.
+
+Each record checks itself when it is made: a value that cannot be meant is refused with the field, the
+value and the remedy. What concerns several groups is refused by ``Experiment``, and what concerns the
+data by ``vfljax.sweep.grid``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from vfljax import models, optimizers, parties
+from vfljax.config import DEFAULT
+from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
+from vfljax.errors import UserError, unknown
+from vfljax.models.making import NetworkFields
+
+SCOPES = ("all", "passive")
+EVALUATIONS = ("final", "released")
+AUC = "AUC"  # the figure of ``config.published`` that is no attack: test AUC, oriented
+Axis = tuple[float, ...]  # the values of a number that may differ between settings
+
+
+def as_axis(value: Any) -> list[Any]:
+    """A field's values: those of a tuple or list, or the one that it is."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def at_least(field: str, value: Any, low: float) -> None:
+    for number in as_axis(value):
+        if not number >= low:
+            raise UserError(f"config.{field}={number} is too small: it must be at least {low}.")
+
+
+def _numbers(field: str, values: Sequence[Any], low: float, what: str) -> None:
+    for value in values:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not low <= value < math.inf:
+            raise UserError(f"config.{field} holds {value!r}: give numbers, {what}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Which rows are loaded and how they are divided between parts."""
+
+    name: str
+    dir: str
+    options: Mapping[str, Any]
+    train: float  # a share up to 1.0, or a count
+    validation: float
+    test: float
+    scaling: str
+    scaling_rows: str
+    resident_gb: float
+
+    def __post_init__(self) -> None:
+        for field in ("train", "validation", "test", "resident_gb"):
+            at_least(f"data.{field}", getattr(self, field), 0)
+        if self.scaling not in SCALINGS:
+            raise unknown("config.data.scaling", self.scaling, SCALINGS)
+        if self.scaling_rows not in SCALING_ROWS:
+            raise unknown("config.data.scaling_rows", self.scaling_rows, SCALING_ROWS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The networks of the parties, and how embeddings are put together."""
+
+    bottom: str
+    hidden: tuple[int, ...]
+    activation: str
+    output: str
+    cut: int
+    top: str
+    top_hidden: tuple[int, ...]
+    aggregation: str
+    weights: str
+    options: Mapping[str, Any]
+    pretrained: str
+
+    def __post_init__(self) -> None:
+        at_least("model.cut", self.cut, 1)
+        for field, table in (
+            ("top", models.TOPS),
+            ("weights", models.WEIGHTS),
+            ("aggregation", parties.AGGREGATIONS),
+        ):
+            if getattr(self, field) not in table:
+                raise unknown(f"config.model.{field}", getattr(self, field), table)
+
+    @property
+    def network(self) -> NetworkFields:
+        """What it says of the bottoms."""
+        chosen = _chosen("model", {"hidden": self.hidden, "activation": self.activation})
+        return NetworkFields(
+            *("config.model", "bottom", self.bottom),
+            *(self.hidden, self.activation, self.weights, self.options, chosen),
+        )
+
+
+def _chosen(group: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields that are not at the default of their group."""
+    defaults = DEFAULT[group]
+    return tuple(name for name, value in fields.items() if value != defaults.get(name, value))
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How every setting is trained. Four of its numbers may be axes."""
+
+    epochs: int
+    batch_size: int
+    optimizer: str
+    learning_rate: Axis
+    momentum: Axis
+    weight_decay: Axis
+    milestones: tuple[float, ...]
+    decay: Axis
+    drop_last: bool
+    class_weights: tuple[float, ...]
+    scope: str
+    evaluation: str
+    record: tuple[int, ...]
+    record_rows: int
+
+    def __post_init__(self) -> None:
+        for field, low in (("epochs", 1), ("batch_size", 1), ("record_rows", 0)):
+            at_least(f"training.{field}", getattr(self, field), low)
+        for field in ("learning_rate", "momentum", "weight_decay", "decay"):
+            at_least(f"training.{field}", getattr(self, field), 0)
+        if self.scope not in SCOPES:
+            raise UserError(
+                f"config.training.scope={self.scope!r} is unknown: choose 'all' (every bottom's "
+                "gradient, as released) or 'passive' (what leaves the label party)."
+            )
+        _numbers("training.milestones", self.milestones, 0, "epochs, 0 or later")
+        _numbers("training.class_weights", self.class_weights, 1e-6, "positive")
+        for epoch in self.record:
+            number = isinstance(epoch, int) and not isinstance(epoch, bool)
+            if not number or not -1 <= epoch < self.epochs:
+                raise UserError(
+                    f"config.training.record names epoch {epoch!r}: choose 0 to {self.epochs - 1}, or "
+                    "-1 for the last."
+                )
+        if self.evaluation not in EVALUATIONS:
+            raise unknown("config.training.evaluation", self.evaluation, EVALUATIONS)
+        if self.optimizer not in optimizers.TABLE:
+            raise unknown("config.training.optimizer", self.optimizer, optimizers.TABLE)
+
+    @property
+    def recorded_epochs(self) -> list[int]:
+        """The epochs whose exchange is stored, in order; the last is always one of them."""
+        last = self.epochs - 1
+        return sorted({last if epoch == -1 else epoch for epoch in (*self.record, -1)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Malicious:
+    """Who trains with the malicious optimizer (an axis), how strongly, and by which rule."""
+
+    parties: tuple[tuple[int, ...], ...]
+    gamma: Axis
+    rule: str
+
+    def __post_init__(self) -> None:
+        at_least("malicious.gamma", self.gamma, 0)
+        if self.rule not in optimizers.RULES:
+            raise unknown("config.malicious.rule", self.rule, optimizers.RULES)
+
+    def optimizer(self, honest: str) -> str:
+        """The malicious form of an honest optimizer; raises UserError where there is none."""
+        if honest not in optimizers.MALICIOUS:
+            raise UserError(
+                f"config.training.optimizer={honest!r} has no malicious form: choose one of "
+                f"{', '.join(optimizers.MALICIOUS)} or drop the active attack."
+            )
+        forms = optimizers.MALICIOUS[honest]
+        if self.rule not in forms:
+            raise UserError(
+                f"config.malicious.rule={self.rule!r} is not defined for "
+                f"config.training.optimizer={honest!r}: choose {' or '.join(map(repr, forms))}, or the "
+                "optimizer 'sgd'."
+            )
+        return forms[self.rule]
+
+
+@dataclasses.dataclass(frozen=True)
+class Teacher:
+    """The label party's teacher: its network and its training."""
+
+    network: str
+    options: Mapping[str, Any]
+    pretrained: str
+    hidden: tuple[int, ...]
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    temperature: float
+
+    def __post_init__(self) -> None:
+        for field, low in (
+            *(("epochs", 1), ("batch_size", 1), ("learning_rate", 0), ("temperature", 1e-6)),
+        ):
+            at_least(f"teacher.{field}", getattr(self, field), low)
+
+    @property
+    def fields(self) -> NetworkFields:
+        """What it says of the network."""
+        chosen = _chosen("teacher", {"hidden": self.hidden})
+        return NetworkFields(
+            *("config.teacher", "network", self.network),
+            *(self.hidden, "relu", "default", self.options, chosen),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """How settings are mapped over the machine; no result depends on it."""
+
+    width: int  # settings mapped at once on a device; 0: by backend
+    shard_seconds: float
+
+    def __post_init__(self) -> None:
+        at_least("execution.width", self.width, 0)
+        at_least("execution.shard_seconds", self.shard_seconds, 1e-3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """Figures of a paper to print beside ours: {arm: {figure: numbers}}; see ``report.published``."""
+
+    source: str
+    digits: int
+    rows: Mapping[str, Mapping[str, Sequence[float]]]
+
+    def __post_init__(self) -> None:
+        digits = self.digits
+        if not isinstance(digits, int) or isinstance(digits, bool) or not 0 <= digits <= 9:
+            raise UserError(
+                f"config.published.digits={digits!r} must be a whole number, for example 2."
+            )
+        if not isinstance(self.rows, Mapping):
+            raise UserError(
+                f"config.published.rows={self.rows!r} must be {{arm: {{figure: numbers}}}}."
+            )
+        for arm, figures in self.rows.items():
+            if not isinstance(figures, Mapping):
+                raise UserError(
+                    f"config.published.rows.{arm}={figures!r} must be {{figure: numbers}}."
+                )
+            for figure, numbers in figures.items():
+                good = isinstance(numbers, (list, tuple)) and all(
+                    isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers
+                )
+                if not good or len(numbers) not in (2, 3):
+                    raise UserError(
+                        f"config.published.rows.{arm}.{figure}={numbers!r} must be (mean, spread) or "
+                        "(mean, lowest, highest)."
+                    )
+
+    def check_figures(self, labels: Iterable[str]) -> None:
+        """Refuse a figure that no attack of the sweep makes; ``labels``: the labels of its attacks."""
+        labels = list(labels)
+        for arm, figures in self.rows.items():
+            for figure in figures:
+                if figure != AUC and figure not in labels:
+                    raise unknown(f"figure of config.published.rows.{arm}", figure, [AUC, *labels])

@@ -1,0 +1,141 @@
+"""GAFM's choice of Delta: train on a tenth of the rows for each candidate, keep the best trade.
+
+What enters: an experiment with a gafm arm. What leaves: the Delta whose mean ratio of leak AUC to
+oriented training AUC, over repeats and the norm, mean and median attacks, is smallest (Han and Guan
+2023, section 3.3 and appendix D.3). The label party runs this on labels it owns: the attacks here know
+the true class centers, which makes them an upper bound on what the parties could do. Averaged parties
+receive the same gradient, so the first one's stands for all.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from vfljax import store
+from vfljax.defenses.gafm import CANDIDATES, select_delta
+from vfljax.errors import UserError
+from vfljax.sweep.experiment import Experiment, changed
+from vfljax.sweep.plan import recorded
+from vfljax.sweep.records import as_axis
+from vfljax.sweep.train import train_sweep
+
+SHARE, REPEATS = 0.1, 5  # of the training rows; seeds
+
+
+class Selection(NamedTuple):
+    """The chosen Delta and what it was chosen on; figures are means over repeats and attacks."""
+
+    delta: float
+    leak: dict[float, float]  # candidate -> mean leak AUC of norm, mean and median attacks
+    train_auc: dict[float, float]  # candidate -> mean oriented training AUC
+
+
+def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
+    """Leak AUC max(a, 1-a) of the norm, mean and median attacks on ``gradients`` [N, D]; mean and
+    median assign a row to the nearer TRUE class center (paper, equations 8 and 9)."""
+
+    def leak(scores: np.ndarray) -> float:
+        a = float(roc_auc_score(labels, scores))
+        return max(a, 1 - a)
+
+    def nearer(center: Callable[..., np.ndarray]) -> np.ndarray:
+        to = [
+            np.linalg.norm(gradients - center(gradients[labels == c], axis=0), axis=1)
+            for c in (0, 1)
+        ]
+        return (to[1] <= to[0]).astype(float)
+
+    norms = np.linalg.norm(gradients, axis=1)
+    return leak(norms), leak(nearer(np.mean)), leak(nearer(np.median))
+
+
+def selection_experiment(experiment: Experiment, candidates: tuple[float, ...]) -> Experiment:
+    """GAFM as the first arm that has it, alone, every other axis at its first value, on a tenth of
+    the rows. Raises UserError where no arm has gafm, or one has label DP beside it."""
+    arms = [arm for arm in experiment.arms if "gafm" in arm.axes]
+    for arm in arms:
+        if "label_dp" in arm.axes:
+            raise UserError(
+                f"config.grid.{arm.name} has label_dp and gafm: selecting Delta reads the true labels, "
+                "which epsilon does not cover. Choose delta there yourself and leave out "
+                "--select_delta."
+            )
+    if not arms:
+        raise UserError(
+            "there is no Delta to select: no arm of config.grid has gafm in it. Add one, or leave "
+            "out --select_delta."
+        )
+    arm = arms[0]
+    first = {knob: as_axis(values)[0] for knob, values in arm.axes["gafm"].items()}
+    chain = {"gafm": {**first, "delta": list(candidates)}}
+    rows, batch_size = experiment.data.train, experiment.training.batch_size
+    share = rows * SHARE
+    fewer = max(2, round(share))
+    return changed(
+        experiment,
+        {
+            "name": f"{experiment.name}-select-delta",
+            "seeds": REPEATS,
+            "data.train": share if rows < 1 else fewer,
+            "training.batch_size": min(batch_size, fewer) if rows >= 1 else batch_size,
+            **{
+                f"training.{name}": values[0]
+                for name, values in experiment.numbers.items()
+                if name != "gamma"
+            },
+            "malicious.gamma": 1.0,  # nobody is: only the honest federation is trained
+            "grid": {arm.name: ({"model": dict(arm.top)} if arm.top else {}) | chain},
+            "attacks": {},
+        },
+    )
+
+
+def select(
+    experiment: Experiment,
+    workdir: pathlib.Path,
+    command: str,
+    say: Callable[[str], None] = print,
+    candidates: tuple[float, ...] = CANDIDATES,
+) -> Selection:
+    """Train ``candidates`` x 5 seeds on a tenth of the training rows in ``workdir``/select_delta
+    (resumed like any sweep) and select; writes selection.json there."""
+    folder = workdir / "select_delta"
+    say(f"selecting Delta of gafm among {', '.join(map(str, candidates))}")
+    plan = train_sweep(selection_experiment(experiment, candidates), folder, command, say)
+    stored = store.load(folder)
+    leaks: dict[float, list] = {delta: [] for delta in candidates}
+    aucs: dict[float, list] = {delta: [] for delta in candidates}
+    for row in stored.results.to_pylist():
+        if row["status"] != "ok":
+            continue
+        exchange = stored.setting(row["setting"]).exchange()
+        sent = np.asarray(exchange["sent"][-1])
+        gradients = np.asarray(exchange["party0_gradients"][-1])[sent]
+        train = recorded(plan).splits[row["seed"]].train
+        labels = plan.dataset.labels[train][sent]
+        delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
+        leaks[delta].append(gradient_leaks(gradients, labels))
+        aucs[delta].append(row["train_auc"])
+    good = {delta: np.array(leaks[delta]) for delta in candidates if leaks[delta]}
+    if not good:
+        raise UserError("every run of the selection of Delta diverged: lower the learning rate.")
+    auc = {delta: np.array(aucs[delta]) for delta in good}
+    chosen = Selection(
+        select_delta(good, auc),
+        {delta: float(values.mean()) for delta, values in good.items()},
+        {delta: float(np.maximum(a, 1 - a).mean()) for delta, a in auc.items()},
+    )
+    store.write_text(folder / "selection.json", json.dumps(chosen._asdict(), indent=1))
+    for delta in good:
+        mark = " <- chosen" if delta == chosen.delta else ""
+        say(
+            f"Delta {delta:g}: leak AUC {chosen.leak[delta]:.3f}, oriented training AUC "
+            f"{chosen.train_auc[delta]:.3f}{mark}"
+        )
+    return chosen

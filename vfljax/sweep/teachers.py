@@ -1,0 +1,114 @@
+"""Which teachers the settings of a sweep read: one for each seed and labels that it may learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import defenses, keys
+from vfljax.errors import UserError
+from vfljax.models import weights as pretrained
+from vfljax.models.making import make_network
+from vfljax.parties import from_module
+from vfljax.sweep.grid import DataShape, Group, lanes_of
+from vfljax.sweep.records import Teacher
+from vfljax.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
+from vfljax.training import Lane, Table
+from vfljax.types import Array, HostArray, Input, Spec
+
+
+def make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpec:
+    """``config.teacher`` made concrete, for the columns of the label party."""
+    network = make_network(teacher.fields, num_classes, "identity", reads)
+    return TeacherSpec(
+        network, teacher.epochs, teacher.batch_size, teacher.learning_rate, teacher.temperature
+    )
+
+
+def _reads_scores(group: Group) -> bool:
+    # not an undefended guest's knobs
+    knobs = next((s.chain.knobs for s in group.settings if s.chain.knobs), {})
+    return bool(knobs) and defenses.build(group.spec.defenses, knobs).reads_scores
+
+
+def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataShape) -> None:
+    """Refuse a teacher that cannot be made, before anything is trained; only where one is needed."""
+    if not any(_reads_scores(group) for group in groups):
+        return
+    spec = make_teacher(teacher, shape.inputs[-1], shape.num_classes)
+    rows = table.train.shape[1]
+    if getattr(spec.network, "batch_norm", False) and min(spec.batch_size, rows) == 1:
+        raise UserError(
+            f"config.teacher.batch_size={spec.batch_size}: a batch of 1 row ({rows} training rows) "
+            "has no batch statistics: choose at least 2, or another config.teacher.network."
+        )
+    example = jnp.zeros((1, *table.features[-1].shape[1:]))
+    try:
+        init = from_module(spec.network).init
+        variables = jax.eval_shape(init, jax.random.key(0), example)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise UserError(f"config.teacher: {error}") from error
+    if teacher.pretrained:
+        pretrained.load(spec.network, variables, teacher.pretrained)
+
+
+def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
+    """One lesson for each distinct (seed, labels) of settings whose chain reads a teacher's scores,
+    and which setting (by id) has which. None where no chain reads any."""
+    places: dict[tuple[int, bytes, bytes], int] = {}
+    kept: list[tuple[int, HostArray, HostArray]] = []
+    teacher_of: dict[int, int] = {}
+    for group in groups:
+        if not _reads_scores(group):
+            continue
+        spec = group.spec
+
+        def labels_of(lane: Lane, spec: Spec = spec) -> tuple[Array, Array]:
+            chain = defenses.build(spec.defenses, lane.hparams.defenses)
+            labels = table.labels[table.train[lane.seed]]
+            key = keys.fold(keys.run_key(lane.seed), "defense")  # as the protocol's init
+            return chain.teach(key, labels, spec.num_classes)
+
+        lanes = lanes_of(spec, group.settings, [])
+        drawn = jax.jit(
+            lambda lanes, labels_of=labels_of: jax.lax.map(labels_of, lanes, batch_size=64)
+        )(lanes)
+        for setting, labels, weights in zip(group.settings, *map(np.asarray, drawn), strict=True):
+            identity = (setting.seed, labels.tobytes(), weights.tobytes())
+            if identity not in places:
+                places[identity] = len(kept)
+                kept.append((setting.seed, labels, weights))
+            teacher_of[setting.id] = places[identity]
+    if not kept:
+        return None, {}
+    seeds, labels, weights = zip(*kept, strict=True)
+    return Lessons(np.asarray(seeds, np.int32), np.stack(labels), np.stack(weights)), teacher_of
+
+
+def train_teachers(
+    teacher: Teacher,
+    taught: Lessons,
+    table: Table,
+    reads: Input,
+    num_classes: int,
+    seeds: HostArray,
+) -> HostArray:
+    """Scores [T, N, C] of every teacher; raises UserError where one diverged."""
+    spec = make_teacher(teacher, reads, num_classes)
+    start: Any = None
+    if teacher.pretrained:
+        # what the file does not hold differs by seed
+        drawn = [teacher_start(table, spec, int(seed)) for seed in seeds]
+        loaded = [pretrained.load(spec.network, one, teacher.pretrained)[0] for one in drawn]
+        start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
+    scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, spec, start))
+    if not np.all(np.isfinite(scores)):
+        raise UserError(
+            "the label party's teacher diverged: lower config.teacher.learning_rate "
+            f"({spec.learning_rate:g})."
+        )
+    return scores

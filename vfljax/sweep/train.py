@@ -1,0 +1,358 @@
+"""Train a sweep: plan, train by shards, store; resume wherever it was killed.
+
+What enters: an experiment and a workdir. What leaves: a sweep directory (``vfljax.store``). Attacks
+(``vfljax.attacking``) and the report read what was trained from that directory, never from this
+module's memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import pathlib
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import store, training
+from vfljax.datasets import prepared
+from vfljax.datasets.core import checksum, identity
+from vfljax.models import weights as pretrained
+from vfljax.store import exchange
+from vfljax.sweep import grid, initial, lanes, teachers
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays, width_of
+from vfljax.sweep.pooled_auc import pooled_auc
+from vfljax.sweep.progress import Progress
+from vfljax.types import HostArray, PyTree, Spec, Weights
+
+AHEAD = 1  # structures compiled while one trains
+SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
+ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
+
+
+def versions() -> dict[str, str]:
+    """What produced a result."""
+    names = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "scikit-learn")
+    installed = {name: importlib.metadata.version(name) for name in names}
+    installed["python"] = platform.python_version()
+    try:
+        installed["vfljax"] = importlib.metadata.version("vfljax")
+    except importlib.metadata.PackageNotFoundError:
+        installed["vfljax"] = "not installed"
+    return installed
+
+
+def revision() -> str:
+    """The git revision of this code, with '+' when the tree is changed; empty outside git."""
+    folder = pathlib.Path(__file__).parent
+    call = functools.partial(
+        subprocess.run, cwd=folder, capture_output=True, text=True, check=False
+    )
+    try:
+        head = call(["git", "rev-parse", "--short=12", "HEAD"])
+        dirty = call(["git", "status", "--porcelain", "--untracked-files=no"])
+    except OSError:
+        return ""
+    if head.returncode:
+        return ""
+    return head.stdout.strip() + ("+" if dirty.stdout.strip() else "")
+
+
+def header(plan: Plan, command: str) -> dict[str, Any]:
+    """What ``sweep.json`` says."""
+    experiment, dataset = plan.experiment, plan.dataset
+    values = checksum(dataset)
+    files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
+    return {
+        "schema": store.SCHEMA,
+        "config": experiment.stored,
+        "command": command,
+        "versions": versions(),
+        "revision": revision(),
+        "backend": jax.default_backend(),
+        "devices": jax.device_count(),
+        "data": {
+            "name": dataset.name,
+            "rows": len(dataset.labels),
+            "classes": dataset.num_classes,
+            "balance": np.bincount(dataset.labels).tolist(),
+            "party_shapes": [list(x.shape[1:]) for x in plan.table.features],
+            "train": len(plan.splits[0].train),
+            "recorded": len(recorded(plan).splits[0].train),
+            "validation": len(plan.splits[0].validation),
+            "test": len(plan.splits[0].test),
+        },
+        "checksum": values,
+        "identity": identity(dataset, values),
+        "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
+        "settings": sum(len(g.settings) for g in plan.groups),
+        "shards": [{**s._asdict(), "group": plan.groups[s.group].name} for s in plan.shards],
+    }
+
+
+def train_sweep(
+    experiment: Experiment,
+    workdir: pathlib.Path,
+    command: str,
+    say: Callable[[str], None] = print,
+) -> Plan:
+    """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
+    plan = make_plan(experiment)
+    if prepared.is_prepared(experiment.data.dir):
+        prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
+    stored = store.begin(workdir, header(plan, command))
+    plan = plan._replace(shards=_stored_shards(plan, stored["shards"]))
+    say(
+        f"{stored['settings']} settings in {len(plan.groups)} programs on "
+        f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}"
+    )
+    if experiment.model.pretrained:
+        unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)
+        rest = f"; of it left out: {', '.join(unread)}" if unread else ""
+        say(f"bottoms start from {experiment.model.pretrained}{rest}")
+    arrays = split_arrays(plan.dataset.labels, recorded(plan).splits)
+    arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
+    store.write_arrays(workdir / "splits.npz", arrays)
+    done = [store.finished(workdir, shard.name) for shard in plan.shards]
+    if not all(done):
+        _train_shards(with_teachers(plan, workdir), workdir, done)
+    return plan
+
+
+def _stored_shards(plan: Plan, shards: Sequence[Mapping[str, Any]]) -> list[Shard]:
+    """The shards of the stored plan: a resume on another machine keeps the division."""
+    number = {group.name: i for i, group in enumerate(plan.groups)}
+    return [Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"]) for s in shards]
+
+
+def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
+    """The plan with the scores of every teacher its defenses read; trained once, then stored."""
+    taught, teacher_of = teachers.lessons(plan.groups, plan.table)
+    if taught is None:
+        return plan
+    path = workdir / "teacher.npz"
+    if path.exists():
+        scores = store.read_arrays(path)["scores"]
+    else:
+        scores = teachers.train_teachers(
+            plan.experiment.teacher,
+            taught,
+            plan.table,
+            plan.blocks[-1].input,
+            plan.dataset.num_classes,
+            plan.seeds,
+        )
+        store.write_arrays(path, {"scores": scores})
+    return plan._replace(table=plan.table._replace(scores=jnp.asarray(scores)), teachers=teacher_of)
+
+
+def _train_shards(plan: Plan, workdir: pathlib.Path, done: Sequence[bool]) -> None:
+    specs = [plan.groups[shard.group].spec for shard in plan.shards]
+    steps = [
+        len(shard.settings) * spec.epochs * spec.steps_per_epoch
+        for shard, spec in zip(plan.shards, specs, strict=True)
+    ]
+    progress = Progress("train", sum(len(s.settings) for s in plan.shards), sum(steps))
+    for shard, count, finished in zip(plan.shards, steps, done, strict=True):
+        if finished:
+            progress.resume(len(shard.settings), count)
+    todo = [shard for shard, finished in zip(plan.shards, done, strict=True) if not finished]
+    numbers = list(dict.fromkeys(shard.group for shard in todo))
+    trainers: dict[int, Trainer] = {}
+    orders = Orders(plan)
+    with ThreadPoolExecutor(max_workers=jax.device_count()) as pool:
+        for shard in todo:
+            place = numbers.index(shard.group)
+            for number in numbers[place : place + 1 + AHEAD]:
+                if number not in trainers:
+                    first = next(s for s in todo if s.group == number)
+                    trainers[number] = Trainer(plan, plan.groups[number], first, pool, orders)
+            for number in numbers[:place]:
+                trainers.pop(number, None)  # its tables are done with
+            train_shard(trainers[shard.group], shard, plan, workdir, progress)
+    progress.close()
+
+
+class Orders:
+    """The order of rows of every seed and epoch: the same for all groups and shards of a sweep, so it
+    is made once, and kept as far as ``ORDER_BYTES`` go (small networks train faster than rows sort)."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._seeds, self._rows = jnp.asarray(plan.seeds), len(plan.splits[0].train)
+        self._most = ORDER_BYTES // (8 * len(plan.seeds) * self._rows)  # order and place, int32
+        self._kept: dict[int, training.Epoch] = {}
+
+    def of(self, epoch: int) -> training.Epoch:
+        """The orders of one epoch."""
+        if epoch in self._kept:
+            return self._kept[epoch]
+        orders = training.epoch_of(jnp.int32(epoch), self._seeds, self._rows)
+        if len(self._kept) < self._most:
+            self._kept[epoch] = orders
+        return orders
+
+
+class Trainer:
+    """The compiled programs of one group: training epochs, and evaluation of final weights."""
+
+    def __init__(
+        self, plan: Plan, group: grid.Group, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
+    ) -> None:
+        spec, experiment = group.spec, plan.experiment
+        width = width_of(experiment, spec)
+        self.group, self.orders, self.teachers = group, orders, plan.teachers
+        self.milestones = experiment.training.milestones
+        self.layout = lanes.layout(shard.block, width)
+        largest = max(shard.block for shard in plan.shards)
+        self.evaluation_layout = lanes.layout(largest, width)
+        weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
+        self.table, self.initial = lanes.share((plan.table, weights))
+        observe = pooled_auc if experiment.training.evaluation == "released" else training.nobody
+        arguments = self.start(shard), self.shared(0)
+        self.program = lanes.program(training.make_run, (spec, observe), self.layout, *arguments)
+        self.program.compile_ahead(*arguments, pool)
+
+    def shared(self, epoch: int) -> tuple[Any, ...]:
+        """What all lanes share in an epoch."""
+        return self.table, self.initial, lanes.share(self.orders.of(epoch))
+
+    def start(self, shard: Shard) -> tuple[training.Lane, training.Snapshot]:
+        """A shard's lanes and what they start from, on the devices."""
+        settings = [self.group.settings[i] for i in shard.settings]
+        spec = self.group.spec
+        lane = self.layout.pad(grid.lanes_of(spec, settings, self.milestones, self.teachers))
+        return lane, self.layout.pad(empty_snapshot(spec, lane, self.table, self.initial))
+
+    def evaluate(self, seeds: Any, weights: Weights, count: int) -> dict[str, np.ndarray]:
+        """The figures of ``count`` settings' final weights [count], as ``training.make_evaluate``."""
+        trained = self.evaluation_layout.pad((seeds, weights))
+        bare = self.table._replace(scores=None)  # evaluation has no teacher
+        static = (initial.plain(self.group.spec),)
+        program = lanes.program(
+            training.make_evaluate, static, self.evaluation_layout, trained, bare
+        )
+        return lanes.unpad(program(trained, bare), count)
+
+
+def empty_snapshot(
+    spec: Spec, lane: training.Lane, table: training.Table, weights: Weights
+) -> training.Snapshot:
+    """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
+    # by shape alone: a lane taken from arrays that lie on several devices would be a program of its own
+    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), lane)
+    shapes = jax.eval_shape(training.make_start(spec), one, table, weights)
+    count = lanes.leading(lane)
+
+    def zeros(a: jax.ShapeDtypeStruct) -> Any:
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(jnp.zeros((count, 2), jnp.uint32))
+        return np.zeros((count, *a.shape), a.dtype)
+
+    return jax.tree.map(zeros, shapes)
+
+
+def train_shard(
+    trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
+) -> None:
+    """Train one shard epoch by epoch, saving now and then, and commit it."""
+    spec = trainer.group.spec
+    settings = [trainer.group.settings[i] for i in shard.settings]
+    count, began = len(settings), time.monotonic()
+    lane, snapshot = trainer.start(shard)
+    by_epoch: dict[int, dict[str, np.ndarray]] = {}
+    epochs = plan.experiment.training.recorded_epochs
+    epoch, partial = 0, store.read_partial(workdir, shard.name)
+    if partial is not None:
+        epoch, tree = partial
+        snapshot = trainer.layout.pad(_unpack(tree["progress"], snapshot))
+        by_epoch = {int(k): v for k, v in tree.get("recorded", {}).items()}
+        progress.resume(0, epoch * spec.steps_per_epoch * count)
+    saved = time.monotonic()
+    finite = np.ones(count, bool)
+    while epoch < spec.epochs:
+        snapshot, all_finite = trainer.program((lane, snapshot), trainer.shared(epoch))
+        finite = lanes.unpad(all_finite, count)  # waits for the epoch
+        progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
+        epoch += 1
+        if epoch - 1 in epochs:
+            by_epoch[epoch - 1] = _epoch_arrays(lanes.unpad(snapshot.record, count))
+        if epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
+            tree: dict[str, Any] = {"progress": _pack(snapshot)}
+            if by_epoch:
+                tree["recorded"] = {str(k): v for k, v in by_epoch.items()}
+            store.write_partial(workdir, shard.name, epoch, tree)
+            saved = time.monotonic()
+    weights = lanes.unpad(snapshot.state.weights, count)
+    figures = trainer.evaluate(lanes.unpad(lane.seed, count), weights, count)
+    record = lanes.unpad(snapshot.record, count)
+    seconds = (time.monotonic() - began) / count
+    rows = [
+        _row(setting, shard.name, i, figures, record, bool(finite[i]), seconds)
+        for i, setting in enumerate(settings)
+    ]
+    tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
+    arrays = exchange.all_arrays(by_epoch, epochs, record.sums)
+    store.write_shard(workdir, shard.name, rows, tree, arrays)
+    progress.update(count, 0)
+
+
+def _pack(tree: PyTree) -> dict[str, np.ndarray]:
+    leaves = jax.tree.leaves(tree)
+    leaves = [
+        jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a
+        for a in leaves
+    ]
+    return {f"{i:05d}": np.asarray(a) for i, a in enumerate(jax.device_get(leaves))}
+
+
+def _unpack(packed: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
+    leaves, structure = jax.tree.flatten(like)
+    out = [
+        jax.random.wrap_key_data(jnp.asarray(packed[f"{i:05d}"]))
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
+        else jnp.asarray(packed[f"{i:05d}"])
+        for i, a in enumerate(leaves)
+    ]
+    return jax.tree.unflatten(structure, out)
+
+
+def _epoch_arrays(record: training.Record) -> dict[str, HostArray]:
+    return exchange.epoch_arrays(record.order, record.sent, record.embeddings, record.gradients)
+
+
+def _row(
+    setting: grid.Setting,
+    shard: str,
+    lane: int,
+    figures: Mapping[str, np.ndarray],
+    record: training.Record,
+    finite: bool,
+    seconds: float,
+) -> dict[str, Any]:
+    """One row of results: every knob, every metric, status. Metrics of a diverged run are null."""
+    pooled_figures, pooled = {}, float(record.observed[lane, -1])
+    if np.isfinite(pooled):
+        oriented = 1 - pooled if figures["inverted"][lane] else pooled
+        pooled_figures = {"test_pooled_auc": pooled, "test_pooled_oriented_auc": oriented}
+    loss = record.loss[lane]
+    broken = np.flatnonzero(~np.isfinite(loss))
+    return {
+        **setting.row(),
+        **{name: float(values[lane]) if finite else None for name, values in figures.items()},
+        **(pooled_figures if finite else {}),
+        "status": "ok" if finite else "diverged",
+        "diverged_epoch": None if finite else int(broken[0]) if len(broken) else len(loss) - 1,
+        "loss": [float(x) for x in loss],
+        "train_accuracy": [float(x) for x in record.accuracy[lane]],
+        "shard": shard,
+        "lane": lane,
+        "seconds": seconds,
+    }
