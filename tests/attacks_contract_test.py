@@ -7,6 +7,7 @@ chance where it does not, and never reads a label outside the known rows.
 import functools
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -181,19 +182,13 @@ def case_of(name, classes, leaky):
     labels = np.arange(ROWS_OF_A_RUN) % classes
     if ROWS[name].rare:
         labels = np.int64(np.arange(ROWS_OF_A_RUN) % 5 == 0)
-    told = labels if leaky else rng.permutation(labels)
-    given = LEAKS[ROWS[name].leak](rng, told, classes)
-    return labels, cases.make_case(labels, classes, known=KNOWN, **given)
+    leaked = labels if leaky else rng.permutation(labels)
+    arrays = LEAKS[ROWS[name].leak](rng, leaked, classes)
+    return labels, cases.make_case(labels, classes, known=KNOWN, **arrays)
 
 
 def make(name, options, classes):
-    # an attack is made once, as in a sweep, so that its program is compiled once
-    return _made(name, tuple(options.items()), classes)
-
-
-@functools.cache
-def _made(name, options, classes):
-    return attacks.TABLE[name](cases.BOTTOMS, classes, **dict(options))
+    return cases.build(attacks.TABLE[name], classes, **options)
 
 
 def scores_of(name, options, classes, case) -> Scores:
@@ -201,12 +196,61 @@ def scores_of(name, options, classes, case) -> Scores:
 
 
 def unknown_rows(case):
-    _, known = cases.sight(case)
+    _, known = cases.seen_of(case)
     return np.asarray(known.rows)[int(known.count) :]
 
 
-def test_every_attack_of_the_table_has_a_row_here():
+def test_the_rows_tested_are_those_of_the_table():
     assert set(ROWS) == set(attacks.TABLE)
+
+
+every_row = pytest.mark.parametrize("name", attacks.TABLE)
+
+
+@every_row
+def test_the_row_lists_the_static_options_and_their_defaults(name):
+    row, classes = attacks.TABLE[name], ROWS[name].classes[0]
+    named = {option for option, _ in ROWS[name].bad}.union(*ROWS[name].options)
+    assert named <= set(row.options)
+    plain, explicit = row(cases.BOTTOMS, classes), row(cases.BOTTOMS, classes, **row.options)
+    assert plain._replace(run=None) == explicit._replace(run=None)
+    assert plain._replace(run=None) == row.factory(cases.BOTTOMS, classes)._replace(run=None)
+
+
+@every_row
+def test_the_row_says_of_published_steps_and_baselines_what_the_attack_does(name):
+    row = attacks.TABLE[name]
+    attack = row(cases.BOTTOMS, ROWS[name].classes[0])
+    if attack.adaptive:  # ours by default: nothing was published
+        assert not row.published_steps
+    else:
+        assert row.published_steps == attack.steps
+    if row.completion:
+        assert {"untrained", "logistic"} <= set(attack.baselines)
+
+
+@every_row
+def test_the_row_s_rules_are_values_of_its_option_and_the_published_one_its_default(name):
+    row = attacks.TABLE[name]
+    assert (row.reading is not None) == (name == "direct")
+    if row.reading is not None:
+        assert row.options["rule"] == row.reading.published
+        adaptive = [row(cases.BOTTOMS, 2, rule=rule).adaptive for rule in row.reading]
+        assert adaptive == [False, True, True]
+        label = f"{name}/{row.reading.published}/epoch=0/parties=1"
+        assert row.reading.label_with(label, "x") == f"{name}/x/epoch=0/parties=1"
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in ("passive", "active")])
+def test_a_view_of_another_rank_is_refused(name):
+    """Those two read no exchange."""
+    _, case = case_of(name, ROWS[name].classes[0], leaky=True)
+    view, known = cases.seen_of(case)
+    attack = make(name, ROWS[name].options[0], ROWS[name].classes[0])
+    knobs = {knob: np.float32(value) for knob, value in attack.knobs.items()}
+    flat = view._replace(gradients=view.gradients[..., 0], sent=view.sent[..., None])
+    with pytest.raises(AssertionError):
+        jax.eval_shape(attack.run, jax.random.key(0), flat, known, knobs)
 
 
 @every_form
@@ -225,9 +269,9 @@ def test_is_near_chance_where_nothing_tells_of_the_labels(name, options, classes
     rows = unknown_rows(case)
     train = np.asarray(scores_of(name, options, classes, case).train)[rows]
     accuracy = harness.accuracy(jnp.asarray(train), jnp.asarray(labels[rows]))
-    told = np.mean(np.argmax(train, axis=1)[:, None] == np.arange(classes), axis=0)
+    guesses = np.mean(np.argmax(train, axis=1)[:, None] == np.arange(classes), axis=0)
     # guesses that know nothing of the labels agree by chance alone
-    chance = np.sum(told * np.bincount(labels[rows], minlength=classes) / len(rows))
+    chance = np.sum(guesses * np.bincount(labels[rows], minlength=classes) / len(rows))
     assert abs(accuracy - chance) < 4 * np.sqrt(chance * (1 - chance) / len(rows))
 
 
@@ -236,13 +280,13 @@ def with_other_labels(labels, case):
     rows, permuted = unknown_rows(case), labels.copy()
     permuted[rows] = np.random.default_rng(0).permutation(labels[rows])
     assert np.mean(permuted != labels) > 0.1
-    truth = np.concatenate([np.int32(permuted), case.ground.labels[ROWS_OF_A_RUN:]])
-    return case._replace(ground=case.ground._replace(labels=truth))
+    truth = np.concatenate([np.int32(permuted), case.common.labels[ROWS_OF_A_RUN:]])
+    return case._replace(common=case.common._replace(labels=truth))
 
 
 def test_labels_outside_the_known_rows_enter_neither_view_nor_known():
     labels, case = case_of("direct", 5, leaky=True)
-    harness.assert_same_bits(cases.sight(case), cases.sight(with_other_labels(labels, case)))
+    chex.assert_trees_all_equal(cases.seen_of(case), cases.seen_of(with_other_labels(labels, case)))
 
 
 @every_form
@@ -250,7 +294,7 @@ def test_labels_outside_the_known_rows_change_no_score(name, options, classes):
     labels, case = case_of(name, classes, leaky=True)
     one = scores_of(name, options, classes, case)
     other = scores_of(name, options, classes, with_other_labels(labels, case))
-    harness.assert_same_bits(one, other)
+    chex.assert_trees_all_equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +305,7 @@ def test_rows_permuted_together_permute_the_scores(name, options, classes):
     _, case = case_of(name, classes, leaky=True)
     order = np.random.default_rng(1).permutation(ROWS_OF_A_RUN)
     place = np.argsort(order)
-    view, known = cases.sight(case)
+    view, known = cases.seen_of(case)
     view = jax.device_get(view)
     moved = view._replace(
         embeddings=view.embeddings[:, order],
@@ -270,10 +314,11 @@ def test_rows_permuted_together_permute_the_scores(name, options, classes):
         sent=view.sent[:, order],
         sums=jax.tree.map(lambda a: a[order], view.sums),
         features=tuple(x[order] for x in view.features),
-        inside=jax.tree.map(lambda a: a[order], view.inside),
+        diagnostics=jax.tree.map(lambda a: a[order], view.diagnostics),
     )
-    run = cases.jitted(make(name, options, classes).run)
-    key, knobs = jax.random.key(0), {}
+    attack = make(name, options, classes)
+    run, key = cases.jitted(attack.run), jax.random.key(0)
+    knobs = {name: np.float32(value) for name, value in attack.knobs.items()}
     plain = run(key, view, known, knobs).train
     permuted = run(key, moved, known._replace(rows=place[known.rows].astype(np.int32)), knobs).train
     # sums over rows in another order: equal up to rounding

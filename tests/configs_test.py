@@ -1,4 +1,4 @@
-"""Every config loads, plans, and its first structure takes one epoch."""
+"""Every config loads, plans, and its first structure takes one step."""
 
 import importlib.util
 import pathlib
@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from tests.conftest import real_data
-from vfljax import datasets, grid, lab, lanes, sweep, training
+from vfljax import datasets, training
 from vfljax.datasets import core
+from vfljax.sweep import grid, initial, lanes, train
+from vfljax.sweep.experiment import changed, parse
+from vfljax.sweep.plan import make_plan
 
 FOLDER = pathlib.Path(__file__).parents[1] / "configs"
 # those of data sets need files: datasets_sweeps_test.py makes them, and trains to the end
@@ -24,28 +27,34 @@ def load(path):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_the_config_plans_and_trains_one_epoch(path):
+def test_the_config_plans_and_trains_one_step(path):
     module = load(path)
     assert "python -m launch.sweep" in module.__doc__
     config = module.get_config()
     if config.data.name == "spambase":
         config.data.dir = str(real_data("spambase"))
-    made = lab.prepare(config)
-    group = made.groups[-1]
-    table = made.table
-    if any(d.name == "kdk" for d in group.spec.defenses):
-        rows = len(made.splits[0].train), made.dataset.num_classes
-        table = table._replace(scores=np.full((len(made.splits), *rows), 0.1, np.float32))
-    program = lanes.Program(training.make_run(group.spec), 2)
-    own = program.pad(grid.lanes_of(group, list(group.settings[:2]), []))
-    initial = lab.initial_weights(group.spec, made)
-    seeds = jnp.asarray(made.seeds)
-    now = training.epoch_of(jnp.int32(0), seeds, group.spec.num_rows)
-    shared = program.share((table, initial, now))
-    state = program.pad(sweep.empty_progress(group.spec, own, *shared[:2]))
-    progress, finite = program((own, state), shared)
+    experiment = parse(config)
+    assert make_plan(experiment).shards
+    # on few rows, one step an epoch
+    rows = min(experiment.training.batch_size, 60)
+    data = {"data.train": rows, "data.validation": 20, "data.test": 20, "seeds": 1}
+    small = changed(experiment, {**data, "training.batch_size": rows})
+    plan = make_plan(small)
+    spec, settings = plan.groups[-1].spec, plan.groups[-1].settings[:2]
+    table = plan.table
+    if any(d.name == "kdk" for d in spec.defenses):
+        scores = np.full((1, rows, plan.dataset.num_classes), 0.1, np.float32)
+        table = table._replace(scores=jnp.asarray(scores))
+    layout = lanes.layout(2)
+    lane = layout.pad(grid.lanes_of(spec, settings, []))
+    weights = initial.initial_weights(spec, small, plan.seeds, plan.table)
+    now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
+    shared = lanes.share((table, weights, now))
+    arguments = (lane, layout.pad(train.empty_snapshot(spec, lane, *shared[:2]))), shared
+    program = lanes.program(training.make_run, (spec, training.nobody), layout, *arguments)
+    snapshot, finite = program(*arguments)
     assert np.asarray(finite).all()
-    assert float(progress.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative
+    assert float(snapshot.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative
 
 
 GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
@@ -56,11 +65,11 @@ def test_gafm_s_table_and_its_variants_plan_on_data_of_spambase_s_shape(variant,
     rng = np.random.default_rng(0)
     labels = (rng.random(4601) < 0.394).astype(np.int32)
     columns = rng.exponential(size=(4601, 57)).astype(np.float32)
-    made_up = core.Dataset("spambase", columns, labels, 2)
-    monkeypatch.setitem(datasets.TABLE, "spambase", lambda folder: made_up)
-    made = lab.prepare(GAFM.get_config(variant))
-    assert all(len(group.settings) % 10 == 0 for group in made.groups)
-    assert {g.spec.num_rows for g in made.groups} == {3221}
+    like = core.Dataset("spambase", columns, labels, 2)
+    monkeypatch.setitem(datasets.TABLE, "spambase", lambda folder: like)
+    plan = make_plan(parse(GAFM.get_config(variant)))
+    assert all(len(group.settings) % 10 == 0 for group in plan.groups)
+    assert {g.spec.num_rows for g in plan.groups} == {3221}
     if not variant:
-        assert sum(len(group.settings) for group in made.groups) == 40
-        assert [g.spec.steps_per_epoch for g in made.groups] == [4] * 4
+        assert sum(len(group.settings) for group in plan.groups) == 40
+        assert [g.spec.steps_per_epoch for g in plan.groups] == [4] * 4

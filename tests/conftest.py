@@ -1,6 +1,6 @@
 """Every test runs as strictly as the library promises: no silent rank promotion, two devices."""
 
-import gc
+import importlib.metadata
 import os
 import pathlib
 from collections.abc import Iterator
@@ -8,27 +8,33 @@ from typing import Any
 
 # tests compile much and compute little: unoptimized code halves their time. XLA_FLAGS="" tests optimized
 # code, as users run it; set before JAX is imported
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    # halves it again; XLA aborts on flags it does not know, so for the versions tried only
+    + " --xla_cpu_use_fusion_emitters=false"
+    * importlib.metadata.version("jaxlib").startswith("0.10."),
+)
 
 import jax
 import pytest
 
+from vfljax import machine
+
 # before JAX's first computation: two host devices, as on a two-core machine
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# the workers of a run compile the same programs: what one has compiled the others read
+machine.keep_compiled_programs(machine.default_cache(), min_compile_seconds=0.1)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _forget_programs() -> Iterator[None]:
-    """Compiled programs hold memory maps, some thousands a module; a process has 65,530 of them (Linux),
-    and XLA crashes when they are used up."""
+def _make_room() -> Iterator[None]:
+    """Between modules, compiled programs are forgotten if they near the limit of memory maps."""
     yield
-    from vfljax import attacking, lab, sweep
+    from vfljax.sweep import lanes
 
-    for cache in (attacking._program, lab._initial_program, sweep._evaluate_program):
-        cache.cache_clear()
-    jax.clear_caches()
-    gc.collect()
+    lanes.make_room()
 
 
 def real_data(name: str) -> pathlib.Path:

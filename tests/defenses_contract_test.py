@@ -1,6 +1,7 @@
-"""What every defense of the table promises. A new defense adds one row to ``ROWS``."""
+"""What each defense of the table promises. A new defense adds one line of test values to ``ROWS``."""
 
 import dataclasses
+import inspect
 from typing import NamedTuple
 
 import jax
@@ -12,30 +13,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
-from vfljax import config, defenses, grid, protocol
-from vfljax.datasets.core import Input
-from vfljax.types import DefenseSpec
+from vfljax import attacks, defenses, protocol
+from vfljax.defenses import TABLE
+from vfljax.models import MLP
+from vfljax.sweep import grid
+from vfljax.sweep.experiment import parse
+from vfljax.types import NO_SPLIT, SPLIT, CutLayer, DefenseSpec, Federation, Input
 
 
 class Row(NamedTuple):
-    knobs: dict  # values at which the defense does something
-    other: dict  # other such values
+    """What only tests ask of a defense; the rest is in its row of the table."""
+
+    other: dict  # knobs other than ``knobs_of``, at which it does something too
     bad: tuple  # (knob, value) pairs out of range
-    options: tuple = ()  # static options with other values
-    classes: tuple = (2, 5)  # class counts it is defined for
+    options: tuple = ()  # static options that differ from the default
     changes: tuple = ()  # of the federation it is tried in
+    knobs: dict | None = None  # where the options act, if they do not at the row's example
 
 
 nan = float("nan")
 ROWS = {
     "kdk": Row(
-        {"epsilon": 0.4, "k": 2.0},
         {"epsilon": 0.9, "k": 1.0},
         (("epsilon", -0.1), ("epsilon", 1.5), ("k", 0.0), ("k", 1.5), ("epsilon", nan)),
         ((("anchor", "teacher"),),),
     ),
     "label_dp": Row(
-        {"epsilon": 1.0},
         {"epsilon": 0.0},
         (("epsilon", -0.5), ("epsilon", nan)),
         (
@@ -45,71 +48,77 @@ ROWS = {
     ),
     "dcor": Row(
         {"alpha": 0.1},
-        {"alpha": 0.02},
         (("alpha", -0.5), ("alpha", nan)),
         ((("form", "squared"),), (("form", "log_root"),), (("form", "root"),)),
     ),
     "gafm": Row(
-        {"delta": 0.3, "gamma": 1.0, "sigma": 0.01, "clip": 0.1, "learning_rate": 1e-3},
-        {"delta": 0.05, "gamma": 5.0, "sigma": 0.1, "clip": 0.05, "learning_rate": 1e-2},
+        {"delta": 0.3, "gamma": 5.0, "sigma": 0.1, "clip": 0.05, "learning_rate": 1e-2},
         (
             *(("delta", -0.1), ("delta", 0.6), ("gamma", -1.0), ("sigma", -0.5)),
             *(("clip", -0.5), ("learning_rate", nan)),
         ),
         ((("terms", "gan"),), (("terms", "ce"),), (("discriminator", "10"),)),
-        classes=(2,),
         changes=(("label_features", False),),
     ),
     "noise": Row(
-        {"scale": 0.01},
         {"scale": 1.0},
         (("scale", -0.5), ("scale", nan)),
         ((("law", "gaussian"),), (("law", "isotropic"),)),
     ),
     "compression": Row(
-        {"keep_rate": 0.3},
         {"keep_rate": 0.8},
         (("keep_rate", -0.1), ("keep_rate", 1.5), ("keep_rate", nan)),
     ),
     "ppdl": Row(
-        {"theta": 0.9, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
         {"theta": 0.2, "epsilon": 8.0, "gamma": 1e-2, "tau": 0.0, "sensitivity": 0.5},
         (
             *(("theta", -0.1), ("theta", 1.5), ("epsilon", 0.0), ("epsilon", nan)),
             *(("gamma", -0.5), ("tau", -0.5), ("sensitivity", -0.5)),
         ),
         ((("on_exhaustion", "keep"),),),
+        # entries run out
+        knobs={"theta": 0.9, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
     ),
     "discrete_sgd": Row(
-        {"intervals": 6.0, "bound": 0.03},
         {"intervals": 2.0, "bound": 0.03},
         (("intervals", 0.0), ("intervals", 2.5), ("bound", 0.0), ("bound", nan)),
         ((("interval", "fixed"),),),
     ),
-    "max_norm": Row({}, {}, ()),
+    "max_norm": Row({}, ()),
     "marvell": Row(
-        {"power": 1.0, "error": 0.25},
         {"power": 5.0, "error": 0.25},
         (("power", -0.5), ("power", nan), ("error", 0.5), ("error", -0.5)),
         ((("dimension", "batch"),), (("budget", "dynamic"),)),
-        classes=(2,),
     ),
 }
 STEPS = 5  # of 3 an epoch: DiscreteSGD sends its first epoch raw
-every_defense = pytest.mark.parametrize("name", ROWS)
-every_neutral = pytest.mark.parametrize("name", defenses.NEUTRAL)
+BOTTOMS = (MLP((), 6),)
+
+
+def classes_of(name):
+    """Class counts the defense is defined for."""
+    return (2,) if TABLE[name].two_classes else (2, 5)
+
+
+def knobs_of(name):
+    return ROWS[name].knobs or dict(TABLE[name].example)
+
+
+every_defense = pytest.mark.parametrize("name", TABLE)
+every_neutral = pytest.mark.parametrize(
+    "name", [name for name, row in TABLE.items() if row.neutral is not None]
+)
 every_class_count = pytest.mark.parametrize(
-    ("name", "classes"), [(name, c) for name, row in ROWS.items() for c in row.classes]
+    ("name", "classes"), [(name, classes) for name in ROWS for classes in classes_of(name)]
 )
 every_form = pytest.mark.parametrize(
     ("name", "options"),
     [(name, options) for name, row in ROWS.items() for options in ((), *row.options)],
 )
-
 every_form_and_class_count = pytest.mark.parametrize(
     ("name", "options", "classes"),
     [
-        *((name, (), classes) for name, row in ROWS.items() for classes in row.classes),
+        *((name, (), classes) for name in ROWS for classes in classes_of(name)),
         *((name, options, 2) for name, row in ROWS.items() for options in row.options),
     ],
 )
@@ -126,30 +135,104 @@ def batches_of(spec, steps=STEPS):
     return [harness.make_batch(spec, i) for i in range(steps)]
 
 
-def seen(result):
-    """Everything a run leaves that exists without defenses too."""
+def shared_parts(result):
+    """What a run leaves that exists without defenses too."""
     state, exchanges, metrics = result
     return state.weights, state.optimizer, exchanges, metrics
 
 
-def test_every_defense_of_the_table_has_a_row_here():
-    assert set(ROWS) == set(defenses.TABLE)
-    assert set(defenses.NEUTRAL) <= set(defenses.TABLE)
-    assert set(defenses.NEEDS_TOP) <= set(defenses.TABLE)
+def test_every_defense_of_the_table_has_test_values():
+    assert list(ROWS) == list(TABLE)
+
+
+@every_defense
+def test_a_row_names_its_factory_s_parameters_and_no_others(name):
+    row = TABLE[name]
+    parameters = inspect.signature(row.factory).parameters
+    assert [*row.knobs, *row.options] == list(parameters)  # knobs first, options keyword-only
+    assert set(row.example) == set(row.knobs)
+    assert row.neutral is None or set(row.neutral) == set(row.knobs)
+    assert {option for options in ROWS[name].options for option, _ in options} <= set(row.options)
+    assert set(row.required) <= set(row.knobs)
+    row.factory(**{knob: row.example[knob] for knob in row.required})
+    for parameter in row.options.values():
+        assert parameter.default is not parameter.empty
+
+
+@every_defense
+def test_a_defense_that_needs_a_top_model_or_two_classes_and_no_other_refuses_to_do_without(name):
+    row, labels = TABLE[name], jnp.zeros(4, jnp.int32)
+
+    def prepare(classes, split):
+        scores = jnp.full((4, classes), 1 / classes)
+        data = defenses.TrainingData(labels, scores, classes, CutLayer(split=split))
+        row(**row.example).init(jax.random.key(0), data)
+
+    prepare(2, True)
+    for needed, message, classes, split in (
+        (row.needs_top, "train it with model splitting", 2, False),
+        (row.two_classes, f"{name} is defined for 2 classes and the data has 3", 3, True),
+    ):
+        if needed:
+            with pytest.raises(ValueError, match=message):
+                prepare(classes, split)
+        else:
+            prepare(classes, split)
+
+
+def accepts(name, option, value):
+    """Whether an attack has that value of one of its options."""
+    try:
+        attacks.TABLE[name](BOTTOMS, 2, **{option: value})
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+@every_defense
+def test_in_every_federation_it_can_be_trained_in_there_are_attacks_that_know_of_it(name):
+    row = TABLE[name]
+    assert set(row.known_by) == ({SPLIT} if row.needs_top else {SPLIT, NO_SPLIT})
+    for kind, knowers in row.known_by.items():
+        assert knowers
+        for attack, option in knowers:
+            assert attacks.TABLE[attack](BOTTOMS, 2).federation == kind
+            # an option is a word of a form's label: the value of one of the attack's options
+            words = attacks.TABLE[attack].options
+            assert not option or any(accepts(attack, word, option) for word in words)
+            assert row.known_to(kind, ["/".join(filter(None, (attack, option, "epoch=0")))])
+            assert f"{attack} {option}".strip() in row.advice(kind).split(", ")
+
+
+@every_form
+def test_a_report_can_remark_on_any_form(name, options):
+    remarks, chosen = TABLE[name].remarks, dict(options)
+    assert remarks.misread == "" or (remarks.misread[0].isupper() and remarks.misread[-1] == ".")
+    for knobs in (TABLE[name].example, ROWS[name].other, TABLE[name].neutral or {}):
+        if TABLE[name].knobs and not knobs:
+            continue
+        assert remarks.smallest_mass(knobs) in (True, False)
+        bound = remarks.bound(knobs, chosen, np.array([0.25, 0.75]))
+        assert bound is None or [type(text) for text in bound] == [str, str]
+    clause = remarks.smallest_mass_clause
+    assert clause == "" or clause[-1] == ":"
+    sentence = remarks.bound_sentence(chosen)
+    assert sentence == "" or (sentence[0].isupper() and sentence[-1] == ".")
+    assert all(remarks.knob_label(knob, chosen) for knob in TABLE[name].knobs)
 
 
 @pytest.mark.parametrize(("classes", "split"), [(2, False), (5, True)])
 @every_neutral
 def test_neutral_knobs_change_no_bit_of_some_steps(name, classes, split):
-    classes = min(classes, max(ROWS[name].classes))
+    classes = min(classes, max(classes_of(name)))
     plain = harness.make_spec(classes, split=split, passive=1)
     spec = dataclasses.replace(plain, defenses=(DefenseSpec(name),))
-    hparams = harness.make_hparams(spec, {name: defenses.NEUTRAL[name]})
+    hparams = harness.make_hparams(spec, {name: dict(TABLE[name].neutral)})
     for batches in (batches_of(spec), [constant(b) for b in batches_of(spec)]):
-        # fully optimized, as sweeps run it
-        defended = harness.run_steps(spec, hparams, batches, jit=jax.jit)
-        undefended = harness.run_steps(plain, harness.make_hparams(plain), batches, jit=jax.jit)
-        harness.assert_same_bits(seen(defended), seen(undefended))
+        jit = harness.optimized_jit
+        defended = harness.run_steps(spec, hparams, batches, jit=jit)
+        undefended = harness.run_steps(plain, harness.make_hparams(plain), batches, jit=jit)
+        harness.assert_same_bits(shared_parts(defended), shared_parts(undefended))
 
 
 def constant(batch):
@@ -158,8 +241,8 @@ def constant(batch):
 
 
 @every_class_count
-def test_other_knobs_do_change_something(name, classes):
-    spec, hparams = federation(name, classes, ROWS[name].knobs)
+def test_at_its_example_it_changes_something(name, classes):
+    spec, hparams = federation(name, classes, dict(TABLE[name].example))
     plain = dataclasses.replace(spec, defenses=())
     defended = harness.run_steps(spec, hparams, batches_of(spec))
     undefended = harness.run_steps(plain, harness.make_hparams(plain), batches_of(spec))
@@ -169,7 +252,7 @@ def test_other_knobs_do_change_something(name, classes):
 
 @every_form_and_class_count
 def test_one_trace_serves_all_knobs(name, options, classes):
-    spec, hparams = federation(name, classes, ROWS[name].knobs, options)
+    spec, hparams = federation(name, classes, knobs_of(name), options)
     first = harness.run_steps(spec, hparams, batches_of(spec))
     traces = harness.TRACES[spec]
     second = harness.run_steps(
@@ -177,25 +260,24 @@ def test_one_trace_serves_all_knobs(name, options, classes):
     )
     assert harness.TRACES[spec] == traces
     pairs = zip(harness.numbers(first[0].weights), harness.numbers(second[0].weights))
-    assert any(np.any(a != b) for a, b in pairs) == (ROWS[name].knobs != ROWS[name].other)
+    assert any(np.any(a != b) for a, b in pairs) == (knobs_of(name) != ROWS[name].other)
 
 
 @every_form_and_class_count
 def test_a_vmapped_lane_equals_the_setting_alone(name, options, classes):
-    row = ROWS[name]
-    spec, _ = federation(name, classes, row.knobs, options)
+    spec, _ = federation(name, classes, knobs_of(name), options)
     settings_ = [
-        harness.make_hparams(spec, {name: row.knobs}),
-        harness.make_hparams(spec, {name: row.other}, learning_rate=0.02),
+        harness.make_hparams(spec, {name: knobs_of(name)}),
+        harness.make_hparams(spec, {name: ROWS[name].other}, learning_rate=0.02),
     ]
     step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
-    states = harness.stack([harness.make_state(spec, own, seed=3) for own in settings_])
+    states = harness.stack([harness.make_state(spec, numbers, seed=3) for numbers in settings_])
     hparams, batches, lanes = harness.stack(settings_), batches_of(spec, 2), []
     for batch in batches:
         states, exchange, metrics = step(states, batch, hparams)
         lanes.append((exchange, metrics))
-    for i, own in enumerate(settings_):
-        state, exchanges, metrics = harness.run_steps(spec, own, batches, seed=3)
+    for i, numbers in enumerate(settings_):
+        state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=3)
         alone = state, list(zip(exchanges, metrics))
         harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
 
@@ -205,11 +287,11 @@ def test_a_vmapped_lane_equals_the_setting_alone(name, options, classes):
     [(name, options) for name, row in ROWS.items() for options in row.options],
 )
 def test_a_static_option_changes_the_run_and_leaves_it_finite(name, options):
-    classes = ROWS[name].classes[-1]
-    batches = batches_of(federation(name, classes, ROWS[name].knobs)[0])
+    classes = classes_of(name)[-1]
+    batches = batches_of(federation(name, classes, knobs_of(name))[0])
     runs = [
-        harness.run_steps(*federation(name, classes, ROWS[name].knobs, given), batches)
-        for given in ((), options)
+        harness.run_steps(*federation(name, classes, knobs_of(name), form), batches)
+        for form in ((), options)
     ]
     harness.assert_finite(runs[1])
     pairs = zip(harness.numbers(runs[0][0].weights), harness.numbers(runs[1][0].weights))
@@ -218,7 +300,7 @@ def test_a_static_option_changes_the_run_and_leaves_it_finite(name, options):
 
 @every_form_and_class_count
 def test_degenerate_batches_leave_everything_finite(name, options, classes):
-    spec, hparams = federation(name, classes, ROWS[name].knobs, options)
+    spec, hparams = federation(name, classes, knobs_of(name), options)
     state = harness.make_state(spec, hparams)
 
     @given(
@@ -245,14 +327,14 @@ def test_degenerate_batches_leave_everything_finite(name, options, classes):
 
 @every_form
 def test_a_batch_of_one_row_leaves_everything_finite(name, options):
-    spec, hparams = federation(name, ROWS[name].classes[-1], ROWS[name].knobs, options)
+    spec, hparams = federation(name, classes_of(name)[-1], knobs_of(name), options)
     batches = [harness.make_batch(spec, i, rows=1) for i in range(2)]
     harness.assert_finite(harness.run_steps(spec, hparams, batches))
 
 
 @every_form
 def test_any_gradients_leave_the_gradient_slot_finite_and_in_shape(name, options):
-    defense = defenses.TABLE[name](**ROWS[name].knobs, **dict(options))
+    defense = TABLE[name](**knobs_of(name), **dict(options))
     transform = optax.with_extra_args_support(defense.gradient)
     context = harness.make_context(6)
 
@@ -273,7 +355,7 @@ def test_any_gradients_leave_the_gradient_slot_finite_and_in_shape(name, options
         g[:zero_rows] = 0
         sent, _ = treat(g)
         harness.assert_finite(sent)
-        assert [one.shape for one in sent] == [(6, 2)] * 2
+        assert [party.shape for party in sent] == [(6, 2)] * 2
 
     check()
 
@@ -287,14 +369,14 @@ bad_knobs = pytest.mark.parametrize(
 @bad_knobs
 def test_knobs_out_of_range_are_refused_by_name_and_value(name, knob, value):
     with pytest.raises(ValueError, match=rf"{knob}={value}".replace(".", r"\.")) as error:
-        defenses.TABLE[name](**{**ROWS[name].knobs, knob: value})
+        TABLE[name](**{**knobs_of(name), knob: value})
     assert "\n" not in str(error.value)
 
 
 @bad_knobs
 def test_traced_knobs_pass_silently(name, knob, value):
     def build(traced):
-        defenses.TABLE[name](**{**ROWS[name].knobs, knob: traced})
+        TABLE[name](**{**knobs_of(name), knob: traced})
         return traced
 
     np.testing.assert_array_equal(jax.jit(build)(value), np.float32(value))
@@ -304,10 +386,10 @@ def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs(
     """They share the first chain whose neutral knobs change nothing. KDk anchored at the teacher
     has none: at epsilon = 0 its target is the teacher's argmax, not the label."""
     anchored = {"epsilon": (0.0, 0.4), "k": 2, "anchor": "teacher"}
-    values = config.resolve({"grid": {"undefended": {}, "kdk": {"kdk": anchored}}, "attacks": {}})
-    settings_ = grid.settings(values, [grid.Structure()])
-    for group in grid.groups(values, settings_, 5, 100, (Input("table", (6,)),) * 2):
-        if any(setting.arm == "undefended" for setting in group.settings):
+    experiment = parse({"grid": {"undefended": {}, "kdk": {"kdk": anchored}}, "attacks": {}})
+    shape = grid.DataShape(5, 100, (Input("table", (6,)),) * 2)
+    for group in grid.groups(experiment, shape, grid.settings(experiment, [Federation()])):
+        if any(setting.arm.name == "undefended" for setting in group.settings):
             assert [
                 spec for spec in group.spec.defenses if ("anchor", "teacher") in spec.options
             ] == []

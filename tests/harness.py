@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import os
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,12 @@ from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec
 
 # tests compile much and compute little: unoptimized code halves their time
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
+# "changes no bit" must hold of code as users run it, whatever XLA_FLAGS the tests run with
+_AS_USERS = {"xla_backend_optimization_level": 3}
+if "fusion_emitters" in os.environ.get("XLA_FLAGS", ""):
+    _AS_USERS["xla_cpu_use_fusion_emitters"] = True
+optimized_jit = functools.partial(jax.jit, compiler_options=_AS_USERS)
 
 accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
 
@@ -133,7 +140,7 @@ def _jitted_init(spec: Spec, rows: int):
             make_labels(spec),
             jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes),
             spec.num_classes,
-            spec.federation,
+            spec.cut_layer,
         )
         cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
         return init(key, weights, hparams, data, cut)

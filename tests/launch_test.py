@@ -1,31 +1,70 @@
-"""Entry points, as a user runs them."""
+"""Entry points, as a user runs them: mostly within this process, which has imported JAX already."""
 
+import contextlib
+import importlib
+import io
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import jax
 import pytest
+from absl import flags
 
 from launch import common
+from vfljax import store
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-def launch(name, *arguments):
-    return subprocess.run(
+def process(name, *arguments):
+    """An entry point in a process of its own."""
+    return subprocess.Popen(
         [sys.executable, "-m", f"launch.{name}", *arguments],
         cwd=ROOT,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
     )
+
+
+@pytest.fixture
+def launch(monkeypatch):
+    """``launch(name, *arguments)``: an entry point in this process, with its flags alone."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)  # JAX has started
+
+    def run(name, *arguments):
+        module, before = f"launch.{name}", set(flags.FLAGS)
+        terminate, out, err = signal.getsignal(signal.SIGTERM), io.StringIO(), io.StringIO()
+        monkeypatch.setattr(sys, "argv", [str(ROOT / "launch" / f"{name}.py"), *arguments])
+        try:
+            sys.modules.pop(module, None)  # anew, for it to define its flags
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+                pytest.raises(SystemExit) as ended,
+            ):
+                common.start(importlib.import_module(module).run)
+        finally:
+            signal.signal(signal.SIGTERM, terminate)
+            for flag in set(flags.FLAGS) - before:  # entry points share names of flags
+                if flag in flags.FLAGS:
+                    delattr(flags.FLAGS, flag)
+            flags.FLAGS.unparse_flags()
+        code = ended.value.code
+        return types.SimpleNamespace(
+            returncode=code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+        )
+
+    return run
 
 
 QUICK = "--config=configs/quickstart.py"
@@ -48,10 +87,10 @@ QUICK = "--config=configs/quickstart.py"
         ),
     ],
 )
-def test_a_mistake_is_one_line_and_a_bad_exit_status(tmp_path, arguments, message):
+def test_a_mistake_is_one_line_and_a_bad_exit_status(launch, tmp_path, arguments, message):
     arguments = [a.replace("--workdir=x", f"--workdir={tmp_path / 'w'}") for a in arguments]
     done = launch("sweep", *arguments)
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("error: ")
@@ -76,7 +115,8 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, li
         raise error
 
     monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
-    monkeypatch.setattr(common.lanes, "use_all_cores", lambda: None)
+    monkeypatch.setattr(common.signal, "signal", lambda *arguments: None)
+    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)
     with pytest.raises(SystemExit, match="2"):
         common.start(run)
     said = capsys.readouterr().err
@@ -95,7 +135,7 @@ def test_a_scheduler_s_signal_ends_a_run_as_an_interrupt_does(monkeypatch, capsy
             cleaned.append(True)
 
     monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
-    monkeypatch.setattr(common.lanes, "use_all_cores", lambda: None)
+    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)
     before = signal.getsignal(signal.SIGTERM)
     try:
         with pytest.raises(SystemExit, match="130"):
@@ -107,24 +147,62 @@ def test_a_scheduler_s_signal_ends_a_run_as_an_interrupt_does(monkeypatch, capsy
 
 
 def test_help_says_what_it_does_and_how():
-    done = launch("sweep", "--help")
-    assert "python -m launch.sweep --config=configs/quickstart.py" in done.stdout
-    assert "--workdir" in done.stdout
+    said, _ = process("sweep", "--help").communicate()
+    assert "python -m launch.sweep --config=configs/quickstart.py" in said
+    assert "--workdir" in said
 
 
-def test_the_whole_way_from_a_config_to_a_report(tmp_path):
-    config = tmp_path / "tiny.py"
-    config.write_text(
+def test_a_process_that_refuses_exits_with_2_and_says_why_in_one_line(tmp_path):
+    refused = process("sweep", QUICK, f"--workdir={tmp_path / 'w'}", "--config.seeds=0")
+    said, line = refused.communicate()
+    assert refused.returncode == 2
+    assert said == ""
+    assert line == "error: config.seeds=0 is too small: it must be at least 1.\n"
+    assert not (tmp_path / "w").exists()
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A config file of TINY with one attack and a seed more."""
+    path = tmp_path / "tiny.py"
+    path.write_text(
         "from vfljax.config import ordered\nfrom tests.sweeps import TINY\n"
-        "def get_config():\n    return ordered({**TINY, 'attacks': {'direct': {}}})\n"
+        "def get_config():\n    return ordered({**TINY, 'seeds': 3, 'attacks': {'direct': {}}})\n"
     )
+    return path
+
+
+def test_a_terminated_process_exits_with_130_and_the_same_command_continues(
+    launch, tmp_path, config
+):
     workdir = tmp_path / "w"
-    done = launch("sweep", f"--config={config}", f"--workdir={workdir}", "--config.seeds=1")
+    # many shards give it time to be stopped
+    changes = ["--config.seeds=2", "--config.execution.shard_seconds=0.01"]
+    arguments = [f"--config={config}", f"--workdir={workdir}", *changes]
+    running = process("sweep", *arguments)
+    while running.poll() is None and not any(workdir.glob("shards/[0-9]*")):
+        time.sleep(0.01)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate()
+    assert running.returncode == 130
+    assert "stopped: nothing finished is lost, the same command continues." in said
+    stored = sorted(workdir.glob("shards/[0-9]*/manifest.json"))
+    times = [path.stat().st_mtime_ns for path in stored]
+    assert stored
+    done = launch("sweep", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert store.load(workdir).results.num_rows == 24
+    assert [path.stat().st_mtime_ns for path in stored] == times
+
+
+def test_the_whole_way_from_a_config_to_a_report(launch, tmp_path, config):
+    workdir = tmp_path / "w"
+    done = launch("sweep", f"--config={config}", f"--workdir={workdir}", "--config.seeds=2")
     assert done.returncode == 0, done.stderr
     assert "kdk epsilon=0.45 k=3" in done.stdout
-    assert "12/12 settings" in done.stderr
+    assert "24/24 settings" in done.stderr
     assert "steps/s" in done.stderr
-    assert "--config.seeds=1" in (workdir / "report.html").read_text()
+    assert "--config.seeds=2" in (workdir / "report.html").read_text()
     done = launch("attack", f"--workdir={workdir}", "--attacks=direct,norm,active")
     assert done.returncode == 0, done.stderr
     assert "skipped norm" in done.stdout
@@ -135,7 +213,26 @@ def test_the_whole_way_from_a_config_to_a_report(tmp_path):
     assert "unknown attack 'nothing'" in done.stderr
 
 
-def test_launch_data_lists_every_data_set_with_its_options():
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("attack", [], "--workdir is needed"),
+        ("attack", ["--workdir=nowhere"], "nowhere holds no sweep"),
+        ("report", [], "--workdir is needed"),
+        ("report", ["--workdir=nowhere"], "nowhere holds no sweep"),
+        ("benchmark", ["--suite=grids", "--out=x"], "--suite='grids' is unknown: choose grid,"),
+        ("benchmark", ["--suite=grid"], "--out is needed"),
+    ],
+)
+def test_other_entry_points_mistakes_are_one_line_too(launch, name, arguments, message):
+    done = launch(name, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_launch_data_lists_every_data_set_with_its_options(launch):
     done = launch("data")
     assert done.returncode == 0
     for name in TABLE:
@@ -143,7 +240,7 @@ def test_launch_data_lists_every_data_set_with_its_options():
     assert "    label (needed)" in done.stdout
 
 
-def test_launch_data_says_what_a_data_set_is_and_who_owns_what():
+def test_launch_data_says_what_a_data_set_is_and_who_owns_what(launch):
     done = launch("data", "--dataset=digits", "--passive=2", "--shares=2,1,1")
     assert "digits: 1,797 rows of kind 'image'" in done.stdout
     assert "0: 178 (9.91%)" in done.stdout
@@ -152,13 +249,13 @@ def test_launch_data_says_what_a_data_set_is_and_who_owns_what():
     assert f"sha256 of the values: {checksum(TABLE['digits'](''))}" in done.stdout
 
 
-def test_launch_data_prepares_a_copy_that_is_the_data_set(tmp_path):
+def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
     out = tmp_path / "new"
     done = launch("data", "--dataset=breast_cancer", f"--prepare={out}")
     again = launch("data", "--dataset=breast_cancer", f"--data_dir={out}")
     assert done.returncode == again.returncode == 0
-    for told in (done.stdout, again.stdout):
-        assert "prepared by the loader 'breast_cancer' with no options" in told
+    for said in (done.stdout, again.stdout):
+        assert "prepared by the loader 'breast_cancer' with no options" in said
     total = f"sha256 of the values: {checksum(TABLE['breast_cancer'](''))}"
     assert total in done.stdout
     assert total in again.stdout
@@ -200,7 +297,7 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(tmp_path):
         (["--dataset=digits", "--shares=0,1"], "every share must be above 0"),
     ],
 )
-def test_launch_data_s_mistakes_are_one_line_too(arguments, message):
+def test_launch_data_s_mistakes_are_one_line_too(launch, arguments, message):
     done = launch("data", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
@@ -208,7 +305,7 @@ def test_launch_data_s_mistakes_are_one_line_too(arguments, message):
     assert done.stderr.count("\n") == 1
 
 
-def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(tmp_path):
+def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(launch, tmp_path):
     changes = ["--config.training.drop_last=True", "--config.data.train=0.5", "--config.seeds=x"]
     done = launch("sweep", QUICK, f"--workdir={tmp_path / 'w'}", *changes)
     assert "seeds" in done.stderr  # the one fault among them

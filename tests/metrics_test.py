@@ -220,8 +220,42 @@ def test_a_row_left_out_of_the_auc_may_hold_anything():
     scores = jnp.array([0.1, 0.9, jnp.nan, 0.4])
     labels = jnp.array([0, 1, 1, 1])
     weights = jnp.array([1.0, 1.0, 0.0, 1.0])
-    assert float(metrics.auc(scores, labels, weights)) == 1
-    assert np.isnan(metrics.auc(scores, labels))
+    assert float(auc(scores, labels, weights)) == 1
+    assert np.isnan(auc(scores, labels))
+
+
+TWO, LABELS = np.zeros((ROWS, 2), np.float32), np.arange(ROWS) % 2
+WRONG = {  # the scores, labels and weights of each, one of them in another shape or type
+    "labels a row short": (TWO, LABELS[1:], None),
+    "labels in a column": (TWO, LABELS[:, None], None),
+    "labels as numbers": (TWO, np.float32(LABELS), None),
+    "scores in a row": (TWO[:, 0], LABELS, None),
+    "weights in a column": (TWO, LABELS, np.ones((ROWS, 1), np.float32)),
+    "weights a row short": (TWO, LABELS, np.ones(ROWS - 1, np.float32)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_shapes_and_types_raise_instead_of_broadcasting(wrong):
+    scores, labels, weights = WRONG[wrong]
+    for metric in (metrics.accuracy, metrics.balanced_accuracy, metrics.f1, metrics.leak):
+        with pytest.raises(AssertionError):
+            metric(scores, labels, weights)
+    with pytest.raises(AssertionError):
+        metrics.topk(scores, labels, 1, weights)
+    with pytest.raises(AssertionError):
+        metrics.leak_under(scores, labels[None], weights)
+    if weights is None:
+        with pytest.raises(AssertionError):
+            metrics.cross_entropy(scores, labels)
+    # of one score a row: scores of two classes where ``scores`` above are of one
+    flat = TWO if scores.ndim == 1 else scores[:, 0]
+    with pytest.raises(AssertionError):
+        metrics.auc(flat, labels, weights)
+    with pytest.raises(AssertionError):
+        metrics.auc_by_batch(flat, labels, LABELS, 2, weights)
+    with pytest.raises(AssertionError):
+        metrics.leak_turned(scores, labels, np.ones(ROWS), weights)
 
 
 @given(seed=seeds, classes=st.sampled_from([2, 5]), absent=st.booleans(), broken=st.booleans())
@@ -251,8 +285,8 @@ def test_a_row_without_scores_is_a_miss_and_nobodys_false_positive():
 
 
 def test_advantage_is_0_at_chance_and_1_at_certainty():
-    found = metrics.advantage(jnp.array([0.0, 0.25, 0.625, 1.0]), 0.25)
-    np.testing.assert_allclose(found, [-1 / 3, 0, 0.5, 1], rtol=1e-6)
+    ours = metrics.advantage(jnp.array([0.0, 0.25, 0.625, 1.0]), 0.25)
+    np.testing.assert_allclose(ours, [-1 / 3, 0, 0.5, 1], rtol=1e-6)
 
 
 def batches(seed, levels):
@@ -265,9 +299,9 @@ def batches(seed, levels):
 def auc_of_each_batch(scores, labels, batch, kept):
     out = np.full(BATCHES, np.nan)
     for b in range(BATCHES):
-        own = (batch == b) & kept
-        if len(np.unique(labels[own])) == 2:
-            out[b] = sklearn.metrics.roc_auc_score(labels[own], scores[own])
+        rows = (batch == b) & kept
+        if len(np.unique(labels[rows])) == 2:
+            out[b] = sklearn.metrics.roc_auc_score(labels[rows], scores[rows])
     return out
 
 
@@ -282,17 +316,17 @@ def test_auc_by_batch_is_scikit_learns_within_each_batch(seed, levels):
         auc_by_batch(scores, labels, batch - 1)[:-1], expected[1:], atol=1e-6
     )
     expected = auc_of_each_batch(scores, labels, batch, weights > 0)
-    found = auc_by_batch(scores, labels, batch, weights=weights)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    ours = auc_by_batch(scores, labels, batch, weights=weights)
+    np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
 @given(seed=seeds)
 @few
 def test_auc_by_batch_of_one_batch_is_the_auc(seed):
     scores, labels, weights = binary(seed, 5)
-    found = auc_by_batch(scores, labels, np.zeros(ROWS, np.int32), weights=weights)
-    np.testing.assert_allclose(found[0], auc(scores, labels, weights), rtol=1e-6)
-    assert np.all(np.isnan(found[1:]))
+    ours = auc_by_batch(scores, labels, np.zeros(ROWS, np.int32), weights=weights)
+    np.testing.assert_allclose(ours[0], auc(scores, labels, weights), rtol=1e-6)
+    assert np.all(np.isnan(ours[1:]))
 
 
 def test_a_score_that_is_not_finite_spoils_its_own_batch_only():
@@ -313,9 +347,9 @@ def test_auc_by_batch_maps_over_attackers():
     mapped = harness.quick_jit(
         jax.vmap(lambda s, y, b, w: metrics.auc_by_batch(s, y, b, BATCHES, w))
     )(*stacked)
-    for found, (scores, labels, batch, weights) in zip(mapped, cases):
+    for ours, (scores, labels, batch, weights) in zip(mapped, cases):
         expected = auc_by_batch(scores, labels, batch, weights=weights)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(ours, expected)
 
 
 @given(seed=seeds, classes=st.sampled_from([2, 5]), decimals=st.sampled_from([0, 1, None]))
@@ -327,9 +361,9 @@ def test_leak_under_is_leak_under_each_label_vector(seed, classes, decimals):
     scores[1::9] = np.inf
     rng = np.random.default_rng(seed)
     many = np.stack([*(rng.permutation(labels) for _ in range(5)), np.zeros_like(labels)])
-    for given_weights in (weights, np.ones(ROWS, np.float32), np.zeros(ROWS, np.float32)):
-        found = leak_under(scores, many, given_weights)
-        np.testing.assert_allclose(found, leaks(scores, many, given_weights), atol=1e-6)
+    for kept in (weights, np.ones(ROWS, np.float32), np.zeros(ROWS, np.float32)):
+        ours = leak_under(scores, many, kept)
+        np.testing.assert_allclose(ours, leaks(scores, many, kept), atol=1e-6)
     np.testing.assert_allclose(leak_under(scores, many), leaks(scores, many, None), atol=1e-6)
 
 

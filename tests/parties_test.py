@@ -46,9 +46,9 @@ def test_layers_are_returned_beside_the_variables_and_never_among_them():
 
 def test_batch_statistics_move_in_training_only():
     party, variables = born(Head((), 3))
-    _, (seen, _) = party.apply(variables, X, False, None)
+    _, (evaluated, _) = party.apply(variables, X, False, None)
     _, (trained, _) = party.apply(variables, X, True, None)
-    harness.assert_same_bits(seen, variables)
+    harness.assert_same_bits(evaluated, variables)
     statistics = trained["batch_stats"]["BatchNorm_0"]
     np.testing.assert_allclose(statistics["mean"], 0.1 * X.mean(axis=0), atol=1e-6)
     harness.assert_same_bits(trained["params"], variables["params"])
@@ -60,6 +60,13 @@ def test_dropout_draws_from_the_key_in_training_and_is_off_in_evaluation():
     np.testing.assert_array_equal(draws[0], draws[1])
     assert np.any(draws[0] != draws[2])
     np.testing.assert_array_equal(party.apply({}, X, False, None)[0], X)
+
+
+def test_colluders_drop_units_by_draws_of_their_own():
+    party = parties.together([parties.from_module(Dropped())] * 2)
+    z, _ = party.apply(({}, {}), (X, X), True, jax.random.key(0))
+    first, second = np.split(np.asarray(z), 2, axis=-1)
+    assert np.any(first != second)
 
 
 def test_without_splitting_the_top_has_no_parameters_and_hands_the_sum_through():
@@ -84,6 +91,18 @@ def test_aggregations_are_what_they_are_called(name, expected, count):
     parts = [np.float32(X) + i for i in range(count)]
     ours = parties.AGGREGATIONS[name]([jnp.asarray(part) for part in parts])
     np.testing.assert_allclose(ours, expected(parts), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_embeddings_of_unequal_widths_have_no_sum(name):
+    with pytest.raises(AssertionError):
+        parties.AGGREGATIONS[name]([X, X[:, :1]])
+
+
+def test_embeddings_of_other_rows_or_ranks_are_refused():
+    for bad in ([X, X[:3]], [X, X[:, 0]]):
+        with pytest.raises(AssertionError):
+            parties.concatenate(bad)
 
 
 def test_every_aggregation_has_its_test_above():

@@ -11,7 +11,7 @@ from tests import harness
 from tests.reference import compression as compression_reference
 from tests.reference import kdk as kdk_reference
 from tests.reference import protocol as reference
-from vfljax import keys, protocol
+from vfljax import keys, parties, protocol
 from vfljax.models import MLP, Head
 
 STEPS = 4
@@ -33,8 +33,8 @@ def nets_of(weights):
 
 
 def assert_same_nets(ours, twin, tolerance):
-    for own, layer in zip(layers_of(ours), twin, strict=True):
-        for a, b in zip(own, layer):
+    for layer, expected in zip(layers_of(ours), twin, strict=True):
+        for a, b in zip(layer, expected):
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
@@ -72,8 +72,8 @@ def agree(spec, *, gamma=None, defenses=None, targets=None, defend=lambda p, g: 
         np.testing.assert_array_equal(exchange.index, batch.index)
         np.testing.assert_allclose(seen.loss, twin.loss, rtol=1e-5)
         assert seen.correct == np.sum(twin.logits.argmax(axis=1) == labels)
-    for own, net in zip(final.weights.bottoms, bottoms):
-        assert_same_nets(own, net, 1e-5)
+    for variables, net in zip(final.weights.bottoms, bottoms):
+        assert_same_nets(variables, net, 1e-5)
     if top:
         assert_same_nets(final.weights.active, top, 1e-5)
     else:
@@ -163,6 +163,29 @@ def test_metrics_count_true_labels_whatever_the_targets_were():
     assert metrics.correct == spec.batch_size
 
 
+def test_metrics_count_true_labels_also_where_later_slots_see_drawn_ones():
+    """Label DP at epsilon = 0: what was drawn says nothing, the metrics still count the labels."""
+    spec = harness.make_spec(defenses=("label_dp",))
+    hparams = harness.make_hparams(spec, {"label_dp": {"epsilon": 0.0}})
+    batch, state = harness.make_batch(spec, 0), harness.make_state(spec, hparams)
+    logits = harness.quick_jit(protocol.make_predict(spec))(state.weights, batch.features)
+    batch = batch._replace(labels=jnp.argmax(logits, axis=1).astype(jnp.int32))
+    _, _, metrics = harness.jitted_step(spec)(state, batch, hparams)
+    assert metrics.correct == spec.batch_size
+
+
+def test_parties_drop_units_by_draws_of_their_own():
+    spec = harness.make_spec(hidden=(16,))
+    dropping = dataclasses.replace(spec.bottoms[0], dropout=0.5)
+    spec = dataclasses.replace(spec, bottoms=(dropping,) * 3)
+    hparams, batch = harness.make_hparams(spec), harness.make_batch(spec, 0)
+    state = harness.make_state(spec, hparams)
+    same = state.weights._replace(bottoms=(state.weights.bottoms[0],) * 3)
+    batch = batch._replace(features=(batch.features[0],) * 3)
+    _, exchange, _ = harness.jitted_step(spec)(state._replace(weights=same), batch, hparams)
+    assert np.any(exchange.embeddings[0] != exchange.embeddings[1])
+
+
 def test_vmapped_settings_equal_the_settings_alone():
     spec = harness.make_spec(optimizers=("malicious_sgd", "malicious_sgd", "sgd", "sgd"))
     settings = [
@@ -177,8 +200,8 @@ def test_vmapped_settings_equal_the_settings_alone():
     for batch in batches:
         states, exchange, metrics = step(states, batch, hparams)
         lanes.append((exchange, metrics))
-    for i, own in enumerate(settings):
-        state, exchanges, metrics = harness.run_steps(spec, own, batches, seed=i)
+    for i, numbers in enumerate(settings):
+        state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=i)
         alone = state, list(zip(exchanges, metrics))
         harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
 
@@ -203,7 +226,7 @@ def test_cut_gradients_carry_one_over_the_batch_size():
     batch = harness.make_batch(spec, 0)
     twice = jax.tree.map(lambda a: jnp.concatenate([a, a]), batch)
     (_, one, _), (_, two, _) = (
-        harness.run_steps(spec, hparams, [given]) for given in (batch, twice)
+        harness.run_steps(spec, hparams, [one_batch]) for one_batch in (batch, twice)
     )
     z = sum(np.float64(z) for z in one[0].embeddings)
     state = harness.make_state(spec, hparams)
@@ -229,8 +252,10 @@ def test_scope_decides_whether_the_label_partys_own_gradient_is_treated(scope):
     free, _, _ = harness.run_steps(plain, harness.make_hparams(plain, weight_decay=0.0), [batch])
     harness.assert_same_bits(stopped.weights.bottoms[:2], initial[:2])
     assert not np.any(exchanges[0].gradients)
-    own = stopped.weights.bottoms[2]
-    harness.assert_same_bits(own, free.weights.bottoms[2] if scope == "passive" else initial[2])
+    label_party = stopped.weights.bottoms[2]
+    harness.assert_same_bits(
+        label_party, free.weights.bottoms[2] if scope == "passive" else initial[2]
+    )
     assert np.any(np.asarray(free.weights.bottoms[2]["params"]["Dense_0"]["bias"]) != 0)
 
 
@@ -313,3 +338,71 @@ def test_training_moves_the_tops_batch_statistics_and_predictions_read_them():
     assert np.any(np.abs(before - now) > 1e-3)
     rows = tuple(x[:1] for x in batch.features)  # evaluation treats rows alone
     np.testing.assert_allclose(predict(after.weights, rows), now[:1], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("labels", lambda a: a[:, None]),
+        ("labels", lambda a: a[1:]),
+        ("labels", lambda a: a.astype(jnp.float32)),
+        ("index", lambda a: a[1:]),
+        ("features", lambda parts: (parts[0][1:], *parts[1:])),
+        ("scores", lambda a: a[:, 1:]),
+        ("scores", lambda a: a[1:]),
+    ],
+)
+def test_a_batch_of_other_shapes_is_refused(field, change):
+    spec = harness.make_spec()
+    hparams = harness.make_hparams(spec)
+    state, batch = harness.make_state(spec, hparams), harness.make_batch(spec, 0)
+    wrong = batch._replace(**{field: change(getattr(batch, field))})
+    with pytest.raises(AssertionError):
+        jax.eval_shape(protocol.make_step(spec), state, wrong, hparams)
+
+
+def test_numbers_of_several_settings_in_place_of_one_are_refused():
+    spec = harness.make_spec(defenses=("noise",))
+    hparams = harness.make_hparams(spec, {"noise": {"scale": 0.1}})
+    state, batch = harness.make_state(spec, hparams), harness.make_batch(spec, 0)
+    two = jnp.ones(2)
+    for wrong in (
+        hparams._replace(learning_rate=two),
+        hparams._replace(milestones=jnp.float32(1)),
+        hparams._replace(gamma=two),  # of three bottoms
+        hparams._replace(defenses={"noise": {"scale": two}}),
+    ):
+        with pytest.raises(AssertionError):
+            jax.eval_shape(protocol.make_step(spec), state, batch, wrong)
+
+
+def test_columns_and_keys_of_other_shapes_are_refused():
+    spec = harness.make_spec()
+    batch = harness.make_batch(spec, 0)
+    weights = harness.make_state(spec, harness.make_hparams(spec)).weights
+    fewer = (batch.features[0][1:], *batch.features[1:])
+    for wrong in (batch.features[1:], fewer):
+        for make in (protocol.make_embed, protocol.make_predict):
+            with pytest.raises(AssertionError):
+                jax.eval_shape(make(spec), weights, wrong)
+        with pytest.raises(AssertionError):
+            jax.eval_shape(protocol.make_weights(spec), keys.run_key(0), wrong)
+    several = jax.vmap(keys.run_key)(jnp.arange(2, dtype=jnp.uint32))
+    with pytest.raises(AssertionError):
+        jax.eval_shape(protocol.make_weights(spec), several, batch.features)
+
+
+def test_the_loss_refuses_targets_that_do_not_match_its_logits():
+    spec = harness.make_spec(3)
+    _, top, _ = parties.parties(spec)
+    loss = protocol.cross_entropy(top)
+    active = harness.make_weights(dataclasses.replace(spec, optimizers=()), 0).active
+    f = jnp.zeros((8, 12))  # three embeddings of 4
+    context = harness.make_context(8)
+    value, _ = loss(active, f, (), jnp.full((8, 3), 1 / 3), context, ())
+    assert value.shape == ()
+    for targets in (jnp.ones((8, 2)), jnp.ones((7, 3)), jnp.ones(8)):
+        with pytest.raises(AssertionError):
+            loss(active, f, (), targets, context, ())
+    with pytest.raises(AssertionError):
+        loss(active, f, (jnp.zeros((7, 4)),), jnp.ones((8, 3)), context, ())

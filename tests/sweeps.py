@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import copy
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
-from vfljax import attacking, store, sweep
-from vfljax.judging import Interval, Point, Worst
+from vfljax import store
+from vfljax.attacking.run import attack_sweep
+from vfljax.report.summary import Interval, Point, Worst
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.plan import Plan, make_plan
+from vfljax.sweep.train import train_sweep
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -34,18 +39,23 @@ def tiny(**changes: Any) -> dict[str, Any]:
     config = copy.deepcopy(TINY)
     for path, value in changes.items():
         *parents, last = path.split(".")
-        here = config
+        group = config
         for name in parents:
-            here = here.setdefault(name, {})
-        here[last] = value
+            group = group.setdefault(name, {})
+        group[last] = value
     return config
 
 
-def train(workdir: pathlib.Path, config: dict[str, Any], attack: bool = True) -> store.Sweep:
-    """Run a sweep and its attacks; what was said is thrown away."""
-    lab = sweep.run(config, workdir, "test", say=lambda line: None)
+def plan_of(config: Mapping[str, Any]) -> Plan:
+    """The plan of a config."""
+    return make_plan(parse(config))
+
+
+def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True) -> store.Sweep:
+    """Run a sweep and its attacks; what they print is thrown away."""
+    plan = train_sweep(parse(config), workdir, "test", say=lambda line: None)
     if attack:
-        attacking.run(lab, workdir, say=lambda line: None)
+        attack_sweep(plan, workdir, say=lambda line: None)
     return store.load(workdir)
 
 
@@ -55,9 +65,18 @@ def comparable(table: Any) -> list[dict[str, Any]]:
 
 
 def point(
-    arm, accuracy, leak, knobs=None, validation=None, attack="passive", inverted=0, **attacks
+    arm,
+    accuracy,
+    leak,
+    knobs=None,
+    validation=None,
+    attack="passive",
+    inverted=0,
+    defenses=None,
+    **attacks,
 ):
-    """A judged point of one federation whose seeds agree."""
+    """A point of one federation whose seeds agree. Its chain has the ``defenses`` its knobs are of,
+    unless they are named."""
 
     def constant(value):
         return Interval(value, 0.0, 3)
@@ -65,6 +84,9 @@ def point(
     return Point(
         number=0,
         arm=arm,
+        defenses=tuple(dict.fromkeys(name.split(".")[0] for name in knobs or {}))
+        if defenses is None
+        else defenses,
         knobs=knobs or {},
         named=tuple(knobs or {}),
         auc={},

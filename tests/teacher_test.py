@@ -1,63 +1,65 @@
 """The label party's teacher."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.sweeps import tiny
-from vfljax import defenses, keys, lab
-from vfljax.config import resolve
 from vfljax.datasets import TABLE
-from vfljax.datasets.core import make_table, split_rows
-from vfljax.datasets.dividing import divide
-from vfljax.errors import UserError
+from vfljax.datasets.core import split_rows
+from vfljax.datasets.dividing import Parties, divide
 from vfljax.models import MLP, ResNet
-from vfljax.teacher import Lessons, TeacherConfig, lessons, teacher_scores, teacher_start
+from vfljax.sweep.table import make_table
+from vfljax.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
 
-CONFIG = TeacherConfig(
-    MLP((16,), 10), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0
-)
+CONFIG = TeacherSpec(MLP((16,), 10), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0)
 
 
-def scores(table, config=CONFIG, given=None):
+def scores(table, config=CONFIG, lessons=None):
     labels = np.asarray(table.labels)[np.asarray(table.train)]
     raw = Lessons(np.arange(2), labels, np.ones(labels.shape, np.float32))
     seeds = jnp.arange(2, dtype=jnp.uint32)
-    return np.asarray(teacher_scores(table, seeds, given or raw, config))
+    return np.asarray(teacher_scores(table, seeds, lessons or raw, config))
 
 
-def make():
+@functools.cache
+def plain_scores():
+    """Those of ``make``'s table by CONFIG: several tests compare with them."""
+    return scores(make()[2])
+
+
+@functools.cache
+def make(scaling="range"):
+    """Halves of digits of two seeds; nothing changes them."""
     digits = TABLE["digits"]("")
     splits = [split_rows(digits, seed, 0.4, 0.2, 0.2) for seed in range(2)]
-    parties = resolve({})["parties"]
-    return digits, splits, make_table(divide(digits, parties), digits.labels, splits, "range")
+    return digits, splits, make_table(divide(digits, Parties()), digits.labels, splits, scaling)
 
 
 def standard():
     """As ``make``, but with statistics that differ by seed."""
-    digits, splits, _ = make()
-    blocks = divide(digits, resolve({})["parties"])
-    return make_table(blocks, digits.labels, splits, "standard")
+    return make("standard")[2]
 
 
 def test_probabilities_are_right_more_often_than_chance_and_differ_by_seed():
-    digits, splits, table = make()
-    found = scores(table)
-    np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+    digits, splits, _ = make()
+    probabilities = plain_scores()
+    np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
     for seed in range(2):
-        assert (found[seed].argmax(-1) == digits.labels[splits[seed].train]).mean() > 0.6
+        assert (probabilities[seed].argmax(-1) == digits.labels[splits[seed].train]).mean() > 0.6
 
 
 def test_only_the_label_party_s_own_columns_are_read():
     _, _, table = make()
     blind = table._replace(features=(jnp.zeros_like(table.features[0]), table.features[1]))
-    np.testing.assert_array_equal(scores(table), scores(blind))
+    np.testing.assert_array_equal(plain_scores(), scores(blind))
 
 
 def test_temperature_flattens_and_keeps_the_ranks():
     _, _, table = make()
-    sharp, flat = scores(table), scores(table, CONFIG._replace(temperature=4.0))
+    sharp, flat = plain_scores(), scores(table, CONFIG._replace(temperature=4.0))
     assert flat.max(-1).mean() < sharp.max(-1).mean()
     np.testing.assert_array_equal(sharp.argmax(-1), flat.argmax(-1))
 
@@ -68,69 +70,19 @@ def test_rows_of_weight_0_teach_nothing():
     labels = np.asarray(table.labels)[np.asarray(table.train)]
     weights = np.random.default_rng(0).integers(0, 2, labels.shape).astype(np.float32)
     other = np.where(weights > 0, labels, (labels + 3) % 10)
-    one, two = (scores(table, given=Lessons(np.arange(2), y, weights)) for y in (labels, other))
+    one, two = (scores(table, lessons=Lessons(np.arange(2), y, weights)) for y in (labels, other))
     np.testing.assert_array_equal(one, two)
-    assert np.any(one != scores(table, given=Lessons(np.arange(2), other, np.ones_like(weights))))
-
-
-CHAINS = {
-    "undefended": {},
-    "kdk": {"kdk": {"epsilon": (0.1, 0.4), "k": 2}},
-    "both": {"label_dp": {"epsilon": (1.0, 4.0)}, "kdk": {"epsilon": (0.1, 0.4), "k": 2}},
-    "prior": {"label_dp": {"epsilon": 1.0, "mechanism": "rr_with_prior"}},
-}
-
-
-def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
-    made = lab.prepare(tiny(grid=CHAINS, attacks={}))
-    given, teachers = lessons(made.groups, made.table)
-    settings = [s for group in made.groups for s in group.settings if s.id in teachers]
-    assert {s.arm for s in settings} >= {"kdk", "both", "prior"}
-    for s in settings:
-        drawn = s.knobs.get("label_dp", {}).get("epsilon")
-        same = {
-            t.id
-            for t in settings
-            if t.seed == s.seed
-            and t.knobs.get("label_dp", {}).get("epsilon") == drawn
-            and (t.arm == "prior") == (s.arm == "prior")
-        }
-        assert same == {t.id for t in settings if teachers[t.id] == teachers[s.id]}
-        assert given.seed_index[teachers[s.id]] == s.seed
-
-
-def test_under_label_dp_the_teacher_sees_the_labels_training_sees_and_no_others():
-    """KDk after label DP: the lesson is, row by row, what the targets slot shows later slots."""
-    made = lab.prepare(tiny(grid={"both": CHAINS["both"]}, attacks={}))
-    given, teachers = lessons(made.groups, made.table)
-    setting = made.groups[0].settings[0]
-    raw = made.table.labels[made.table.train[setting.seed]]
-    chain = defenses.build(made.groups[0].spec.defenses, setting.knobs)
-    key = keys.fold(keys.run_key(setting.seed), "defense")
-    uniform = jnp.full((len(raw), 10), 0.1)
-    state = chain.init(key, defenses.TrainingData(raw, uniform, 10))
-    lesson = given.labels[teachers[setting.id]]
-    np.testing.assert_array_equal(lesson, state["label_dp"])
-    assert 0.05 < np.mean(lesson == np.asarray(raw)) < 0.5  # e / (e + 9) = .23
-    assert np.all(given.weights[teachers[setting.id]] == 1)
-
-
-def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():
-    made = lab.prepare(tiny(grid={"prior": CHAINS["prior"]}, attacks={}))
-    given, _ = lessons(made.groups, made.table)
-    assert np.all((given.weights == 0) | (given.weights == 1))
-    np.testing.assert_allclose(given.weights.mean(1), 0.5, atol=0.01)
-    assert np.all(given.labels[given.weights == 0] == 0)  # their labels have not been touched
+    assert np.any(one != scores(table, lessons=Lessons(np.arange(2), other, np.ones_like(weights))))
 
 
 def test_a_teacher_may_be_any_network_that_reads_the_columns():
     digits, splits, table = make()
     network = ResNet(out=10, width=8, blocks=(1,))
-    config = TeacherConfig(network, epochs=8, batch_size=32, learning_rate=1e-2, temperature=1.0)
-    found = scores(table, config)
-    np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+    config = TeacherSpec(network, epochs=8, batch_size=32, learning_rate=1e-2, temperature=1.0)
+    probabilities = scores(table, config)
+    np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
     for seed in range(2):  # its batch statistics have moved: evaluation mode reads digits
-        assert (found[seed].argmax(-1) == digits.labels[splits[seed].train]).mean() > 0.4
+        assert (probabilities[seed].argmax(-1) == digits.labels[splits[seed].train]).mean() > 0.4
 
 
 def test_a_teacher_may_start_from_given_weights():
@@ -140,8 +92,8 @@ def test_a_teacher_may_start_from_given_weights():
     raw = Lessons(np.arange(2), *lesson_of(table))
     seeds = jnp.arange(2, dtype=jnp.uint32)
     # each seed's own random start, given back to it, is the start it would have drawn
-    drawn, given = (teacher_scores(table, seeds, raw, still, own) for own in (None, start))
-    np.testing.assert_allclose(given, drawn, atol=1e-6)
+    drawn, put_in = (teacher_scores(table, seeds, raw, still, one) for one in (None, start))
+    np.testing.assert_allclose(put_in, drawn, atol=1e-6)
     kernels = start["params"]["Dense_0"]["kernel"]
     assert np.abs(kernels[0] - kernels[1]).max() > 0.01
     zero = jax.tree.map(np.zeros_like, start)
@@ -149,8 +101,8 @@ def test_a_teacher_may_start_from_given_weights():
 
 
 def starts(table, config):
-    own = [teacher_start(table, config, seed) for seed in range(2)]
-    return jax.tree.map(lambda *parts: np.stack(parts), *own)
+    drawn = [teacher_start(table, config, seed) for seed in range(2)]
+    return jax.tree.map(lambda *parts: np.stack(parts), *drawn)
 
 
 def lesson_of(table):
@@ -187,7 +139,9 @@ def test_training_is_adam_s_with_the_rate_of_kdk_on_rows_of_weight_1():
     )
     start = jax.tree.map(np.zeros_like, starts(table, config))
     seeds = jnp.arange(2, dtype=jnp.uint32)
-    found = teacher_scores(table, seeds, Lessons(np.arange(2), labels, weights), config, start)
+    probabilities = teacher_scores(
+        table, seeds, Lessons(np.arange(2), labels, weights), config, start
+    )
     for seed in range(2):
         x = np.asarray(table.features[-1], np.float32)[np.asarray(table.train[seed])]
         x = (x - np.asarray(table.mean[-1][seed])) / np.asarray(table.scale[-1][seed])
@@ -204,35 +158,16 @@ def test_training_is_adam_s_with_the_rate_of_kdk_on_rows_of_weight_1():
             optimizer.step()
             schedule.step()
         expected = torch.softmax(net(x) / 2.0, 1).detach().numpy()
-        np.testing.assert_allclose(found[seed], expected, atol=1e-4)
+        np.testing.assert_allclose(probabilities[seed], expected, atol=1e-4)
 
 
 def test_dropout_acts_while_a_teacher_is_trained_and_not_on_its_scores():
     table = standard()
     labels, weights = lesson_of(table)
-    seeds, given = jnp.arange(2, dtype=jnp.uint32), Lessons(np.arange(2), labels, weights)
+    seeds, lessons = jnp.arange(2, dtype=jnp.uint32), Lessons(np.arange(2), labels, weights)
     dry, wet = (CONFIG._replace(network=MLP((16,), 10, dropout=d), epochs=2) for d in (0.0, 0.5))
-    one, two = (teacher_scores(table, seeds, given, config) for config in (dry, wet))
+    one, two = (teacher_scores(table, seeds, lessons, config) for config in (dry, wet))
     assert np.abs(np.asarray(one) - np.asarray(two)).max() > 0.01
     still = [config._replace(learning_rate=0.0) for config in (dry, wet)]
-    one, two = (teacher_scores(table, seeds, given, config) for config in still)
+    one, two = (teacher_scores(table, seeds, lessons, config) for config in still)
     np.testing.assert_allclose(one, two, atol=1e-6)
-
-
-def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():
-    small = tiny(**{"teacher.network": "cnn_gafm"})  # for images of 22 pixels and more
-    with pytest.raises(UserError, match=r"^config\.teacher\.hidden=\(8,\) .*options\.hidden"):
-        lab.prepare(small)
-    small["teacher"]["hidden"] = (64,)
-    with pytest.raises(UserError, match=r"^config\.teacher: "):
-        lab.prepare(small)
-    lab.prepare({**small, "grid": {"undefended": {}}})  # nobody asks it
-
-
-def test_a_teacher_with_batch_norm_is_refused_batches_of_one_row():
-    small = {"teacher.options": {"batch_norm": True}, "attacks": {}, "training.batch_size": 20}
-    for size in (11, 2):  # 320 = 29 * 11 + 1: what is left of the rows is no batch
-        lab.prepare(tiny(**small, **{"teacher.batch_size": size}))
-    with pytest.raises(UserError, match=r"^config\.teacher\.batch_size=1: .* no batch statistics"):
-        lab.prepare(tiny(**small, **{"teacher.batch_size": 1}))
-    lab.prepare(tiny(**{**small, "teacher.options": {}}, **{"teacher.batch_size": 1}))

@@ -1,5 +1,5 @@
-"""Constructed runs for attacks: arrays as a sweep stores them, seen through the library's own
-``view_of`` and ``known_rows``, so that tests meet the same wall between attacker and labels."""
+"""Constructed runs for attacks: arrays as a sweep stores them, which attacks see through the library's
+``view_of`` and ``known_rows``, so that the same wall stands between attacker and labels in tests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from tests import harness
 from vfljax import keys
+from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.models import MLP
-from vfljax.sight import Ground, Target, known_rows, view_of
 from vfljax.types import Agreed, Known, Scores, View
 
 WIDTH = 6  # the attacker's columns
@@ -23,8 +23,8 @@ LAYER = "party0.hidden.0"
 
 
 class Case(NamedTuple):
-    target: Target
-    ground: Ground
+    run: AttackInput
+    common: CommonData
 
 
 def make_case(
@@ -38,7 +38,7 @@ def make_case(
     test_features=None,
     known=40,
 ) -> Case:
-    """A stored run of len(labels) training rows; what is not given carries no information."""
+    """A stored run of len(labels) training rows; arrays that are left out carry no information."""
     labels = np.asarray(labels)
     rng, rows = np.random.default_rng(123), len(labels)
     features = rng.normal(size=(rows, WIDTH)) if features is None else features
@@ -49,9 +49,8 @@ def make_case(
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
     received = np.where(sent[:, :, None], gradients, 0.0).astype(np.float32)
-    target = Target(
-        seed=np.uint32(0),
-        seed_index=np.int32(0),
+    run = AttackInput(
+        seed=np.int32(0),
         key_name=np.uint32(0),
         knobs={"known": np.float32(known)},
         exchange={
@@ -78,7 +77,7 @@ def make_case(
     )
     by_class = np.argsort(labels, kind="stable")
     turn = np.concatenate([np.arange(np.sum(labels == c)) for c in range(num_classes)])
-    ground = Ground(
+    common = CommonData(
         features=(np.float32(np.concatenate([features, test_features])),),
         mean=(np.zeros((1, WIDTH), np.float32),),
         scale=(np.ones((1, WIDTH), np.float32),),
@@ -87,21 +86,21 @@ def make_case(
         labels=np.int32(np.concatenate([labels, np.zeros(total - rows, int)])),
         known_order=np.int32(by_class[np.argsort(turn, kind="stable")])[None],
     )
-    return Case(target, ground)
+    return Case(run, common)
 
 
-def sight(case: Case) -> tuple[View, Known]:
-    """What the attacker sees and knows of a case: of what stands inside the federation, the clean
-    gradients and one layer are here the received gradients and the embeddings."""
-    return _sight(case.target, case.ground)
+def seen_of(case: Case) -> tuple[View, Known]:
+    """What the attacker sees and knows of a case. Its diagnostics, the clean gradients and one layer,
+    are the received gradients and the embeddings."""
+    return _seen_of(case.run, case.common)
 
 
 @harness.quick_jit
-def _sight(target, ground):
-    known = known_rows(ground, target.seed_index, target.knobs["known"])
-    e = target.exchange
-    inside = {CLEAN: e["gradients"][-1], LAYER: e["embeddings"][-1]}
-    return view_of(target, ground, Agreed(BATCH), inside), known
+def _seen_of(run, common):
+    known = known_rows(common, run.seed, run.knobs["known"])
+    e = run.exchange
+    diagnostics = {CLEAN: e["gradients"][-1], LAYER: e["embeddings"][-1]}
+    return view_of(run, common, Agreed(BATCH), diagnostics), known
 
 
 @functools.cache
@@ -109,9 +108,32 @@ def jitted(run):
     return harness.quick_jit(run)
 
 
-def attack(one: Attack, case: Case, key=None, **knobs) -> Scores:
-    """The attack's scores, with its published knobs unless given."""
+def build(factory, num_classes, **options) -> Attack:
+    """The factory's attack on ``BOTTOMS``: one object, hence one program, for equal options."""
+    return _build(factory, num_classes, tuple(options.items()))
+
+
+@functools.cache
+def _build(factory, num_classes, options):
+    return factory(BOTTOMS, num_classes, **dict(options))
+
+
+def attack(attack: Attack, case: Case, key=None, **knobs) -> Scores:
+    """The attack's scores, with its published knobs where no others are passed."""
     key = keys.run_key(0) if key is None else key
-    numbers = {**one.knobs, **knobs}
-    view, known = sight(case)
-    return jitted(one.run)(key, view, known, {k: np.float32(v) for k, v in numbers.items()})
+    numbers = {**attack.knobs, **knobs}
+    view, known = seen_of(case)
+    return jitted(attack.run)(key, view, known, {k: np.float32(v) for k, v in numbers.items()})
+
+
+def attack_all(attacks, case: Case, **knobs) -> list[Scores]:
+    """The scores of several attacks with the same knobs, compiled together: one compilation for all."""
+    view, known = seen_of(case)
+    runs = tuple(attack.run for attack in attacks)
+    numbers = {k: np.float32(v) for k, v in {**attacks[0].knobs, **knobs}.items()}
+    return _all_jitted(runs)(keys.run_key(0), view, known, numbers)
+
+
+@functools.cache
+def _all_jitted(runs):
+    return harness.quick_jit(lambda *arguments: [run(*arguments) for run in runs])

@@ -16,20 +16,25 @@ def problem(classes, seed=0, known=20):
     labels = rng.integers(0, classes, ROWS)
     g = rng.normal(size=(2, ROWS, 3)) + labels[None, :, None]
     case = cases.make_case(labels, classes, gradients=g, known=known)
-    view, held = cases.sight(case)
-    rows = np.asarray(held.rows)[: int(held.count)]
-    return np.asarray(view.gradients), rows, np.asarray(held.labels)[: len(rows)], case
+    view, known = cases.seen_of(case)
+    rows = np.asarray(known.rows)[: int(known.count)]
+    return np.asarray(view.gradients), rows, np.asarray(known.labels)[: len(rows)], case
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize(("attack", "statistic"), [(mean, np.mean), (median, np.median)])
 def test_agrees_with_the_numpy_twin_on_the_known_rows(attack, statistic, classes):
     g, rows, labels, case = problem(classes)
-    for epoch, own in ((0, g[0]), (-1, g[1]), ("mean", g.mean(0)), ("votes", np.sign(g).mean(0))):
-        far = reference.nearest_center(own, rows, labels, statistic, classes)
-        one = attack(cases.BOTTOMS, classes, epoch=epoch, scores="distance")
-        np.testing.assert_allclose(cases.attack(one, case, known=20).train, -far, atol=1e-5)
-        near = cases.attack(attack(cases.BOTTOMS, classes, epoch=epoch), case, known=20).train
+    gradients = {0: g[0], -1: g[1], "mean": g.mean(0), "votes": np.sign(g).mean(0)}
+    forms = [
+        attack(cases.BOTTOMS, classes, epoch=epoch, scores=scores)
+        for epoch in gradients
+        for scores in ("distance", "nearest")
+    ]
+    results = [scores.train for scores in cases.attack_all(forms, case, known=20)]
+    for of_epoch, distance, near in zip(gradients.values(), results[::2], results[1::2]):
+        far = reference.nearest_center(of_epoch, rows, labels, statistic, classes)
+        np.testing.assert_allclose(distance, -far, atol=1e-5)
         clear = np.diff(np.sort(far, -1)[:, :2])[:, 0] > 1e-5
         assert clear.sum() > ROWS / 6  # medians of signs tie often
         np.testing.assert_array_equal(np.argmax(near, -1)[clear], np.argmin(far, -1)[clear])
@@ -39,21 +44,21 @@ def test_agrees_with_the_numpy_twin_on_the_known_rows(attack, statistic, classes
 def test_a_tie_goes_to_class_1_as_published():
     labels, g = np.array([0, 1, 0]), np.array([[[-1.0], [1.0], [0.0]]])
     case = cases.make_case(labels, 2, gradients=g, known=2)
-    found = cases.attack(mean(cases.BOTTOMS, 2), case, known=2).train
-    np.testing.assert_array_equal(np.argmax(found, -1), [0, 1, 1])
+    scores = cases.attack(mean(cases.BOTTOMS, 2), case, known=2).train
+    np.testing.assert_array_equal(np.argmax(scores, -1), [0, 1, 1])
 
 
 def test_rows_never_sent_have_no_guess_and_move_no_center():
     g, _, _, case = problem(2)
     sent = np.ones((2, ROWS), bool)
     sent[:, 5] = False
-    labels = case.ground.labels[:ROWS]
+    labels = case.common.labels[:ROWS]
     moved = g.copy()
     moved[:, 5] = 1e6
     plain, hidden = (
         np.asarray(
             cases.attack(
-                mean(cases.BOTTOMS, 2, scores="distance"),
+                cases.build(mean, 2, scores="distance"),
                 cases.make_case(labels, 2, gradients=x, sent=sent, known=ROWS),
                 known=ROWS,
             ).train
@@ -80,13 +85,12 @@ def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_
     g = np.asarray(exchange["party0_gradients"][-1], float)
     splits = stored.splits()
     labels = splits["labels"][splits["train"][0]]
-    everyone = np.arange(len(labels))
-    far = reference.nearest_center(g, everyone, labels, np.mean, 2)
+    far = reference.nearest_center(g, np.arange(len(labels)), labels, np.mean, 2)
     expected = np.mean(np.argmin(far, -1) == labels)
     assert rows["mean/oracle/distance"]["success"] == pytest.approx(expected, abs=1e-6)
     assert rows["mean/oracle/distance"]["leak"] >= 0.5
 
-    from vfljax import judging
+    from vfljax.report import summary
 
-    (point,) = judging.points(stored)
+    (point,) = summary.points(stored)
     assert point.worst["split"].attack == "mean/distance"

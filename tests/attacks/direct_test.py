@@ -100,10 +100,32 @@ def test_epoch_zero_is_the_first_recorded_and_minus_one_the_last(rule):
     first = (1 / CLASSES - np.eye(CLASSES)[labels]).astype(np.float32)
     last = (1 / CLASSES - np.eye(CLASSES)[(labels + 1) % CLASSES]).astype(np.float32)
     case = cases.make_case(labels, CLASSES, gradients=[first, last])
-    for epoch, expected in ((0, labels), (-1, (labels + 1) % CLASSES)):
-        scores = cases.attack(direct(cases.BOTTOMS, CLASSES, rule=rule, epoch=epoch), case)
+    epochs = {0: labels, -1: (labels + 1) % CLASSES}
+    forms = [cases.build(direct, CLASSES, rule=rule, epoch=epoch) for epoch in epochs]
+    for scores, expected in zip(cases.attack_all(forms, case), epochs.values()):
         np.testing.assert_array_equal(np.argmax(scores.train, axis=1), expected)
         assert scores.test is None
+
+
+def test_an_epoch_is_found_by_its_number_and_not_its_place():
+    labels = np.arange(12) % CLASSES
+    first, last = (
+        np.float32(1 / CLASSES - np.eye(CLASSES)[(labels + i) % CLASSES]) for i in (0, 1)
+    )
+    case = cases.make_case(labels, CLASSES, gradients=[first, last])
+    numbers = {**case.run.exchange, "epochs": np.int32([0, 7])}
+    case = case._replace(run=case.run._replace(exchange=numbers))
+    scores = cases.attack(direct(cases.BOTTOMS, CLASSES, epoch=7), case)
+    np.testing.assert_array_equal(np.argmax(scores.train, axis=1), (labels + 1) % CLASSES)
+
+
+def test_over_epochs_rows_that_no_epoch_sent_have_no_guess():
+    labels = np.arange(10) % CLASSES
+    g = np.float32(1 / CLASSES - np.eye(CLASSES)[labels])
+    sent = np.array([np.arange(10) > 3, (np.arange(10) > 3) | (np.arange(10) == 0)])
+    case = cases.make_case(labels, CLASSES, gradients=[g, g], sent=sent)
+    scores = cases.attack(direct(cases.BOTTOMS, CLASSES, epoch="mean"), case)
+    np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent.any(axis=0))
 
 
 @both_rules
@@ -124,6 +146,12 @@ def test_reads_every_label_from_a_batch_of_the_protocol_without_splitting(rule):
     _, exchanges, _ = harness.run_steps(spec, hparams, [batch])
     for g in exchanges[0].gradients:
         assert guesses(rule, g) == batch.labels.tolist()
+
+
+@both_rules
+def test_gradients_of_another_rank_are_refused(rule):
+    with pytest.raises(AssertionError):
+        RULES[rule](jnp.float32([1, -1]))
 
 
 def test_unknown_rules_and_epochs_are_refused_with_the_choices():

@@ -13,10 +13,10 @@ def twin(g, batch_size):
     sums = [sum(float(entry) for entry in row) for row in g]
     out = []
     for first in range(0, len(sums), batch_size):
-        own = sums[first : first + batch_size]
-        ranked = sorted(own)
-        low, high = ranked[(len(own) - 1) // 2], ranked[len(own) // 2]
-        out += [float(value > (low + high) / 2) for value in own]
+        batch = sums[first : first + batch_size]
+        ranked = sorted(batch)
+        low, high = ranked[(len(batch) - 1) // 2], ranked[len(batch) // 2]
+        out += [float(value > (low + high) / 2) for value in batch]
     return np.array(out)
 
 
@@ -31,17 +31,17 @@ def test_it_agrees_with_the_twin_batch_by_batch(rows, width):
     # whole numbers, so that sums are exact: rows equal to the median are not above it
     g = np.random.default_rng(rows).integers(-3, 4, size=(rows, width)).astype(np.float32)
     g += 10 * (np.arange(rows) // cases.BATCH)[:, None]  # another median in every batch
-    found = run(np.arange(rows) % 2, g)
+    scores = run(np.arange(rows) % 2, g)
     expected = twin(g, cases.BATCH)
-    np.testing.assert_array_equal(found, np.stack([1 - expected, expected], axis=1))
+    np.testing.assert_array_equal(scores, np.stack([1 - expected, expected], axis=1))
 
 
 def test_rows_never_sent_have_no_score_and_are_left_out_of_the_median():
     g = np.random.default_rng(0).normal(size=(50, 1)).astype(np.float32)
     sent = np.arange(50) < 45
-    found = run(np.arange(50) % 2, np.where(sent[:, None], g, 1e9), sent[None])
-    np.testing.assert_array_equal(np.isnan(found).all(axis=1), ~sent)
-    np.testing.assert_array_equal(found[sent, 1], twin(g[:45], cases.BATCH))
+    scores = run(np.arange(50) % 2, np.where(sent[:, None], g, 1e9), sent[None])
+    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~sent)
+    np.testing.assert_array_equal(scores[sent, 1], twin(g[:45], cases.BATCH))
 
 
 @pytest.mark.parametrize("p", [0.394, 0.2, 0.5])

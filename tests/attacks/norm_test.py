@@ -17,8 +17,8 @@ def problem(seed=0, rows=101):
 
 
 def scores_of(labels, gradients, epoch=-1, **case):
-    made = cases.make_case(labels, 2, gradients=gradients, **case)
-    return np.asarray(cases.attack(norm(cases.BOTTOMS, 2, epoch=epoch), made).train)
+    run = cases.make_case(labels, 2, gradients=gradients, **case)
+    return np.asarray(cases.attack(cases.build(norm, 2, epoch=epoch), run).train)
 
 
 def test_scores_are_euclidean_norms_around_their_median():
@@ -75,7 +75,7 @@ def test_rows_never_sent_leave_a_finite_leak():
 
 def test_is_defined_for_two_classes_only_and_has_no_test_scores():
     labels, g = problem(7)
-    attack = norm(cases.BOTTOMS, 2)
+    attack = cases.build(norm, 2, epoch=-1)
     assert attack.binary
     assert cases.attack(attack, cases.make_case(labels, 2, gradients=[g])).test is None
 

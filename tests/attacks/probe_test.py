@@ -21,9 +21,9 @@ def twin(x, sent):
     """Columns of mean 0 and variance 1 over the rows sent, one number at a time."""
     out = np.zeros(x.shape)
     for j in range(x.shape[1]):
-        own = [float(x[i, j]) for i in range(len(x)) if sent[i]]
-        mean = sum(own) / len(own)
-        spread = (sum((v - mean) ** 2 for v in own) / len(own)) ** 0.5
+        column = [float(x[i, j]) for i in range(len(x)) if sent[i]]
+        mean = sum(column) / len(column)
+        spread = (sum((v - mean) ** 2 for v in column) / len(column)) ** 0.5
         for i in range(len(x)):
             if sent[i] and spread > 0:
                 out[i, j] = (x[i, j] - mean) / spread
@@ -36,8 +36,8 @@ def test_standardizing_agrees_with_the_twin_in_any_units(seed, scale):
     rng = np.random.default_rng(seed)
     x = np.float32(scale) * np.float32(rng.normal(size=(30, 3)) * [1, 50, 0.1] + [0, 20, -1])
     sent = rng.random(30) < 0.8
-    found = np.asarray(jitted(np.where(sent[:, None], x, np.nan), sent))
-    np.testing.assert_allclose(found, twin(np.float64(x), sent), atol=1e-4)
+    ours = np.asarray(jitted(np.where(sent[:, None], x, np.nan), sent))
+    np.testing.assert_allclose(ours, twin(np.float64(x), sent), atol=1e-4)
 
 
 def test_constant_columns_and_rows_not_sent_are_0():
@@ -54,8 +54,8 @@ def problem(rule, sent_share=1.0):
     """Labels that are a function of embeddings and gradients, and the run that holds them."""
     rng = np.random.default_rng(3)
     z, g = rng.normal(size=(2, ROWS, 4))
-    told = z[:, 0] - z[:, 1] + 2 * g[:, 0] if rule == "linear" else z[:, 0] * z[:, 1]
-    labels = np.int64(told > 0)
+    margin = z[:, 0] - z[:, 1] + 2 * g[:, 0] if rule == "linear" else z[:, 0] * z[:, 1]
+    labels = np.int64(margin > 0)
     sent = (np.arange(ROWS) < sent_share * ROWS)[None]
     # a constant column, and gradients in the units they come in
     z[:, 3] = 5.0
@@ -66,11 +66,11 @@ def problem(rule, sent_share=1.0):
 
 
 def accuracy(case, labels, known=40, **options):
-    one = probe(cases.BOTTOMS, 2, **options)
-    case = case._replace(target=case.target._replace(knobs={"known": np.float32(known)}))
+    one = cases.build(probe, 2, **options)
+    case = case._replace(run=case.run._replace(knobs={"known": np.float32(known)}))
     scores = np.asarray(cases.attack(one, case, **{**one.knobs, "known": known}).train)
-    _, held = cases.sight(case)
-    unknown = np.asarray(held.rows)[int(held.count) :]
+    _, known_rows = cases.seen_of(case)
+    unknown = np.asarray(known_rows.rows)[int(known_rows.count) :]
     return np.mean(scores[unknown].argmax(axis=1) == labels[unknown]), scores
 
 
@@ -79,12 +79,12 @@ def test_a_linear_rule_is_learned_from_forty_rows_as_well_as_by_scikit_learn():
     ours, scores = accuracy(case, labels)
     np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
     x = np.concatenate([twin(z, np.ones(ROWS, bool)), twin(g, np.ones(ROWS, bool))], axis=1)
-    _, held = cases.sight(case)
-    known, unknown = np.split(np.asarray(held.rows), [40])
+    _, known_rows = cases.seen_of(case)
+    known, unknown = np.split(np.asarray(known_rows.rows), [40])
     model = LogisticRegression().fit(x[known], labels[known])
-    theirs = model.score(x[unknown], labels[unknown])
+    logistic = model.score(x[unknown], labels[unknown])
     assert ours > 0.85
-    assert abs(ours - theirs) < 0.05
+    assert abs(ours - logistic) < 0.05
     leaks = [
         float(harness.leak(p, labels, np.float32(np.isin(np.arange(ROWS), unknown))))
         for p in (scores, np.float32(model.predict_proba(x)))
@@ -116,26 +116,31 @@ def test_rows_never_sent_have_no_score_and_all_others_have_one():
 def test_labels_of_rows_never_sent_teach_nothing():
     *_, case = problem("linear")
     sent = (np.arange(ROWS) % 3 > 0)[None]
-    case = case._replace(
-        target=case.target._replace(exchange={**case.target.exchange, "sent": sent})
-    )
-    _, held = cases.sight(case)
-    known = np.asarray(held.rows)[:40]
-    other = case.ground.labels.copy()
+    case = case._replace(run=case.run._replace(exchange={**case.run.exchange, "sent": sent}))
+    _, known_rows = cases.seen_of(case)
+    known = np.asarray(known_rows.rows)[:40]
+    other = case.common.labels.copy()
     other[known[known % 3 == 0]] ^= 1
-    assert np.any(other != case.ground.labels)
-    changed = case._replace(ground=case.ground._replace(labels=other))
-    one = probe(cases.BOTTOMS, 2)
+    assert np.any(other != case.common.labels)
+    changed = case._replace(common=case.common._replace(labels=other))
+    one = cases.build(probe, 2)
     first, second = (cases.attack(one, c, **one.knobs).train for c in (case, changed))
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("epoch", ["mean", "votes"])
-def test_gradients_over_epochs_tell_more_than_the_noisy_last_one(epoch):
+def test_gradients_over_epochs_tell_more_than_the_noisy_last_one():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, ROWS)
     g = (labels - 0.5)[None, :, None] + 3 * rng.normal(size=(30, ROWS, 1))
     case = cases.make_case(labels, 2, gradients=g, known=40)
     last, _ = accuracy(case, labels, inputs="gradients")
-    over, _ = accuracy(case, labels, inputs="gradients", epoch=epoch)
-    assert over > last + 0.1
+    for epoch in ("mean", "votes"):
+        over, _ = accuracy(case, labels, inputs="gradients", epoch=epoch)
+        assert over > last + 0.1
+
+
+def test_inputs_of_other_shapes_and_types_are_refused():
+    x, sent = np.ones((4, 2), np.float32), np.ones(4, bool)
+    for bad in ((x, sent[:3]), (x[0], sent), (x, np.ones(4, np.float32))):
+        with pytest.raises(AssertionError):
+            standardized(*bad)

@@ -44,14 +44,14 @@ def in_units(s):
 
 
 @every_form
-@given(seed=st.integers(0, 2**16), width=st.sampled_from([1, 3, 8]))
+@given(seed=st.integers(0, 2**16), width=st.sampled_from([1, 4]))
 @few
 def test_a_batch_agrees_with_the_twin_up_to_units(absolute, heuristic, seed, width):
     z = blobs(seed, width=width)
     expected, positive = reference.positives(z, absolute, heuristic)
-    found = ours(z, absolute, heuristic)
-    np.testing.assert_array_equal(found > 0, positive)
-    np.testing.assert_allclose(in_units(found), in_units(expected), atol=1e-4)
+    scores = ours(z, absolute, heuristic)
+    np.testing.assert_array_equal(scores > 0, positive)
+    np.testing.assert_allclose(in_units(scores), in_units(expected), atol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e-6, 1e15])
@@ -67,22 +67,22 @@ def test_units_do_not_matter(absolute, heuristic, scale):
 def test_directions_are_the_top_right_singular_vectors(seed, shape):
     rng = np.random.default_rng(seed)
     count = min(3, *shape)
-    # singular values apart by a factor: closer ones are not told apart
+    # singular values apart by a factor: closer ones are not separated
     left, _ = np.linalg.qr(rng.normal(size=(shape[0], count)))
     right, _ = np.linalg.qr(rng.normal(size=(shape[1], count)))
     x = left @ np.diag([4.0, 2.0, 1.0][:count]) @ right.T
     _, _, expected = np.linalg.svd(x)
-    found = np.asarray(jitted_directions(np.float32(x), count))
-    assert found.shape == (shape[1], count)
-    cosines = np.abs(np.sum(found.T * expected[:count], axis=1))
+    scores = np.asarray(jitted_directions(np.float32(x), count))
+    assert scores.shape == (shape[1], count)
+    cosines = np.abs(np.sum(scores.T * expected[:count], axis=1))
     np.testing.assert_allclose(cosines, 1, atol=1e-5)
 
 
 def test_a_direction_of_rows_of_rank_one_is_theirs_and_no_rows_have_none():
     direction = np.array([3.0, 0.0, -4.0]) / 5
     x = np.outer([1.0, -2.0, 1.0], direction)
-    found = np.asarray(jitted_directions(np.float32(x), 1))[:, 0]
-    np.testing.assert_allclose(np.abs(found @ direction), 1, atol=1e-6)
+    scores = np.asarray(jitted_directions(np.float32(x), 1))[:, 0]
+    np.testing.assert_allclose(np.abs(scores @ direction), 1, atol=1e-6)
     np.testing.assert_array_equal(jitted_directions(np.zeros((5, 3), np.float32), 2), 0)
 
 
@@ -94,41 +94,41 @@ def test_the_cut_is_the_best_of_all_cuts_also_with_ties_and_rows_left_out(seed, 
     weights = np.arange(12) < 12 - spare
     values = np.where(weights, s, 1e6)  # what is left out may be anything
     cut = jitted_threshold(np.float32(values), np.float32(weights))
-    own = s[weights]
+    counted = s[weights]
 
     def within(upper):
-        parts = [own[upper], own[~upper]]
+        parts = [counted[upper], counted[~upper]]
         return sum(((part - part.mean()) ** 2).sum() for part in parts if len(part))
 
-    best = within(reference.two_means(own))
-    np.testing.assert_allclose(within(own > float(cut)), best, rtol=1e-5, atol=1e-5)
+    best = within(reference.two_means(counted))
+    np.testing.assert_allclose(within(counted > float(cut)), best, rtol=1e-5, atol=1e-5)
 
 
 @every_form
 def test_equal_rows_a_single_row_and_a_constant_column_are_finite(absolute, heuristic):
-    equal = np.tile(np.float32([0.1, 1 / 3, -7.0]), (20, 1))
+    equal = np.tile(np.float32([0.1, 1 / 3, -7.0, 5.0]), (20, 1))
     np.testing.assert_allclose(ours(equal, absolute, heuristic), 0, atol=1e-6)
     np.testing.assert_array_equal(ours(equal[:1], absolute, heuristic), 0)
     constant = blobs(1)
     constant[:, 2] = 5.0
     expected, positive = reference.positives(constant, absolute, heuristic)
-    found = ours(constant, absolute, heuristic)
-    np.testing.assert_array_equal(found > 0, positive)
-    np.testing.assert_allclose(in_units(found), in_units(expected), atol=1e-4)
+    scores = ours(constant, absolute, heuristic)
+    np.testing.assert_array_equal(scores > 0, positive)
+    np.testing.assert_allclose(in_units(scores), in_units(expected), atol=1e-4)
 
 
 def test_rows_left_out_play_no_part():
     z, weights = blobs(5), np.arange(20) % 4 > 0
     garbage = np.where(weights[:, None], z, np.float32(1e6))
-    found = ours(garbage, weights=weights)[weights]
-    np.testing.assert_allclose(found, ours(z[weights]), atol=1e-5)
+    scores = ours(garbage, weights=weights)[weights]
+    np.testing.assert_allclose(scores, ours(z[weights]), atol=1e-5)
 
 
 # The attack as a whole.
 
 
 def run(case, **options):
-    one = spectral(cases.BOTTOMS, 2, **options)
+    one = cases.build(spectral, 2, **options)
     return np.asarray(cases.attack(one, case, **one.knobs).train)
 
 
@@ -141,32 +141,34 @@ def stored(rows, sent=None, epochs=1):
 @pytest.mark.parametrize("rows", [60, 50, 7], ids=["whole batches", "a short last one", "B > N"])
 def test_every_batch_is_clustered_alone(rows):
     z, case = stored(rows)
-    found = run(case)
-    np.testing.assert_array_equal(found[:, 0], -found[:, 1])
+    scores = run(case)
+    np.testing.assert_array_equal(scores[:, 0], -scores[:, 1])
     for first in range(0, rows, cases.BATCH):
-        own = slice(first, first + cases.BATCH)
-        expected, positive = reference.positives(z[0, own])
-        np.testing.assert_array_equal(found[own, 1] > 0, positive)
-        np.testing.assert_allclose(in_units(found[own, 1]), in_units(expected), atol=1e-4)
+        rows_of_batch = slice(first, first + cases.BATCH)
+        expected, positive = reference.positives(z[0, rows_of_batch])
+        np.testing.assert_array_equal(scores[rows_of_batch, 1] > 0, positive)
+        np.testing.assert_allclose(
+            in_units(scores[rows_of_batch, 1]), in_units(expected), atol=1e-4
+        )
 
 
 def test_whole_clusters_the_epoch_at_once():
     z, case = stored(50)
     expected, positive = reference.positives(z[0])
-    found = run(case, whole=True)[:, 1]
-    np.testing.assert_array_equal(found > 0, positive)
-    np.testing.assert_allclose(in_units(found), in_units(expected), atol=1e-4)
+    scores = run(case, whole=True)[:, 1]
+    np.testing.assert_array_equal(scores > 0, positive)
+    np.testing.assert_allclose(in_units(scores), in_units(expected), atol=1e-4)
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_rows_never_sent_have_no_score_and_change_none(whole):
     sent = (np.arange(50) < 45)[None]
     z, case = stored(50, sent)
-    found = run(case, whole=whole)
-    np.testing.assert_array_equal(np.isnan(found).all(axis=1), ~sent[0])
+    scores = run(case, whole=whole)
+    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~sent[0])
     expected, _ = reference.positives(z[0, :45] if whole else z[0, 40:45])
-    own = slice(0, 45) if whole else slice(40, 45)
-    np.testing.assert_allclose(in_units(found[own, 1]), in_units(expected), atol=1e-4)
+    rows = slice(0, 45) if whole else slice(40, 45)
+    np.testing.assert_allclose(in_units(scores[rows, 1]), in_units(expected), atol=1e-4)
 
 
 def test_signal_and_epoch_say_what_is_read():
@@ -175,16 +177,30 @@ def test_signal_and_epoch_say_what_is_read():
     last, _ = reference.positives(z[1])
     both, _ = reference.positives(z[0] + z[1])
     votes, _ = reference.positives(np.sign(z[0]) + np.sign(z[1]))
-    for options, expected in (
+    forms = (
         ({"epoch": 0}, first),
         ({}, last),
         ({"signal": "gradients"}, last),
         ({"signal": cases.LAYER}, last),
         ({"signal": "gradients", "whole": True, "epoch": "mean"}, both),
         ({"signal": "gradients", "whole": True, "epoch": "votes"}, votes),
+    )
+    results = cases.attack_all([cases.build(spectral, 2, **options) for options, _ in forms], case)
+    for scores, (_, expected) in zip(results, forms):
+        np.testing.assert_allclose(in_units(scores.train[:, 1]), in_units(expected), atol=1e-4)
+
+
+def test_inputs_of_other_shapes_are_refused():
+    z, weights = blobs(0), np.ones(20, np.float32)
+    for function, *bad in (
+        (two_clusters, z, weights[:5], False, True),
+        (two_clusters, z[:, 0], weights, False, True),
+        (threshold, z, weights),
+        (directions, z[:, 0], 1),
+        (k_means, jax.random.key(0), z, weights[:, None], 2),
     ):
-        found = run(case, **options)[:, 1]
-        np.testing.assert_allclose(in_units(found), in_units(expected), atol=1e-4)
+        with pytest.raises(AssertionError):
+            function(*bad)
 
 
 # More than two classes.
@@ -198,11 +214,11 @@ def many(classes, apart):
     return labels, np.float32(rng.normal(size=(len(labels), 6)) + centers[labels])
 
 
-@pytest.mark.parametrize("classes", [3, 5])
-def test_k_means_finds_clusters_that_stand_apart(classes):
+def test_k_means_finds_clusters_that_stand_apart():
+    classes = 3
     labels, z = many(classes, 12.0)
-    found = jitted_k_means(jax.random.key(0), z, np.ones(len(z), np.float32), classes)
-    assert reference.best_matching(np.asarray(found), labels, classes) == 1
+    clusters = jitted_k_means(jax.random.key(0), z, np.ones(len(z), np.float32), classes)
+    assert reference.best_matching(np.asarray(clusters), labels, classes) == 1
 
 
 @pytest.mark.parametrize("oracle", [False, True])
@@ -211,17 +227,14 @@ def test_more_classes_are_found_where_they_stand_apart_and_not_in_noise(classes,
     labels, z = many(classes, apart)
     sent = (np.arange(len(labels)) < len(labels) - 7)[None]
     case = cases.make_case(labels, classes, embeddings=z[None], gradients=z[None], sent=sent)
-    one = spectral(cases.BOTTOMS, classes, oracle=oracle)
-    # all labels are given to the oracle form by whoever runs it
-    known = len(labels) if oracle else 40
-    scores = np.asarray(cases.attack(one, case._replace(target=told(case, known))).train)
+    one = cases.build(spectral, classes, oracle=oracle)
+    # whoever runs the oracle form hands it all labels
+    knobs = {"known": np.float32(len(labels) if oracle else 40)}
+    case = case._replace(run=case.run._replace(knobs=knobs))
+    scores = np.asarray(cases.attack(one, case).train)
     np.testing.assert_array_equal(np.isnan(scores).any(axis=1), ~sent[0])
     hit = np.mean(scores[sent[0]].argmax(axis=1) == labels[sent[0]])
     if apart:
         assert hit == 1
     else:  # names by all labels fit the noise a little
         assert hit < 1 / classes + (0.2 if oracle else 0.12)
-
-
-def told(case, known):
-    return case.target._replace(knobs={"known": np.float32(known)})

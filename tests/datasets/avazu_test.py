@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import real_data
 from tests.datasets.clicks import avazu_csv, avazu_rows, zipped
+from tests.datasets.fuzzing import drawn
 from vfljax import datasets
 from vfljax.datasets.avazu import FIELDS, avazu, prepare, stream
 from vfljax.datasets.core import checksum
@@ -180,8 +181,7 @@ def test_a_bad_file_or_option_is_one_line(tmp_path, case):
     assert len(str(error.value).splitlines()) == 1
 
 
-@settings(max_examples=200, deadline=None)
-@given(
+@drawn(
     options=st.sampled_from(FORMS),
     at=st.integers(0, len(GOOD)),
     what=st.binary(max_size=5) | st.sampled_from([b"\n", b",", b'"', b"\r", b"1"]),

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import real_data
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged
-from vfljax.config import resolve
+from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets import load
 from vfljax.datasets.bhi import bhi, together
-from vfljax.datasets.dividing import divide
+from vfljax.datasets.dividing import Parties, divide
 from vfljax.errors import UserError
 
 
@@ -181,14 +180,15 @@ def test_options_are_checked(tmp_path):
     assert "more than 1,000: set rows" in refused(tmp_path, max_bytes=1000)
 
 
+@few_or_many
 @pytest.mark.parametrize("form", ["folders", "npz"])
-def test_damage_to_any_file_loads_or_is_one_line(tmp_path, form):
+def test_damage_to_any_file_loads_or_is_one_line(tmp_path, form, examples):
     if form == "npz":
         save(tmp_path)
     else:
         small.write(tmp_path, FILES)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(data=st.data())
     def check(data):
         damaged(data, bhi, tmp_path, patches=2)
@@ -203,7 +203,7 @@ def test_real_patches_have_their_counts_and_each_party_gets_one():
     assert np.bincount(data.labels).tolist() == [1000, 1000]
     assert len(np.unique(data.groups)) == 272
     pairs = bhi(folder, patches=2)
-    parties = resolve({"parties": {"passive": 2, "label_features": False}})["parties"]
+    parties = Parties(passive=2, label_features=False)
     first, second = divide(pairs, parties)
     assert first.features.shape == second.features.shape == (len(pairs.labels), 50, 50, 3)
     for x, y, patient in zip(pairs.features[:50], pairs.labels, pairs.groups):

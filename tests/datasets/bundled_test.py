@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfljax.config import resolve
 from vfljax.datasets import TABLE
-from vfljax.datasets.core import Dataset, checksum, classes, make_table, split_rows
-from vfljax.datasets.dividing import divide
+from vfljax.datasets.core import Dataset, checksum, classes, split_rows
+from vfljax.datasets.dividing import Parties, divide
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
+from vfljax.sweep.table import make_table
 from vfljax.training import rows_of
 
 
 def blocks(dataset, parties):
     changes = {"passive": parties, "label_features": False}
-    return divide(dataset, resolve({"parties": changes})["parties"])
+    return divide(dataset, Parties(**changes))
 
 
 def tabled(dataset, parties, splits, *scaling):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.datasets import small
 from tests.datasets.cifar_files import binary10, binary100, refused
-from tests.datasets.fuzzing import damaged
+from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
 
 GOOD = binary10("")[0]
@@ -130,13 +130,14 @@ FUZZED = {
 }
 
 
+@few_or_many
 @pytest.mark.parametrize("layout", FUZZED)
-def test_damage_to_any_file_loads_or_is_one_line(tmp_path, layout):
+def test_damage_to_any_file_loads_or_is_one_line(tmp_path, layout, examples):
     loader, files = FUZZED[layout]
     small.write(tmp_path, files)
     loader(str(tmp_path))
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(data=st.data())
     def check(data):
         damaged(data, loader, tmp_path)

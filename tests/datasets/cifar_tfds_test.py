@@ -13,7 +13,7 @@ from tensorflow_datasets.core import registered
 
 from tests.datasets import small
 from tests.datasets.cifar_files import refused
-from tests.datasets.fuzzing import damaged
+from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
 
 
@@ -145,10 +145,11 @@ def test_a_tfds_folder_without_shards_is_one_line(broken_tfds):
     assert "split 'test'" in refused(cifar10, folder)
 
 
-def test_damage_to_a_tfds_folder_loads_or_is_one_line(broken_tfds):
+@few_or_many
+def test_damage_to_a_tfds_folder_loads_or_is_one_line(broken_tfds, examples):
     folder, _ = broken_tfds
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(data=st.data())
     def check(data):
         damaged(data, cifar10, folder)

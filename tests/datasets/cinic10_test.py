@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged
+from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets import load
 from vfljax.datasets.cifar import NAMES10
 from vfljax.datasets.cinic10 import cinic10
@@ -69,10 +69,11 @@ def test_what_is_missing_is_named(tmp_path, gone, options, message):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_damage_to_any_file_loads_or_is_one_line(tmp_path):
+@few_or_many
+def test_damage_to_any_file_loads_or_is_one_line(tmp_path, examples):
     small.write(tmp_path, FILES)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(data=st.data())
     def check(data):
         damaged(data, cinic10, tmp_path, validation="train")

@@ -6,26 +6,18 @@ from unittest import mock
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from vfljax.datasets import core
 from vfljax.datasets import scaling as scalings
 from vfljax.datasets.columns import Column
-from vfljax.datasets.core import (
-    Block,
-    Dataset,
-    Input,
-    Vocabulary,
-    checksum,
-    classes,
-    identity,
-    make_table,
-    split_rows,
-)
+from vfljax.datasets.core import Block, Dataset, Vocabulary, checksum, classes, identity, split_rows
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
+from vfljax.sweep.table import make_table
 from vfljax.training import rows_of
+from vfljax.types import Input
 
 
 def made(rows=200, **changes):
@@ -80,7 +72,11 @@ def test_rows_of_a_group_never_part(seed, size):
 def test_shares_of_all_rows_leave_room_for_what_groups_leave_over(seed, sizes, shares):
     groups = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
     dataset = made(len(groups), groups=groups)
-    split = split_rows(dataset, seed, *shares)
+    try:
+        split = split_rows(dataset, seed, *shares)
+    except UserError as error:  # by chance: of 40 small groups, a part of 6 rows may lack a class
+        assert "groups leave a part without rows of some class" in str(error)
+        reject()
     expected = [round(share * len(groups)) for share in shares[1:]]
     assert [len(split.validation), len(split.test)] == expected
     lost = 2 * (max(sizes) - 1)  # the same for every seed

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.datasets.clicks import CRITEO_FILES as FILES
 from tests.datasets.clicks import CRITEO_ROWS as ROWS
 from tests.datasets.clicks import csv, tsv, zipped
+from tests.datasets.fuzzing import drawn
 from vfljax import datasets
 from vfljax.datasets import ctr_forms
 from vfljax.datasets.criteo import criteo
@@ -155,8 +155,7 @@ def mutated(content, at, what, cut):
     return content[:at] + what + content[at + cut :]
 
 
-@settings(max_examples=200, deadline=None)
-@given(
+@drawn(
     file=st.sampled_from(["tsv", "csv in gzip", "damaged gzip"]),
     form=st.sampled_from(["codes", "unique", "hashed", "frequent"]),
     at=st.integers(0, 1 << 20),

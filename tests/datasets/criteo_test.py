@@ -19,7 +19,7 @@ from tests.datasets.clicks import CRITEO_ROWS as ROWS
 from tests.datasets.clicks import criteo_rows, csv, tsv
 from vfljax import datasets
 from vfljax.datasets import criteo as criteo_module
-from vfljax.datasets import prepared
+from vfljax.datasets import ctr, ctr_forms, prepared
 from vfljax.datasets.core import checksum
 from vfljax.datasets.criteo import CATEGORIES, NUMBERS, criteo, prepare, stream
 from vfljax.errors import UserError
@@ -218,10 +218,12 @@ def test_a_failed_prepare_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["codes", "unique"])
-def test_memory_does_not_grow_with_the_rows(tmp_path, form):
-    lines = tsv(criteo_rows(500, values=400))
+def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch, form):
+    for function in (ctr.read, ctr_forms.stream):  # blocks of 1 MB: fewer rows fill several
+        monkeypatch.setattr(function, "__defaults__", (1 << 20,))
+    lines = tsv(criteo_rows(50, values=400))
     peaks, arrow = [], []
-    for times in (200, 800):  # 100,000 and 400,000 rows
+    for times in (500, 2000):  # 25,000 and 100,000 rows
         with open(tmp_path / "train.txt", "wb") as file:
             for _ in range(times):
                 file.write(lines)
@@ -231,7 +233,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, form):
         peaks.append(tracemalloc.get_traced_memory()[1] - labels)
         tracemalloc.stop()
         arrow.append(pa.default_memory_pool().max_memory() or 0)
-        assert data.features.shape == (500 * times, 39)
+        assert data.features.shape == (50 * times, 39)
     assert peaks[1] < 1.1 * peaks[0]
     assert arrow[1] < 1.1 * arrow[0]
 

@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from vfljax.config import resolve
 from vfljax.datasets import describing, prepared
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.dividing import divide
+from vfljax.datasets.dividing import Parties, divide
+from vfljax.models.making import networks_for
 
 LABELS = np.arange(8, dtype=np.int32) % 2
 MADE = Dataset("made", np.ones((8, 2), np.float32), LABELS, 2)
 
 
 def described(dataset):
-    parties = resolve({"parties": {"passive": 1}})["parties"]
-    return describing.describe(dataset, divide(dataset, parties), True)
+    blocks = divide(dataset, Parties())
+    return describing.describe(dataset, blocks, True, networks_for(blocks[0].input))
 
 
 def test_what_names_hold_reaches_no_terminal(tmp_path):

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfljax.config import resolve
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.dividing import divide, places
+from vfljax.datasets.dividing import Parties, divide, places
 from vfljax.datasets.mapped import Part
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
@@ -19,7 +18,7 @@ PATCHES = np.arange(2, dtype=np.uint8).reshape(1, 2, 1, 1, 1)
 
 
 def parties(passive=1, **changes):
-    return resolve({"parties": {"passive": passive, **changes}})["parties"]
+    return Parties(passive, **changes)
 
 
 def table(names="abcdef"):

@@ -1,9 +1,39 @@
-"""Damage to files, and what a loader must make of it: a data set, or one line."""
+"""Properties on a few or on many drawn examples; damage to files, and what a loader makes of it."""
+
+import functools
+import inspect
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfljax.errors import UserError
+
+few_or_many = pytest.mark.parametrize(
+    "examples",
+    [pytest.param(40, id="few"), pytest.param(200, id="many", marks=pytest.mark.slow)],
+)
+
+
+def drawn(health=(), **strategies):
+    """As hypothesis's ``given``, on a few examples and, among the slow tests, on many.
+
+    ``health``: checks of hypothesis's that the strategies do not pass."""
+
+    def decorate(test):
+        left = inspect.signature(given(**strategies)(test)).parameters.values()
+        examples = inspect.Parameter("examples", inspect.Parameter.KEYWORD_ONLY)
+
+        @functools.wraps(test)
+        def run(examples, **fixtures):
+            many = settings(max_examples=examples, deadline=None, suppress_health_check=health)
+            many(given(**strategies)(test))(**fixtures)
+
+        run.__signature__ = inspect.Signature([*left, examples])
+        return few_or_many(run)
+
+    return decorate
 
 
 def mutate(data, content):

@@ -4,9 +4,9 @@ import doctest
 import zlib
 
 import numpy as np
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets import hashing
 
 VALUES = st.lists(st.text(max_size=12), max_size=20)
@@ -16,8 +16,7 @@ def test_the_documented_example_holds():
     assert doctest.testmod(hashing).failed == 0
 
 
-@settings(max_examples=100, deadline=None)
-@given(field=st.text(max_size=6), values=VALUES, count=st.integers(2, 1 << 20))
+@drawn(field=st.text(max_size=6), values=VALUES, count=st.integers(2, 1 << 20))
 def test_buckets_are_crc32_of_field_equals_value(field, values, count):
     plain = [zlib.crc32((field + "=" + value).encode("utf-8")) % count for value in values]
     assert hashing.buckets(field, values, count).tolist() == plain

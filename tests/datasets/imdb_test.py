@@ -16,12 +16,12 @@ from tests.datasets import reviews as written
 from tests.datasets.words_test import split as keras_words
 from vfljax.datasets import load, options
 from vfljax.datasets.core import checksum
-from vfljax.datasets.dividing import divide
+from vfljax.datasets.dividing import Parties, divide
 from vfljax.datasets.imdb import imdb
 from vfljax.errors import UserError
 
 ROWS = written.reviews()
-PARTIES = {"passive": 2, "label_features": False, "shares": (), "rule": "contiguous", "columns": ()}
+PARTIES = Parties(passive=2, label_features=False)
 LAYOUTS = {
     "folder": lambda root: written.write_folder(root, ROWS),
     "folder itself": lambda root: written.write_folder(root, ROWS) / "aclImdb",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import real_data
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged
+from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets import TABLE, load
 from vfljax.datasets.isic import isic
 from vfljax.errors import UserError
@@ -250,8 +250,9 @@ def test_a_bad_npz_is_one_line(tmp_path, changes, message):
     assert message in refused(save(tmp_path, **changes))
 
 
+@few_or_many
 @pytest.mark.parametrize("form", ["siim", "ham", "npz"])
-def test_damage_to_any_file_loads_or_is_one_line(tmp_path, form):
+def test_damage_to_any_file_loads_or_is_one_line(tmp_path, form, examples):
     if form == "npz":
         save(tmp_path)
     else:
@@ -259,7 +260,7 @@ def test_damage_to_any_file_loads_or_is_one_line(tmp_path, form):
         table = SIIM if form == "siim" else HAM
         small.write(tmp_path, {**photos("", "JPEG", shapes=shapes), "train.csv": table})
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(data=st.data())
     def check(data):
         damaged(data, isic, tmp_path, size=8)

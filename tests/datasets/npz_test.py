@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.datasets.fuzzing import damaged
+from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets import load
 from vfljax.datasets.npz import npz
 from vfljax.errors import UserError
@@ -115,10 +115,11 @@ def test_an_array_that_claims_more_memory_than_allowed_is_refused_before_it_is_m
     assert "more than 8,589,934,592" in refused(tmp_path)
 
 
-def test_damage_to_the_file_loads_or_is_one_line(tmp_path):
+@few_or_many
+def test_damage_to_the_file_loads_or_is_one_line(tmp_path, examples):
     np.savez(tmp_path / "set.npz", x=X, y=Y, g=np.array(list("abca")))
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(data=st.data())
     def check(data):
         damaged(data, npz, tmp_path, groups="g")

@@ -6,14 +6,13 @@ import pytest
 
 from tests.conftest import real_data
 from tests.datasets.tables import made, refused, write
-from tests.sweeps import tiny
-from vfljax import lab
-from vfljax.config import resolve
+from tests.sweeps import plan_of, tiny
 from vfljax.datasets import load
-from vfljax.datasets.core import Split, checksum, make_table, split_rows
-from vfljax.datasets.dividing import divide
+from vfljax.datasets.core import Split, checksum, split_rows
+from vfljax.datasets.dividing import Parties, divide
 from vfljax.datasets.own import from_frame, table
 from vfljax.errors import UserError
+from vfljax.sweep.table import make_table
 from vfljax.training import rows_of
 
 TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
@@ -141,7 +140,7 @@ def test_rows_of_a_group_stay_in_one_part():
 
 def scaled(data, train, scaling_rows="train"):
     """All rows' features as a network reads them that is trained on ``train``, [R, F]."""
-    parts = divide(data, resolve({"parties": {"passive": 1, "label_features": False}})["parties"])
+    parts = divide(data, Parties(label_features=False))
     split = Split(*(np.asarray(train, np.int32) for _ in range(3)))
     made = make_table(parts, data.labels, [split], "standard", scaling_rows)
     return np.asarray(rows_of(made, 0, np.arange(len(data.labels)))[0])
@@ -215,7 +214,7 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
         grid={"undefended": {}},
         **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
-    made = lab.prepare(config)
+    made = plan_of(config)
     passive, own = made.blocks
     assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
     assert [column.name for column in own.columns] == ["n"]

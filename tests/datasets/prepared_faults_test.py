@@ -6,9 +6,9 @@ import pathlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import drawn
 from tests.datasets.prepared_sets import LABELS, OFFSETS, SETS
 from vfljax import datasets
 from vfljax.datasets import prepared
@@ -135,8 +135,7 @@ def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
             call()
 
 
-@settings(max_examples=200, deadline=None)
-@given(
+@drawn(
     kind=st.sampled_from(["table", "text"]),
     which=st.integers(0, 9),
     at=st.integers(0, 2000),

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets import ragged as module
 from vfljax.datasets.ragged import Ragged, spans
 from vfljax.errors import UserError
@@ -35,8 +35,7 @@ def plain(rows, shares, length):
 ROWS = st.lists(st.lists(st.integers(1, 99), max_size=30), max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
-@given(rows=ROWS, parts=st.integers(1, 5), length=st.integers(3, 20))
+@drawn(rows=ROWS, parts=st.integers(1, 5), length=st.integers(3, 20))
 def test_equal_parts_are_those_of_the_plain_rule(rows, parts, length):
     found = spans(ragged(rows), parts, length, CLS, SEP, PAD)
     for one, expected in zip(found, plain(rows, [1] * parts, length), strict=True):
@@ -45,8 +44,7 @@ def test_equal_parts_are_those_of_the_plain_rule(rows, parts, length):
         assert one.tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
-@given(
+@drawn(
     rows=ROWS,
     shares=st.lists(st.integers(1, 50), min_size=1, max_size=5),
     length=st.integers(3, 20),
@@ -58,8 +56,7 @@ def test_shares_are_those_of_the_plain_rule_in_any_unit(rows, shares, length, un
         assert one.tolist() == expected
 
 
-@settings(max_examples=50, deadline=None)
-@given(rows=ROWS, shares=st.lists(st.floats(0.01, 1), min_size=1, max_size=4))
+@drawn(rows=ROWS, shares=st.lists(st.floats(0.01, 1), min_size=1, max_size=4))
 def test_every_token_goes_to_one_party_in_order(rows, shares):
     found = spans(ragged(rows), shares, 32, CLS, SEP, PAD)
     for row, expected in enumerate(rows):

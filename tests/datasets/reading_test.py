@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets import delimited, load, reading
 from vfljax.datasets.own import table
 from vfljax.datasets.reading import read
@@ -345,8 +345,7 @@ def loads_or_one_line(path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=200, deadline=None)
-@given(data=st.data())
+@drawn(data=st.data())
 def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, suffix, data):
     good = BYTES[suffix]
     at = data.draw(st.integers(0, len(good) - 1))
@@ -370,8 +369,7 @@ def test_a_file_cut_off_anywhere_loads_or_is_one_line(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@given(junk=st.binary(max_size=300))
-@settings(max_examples=50, deadline=None)
+@drawn(junk=st.binary(max_size=300))
 def test_a_file_of_anything_loads_or_is_one_line(tmp_path_factory, suffix, junk):
     path = tmp_path_factory.getbasetemp() / f"junk{suffix}"
     path.write_bytes(junk)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import real_data
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets.spambase import COLUMNS, ROWS, spambase
 from vfljax.errors import UserError
 
@@ -67,8 +67,7 @@ def test_missing_folders_and_files_are_named(tmp_path):
         spambase(str(tmp_path))
 
 
-@settings(max_examples=200, deadline=None)
-@given(at=st.integers(0, len(GOOD) - 1), what=st.binary(min_size=1, max_size=4))
+@drawn(at=st.integers(0, len(GOOD) - 1), what=st.binary(min_size=1, max_size=4))
 def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, at, what):
     folder = tmp_path_factory.getbasetemp() / "mutated"
     folder.mkdir(exist_ok=True)

@@ -4,11 +4,11 @@ import gzip
 import shutil
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.datasets import reviews as written
 from tests.datasets import yahoo_test
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError
@@ -58,14 +58,8 @@ def pieces(loader):
     return lambda folder: loader(folder, form="wordpiece", vocabulary_size=150)
 
 
-many = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
 @pytest.mark.parametrize("zipped", [True, False])
-@many
-@given(mutations=MUTATIONS)
+@drawn(mutations=MUTATIONS)
 def test_a_table_of_reviews(tmp_path, zipped, mutations):
     raw = written.csv_text(ROWS).encode()
     raw = mutate(gzip.compress(raw, mtime=0), mutations) if zipped else mutate(raw, mutations)
@@ -74,8 +68,7 @@ def test_a_table_of_reviews(tmp_path, zipped, mutations):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-@many
-@given(mutations=MUTATIONS)
+@drawn(mutations=MUTATIONS)
 def test_an_archive_of_reviews(tmp_path, zipped, mutations):
     raw = written.tar_bytes(ROWS)
     raw = mutate(gzip.compress(raw, mtime=0), mutations) if zipped else mutate(raw, mutations)
@@ -83,8 +76,7 @@ def test_an_archive_of_reviews(tmp_path, zipped, mutations):
     loads_or_is_one_line(words(imdb), tmp_path)
 
 
-@many
-@given(mutations=MUTATIONS, which=st.integers(0, len(ROWS) - 1), name=st.text(max_size=6))
+@drawn(mutations=MUTATIONS, which=st.integers(0, len(ROWS) - 1), name=st.text(max_size=6))
 def test_a_folder_of_reviews(tmp_path, mutations, which, name):
     if not (tmp_path / "aclImdb").is_dir():
         written.write_folder(tmp_path, ROWS)
@@ -103,8 +95,7 @@ def test_a_folder_of_reviews(tmp_path, mutations, which, name):
 
 @pytest.mark.parametrize("as_ids", [False, True])
 @pytest.mark.parametrize("name", ["train.csv", "test.csv", "classes.txt"])
-@many
-@given(mutations=MUTATIONS)
+@drawn(mutations=MUTATIONS)
 def test_yahoo_s_files(tmp_path, as_ids, name, mutations):
     if not (tmp_path / "before").is_dir():
         yahoo_test.write(tmp_path)

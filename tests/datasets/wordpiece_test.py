@@ -3,6 +3,7 @@
 import csv
 import gzip
 import itertools
+import json
 import pathlib
 import random
 import subprocess
@@ -162,19 +163,21 @@ def corpus(seed=0, rows=200):
     return [" ".join(rng.choices(words, k=12)) for _ in range(rows)]
 
 
+# the package's other loaders import JAX, of no use here: their seconds are left out
 PROGRAM = """
-from tests.datasets.wordpiece_test import corpus
+import json, sys, types
+sys.modules["vfljax.datasets"] = types.ModuleType("vfljax.datasets")
+sys.modules["vfljax.datasets"].__path__ = ["vfljax/datasets"]
 from vfljax.datasets.wordpiece import learned, vocabulary
-print(ascii(vocabulary(learned(corpus(), 250)).tokens))
+print(ascii(vocabulary(learned(json.load(sys.stdin), 250)).tokens))
 """
 
 
 def test_two_processes_learn_the_same_vocabulary():
-    root = pathlib.Path(wordpiece.__file__).parents[2]
+    root, texts = pathlib.Path(wordpiece.__file__).parents[2], json.dumps(corpus())
+    command = {"args": [sys.executable, "-c", PROGRAM], "cwd": root, "input": texts}
     run = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=root, check=True
-        ).stdout
+        subprocess.run(**command, capture_output=True, text=True, check=True).stdout
         for _ in range(3)
     ]
     here = ascii(vocabulary(learned(corpus(), 250)).tokens)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets.words import top_words
 from vfljax.errors import UserError
 
@@ -47,8 +47,11 @@ def test_only_the_given_rows_count():
     assert words == ("y",)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.text(alphabet="abAB' .,\n\t<>É߀\r[]\\^-1", max_size=20), min_size=1, max_size=6))
+@drawn(
+    texts=st.lists(
+        st.text(alphabet="abAB' .,\n\t<>É߀\r[]\\^-1", max_size=20), min_size=1, max_size=6
+    )
+)
 def test_the_matrix_is_that_of_a_plain_restatement(texts):
     rows = list(range((len(texts) + 1) // 2))
     different = len({word for row in rows for word in split(texts[row])})

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import drawn
 from vfljax.datasets.columns_of import MISSING, NONE, is_number
 from vfljax.datasets.core import checksum
 from vfljax.datasets.own import from_frame, table
@@ -65,8 +66,8 @@ def expected(columns):
     return np.asarray(out, np.float64).T.astype(np.float32)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
+@drawn(
+    health=list(HealthCheck),
     made=tables(),
     delimiter=st.sampled_from(",;\t|"),
     quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),

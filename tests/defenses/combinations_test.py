@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests import harness
-from tests.defenses_contract_test import ROWS
+from tests.defenses_contract_test import ROWS, knobs_of
 from vfljax import defenses, protocol
-from vfljax.defenses.core import Defense
+from vfljax.defenses import Defense, DefenseRow
 from vfljax.types import DefenseSpec
 
 # members in listing order, classes
@@ -26,7 +26,7 @@ COMBINATIONS = {
 every_combination = pytest.mark.parametrize("combination", COMBINATIONS)
 
 
-def federation(combination, knobs="knobs", leave_out=()):
+def federation(combination, other=False, leave_out=()):
     """Spec and numbers; ``leave_out`` members are not in the chain."""
     names = [name for name in combination.split("+") if name not in leave_out]
     spec = harness.make_spec(
@@ -35,10 +35,10 @@ def federation(combination, knobs="knobs", leave_out=()):
         passive=1,
         label_features="gafm" not in combination,
     )
-    own = {n: getattr(ROWS[n], knobs) for n in names}
-    if "ppdl" in own:  # nearly no noise and no clipping: or all it sends ties at +-gamma
-        own["ppdl"] = {**own["ppdl"], "epsilon": 1e6, "gamma": 10.0}
-    return spec, harness.make_hparams(spec, own)
+    knobs = {name: ROWS[name].other if other else knobs_of(name) for name in names}
+    if "ppdl" in knobs:  # nearly no noise and no clipping: or all it sends ties at +-gamma
+        knobs["ppdl"] = {**knobs["ppdl"], "epsilon": 1e6, "gamma": 10.0}
+    return spec, harness.make_hparams(spec, knobs)
 
 
 def batches_of(spec):
@@ -58,31 +58,35 @@ def test_every_member_acts_and_everything_stays_finite(combination):
 
 @every_combination
 def test_a_vmapped_lane_of_a_combination_equals_it_alone(combination):
-    spec, one = federation(combination)
-    _, other = federation(combination, "other")
+    spec, first = federation(combination)
+    _, second = federation(combination, other=True)
+    numbers = first, second
     step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
-    states = harness.stack([harness.make_state(spec, own, seed=3) for own in (one, other)])
-    hparams, batches, lanes = harness.stack([one, other]), batches_of(spec)[:1], []
+    states = harness.stack([harness.make_state(spec, hparams, seed=3) for hparams in numbers])
+    batches, lanes = batches_of(spec)[:1], []
     for batch in batches:
-        states, exchange, metrics = step(states, batch, hparams)
+        states, exchange, metrics = step(states, batch, harness.stack(numbers))
         lanes.append((exchange, metrics))
-    for i, own in enumerate((one, other)):
-        state, exchanges, metrics = harness.run_steps(spec, own, batches, seed=3)
+    for i, hparams in enumerate(numbers):
+        state, exchanges, metrics = harness.run_steps(spec, hparams, batches, seed=3)
         alone = state, list(zip(exchanges, metrics))
         harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
 
 
 @every_combination
 def test_identity_members_before_between_and_after_change_no_bit(combination, monkeypatch):
-    monkeypatch.setitem(defenses.TABLE, "nothing", Defense)
-    monkeypatch.setitem(defenses.TABLE, "nothing_more", Defense)
+    for name in ("nothing", "nothing_more"):
+        monkeypatch.setitem(defenses.TABLE, name, DefenseRow(Defense, example={}, known_by={}))
     spec, hparams = federation(combination)
     first, *rest = spec.defenses
     idle = DefenseSpec("nothing"), DefenseSpec("nothing_more")
     padded = dataclasses.replace(spec, defenses=(idle[0], first, idle[1], *rest))
     knobs = {**hparams.defenses, "nothing": {}, "nothing_more": {}}
-    plain = harness.run_steps(spec, hparams, batches_of(spec))
-    with_idle = harness.run_steps(padded, hparams._replace(defenses=knobs), batches_of(spec))
+    # code as users run it, but for Marvell, whose solver takes long to optimize (the contract does it)
+    jit = harness.quick_jit if "marvell" in combination else harness.optimized_jit
+    batches = batches_of(spec)
+    plain = harness.run_steps(spec, hparams, batches, jit=jit)
+    with_idle = harness.run_steps(padded, hparams._replace(defenses=knobs), batches, jit=jit)
     for a, b in zip(
         (plain[0].weights, *plain[1:]), (with_idle[0].weights, *with_idle[1:]), strict=True
     ):
@@ -91,19 +95,22 @@ def test_identity_members_before_between_and_after_change_no_bit(combination, mo
 
 @pytest.mark.parametrize(
     ("combination", "neutral"),
-    [(c, name) for c in COMBINATIONS for name in c.split("+") if name in defenses.NEUTRAL],
+    [
+        (combination, name)
+        for combination in COMBINATIONS
+        for name in combination.split("+")
+        if defenses.TABLE[name].neutral is not None
+    ],
 )
 def test_a_member_at_its_neutral_value_is_as_good_as_absent(combination, neutral):
     spec, hparams = federation(combination)
-    off = {**hparams.defenses, neutral: {k: jnp.float32(v) for k, v in NEUTRAL[neutral].items()}}
+    values = defenses.TABLE[neutral].neutral
+    off = {**hparams.defenses, neutral: {k: jnp.float32(v) for k, v in values.items()}}
     present = harness.run_steps(spec, hparams._replace(defenses=off), batches_of(spec))
     absent = harness.run_steps(*federation(combination, leave_out=(neutral,)), batches_of(spec))
     harness.assert_close(
         (present[0].weights, present[1]), (absent[0].weights, absent[1]), tolerance=1e-6
     )
-
-
-NEUTRAL = defenses.NEUTRAL
 
 
 @pytest.mark.parametrize("combination", [c for c in COMBINATIONS if "label_dp" in c])
@@ -126,7 +133,7 @@ def test_under_label_dp_no_slot_ever_sees_a_true_label(combination):
     ],
 )
 def test_what_replaces_everything_before_it_is_refused_after_another(names, message):
-    knobs = {name: ROWS[name].knobs for name in names}
+    knobs = {name: knobs_of(name) for name in names}
     with pytest.raises(ValueError, match=message):
         defenses.build(tuple(map(DefenseSpec, names)), knobs)
 

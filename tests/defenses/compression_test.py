@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +26,7 @@ def tensor(seed, shape=(6, 5)):
     parts=st.integers(0, 40),
     exponent=st.integers(-30, 30),
 )
-@settings(deadline=None, max_examples=60, database=None, derandomize=True)
+@settings(deadline=None, max_examples=40, database=None, derandomize=True)
 def test_agrees_with_the_numpy_twin_at_any_rate_and_scale(seed, parts, exponent):
     g = tensor(seed) * np.float32(10.0**exponent)
     expected = reference.keep_largest(g, Fraction(parts, 40))
@@ -117,14 +118,6 @@ def test_each_partys_tensor_is_treated_alone():
 
 
 def test_a_traced_rate_compiles_once():
-    traces = 0
-
-    def counted(g, rate):
-        nonlocal traces
-        traces += 1
-        return keep_largest(g, rate)
-
-    compiled = jax.jit(counted)
+    compiled = jax.jit(chex.assert_max_traces(keep_largest, n=1))
     kept = [int(jnp.sum(compiled(tensor(4), rate) != 0)) for rate in (0.1, 0.5, 0.9)]
     assert kept == [3, 15, 27]
-    assert traces == 1

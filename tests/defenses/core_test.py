@@ -1,5 +1,6 @@
 """The chain of defenses: composition without interference, and the checks of knobs."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from tests import harness
 from vfljax import defenses
+from vfljax.defenses import DefenseRow
 from vfljax.defenses.compression import compression
 from vfljax.defenses.core import (
     Defense,
@@ -40,10 +42,10 @@ def context(step=0):
 
 
 def gradients(defense, g=ZEROS, step=0):
-    """What a defense's gradient slot makes of ``g``."""
+    """The gradients that a defense's gradient slot sends for ``g``."""
     transform = optax.with_extra_args_support(defense.gradient)
     sent, _ = transform.update(g, transform.init(g), None, embeddings=g, context=context(step))
-    return [np.asarray(one) for one in sent]
+    return tuple(np.asarray(party) for party in sent)
 
 
 def init(defense):
@@ -85,7 +87,7 @@ def counter():
             value, (logits, variables, state) = loss_fn(
                 active, f, embeddings, targets, context, state
             )
-            return value, (logits, variables, state._replace(own=state.own + 1))
+            return value, (logits, variables, state._replace(state=state.state + 1))
 
         return loss
 
@@ -94,8 +96,7 @@ def counter():
 
 def test_an_empty_chain_is_no_defense():
     g = (jnp.ones((8, 4)), 2 * jnp.ones((8, 4)))
-    for one, other in zip(gradients(chain(), g), g):
-        np.testing.assert_array_equal(one, other)
+    chex.assert_trees_all_equal(gradients(chain(), g), g)
     assert loss_of(chain()) == (1, ("logits", "variables", {}))
     targets, _, state = chain().targets("targets", context(), {})
     assert targets == "targets"
@@ -108,8 +109,7 @@ def test_identity_members_change_nothing():
         chain(first=Defense(), noise=noise(0.1)),
         chain(noise=noise(0.1), last=Defense()),
     ):
-        for one, other in zip(gradients(noisy), gradients(padded)):
-            np.testing.assert_array_equal(one, other)
+        chex.assert_trees_all_equal(gradients(noisy), gradients(padded))
     doubled = on_targets(lambda t: 2 * t)
     for order in (
         chain(a=Defense(), b=doubled),
@@ -120,7 +120,7 @@ def test_identity_members_change_nothing():
 
 
 def test_identity_members_change_no_bit_of_a_training_run(monkeypatch):
-    monkeypatch.setitem(defenses.TABLE, "identity", Defense)
+    monkeypatch.setitem(defenses.TABLE, "identity", DefenseRow(Defense, {}, {}))
     knobs = {"kdk": {"epsilon": 0.4, "k": 2}, "noise": {"scale": 0.1}, "identity": {}}
     results = []
     for names in (("kdk", "noise"), ("kdk", "identity", "noise")):
@@ -149,8 +149,7 @@ def test_removing_or_moving_one_member_leaves_the_draws_of_the_others():
         chain(noise=noise(1.0), other=doubled),
         chain(zero=noise(0.0), noise=noise(1.0)),
     ):
-        for one, two in zip(alone, gradients(other)):
-            np.testing.assert_array_equal(one, two)
+        chex.assert_trees_all_equal(alone, gradients(other))
 
 
 def test_two_parties_never_share_a_draw():
@@ -192,39 +191,39 @@ def test_in_the_gradient_slot_the_first_listed_acts_first():
 
 
 def test_later_target_slots_see_the_labels_an_earlier_one_left():
-    seen = []
+    contexts = []
 
     def hide(targets, context, state):
         return targets, context._replace(labels=jnp.zeros_like(context.labels)), state
 
     def look(targets, context, state):
-        seen.append(context)
+        contexts.append(context)
         return targets, context, state
 
     defense = chain(hide=Defense(targets=hide), look=Defense(targets=look))
     _, after, _ = defense.targets(1.0, context(), init(defense))
-    assert not np.any(seen[0].labels)
+    assert not np.any(contexts[0].labels)
     assert not np.any(after.labels)
     assert np.any(context().labels)
 
 
-def test_each_member_is_given_a_key_of_its_own_in_every_slot():
-    seen = {}
+def test_each_member_receives_a_key_of_its_own_in_every_slot():
+    contexts = {}
 
     def spy(name):
         def targets(targets, context, state):
-            seen[name, "targets"] = context
+            contexts[name, "targets"] = context
             return targets, context, state
 
         def wrap(loss_fn):
             def loss(active, f, embeddings, targets, context, state):
-                seen[name, "loss"] = context
+                contexts[name, "loss"] = context
                 return loss_fn(active, f, embeddings, targets, context, state)
 
             return loss
 
         def update(updates, state, params=None, *, context, **extra):
-            seen[name, "gradient"] = context
+            contexts[name, "gradient"] = context
             return updates, state
 
         def init_state(params):
@@ -238,12 +237,12 @@ def test_each_member_is_given_a_key_of_its_own_in_every_slot():
     _, after, states = defense.targets(1.0, context(), states)
     defense.loss(base_loss)({}, None, (), None, context(), states)
     gradients(defense)
-    words = {at: jax.random.key_data(c.key).tolist() for at, c in seen.items()}
+    words = {at: jax.random.key_data(c.key).tolist() for at, c in contexts.items()}
     for slot in ("targets", "loss", "gradient"):
         assert words["a", slot] != words["b", slot]
         assert words["a", slot] == words["a", "targets"]  # whoever stands inside or outside
         assert words["b", slot] == words["b", "targets"]
-        run = [jax.random.key_data(seen[n, slot].run_key).tolist() for n in "ab"]
+        run = [jax.random.key_data(contexts[n, slot].run_key).tolist() for n in "ab"]
         assert run[0] != run[1]
     assert jnp.all(jax.random.key_data(after.key) == jax.random.key_data(context().key))
 
@@ -270,7 +269,7 @@ def test_two_stateful_loss_slots_keep_their_states_apart():
 
 @pytest.mark.parametrize("order", [("counter", "dcor"), ("dcor", "counter")])
 def test_state_of_the_loss_slot_evolves_through_training_with_dcor_around_it(monkeypatch, order):
-    monkeypatch.setitem(defenses.TABLE, "counter", counter)
+    monkeypatch.setitem(defenses.TABLE, "counter", DefenseRow(counter, {}, {}))
     knobs = {"counter": {}, "dcor": {"alpha": 0.1}}
     spec = harness.make_spec(5, order)
     hparams = harness.make_hparams(spec, {name: knobs[name] for name in order})
@@ -295,6 +294,12 @@ def test_per_party_rules_draw_for_every_party_anew():
     transform = per_party(lambda key, g, context: g + jax.random.normal(key, g.shape))
     sent, _ = transform.update(ZEROS, transform.init(ZEROS), context=context())
     assert np.min(np.abs(np.asarray(sent[0]) - np.asarray(sent[1]))) > 0
+
+
+def test_a_per_party_rule_refuses_what_is_no_batch_of_cut_gradients():
+    transform = per_party(lambda key, g, context: g)
+    with pytest.raises(AssertionError, match="rank"):
+        transform.update((jnp.zeros(3),), transform.init(()), context=context())
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), np.float32(2), jnp.float32(-1)])
@@ -336,14 +341,14 @@ def test_check_integer_and_check_option_name_the_value():
 @pytest.mark.parametrize("options", [{}, {"mechanism": "rr_with_prior"}])
 def test_members_after_label_dp_prepare_themselves_with_the_labels_it_drew(options):
     """All rows', as training will see them: not the teacher's lesson, which hides half."""
-    seen = []
+    received = []
 
     def watch(key, data):
-        seen.append(data.labels)
+        received.append(data.labels)
         return ()
 
     drawn = defenses.TABLE["label_dp"](0.5, **options)
     data = DATA._replace(labels=jnp.arange(8) % 3, scores=jnp.full((8, 3), 1 / 3))
     states = chain(label_dp=drawn, other=Defense(init=watch)).init(jax.random.key(3), data)
-    np.testing.assert_array_equal(seen[0], states["label_dp"])
-    assert np.any(np.asarray(seen[0]) != np.asarray(data.labels))
+    np.testing.assert_array_equal(received[0], states["label_dp"])
+    assert np.any(np.asarray(received[0]) != np.asarray(data.labels))

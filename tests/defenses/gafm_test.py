@@ -24,7 +24,7 @@ from vfljax.defenses.gafm import (
     perturbed_labels,
     select_delta,
 )
-from vfljax.types import Context, Federation
+from vfljax.types import Context, CutLayer
 
 ROWS = 12
 ACCEPT, REJECT = 1e-3, 1e-6  # p values; keys are fixed, so these tests do not flicker
@@ -48,12 +48,12 @@ def problem(seed, output="identity", columns=1):
     return net(rng, columns, 16, 1), discriminator, f, np.int32(rng.integers(2, size=ROWS))
 
 
-def top_model(active, f, embeddings, targets, context, state):
+def top_model(active, f, embeddings, targets, context, scoped):
     """A loss of 1e6 |f|^2 that GAFM must discard, and logits [0, h]."""
     (w1, b1), (w2, b2) = active
     h = jax.nn.leaky_relu(f @ w1 + b1[None], 0.01) @ w2 + b2[None]
     logits = jnp.concatenate([jnp.zeros_like(h), h], axis=1)
-    return 1e6 * jnp.sum(f**2), (logits, "variables", state._replace(rest=state.rest + 1))
+    return 1e6 * jnp.sum(f**2), (logits, "variables", scoped._replace(others=scoped.others + 1))
 
 
 def fresh_state(discriminator):
@@ -65,7 +65,7 @@ def take_step(knobs, state, generator, f, labels, key, terms, entropy, output):
     """(gradients for (generator, f), GAFM's new state, logits)"""
     context = Context(
         *(jnp.arange(ROWS), labels, None, *(jnp.int32(0),) * 3, key, KEY),
-        **{"train": True, "federation": Federation(output=output)},
+        **{"train": True, "cut_layer": CutLayer(output=output)},
     )
     defended = gafm(**knobs, terms=terms, ce_input=entropy).loss(top_model)
 
@@ -115,11 +115,12 @@ def test_three_steps_are_those_of_the_numpy_twin(output, entropy, columns):
             KNOBS, state, generator, f, jnp.asarray(labels), key
         )
         harness.assert_close(gradients, (expected.generator_gradient, expected.gradient))
-        harness.assert_close(new.own.discriminator, expected.discriminator)
-        assert (int(new.rest), int(new.own.optimizer[0].count)) == (8, t + 1)  # others', own
+        harness.assert_close(new.state.discriminator, expected.discriminator)
+        assert int(new.state.optimizer[0].count) == t + 1
+        assert int(new.others) == 8
         h = reference.forward(generator, f, last=False)[0]
         np.testing.assert_allclose(logits, np.hstack([0 * h, h]), atol=1e-5)
-        state, twin, adam = new.own, expected.discriminator, expected.adam
+        state, twin, adam = new.state, expected.discriminator, expected.adam
 
 
 def test_the_discriminator_and_its_loss_are_the_twins_and_start_within_one_over_root_fan_in():
@@ -143,7 +144,7 @@ def test_the_discriminator_and_its_loss_are_the_twins_and_start_within_one_over_
 def test_a_step_keeps_the_discriminators_weights_within_the_clip_and_only_that_does():
     for clip, within in ((0.3, True), (10.0, False)):
         _, new, _ = one_step(clip=clip)
-        largest = max(np.abs(x).max() for x in harness.numbers(new.own.discriminator))
+        largest = max(np.abs(x).max() for x in harness.numbers(new.state.discriminator))
         assert (largest <= np.float32(0.3)) == within
 
 
@@ -183,9 +184,11 @@ def test_a_zero_gradient_contributes_zero():
 def test_the_cross_entropy_reads_a_probability_as_it_is_and_anything_else_through_a_sigmoid():
     f = np.float32([[0.2, 0.5], [0.9, -3.0]])
     ytilde = np.float32([0.4, 0.7])
-    for ends_in_sigmoid, s in ((True, f[:, 0]), (False, reference.sigmoid(f.sum(axis=1)))):
-        found = label_loss(f, ytilde, ends_in_sigmoid)
-        np.testing.assert_allclose(found, reference.label_loss(s, ytilde), rtol=1e-5)
+    as_it_is = label_loss(f[:, :1], ytilde, True)
+    np.testing.assert_allclose(as_it_is, reference.label_loss(f[:, 0], ytilde), rtol=1e-5)
+    s = reference.sigmoid(f.sum(axis=1))
+    through = label_loss(f, ytilde, False)
+    np.testing.assert_allclose(through, reference.label_loss(s, ytilde), rtol=1e-5)
     assert np.isfinite(label_loss(jnp.float32([[0], [1]]), ytilde, True))  # saturated
 
 
@@ -233,8 +236,8 @@ def test_one_program_serves_a_grid_of_knobs():
     )(grid)
     for i in range(3):
         alone = one_step(**{name: values[i] for name, values in grid.items()})[:2]
-        for own, expected in zip(harness.lane(lanes, i), harness.numbers(alone)):
-            np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
+        for lane, expected in zip(harness.lane(lanes, i), harness.numbers(alone)):
+            np.testing.assert_allclose(lane, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_delta_is_chosen_by_leak_over_oriented_auc_averaged_over_repeats_and_attacks():
@@ -249,11 +252,21 @@ def test_delta_is_chosen_by_leak_over_oriented_auc_averaged_over_repeats_and_att
     assert select_delta(leaks, {**train_auc, 0.5: np.ones(2)}) == 0.5
 
 
+def test_shapes_other_than_promised_are_refused():
+    f, ytilde = jnp.zeros((4, 2)), jnp.zeros(4)
+    with pytest.raises(AssertionError, match=r"\(4, 2\)"):
+        label_loss(f, ytilde, True)  # two numbers a row are no probability
+    with pytest.raises(AssertionError, match=r"\(4, 2\)"):
+        label_loss(f, jnp.zeros(3), False)
+    with pytest.raises(AssertionError, match=r"\(4, 1\)"):
+        mixed_gradient(f, jnp.zeros((4, 1)), 1.0)
+
+
 def test_what_it_is_not_defined_on_is_refused_with_what_to_change():
     data = TrainingData(jnp.zeros(2, jnp.int32), None, 2)
     with pytest.raises(ValueError, match="2 classes and the data has 3"):
         gafm(0.1).init(KEY, data._replace(num_classes=3))
     with pytest.raises(ValueError, match="top model"):
-        gafm(0.1).init(KEY, data._replace(federation=Federation(split=False)))
+        gafm(0.1).init(KEY, data._replace(cut_layer=CutLayer(split=False)))
     with pytest.raises(ValueError, match="aggregation='mean'"):
-        gafm(0.1).init(KEY, data._replace(federation=Federation(widths=(1, 1))))
+        gafm(0.1).init(KEY, data._replace(cut_layer=CutLayer(widths=(1, 1))))

@@ -12,7 +12,9 @@ from tests import harness
 from tests.reference import label_dp as reference
 from vfljax.defenses.core import TrainingData
 from vfljax.defenses.label_dp import (
+    ROW,
     best_guess,
+    bound,
     channel,
     label_dp,
     optimal_k,
@@ -50,10 +52,10 @@ def draw_with_prior(true, prior, epsilon, key=KEY):
 
 def p_value(drawn, law):
     """Chi-square of draws against a law; a draw of probability 0 refutes it."""
-    seen, possible = np.bincount(drawn, minlength=len(law)), law > 0
-    if seen[~possible].any():
+    counts, possible = np.bincount(drawn, minlength=len(law)), law > 0
+    if counts[~possible].any():
         return 0.0
-    return stats.chisquare(seen[possible], law[possible] / law.sum() * seen.sum()).pvalue
+    return stats.chisquare(counts[possible], law[possible] / law.sum() * counts.sum()).pvalue
 
 
 @pytest.mark.parametrize("epsilon", [0.0, *EPSILONS, 8.0])
@@ -72,16 +74,16 @@ def test_equally_good_ks_give_the_largest():
 
 
 @pytest.mark.parametrize("classes", [2, 10, 100])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-8, 1e-6, 1e-3, 1.0, np.inf])
-def test_a_uniform_prior_is_randomized_response_at_any_epsilon(classes, epsilon):
-    assert int(best_k(jnp.full((1, classes), 1 / classes), epsilon)[0]) == classes
+def test_a_uniform_prior_is_randomized_response_at_any_epsilon(classes):
+    for epsilon in (0.0, 1e-8, 1e-6, 1e-3, 1.0, np.inf):
+        assert int(best_k(jnp.full((1, classes), 1 / classes), epsilon)[0]) == classes
 
 
 def test_no_finite_epsilon_keeps_every_label_for_certain():
     """A float32 uniform cannot fall below e^-30, so rounding the chance to flip down would."""
-    labels = jnp.zeros(2**26, jnp.int32)
+    labels = jnp.zeros(2**24, jnp.int32)
     drawn = jax.jit(lambda key: jnp.sum(randomized_response(key, labels, 2, 30.0)))
-    assert int(drawn(jax.random.key(0))) > 0  # 8 expected
+    assert int(drawn(jax.random.key(1))) > 0  # 2 expected
 
 
 @pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])
@@ -179,7 +181,7 @@ def test_draws_with_a_prior_follow_the_channel_of_epsilon_and_of_no_other(epsilo
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_drawn_odds_stay_within_e_to_the_epsilon_and_refute_a_smaller_one(epsilon):
     """Two binomial counts whose rates differ by at most e^eps: exact given their sum."""
-    seen = np.stack([
+    counts = np.stack([
         np.bincount(draw_with_prior(t, PRIOR, epsilon, jax.random.key(t)), minlength=5)
         for t in range(5)
     ])  # fmt: skip
@@ -188,7 +190,7 @@ def test_drawn_odds_stay_within_e_to_the_epsilon_and_refute_a_smaller_one(epsilo
         share = 1 / (1 + math.exp(-claimed))
         return min(
             stats.binomtest(int(a), int(a + b), share, alternative="greater").pvalue
-            for column in seen.T
+            for column in counts.T
             for a in column
             for b in column
             if a + b
@@ -229,11 +231,11 @@ def test_every_later_slot_sees_one_draw_of_a_row_at_every_step():
     for step in range(2):
         index = jax.random.permutation(jax.random.key(step), 400)[:64]
         true = data.labels[index]
-        targets, seen, state = defense.targets(
+        targets, after, state = defense.targets(
             jax.nn.one_hot(true, 5), context_of(index, true, step), state
         )
-        np.testing.assert_array_equal(seen.labels, defense.init(KEY, data)[index])
-        np.testing.assert_array_equal(targets, np.eye(5)[seen.labels])
+        np.testing.assert_array_equal(after.labels, defense.init(KEY, data)[index])
+        np.testing.assert_array_equal(targets, np.eye(5)[after.labels])
     np.testing.assert_array_equal(defense.teach(KEY, data.labels, 5)[0], state)
     assert np.mean(defense.init(jax.random.key(1), data) == state) < 0.5  # another run, other draws
 
@@ -258,3 +260,41 @@ def test_a_teacher_of_raw_labels_is_refused_unless_the_guarantee_is_given_up():
         label_dp(1.0, guarantee="none")
     with pytest.raises(ValueError, match="label_features=True"):
         label_dp(1.0, mechanism="rr_with_prior").init(KEY, training_data(scores=False))
+
+
+def test_the_likeliest_label_given_a_noisy_one_is_the_noisy_one():
+    """The maximum-likelihood guess under label DP is whoever reads the noisy label: ``direct``."""
+    for prior in ([0.5, 0.5], [0.2] * 5, [0.5, 0.3, 0.1, 0.06, 0.04]):
+        for epsilon in (0.1, 1.0, 4.0):
+            table = np.asarray(table_of(jnp.asarray(prior), epsilon))  # [label, noisy label]
+            possible = table.sum(axis=0) > 0  # RRWithPrior never says some labels
+            assert (table.argmax(axis=0) == np.arange(len(prior)))[possible].all()
+
+
+def test_the_bounds_a_report_prints_are_those_of_the_channel():
+    prior = np.array([0.37, 0.63])
+    assert bound({"epsilon": 1.0}, {}, prior) == ("2.72", f"{math.e / (math.e + 1):.3f}")
+    assert bound({"epsilon": 0.0}, {}, prior) == ("1", "0.630")
+    assert bound({"epsilon": math.inf}, {}, prior) == ("no bound", "1.000")
+    assert bound({"epsilon": 1000.0}, {}, prior)[0] == "no bound"
+    informed = {"mechanism": "rr_with_prior"}
+    assert bound({"epsilon": 1.0}, informed, prior) == ("2.72", "differs from row to row")
+
+
+def test_where_no_guarantee_is_given_a_report_promises_none():
+    options = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
+    assert all("no guarantee" in text for text in bound({"epsilon": 1.0}, options, np.ones(2) / 2))
+    assert ROW.remarks.bound_sentence(options) == ""
+    assert ROW.remarks.bound_sentence({}).startswith("Label DP bounds how much")
+    assert ROW.remarks.knob_label("epsilon", options) == "strength"
+    assert ROW.remarks.knob_label("epsilon", {"mechanism": "rr_with_prior"}) == "epsilon"
+
+
+def test_shapes_and_types_other_than_promised_are_refused():
+    labels = jnp.zeros(4, jnp.int32)
+    with pytest.raises(AssertionError, match="rank"):
+        randomized_response(KEY, labels[:, None], 2, 1.0)
+    with pytest.raises(AssertionError, match="float32"):
+        randomized_response(KEY, labels.astype(jnp.float32), 2, 1.0)
+    with pytest.raises(AssertionError, match="prefix"):
+        rr_with_prior(KEY, labels, jnp.full((3, 2), 0.5), 1.0)

@@ -54,8 +54,8 @@ def test_classes_as_rare_as_one_in_a_million_cost_no_accuracy():
 
 def test_a_problem_of_zeros_has_no_noise():
     for u, v in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0)):
-        found = solve(*(jnp.float32([x]) for x in (u, v, 0.0, 4.0, 0.5, 0.0)))
-        np.testing.assert_array_equal(np.ravel(found), 0)
+        lambdas = solve(*(jnp.float32([x]) for x in (u, v, 0.0, 4.0, 0.5, 0.0)))
+        np.testing.assert_array_equal(np.ravel(lambdas), 0)
 
 
 def test_sum_kl_is_within_a_percent_of_the_float64_optimum_on_10_000_problems():
@@ -91,10 +91,10 @@ def test_the_twin_is_feasible_and_no_general_solver_beats_it():
 
         starts = np.random.default_rng(i).dirichlet(np.full(4, 0.3), 6) + 1e-9
         keep = {"bounds": [(0, 1)] * 4, "constraints": whole, "options": {"ftol": 1e-14}}
-        found = [scipy.optimize.minimize(value, s, method="SLSQP", **keep).fun for s in starts]
+        values = [scipy.optimize.minimize(value, s, method="SLSQP", **keep).fun for s in starts]
         optimum = np.log(reference.sum_kl([x[i] for x in best], u, v, g, d))
-        assert np.nanmin(found) > optimum - 1e-6
-        reached += np.nanmin(found) < optimum + 1e-2
+        assert np.nanmin(values) > optimum - 1e-6
+        reached += np.nanmin(values) < optimum + 1e-2
     assert reached >= 15  # the comparison means something
 
 
@@ -110,7 +110,7 @@ def test_a_problem_solved_among_others_is_solved_as_alone():
     many, ours, _ = solved()
     for i in range(0, 10_000, 500):
         alone = solve_one(*(jnp.float32(x[i]) for x in many))
-        np.testing.assert_allclose([x[i] for x in ours], alone, rtol=1e-5, atol=1e-12)
+        np.testing.assert_allclose([x[i] for x in ours], alone, rtol=1e-5, atol=1e-10)
 
 
 @pytest.mark.parametrize("factor", [1e-30, 1e-15, 1e15, 1e25])
@@ -175,10 +175,10 @@ def test_noise_along_and_across_the_class_means_has_the_optimal_variances(
     basis = np.linalg.qr(np.column_stack([delta, np.eye(width)[:, 1:]]))[0]
     parts = noise @ basis
     for label in (0, 1):
-        own = parts[labels == label]
+        members = parts[labels == label]
         for i in range(width):
-            assert_normal(own[:, i], expected[label, min(i, 1)], scale)
-        off_diagonal = np.corrcoef(own[:, expected[label, np.minimum(range(width), 1)] > 0].T)
+            assert_normal(members[:, i], expected[label, min(i, 1)], scale)
+        off_diagonal = np.corrcoef(members[:, expected[label, np.minimum(range(width), 1)] > 0].T)
         assert np.max(np.abs(off_diagonal - np.eye(len(np.atleast_1d(off_diagonal))))) < 0.03
 
 
@@ -230,11 +230,11 @@ def test_one_class_equal_means_no_power_and_one_row_are_sent_as_they_are(power, 
     g, key = np.random.default_rng(6).normal(size=(8, width)).astype(np.float32), jax.random.key(0)
     labels = np.arange(8) % 2
     same = np.repeat(g[::2], 2, axis=0)  # equal class means
-    for tensor, own, strength in (
+    for tensor, classes, strength in (
         *((g, 0 * labels, power), (g, 0 * labels + 1, power), (g, labels, 0.0)),
         *((same, labels, power), (0 * g, labels, power), (g[:1], labels[:1], power)),
     ):
-        np.testing.assert_array_equal(treat(key, tensor, own, strength), tensor)
+        np.testing.assert_array_equal(treat(key, tensor, classes, strength), tensor)
 
 
 @pytest.mark.parametrize("exponent", [-30, -18, 18, 30])
@@ -254,3 +254,10 @@ def test_a_lone_positive_gets_finite_noise():
     sent = np.asarray(treat(jax.random.key(3), g, labels.astype(int), 1.0))
     assert np.all(np.isfinite(sent))
     assert np.all(sent[0] != g[0])
+
+
+def test_shapes_other_than_promised_are_refused():
+    with pytest.raises(AssertionError, match="rank"):
+        optimal_noise(*(jnp.ones(3) for _ in range(6)))
+    with pytest.raises(AssertionError, match="prefix"):
+        perturb(jax.random.key(0), jnp.zeros((4, 2)), jnp.zeros(3, jnp.int32), 1.0)

@@ -66,9 +66,9 @@ def test_the_factory_draws_by_its_law_and_anew_for_each_party(law):
     context = type("Context", (), {"key": jax.random.key(9)})
     transform = noise(1.0, law=law).gradient
     sent, _ = transform.update((g, g), transform.init((g, g)), context=context)
-    own = reference.law(law, g, 1.0)
+    expected = reference.law(law, g, 1.0)
     for one in sent:
-        assert scipy.stats.kstest(np.asarray(one - g).ravel(), own.cdf).pvalue > 1e-3
+        assert scipy.stats.kstest(np.asarray(one - g).ravel(), expected.cdf).pvalue > 1e-3
     assert np.mean(np.asarray(sent[0]) == np.asarray(sent[1])) < 0.01
 
 

@@ -1,5 +1,6 @@
 """PPDL: one visit at a time, the quota, what is left when entries run out, and the noise laws."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -44,18 +45,15 @@ def both(g, order, draws, theta, on_exhaustion="zero", **knobs):
 
 @every_exhaustion
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("theta", ["0", "0.1", "0.25", "0.5", "0.75", "1"])
-@pytest.mark.parametrize("sensitivity", [1.0, 1e-5, 1e-9])
-def test_agrees_with_the_numpy_twin_from_noise_alone_to_hardly_any(
-    shape, theta, on_exhaustion, sensitivity
-):
+def test_agrees_with_the_numpy_twin_from_noise_alone_to_hardly_any(shape, on_exhaustion):
+    thetas, sensitivities = ("0", "0.1", "0.25", "0.5", "0.75", "1"), (1.0, 1e-5, 1e-9)
     for seed in range(5):
         order, draws = visits(seed, math.prod(shape))
-        ours, twin = both(
-            *(tensor(90 + seed, shape), order, draws, Fraction(theta), on_exhaustion),
-            sensitivity=sensitivity,
-        )
-        np.testing.assert_allclose(ours, twin, rtol=1e-5, atol=1e-8)
+        g = tensor(90 + seed, shape)
+        for theta, sensitivity in itertools.product(thetas, sensitivities):
+            knobs = {"sensitivity": sensitivity}
+            ours, twin = both(g, order, draws, Fraction(theta), on_exhaustion, **knobs)
+            np.testing.assert_allclose(ours, twin, rtol=1e-5, atol=1e-8, err_msg=f"{theta} {knobs}")
 
 
 @pytest.mark.parametrize(("gamma", "tau"), [(1e30, 0.0), (1e-30, 1e-31), (0.0, 0.0), (1e-3, 1e30)])
@@ -157,8 +155,8 @@ def test_a_lone_entry_is_accepted_as_often_as_query_and_threshold_noise_say(gap)
 
     sent = harness.quick_jit(jax.vmap(one))(jax.random.split(jax.random.key(5), count))
     accepted = int(np.sum(np.asarray(sent) != 0))
-    own, wide = (reference.first_accepted(gap, s) for s in (2.0, 3.0))
-    assert scipy.stats.binomtest(accepted, count, own).pvalue > 1e-3
+    rate, wide = (reference.first_accepted(gap, s) for s in (2.0, 3.0))
+    assert scipy.stats.binomtest(accepted, count, rate).pvalue > 1e-3
     assert scipy.stats.binomtest(accepted, count, wide).pvalue < 1e-6
 
 
@@ -198,3 +196,9 @@ def test_vmapped_knobs_equal_knobs_alone():
 def test_an_unknown_rule_for_exhaustion_is_refused_with_the_choices():
     with pytest.raises(ValueError, match="on_exhaustion='stop'.*zero, keep"):
         ppdl(0.5, on_exhaustion="stop")
+
+
+def test_draws_of_another_length_than_the_entries_need_are_refused():
+    order, draws = visits(0, 6)
+    with pytest.raises(AssertionError, match=r"\(6,\)"):
+        treat(jnp.zeros((2, 3)), order, draws._replace(threshold=draws.query), 0.5, 1.8, 1, 0, 1)

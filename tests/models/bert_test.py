@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.models.drawing import draw
 from vfljax import parties
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS
@@ -16,6 +17,7 @@ from vfljax.models.bert import Bert, from_torch
 SIZES = {"vocabulary": 40, "positions": 12, "hidden": 24, "layers": 3, "heads": 4}
 SIZES["intermediate"] = 20
 SMALL = Bert(5, **SIZES)
+SHALLOW = Bert(5, **{**SIZES, "layers": 1})
 
 
 def token_ids(rows=6, length=9, seed=0):
@@ -26,10 +28,20 @@ def token_ids(rows=6, length=9, seed=0):
     return np.where(np.arange(length) < lengths[:, None], ids, 0).astype(np.float32)
 
 
+@functools.cache
+def applied(module):
+    return jax.jit(module.apply)
+
+
+@functools.cache
+def run(module):
+    """A party's outputs and layers: of (variables, x, train, key)."""
+    return jax.jit(parties.from_module(module).apply, static_argnums=2)
+
+
 @functools.cache  # tests must not change it
-def initial(module=SMALL, seed=0):
-    init = jax.jit(parties.from_module(module).init)
-    return init(jax.random.key(seed), jnp.asarray(token_ids()))
+def initial(module=SMALL):
+    return draw(parties.from_module(module).init, jnp.asarray(token_ids()))
 
 
 def twin(seed=0, scale=0.3):
@@ -53,7 +65,7 @@ def test_it_computes_what_the_pytorch_model_computes_on_the_same_weights(pooled)
     variables, left_out = from_torch(module, state, initial(module))
     assert left_out == ([] if pooled else ["pooler.dense.bias", "pooler.dense.weight"])
     ids = token_ids()
-    out, (_, layers) = parties.from_module(module).apply(variables, jnp.asarray(ids), False, None)
+    out, (_, layers) = run(module)(variables, jnp.asarray(ids), False, None)
     with torch.no_grad():
         every, pooled_vector = model(torch.from_numpy(ids).long())
     for mine, theirs in zip(layers["hidden"], every, strict=True):
@@ -68,66 +80,63 @@ def test_it_computes_what_the_pytorch_model_computes_on_the_same_weights(pooled)
 def test_padding_does_not_change_the_result():
     ids = jnp.asarray(token_ids(length=8))
     longer = jnp.pad(ids, ((0, 0), (0, 4)))
-    variables = initial()
-    np.testing.assert_allclose(
-        SMALL.apply(variables, ids), SMALL.apply(variables, longer), atol=1e-6
-    )
+    variables, apply = initial(), applied(SMALL)
+    np.testing.assert_allclose(apply(variables, ids), apply(variables, longer), atol=1e-6)
     moved = jax.tree.map(jnp.copy, variables)
     table = moved["params"]["word_embeddings"]["embedding"]
     moved["params"]["word_embeddings"]["embedding"] = table.at[0].add(100.0)
-    np.testing.assert_allclose(SMALL.apply(variables, ids), SMALL.apply(moved, ids), atol=1e-6)
+    np.testing.assert_allclose(apply(variables, ids), apply(moved, ids), atol=1e-6)
 
 
 def test_every_token_that_is_no_padding_counts():
     ids = token_ids(rows=1)
-    variables = initial()
-    out = SMALL.apply(variables, jnp.asarray(ids))
+    variables, apply = initial(), applied(SMALL)
+    out = apply(variables, jnp.asarray(ids))
     for place in np.flatnonzero(ids[0]):
         other = ids.copy()
         other[0, place] = other[0, place] % (SIZES["vocabulary"] - 1) + 1
-        assert np.abs(SMALL.apply(variables, jnp.asarray(other)) - out).max() > 1e-6
+        assert np.abs(apply(variables, jnp.asarray(other)) - out).max() > 1e-6
 
 
 def test_ids_outside_the_vocabulary_are_clipped_and_a_row_of_padding_is_finite():
-    variables = initial()
+    variables, apply = initial(), applied(SMALL)
     wild = jnp.asarray([[-3.0, 2.0, 1e6], [0.0, 0.0, 0.0]])
     tame = jnp.asarray([[0.0, 2.0, 39.0], [0.0, 0.0, 0.0]])
-    out = SMALL.apply(variables, wild)
-    np.testing.assert_array_equal(out, SMALL.apply(variables, tame))
+    out = apply(variables, wild)
+    np.testing.assert_array_equal(out, apply(variables, tame))
     assert np.isfinite(out).all()
 
 
 def test_lanes_of_parameters_and_dropout_keys_equal_single_runs():
-    party = parties.from_module(Bert(5, **{**SIZES, "layers": 1}))
+    party = parties.from_module(SHALLOW)
     x = jnp.asarray(token_ids())
-    lanes = jax.vmap(party.init, in_axes=(0, None))(jax.random.split(jax.random.key(1), 3), x)
+    lanes = draw(party.init, x, lanes=3)
     keys = jax.random.split(jax.random.key(2), 3)
 
-    @jax.jit
     def gradient(variables, key):
         def loss(v):
             return (party.apply(v, x, True, key)[0] ** 2).mean()
 
         return jax.grad(loss)(variables)
 
-    together = jax.vmap(gradient)(lanes, keys)
+    together, single = jax.jit(jax.vmap(gradient))(lanes, keys), jax.jit(gradient)
     for lane in range(3):
-        alone = gradient(jax.tree.map(lambda v, i=lane: v[i], lanes), keys[lane])
+        alone = single(jax.tree.map(lambda v, i=lane: v[i], lanes), keys[lane])
         for one, several in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
             np.testing.assert_allclose(one, several[lane], atol=1e-5)
 
 
 def test_dropout_acts_in_training_only_and_its_key_decides_it():
-    party = parties.from_module(SMALL)
-    variables, x = initial(), jnp.asarray(token_ids())
+    apply = run(SHALLOW)
+    variables, x = initial(SHALLOW), jnp.asarray(token_ids())
     one, two = jax.random.split(jax.random.key(3))
-    first = party.apply(variables, x, True, one)[0]
-    assert np.abs(first - party.apply(variables, x, True, two)[0]).max() > 1e-4
-    np.testing.assert_array_equal(first, party.apply(variables, x, True, one)[0])
-    still = party.apply(variables, x, False, one)[0]
-    np.testing.assert_array_equal(still, party.apply(variables, x, False, None)[0])
-    dry = parties.from_module(Bert(5, **SIZES, dropout=0.0))
-    np.testing.assert_allclose(dry.apply(variables, x, True, None)[0], still, atol=1e-6)
+    first = apply(variables, x, True, one)[0]
+    assert np.abs(first - apply(variables, x, True, two)[0]).max() > 1e-4
+    np.testing.assert_array_equal(first, apply(variables, x, True, one)[0])
+    still = apply(variables, x, False, one)[0]
+    np.testing.assert_array_equal(still, apply(variables, x, False, None)[0])
+    dry = run(SHALLOW.clone(dropout=0.0))
+    np.testing.assert_allclose(dry(variables, x, True, None)[0], still, atol=1e-6)
 
 
 def test_the_presets_have_the_published_sizes():
@@ -184,7 +193,7 @@ def test_prefix_old_names_heads_and_half_precision_are_understood():
 def test_only_the_last_linear_keeps_its_initial_values():
     before, after = initial()["params"], from_torch(SMALL, state_of(), initial())[0]["params"]
     for name in before:
-        same = jax.tree.map(lambda a, b: bool((a == b).all()), before[name], after[name])
+        same = jax.tree.map(np.array_equal, before[name], after[name])
         assert set(jax.tree.leaves(same)) == {name == "linear"}
 
 
@@ -209,11 +218,12 @@ def test_dropout_acts_at_its_four_places_each_number_by_itself():
             seen.append(("/".join(own.path), *drops))
         return call(*args, **kwargs)
 
+    party, key = parties.from_module(module), jax.random.key(0)
     variables, x = initial(), jnp.asarray(token_ids())
     for train in (False, True):
         seen.clear()
         with nn.intercept_methods(note):
-            parties.from_module(module).apply(variables, x, train, jax.random.key(0))
+            jax.eval_shape(lambda key, on=train: party.apply(variables, x, on, key), key)
         layers = [
             place for n in range(3) for place in (f"layer_{n}/attention", *[f"layer_{n}"] * 2)
         ]
@@ -221,7 +231,9 @@ def test_dropout_acts_at_its_four_places_each_number_by_itself():
 
 
 def test_initial_weights_have_the_published_deviation():
-    params = initial(Bert(5, **{**SIZES, "vocabulary": 400, "layers": 1}))["params"]
+    module = Bert(5, **{**SIZES, "vocabulary": 400, "layers": 1})
+    init = jax.jit(parties.from_module(module).init)
+    params = init(jax.random.key(0), jnp.asarray(token_ids()))["params"]
     for path, value in jax.tree_util.tree_leaves_with_path(params):
         if path[-1].key in ("kernel", "embedding") and value.size > 400:
             np.testing.assert_allclose(np.std(value), 0.02, rtol=0.15)
@@ -233,12 +245,12 @@ def test_a_norm_sees_neither_scale_nor_shift():
     """Epsilon 1e-12, the two-pass variance: the sum of embeddings is made small and moved."""
     module = Bert(5, **{**SIZES, "layers": 0}, pooled=False)
     variables, x = initial(module), jnp.asarray(token_ids())
-    expected = np.asarray(module.apply(variables, x))
+    expected = np.asarray(applied(module)(variables, x))
     for scale, shift in ((1e-2, 0.0), (1.0, 100.0)):
         params = dict(variables["params"])
         for table in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
             params[table] = {"embedding": params[table]["embedding"] * scale + shift}
-        found = module.apply({"params": params}, x)
+        found = applied(module)({"params": params}, x)
         np.testing.assert_allclose(found, expected, atol=0.01 * np.abs(expected).max())
 
 

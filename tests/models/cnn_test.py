@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.sweeps import tiny
-from vfljax import lab
+from tests.models.drawing import draw
+from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, CNN
 from vfljax.models.cnn import halve
@@ -138,11 +138,11 @@ def test_without_splitting_the_refusal_names_the_config_s_fields():
     fields = {"model.bottom": "cnn_marvell", "model.hidden": (64,), "model.cut": 8}
     options = {"channels": (4, 4)}  # halves of digits, 8x4, leave 2x1x4 = 8
     with pytest.raises(UserError) as error:
-        lab.prepare(tiny(**fields, **{"model.options": options}))
+        plan_of(tiny(**fields, **{"model.options": options}))
     says = str(error.value)
     assert says.startswith("config.model: out=10, hidden=(): images of 8x4")
     assert "for logits (without model splitting), config.model.options.linear=True" in says
-    made = lab.prepare(tiny(**fields, **{"model.options": {**options, "linear": True}}))
+    made = plan_of(tiny(**fields, **{"model.options": {**options, "linear": True}}))
     assert any(group.spec.top is None for group in made.groups)
 
 
@@ -158,8 +158,8 @@ def test_the_output_activation_is_the_last_thing_done():
     x = pixels(2, 22, 22)
     module = BOTTOMS["cnn_gafm"](out=1)
     squashed = BOTTOMS["cnn_gafm"](out=1, output="sigmoid")
-    variables = quick_jit(from_module(module).init)(jax.random.key(0), x)
-    got, plain = (quick_jit(one.apply)(variables, x) for one in (squashed, module))
+    both = quick_jit(lambda v: [one.apply(v, x) for one in (squashed, module)])
+    got, plain = both(draw(from_module(module).init, x))
     np.testing.assert_allclose(got, jax.nn.sigmoid(plain), rtol=1e-5)
 
 
@@ -179,8 +179,7 @@ def test_pooling_drops_an_odd_rest():
 
 def test_a_lane_of_stacked_parameters_equals_the_same_alone():
     module, x = CNN(2, channels=(3, 4), hidden=(5,)), pixels(3, 12, 12, 1)
-    keys = jax.random.split(jax.random.key(0), 3)
-    lanes = quick_jit(jax.vmap(lambda key: from_module(module).init(key, x)))(keys)
+    lanes = draw(from_module(module).init, x, lanes=3)
 
     def run(variables):
         return module.apply(variables, x)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.models.drawing import draw
 from vfljax.models.convolution import IMPLEMENTATIONS, conv, images, matmul
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -40,6 +41,13 @@ def inputs(height, width, channels=3, batch=2, seed=0):
     return jnp.asarray(rng.normal(size=(batch, height, width, channels)), jnp.float32)
 
 
+def initial(layer, other, x, lanes=0):
+    """Variables for a layer; another's are of the same shapes."""
+    one, same = (jax.eval_shape(each.init, jax.random.key(0), x) for each in (layer, other))
+    assert one == same
+    return draw(layer.init, x, lanes=lanes)
+
+
 def value_and_gradients(layer, weights):
     """Of a loss whose gradient differs at every output; flat."""
 
@@ -54,51 +62,51 @@ def value_and_gradients(layer, weights):
     return both
 
 
+def weights_for(layer, variables, x):
+    out = jax.eval_shape(layer.apply, variables, x)
+    return inputs(*out.shape[1:3], channels=out.shape[3], seed=5)
+
+
 def assert_close(one, other):
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * float(jnp.max(jnp.abs(b))))
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max())
 
 
 @pytest.mark.parametrize(("size", "stride", "padding", "height", "width"), CASES)
 def test_value_and_both_gradients_are_those_of_xla_s(size, stride, padding, height, width):
     theirs, ours = layers(size, stride, padding)
     x = inputs(height, width)
-    variables = theirs.init(jax.random.key(1), x)
-    out = theirs.apply(variables, x)
-    assert jax.tree.map(jnp.shape, ours.init(jax.random.key(1), x)) == jax.tree.map(
-        jnp.shape, variables
-    )
-    weights = inputs(*out.shape[1:3], channels=out.shape[3], seed=5)
-    expected = value_and_gradients(theirs, weights)(variables, x)
-    assert_close(quick_jit(value_and_gradients(ours, weights))(variables, x), expected)
+    variables = initial(theirs, ours, x)
+    weights = weights_for(theirs, variables, x)
+    expected, found = (value_and_gradients(layer, weights) for layer in (theirs, ours))
+    both = quick_jit(lambda *a: (found(*a), expected(*a)))  # one compilation
+    assert_close(*both(variables, x))
 
 
 @pytest.mark.parametrize(("size", "stride", "height"), [(3, 1, 12), (3, 2, 8), (1, 2, 6)])
 def test_over_stacked_parameters_and_in_loops_as_alone(size, stride, height):
     theirs, ours = layers(size, stride, "SAME")
     x = jnp.stack([inputs(height, 5, seed=s) for s in range(3)])
-    variables = jax.vmap(lambda k: theirs.init(k, x[0]))(jax.random.split(jax.random.key(2), 3))
-    out = theirs.apply(jax.tree.map(lambda a: a[0], variables), x[0])
-    weights = inputs(*out.shape[1:3], channels=out.shape[3], seed=5)
-    expected = [
-        value_and_gradients(theirs, weights)(jax.tree.map(lambda a, s=s: a[s], variables), x[s])
-        for s in range(3)
-    ]
-    expected = jax.tree.map(lambda *a: jnp.stack(a), *expected)
+    variables = initial(theirs, ours, x[0], lanes=3)
+    weights = weights_for(theirs, jax.tree.map(lambda a: a[0], variables), x[0])
+    alone = quick_jit(value_and_gradients(theirs, weights))
+    expected = [alone(jax.tree.map(lambda a, s=s: a[s], variables), x[s]) for s in range(3)]
+    expected = jax.tree.map(lambda *a: np.stack(a), *expected)
     one = value_and_gradients(ours, weights)
     assert_close(quick_jit(jax.vmap(one))(variables, x), expected)
-    assert_close(jax.lax.map(lambda pair: one(*pair), (variables, x)), expected)
-    _, scanned = jax.lax.scan(lambda c, pair: (c, one(*pair)), 0, (variables, x))
-    assert_close(scanned, expected)
+    mapped = quick_jit(lambda *pairs: jax.lax.map(lambda pair: one(*pair), pairs))
+    assert_close(mapped(variables, x), expected)
+    scanned = quick_jit(lambda *pairs: jax.lax.scan(lambda c, pair: (c, one(*pair)), 0, pairs)[1])
+    assert_close(scanned(variables, x), expected)
 
 
 def test_the_weights_of_vmap_may_be_shared():
     theirs, ours = layers(3, 1, "SAME")
     x = jnp.stack([inputs(12, 5, seed=s) for s in range(2)])
-    variables = theirs.init(jax.random.key(0), x[0])
-    got = jax.vmap(lambda x: ours.apply(variables, x))(x)
-    np.testing.assert_allclose(got[1], theirs.apply(variables, x[1]), atol=1e-5)
+    variables = initial(theirs, ours, x[0])
+    got = quick_jit(jax.vmap(lambda x: ours.apply(variables, x)))(x)
+    np.testing.assert_allclose(got[1], quick_jit(theirs.apply)(variables, x[1]), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +131,7 @@ def test_what_is_no_matrix_product_is_refused(change, message):
         "padding": "SAME",
         "dimension_numbers": ("NHWC", "HWIO", "NHWC"),
     }
-    matmul(**given)
+    jax.eval_shape(lambda: matmul(**given))
     with pytest.raises(ValueError, match=message):
         matmul(**{**given, **change})
 
@@ -138,18 +146,16 @@ class Layer(nn.Module):
 
 def test_every_implementation_has_the_same_parameters_and_result():
     x = inputs(9, 6)
-    variables = Layer("xla").init(jax.random.key(0), x)
+    variables = initial(Layer("xla"), Layer("xla"), x)
+    expected = quick_jit(Layer("xla").apply)(variables, x)
     for name in IMPLEMENTATIONS:
-        assert jax.tree.map(jnp.shape, Layer(name).init(jax.random.key(0), x)) == jax.tree.map(
-            jnp.shape, variables
-        )
-        np.testing.assert_allclose(
-            Layer(name).apply(variables, x), Layer("xla").apply(variables, x), atol=1e-5
-        )
+        initial(Layer("xla"), Layer(name), x)
+        found = quick_jit(Layer(name).apply)(variables, x)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def primitives(name):
-    text = str(jax.make_jaxpr(Layer(name).apply)(Layer("xla").init(jax.random.key(0), X), X))
+    text = str(jax.make_jaxpr(Layer(name).apply)(initial(Layer("xla"), Layer("xla"), X), X))
     return "conv_general_dilated" in text, "dot_general" in text
 
 

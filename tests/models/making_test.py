@@ -9,23 +9,24 @@ import pytest
 
 from tests.configs_test import load
 from tests.sweeps import tiny
-from vfljax import lab
-from vfljax.config import resolve
-from vfljax.datasets.core import Input
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, MLP, ResNet, WideDeep
 from vfljax.models.making import READS, make_network, options_of
+from vfljax.sweep import plan, teachers
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.plan import make_plan
+from vfljax.types import Input
 
 TABLE, IMAGE = Input("table", (5,)), Input("image", (32, 16, 3))
 CODES, TEXT = Input("table", (3,), (0, 7, 9)), Input("text", (16,), (50,), 0)
 
 
-def model(**changes):
-    return resolve({"model": changes})["model"]
+def network_fields(**changes):
+    return parse({"model": changes}).model.network
 
 
 def make(reads, **changes):
-    return make_network("config.model", model(**changes), 4, "identity", reads)
+    return make_network(network_fields(**changes), 4, "identity", reads)
 
 
 def test_every_network_says_what_it_reads():
@@ -138,7 +139,7 @@ def test_a_network_that_fails_on_the_data_is_one_line_before_training(changes):
     fields = {f"model.{key}": value for key, value in changes.items()}
     fields |= {"model.hidden": (64,), "attacks": {}, "grid": {"undefended": {}}}
     with pytest.raises(UserError, match=r"^config\.model: "):
-        lab.prepare(tiny(**fields))
+        make_plan(parse(tiny(**fields)))
 
 
 @pytest.mark.parametrize("where", ["model", "teacher"])
@@ -149,18 +150,18 @@ def test_arithmetic_that_fails_in_a_network_is_one_line_too(where, monkeypatch):
         raise ZeroDivisionError("division by zero")
 
     if where == "model":
-        monkeypatch.setattr(lab.training, "make_initial", fails)
+        monkeypatch.setattr(plan, "make_initial", fails)
     else:
-        monkeypatch.setattr(lab.teacher, "from_module", fails)
+        monkeypatch.setattr(teachers, "from_module", fails)
     with pytest.raises(UserError, match=rf"^config\.{where}: division by zero"):
-        lab.prepare(tiny())
+        make_plan(parse(tiny()))
 
 
 @pytest.mark.parametrize("name", READS)
 def test_weights_and_the_output_activation_reach_every_network(name):
     reads = {"table": CODES if READS[name][1] else TABLE, "image": IMAGE, "text": TEXT}
     reads = reads[READS[name][0][0]]
-    made = make_network("config.model", model(bottom=name, weights="torch"), 4, "tanh", reads)
+    made = make_network(network_fields(bottom=name, weights="torch"), 4, "tanh", reads)
     assert (made.out, made.output) == (4, "tanh")
     if "weights" in options_of(name):
         assert made.weights == "torch"
@@ -172,12 +173,11 @@ FOLDER = pathlib.Path(__file__).parents[2] / "configs" / "datasets"
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("variant", ["", "smoke"])
 def test_every_data_set_s_networks_can_be_made_as_configured(path, variant):
-    config = resolve(load(path).get_config(variant))
+    model = parse(load(path).get_config(variant)).model
     shapes = {"cifar10": IMAGE, "bhi": IMAGE, "ham10000": Input("image", (32, 32, 3))}
     codes = {"criteo": CODES, "avazu": CODES, "imdb_bert": TEXT}
     reads = {**shapes, **codes}.get(path.stem, TABLE)
-    model = config["model"]
-    net = make_network("config.model", model, model["cut"], model["output"], reads)
+    net = make_network(model.network, model.cut, model.output, reads)
     x = jnp.zeros((2, *reads.shape))
     cut, _ = jax.eval_shape(lambda: net.init_with_output(jax.random.key(0), x))
-    assert cut.shape == (2, model["cut"])
+    assert cut.shape == (2, model.cut)

@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.sweeps import tiny
-from vfljax import lab
+from tests.models.drawing import draw
+from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import MLP, TOPS, Generator, Head, Probability
 from vfljax.parties import from_module
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
+
+def start(module, x, seed=0):
+    return quick_jit(module.init)(jax.random.key(seed), x)
+
 
 F = jnp.asarray([[0.1], [0.5], [0.9], [0.3]])
 LABELS = jnp.asarray([0, 1, 1, 1])
@@ -28,7 +33,7 @@ def loss(f, labels=LABELS):
 def test_the_embedding_itself_is_the_predicted_probability():
     logits = Probability((), 2).apply({}, F)
     np.testing.assert_allclose(jax.nn.softmax(logits)[:, 1], F[:, 0], rtol=1e-6)
-    assert not Probability((), 2).init(jax.random.key(0), F)
+    assert not start(Probability((), 2), F)
 
 
 def test_its_cut_gradient_is_that_of_the_binary_cross_entropy_of_f():
@@ -46,7 +51,7 @@ def test_a_saturated_probability_costs_a_finite_loss_and_gets_no_gradient(satura
 
 @pytest.mark.parametrize("module", [MLP((64,), 48, weights="torch"), Head((), 48, "torch")])
 def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inputs(module):
-    params = module.init(jax.random.key(1), jnp.ones((2, 57)))["params"]
+    params = start(module, jnp.ones((2, 57)), seed=1)["params"]
     for layer in (v for k, v in params.items() if k.startswith("Dense")):
         bound = layer["kernel"].shape[0] ** -0.5
         for values in (layer["kernel"], layer["bias"]):
@@ -56,7 +61,7 @@ def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inpu
 
 def test_by_default_biases_start_at_zero_and_torch_s_do_not():
     for weights, zero in (("default", True), ("torch", False)):
-        params = Generator((16,), 2, weights).init(jax.random.key(0), F)["params"]
+        params = start(Generator((16,), 2, weights), F)["params"]
         assert bool((params["Dense_0"]["bias"] == 0).all()) == zero
 
 
@@ -110,7 +115,7 @@ def test_the_net_for_bcw_is_pytorch_s_in_evaluation_and_training(batch_norm):
 def test_batches_far_from_0_are_normalized_to_variance_1():
     x = X[:, :5]
     module = MLP((5,), 2, activation="identity", batch_norm=True)
-    variables = from_module(module).init(jax.random.key(0), x)
+    variables = start(from_module(module), x)
     variables["params"]["Dense_0"] = {"kernel": jnp.eye(5), "bias": jnp.full(5, 1e4)}
     _, moved = quick_jit(lambda v: module.apply(v, x, True, mutable=["layers", "batch_stats"]))(
         variables
@@ -131,13 +136,12 @@ def test_the_net_for_imdb_is_pytorch_s_in_evaluation():
 
 def test_without_the_options_nothing_changes():
     plain = MLP((5, 4), 3)
-    variables = plain.init(jax.random.key(0), X)
+    variables = draw(plain.init, X)
     assert set(variables) == {"params", "layers"}
     assert set(variables["params"]) == {"Dense_0", "Dense_1", "Dense_2"}
     dropping = MLP((5, 4), 3, dropout=0.5)
-    assert jax.tree.map(jnp.shape, dropping.init(jax.random.key(0), X)) == jax.tree.map(
-        jnp.shape, variables
-    )
+    shapes = jax.eval_shape(dropping.init, jax.random.key(0), X)
+    assert jax.tree.map(jnp.shape, shapes) == jax.tree.map(jnp.shape, variables)
     params = variables["params"]
     h = X
     for name in ("Dense_0", "Dense_1"):
@@ -150,11 +154,15 @@ def test_without_the_options_nothing_changes():
 
 def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
     module = MLP((2000,), 1, dropout=0.25)
-    variables = {"params": module.init(jax.random.key(0), X)["params"]}
+    variables = {"params": draw(module.init, X)["params"]}
+
+    @functools.partial(quick_jit, static_argnums=1)
+    def hidden_layer(key, train):
+        _, moved = module.apply(variables, X, train, rngs={"dropout": key}, mutable=["layers"])
+        return moved["layers"]["hidden"][0]
 
     def hidden(key, train=True):
-        _, moved = module.apply(variables, X, train, rngs={"dropout": key}, mutable=["layers"])
-        return np.asarray(moved["layers"]["hidden"][0])
+        return np.asarray(hidden_layer(key, train))
 
     full, first = hidden(jax.random.key(1), train=False), hidden(jax.random.key(1))
     active = full > 0
@@ -168,7 +176,7 @@ def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
 def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
     party = from_module(MLP((6, 5), 2, dropout=0.5, batch_norm=True))
     keys = jax.random.split(jax.random.key(4), 3)
-    lanes = quick_jit(jax.vmap(lambda key: party.init(key, X)))(keys)
+    lanes = draw(party.init, X, lanes=3)
 
     def run(variables, key):
         z, (after, _) = party.apply(variables, X, True, key)
@@ -212,14 +220,14 @@ def test_a_head_is_pytorch_s_in_evaluation_and_training():
 
 
 def test_a_one_layer_head_of_ones_starts_with_ones():
-    params = Head((), 3, "ones").init(jax.random.key(0), X)["params"]
+    params = start(Head((), 3, "ones"), X)["params"]
     assert (params["Dense_0"]["kernel"] == 1).all()
     assert not params["Dense_0"]["bias"].any()
 
 
 def test_the_generator_s_logits_are_0_and_h_through_leaky_relus():
     module = Generator((5,), 2)
-    params = module.init(jax.random.key(0), X)["params"]
+    params = draw(module.init, X)["params"]
     h = X @ params["Dense_0"]["kernel"] + params["Dense_0"]["bias"][None]
     h = jnp.where(h > 0, h, 0.01 * h)
     h = h @ params["Dense_1"]["kernel"] + params["Dense_1"]["bias"][None]
@@ -243,10 +251,10 @@ def test_the_top_for_criteo_is_pytorch_s_relu_then_linear(train):
 
 def test_a_config_names_it_and_batches_of_one_row_are_nothing_to_it():
     own = {"model.top_hidden": (8, 4), "training.batch_size": 319, "attacks": {}}  # 320 rows
-    made = lab.prepare(tiny(**own, **{"model.top": "head_plain"}))
+    made = plan_of(tiny(**own, **{"model.top": "head_plain"}))
     assert made.groups[0].spec.top == Head((8, 4), 10, batch_norm=False)
     with pytest.raises(UserError, match="batch of 1 row .* model.top='head_plain'"):
-        lab.prepare(tiny(**own))
+        plan_of(tiny(**own))
 
 
 @pytest.mark.parametrize("module", [MLP((), 2), Head((), 2), Generator((), 2), Probability((), 2)])

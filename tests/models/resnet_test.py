@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.models.drawing import draw
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS
 from vfljax.models.resnet import ResNet, from_torch
@@ -55,8 +56,7 @@ TINY = {"out": 3, "width": 4, "blocks": (1, 1)}
 def test_any_image_becomes_an_embedding_and_every_stage_is_sown(image, stem):
     module, x = ResNet(**TINY, stem=stem), pixels(2, *image)
     party = from_module(module)
-    variables = quick_jit(party.init)(jax.random.key(0), x)
-    z, (_, layers) = quick_jit(lambda v: party.apply(v, x, False, None))(variables)
+    z, (_, layers) = quick_jit(lambda v: party.apply(v, x, False, None))(draw(party.init, x))
     assert z.shape == (2, 3)
     first, second = (layer.shape for layer in layers["hidden"])
     assert first[3] == 4
@@ -68,8 +68,8 @@ def test_any_image_becomes_an_embedding_and_every_stage_is_sown(image, stem):
 def test_the_output_activation_is_the_last_thing_done():
     module, x = ResNet(3, blocks=(1,), width=4), pixels(2, 8, 8, 3)
     squashed = ResNet(3, "sigmoid", blocks=(1,), width=4)
-    variables = quick_jit(from_module(module).init)(jax.random.key(0), x)
-    got, plain = (quick_jit(one.apply)(variables, x) for one in (squashed, module))
+    variables = draw(from_module(module).init, x)
+    got, plain = quick_jit(lambda v: [one.apply(v, x) for one in (squashed, module)])(variables)
     np.testing.assert_allclose(got, jax.nn.sigmoid(plain), rtol=1e-5)
 
 
@@ -90,8 +90,7 @@ def test_networks_are_hashable_and_images_may_be_mixed():
 
 def test_a_lane_of_stacked_parameters_equals_the_same_alone():
     module, x = ResNet(**TINY), pixels(4, 8, 6, 3)
-    seeds = jax.random.split(jax.random.key(3), 3)
-    lanes = quick_jit(jax.vmap(lambda key: from_module(module).init(key, x)))(seeds)
+    lanes = draw(from_module(module).init, x, lanes=3)
     weights = pixels(4, 3, seed=9)
 
     def step(variables):

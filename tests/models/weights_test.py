@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.datasets.fuzzing import few_or_many
+from tests.models.drawing import draw
 from tests.models.weight_files import FORMATS, NUMBERS, Attack, same, write
 from vfljax.errors import UserError
 from vfljax.models import MLP, weights
@@ -185,8 +187,9 @@ def test_without_the_package_safetensors_the_remedy_is_named(tmp_path, monkeypat
         read(str(path))
 
 
+@few_or_many
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_a_damaged_file_loads_or_is_one_line(tmp_path_factory, suffix):
+def test_a_damaged_file_loads_or_is_one_line(tmp_path_factory, suffix, examples):
     folder = tmp_path_factory.mktemp("damaged")
     good = folder / f"good{suffix}"
     write(good, {"w": np.ones((2, 3), np.float32), "b": np.zeros(3)})
@@ -194,7 +197,7 @@ def test_a_damaged_file_loads_or_is_one_line(tmp_path_factory, suffix):
     path = folder / f"x{suffix}"
     counts = collections.Counter()
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(
         at=st.integers(0, len(content) - 1),
         what=st.binary(max_size=8),
@@ -213,11 +216,12 @@ def test_a_damaged_file_loads_or_is_one_line(tmp_path_factory, suffix):
             counts["read"] += 1
 
     check()
-    assert counts["refused"] > 20
+    assert counts["refused"] > examples // 10
 
 
+@few_or_many
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_a_damaged_program_or_header_loads_or_is_one_line(tmp_path_factory, suffix):
+def test_a_damaged_program_or_header_loads_or_is_one_line(tmp_path_factory, suffix, examples):
     """As above, the damage inside: checksums, which find most damage first, are made to fit."""
     folder = tmp_path_factory.mktemp("inside")
     good = folder / f"good{suffix}"
@@ -229,7 +233,7 @@ def test_a_damaged_program_or_header_loads_or_is_one_line(tmp_path_factory, suff
         with zipfile.ZipFile(good) as archive:
             members = {n: archive.read(n) for n in archive.namelist()}
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples, deadline=None)
     @given(
         name=st.sampled_from([n for n in members if not n.endswith("serialization_id")]),
         place=st.floats(0, 1),
@@ -262,7 +266,7 @@ def test_load_places_the_file_s_weights_by_the_module_s_rule(tmp_path, suffix):
     rng = np.random.default_rng(0)
     state = {k: rng.normal(size=s).astype(np.float32) for k, (_, s) in _layout(TINY).items()}
     path = write(tmp_path / f"x{suffix}", {**state, "cls.predictions.bias": np.ones(11)})
-    variables = TINY.init(jax.random.key(0), jnp.ones((2, 4)))
+    variables = draw(TINY.init, jnp.ones((2, 4)))
     found, left_out = load(TINY, variables, path)
     assert left_out == ["cls.predictions.bias"]
     table = found["params"]["word_embeddings"]["embedding"]
@@ -272,7 +276,7 @@ def test_load_places_the_file_s_weights_by_the_module_s_rule(tmp_path, suffix):
 
 def test_load_names_the_file_and_the_networks_that_have_a_rule(tmp_path):
     path = write(tmp_path / "x.npz", {"w": np.ones(2)})
-    variables = TINY.init(jax.random.key(0), jnp.ones((2, 4)))
+    variables = draw(TINY.init, jnp.ones((2, 4)))
     with pytest.raises(UserError, match=r"x\.npz: tensor 'embeddings.word_embeddings.weight'"):
         load(TINY, variables, path)
     with pytest.raises(UserError, match=r"MLP has no rule for weights from a file .*: use .*Bert"):

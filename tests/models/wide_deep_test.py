@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.models.drawing import draw
 from vfljax.models import BOTTOMS, WideDeep
 from vfljax.parties import from_module
 
@@ -24,7 +25,22 @@ def table(seed=0):
 
 
 def start(module, x=None):
-    return quick_jit(from_module(module).init)(jax.random.key(0), table() if x is None else x)
+    return draw(from_module(module).init, table() if x is None else x)
+
+
+def initial(module, x):
+    return quick_jit(from_module(module).init)(jax.random.key(0), x)
+
+
+@functools.cache
+def applied(module):
+    return quick_jit(module.apply)
+
+
+@functools.cache
+def run(module):
+    """A party's outputs and layers: of (variables, x, train, key)."""
+    return quick_jit(from_module(module).apply, static_argnums=2)
 
 
 def variables_of(net):
@@ -64,7 +80,7 @@ def test_value_gradients_and_statistics_are_pytorch_s(out, batch_norm):
     x = table(1)
     tensor = nets.torch.from_numpy(np.array(x))
     expected = net.eval()(tensor).detach().numpy()
-    np.testing.assert_allclose(module.apply(variables, x), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(applied(module)(variables, x), expected, rtol=1e-4, atol=1e-4)
 
     weights = jnp.asarray(np.random.default_rng(5).normal(size=(ROWS, out)), jnp.float32)
     old = {name: np.copy(a) for name, a in net.state_dict().items()}
@@ -103,17 +119,16 @@ def test_a_code_without_a_row_is_read_as_the_nearest(code, read_as):
     module = WideDeep(2, VOCABULARY, weights="torch")
     variables, x = start(module), table()
     bad, good = x.at[:, 1].set(code), x.at[:, 1].set(read_as)
-    np.testing.assert_array_equal(module.apply(variables, bad), module.apply(variables, good))
+    apply = applied(module)
+    np.testing.assert_array_equal(apply(variables, bad), apply(variables, good))
     for other in {0, 2, 4} - {read_as}:
-        assert not np.allclose(
-            module.apply(variables, x.at[:, 1].set(other)), module.apply(variables, good)
-        )
+        assert not np.allclose(apply(variables, x.at[:, 1].set(other)), apply(variables, good))
 
 
 def test_every_code_has_rows_of_its_own_and_only_a_seen_code_s_rows_move():
     module, x = WideDeep(2, VOCABULARY, weights="torch"), table()[:1]
     variables = start(module)
-    gradient = jax.grad(lambda v: jnp.sum(module.apply(v, x) ** 2))(variables)["params"]
+    gradient = quick_jit(jax.grad(lambda v: jnp.sum(module.apply(v, x) ** 2)))(variables)["params"]
     offsets = {1: 0, 2: 5, 4: 8}
     seen = {offsets[j] + int(x[0, j]) for j in offsets}
     for name in ("embedding_table", "wide_table"):
@@ -125,20 +140,21 @@ def test_every_code_has_rows_of_its_own_and_only_a_seen_code_s_rows_move():
 def test_numbers_are_read_as_they_are_and_tables_of_one_kind_work():
     x = table()[:, [0, 3]]
     numbers = WideDeep(2, (0, 0))
-    assert "embedding_table" not in start(numbers, x)["params"]
-    assert not np.allclose(*(numbers.apply(start(numbers, x), a) for a in (x, x + 0.5)))
+    variables = start(numbers, x)
+    assert "embedding_table" not in variables["params"]
+    assert not np.allclose(*(applied(numbers)(variables, a) for a in (x, x + 0.5)))
     codes, c = WideDeep(2, (5, 3)), table()[:, [1, 2]]
     assert set(start(codes, c)["params"]) == {"embedding_table", "wide_table", "deep"}
 
 
 def test_without_the_wide_part_only_the_deep_one_remains():
     x, both = table(), WideDeep(2, VOCABULARY)
-    variables = start(both)
+    variables = initial(both, x)
     deep = WideDeep(2, VOCABULARY, wide=False)
     assert set(start(deep)["params"]) == {"embedding_table", "deep"}
     wide = x[:, [0, 3]] @ variables["params"]["wide"]["Dense_0"]["kernel"]  # the tables start at 0
     np.testing.assert_allclose(
-        both.apply(variables, x), deep.apply(variables, x) + wide, rtol=1e-5, atol=1e-6
+        applied(both)(variables, x), applied(deep)(variables, x) + wide, rtol=1e-5, atol=1e-6
     )
 
 
@@ -149,7 +165,7 @@ def test_sun_et_al_s_bottom_is_five_relu_layers_of_128():
     variables = start(module)
     kernels = [layer["kernel"].shape for layer in variables["params"]["deep"].values()]
     assert kernels == [(4 * 3 + 2, 128)] + 4 * [(128, 128)]
-    z, (_, layers) = from_module(module).apply(variables, table(), False, None)
+    z, (_, layers) = run(module)(variables, table(), False, None)
     assert z.min() == 0
     assert len(layers["deep"]["hidden"]) == 4
 
@@ -176,8 +192,8 @@ def test_codes_may_not_be_mixed_and_the_module_is_hashable():
 
 @pytest.mark.parametrize(("weights", "deep", "wide"), [("default", 0.5, 0), ("torch", 1, 1)])
 def test_initial_rows_and_layers_are_as_said(weights, deep, wide):
-    x = jnp.zeros((2, 2))
-    params = start(WideDeep(3, (0, 4000), embedding=4, hidden=(50,), weights=weights), x)["params"]
+    module = WideDeep(3, (0, 4000), embedding=4, hidden=(50,), weights=weights)
+    params = initial(module, jnp.zeros((2, 2)))["params"]
     assert stats.kstest(np.ravel(params["embedding_table"]), stats.norm(0, deep).cdf).pvalue > 1e-3
     if wide:
         rows = np.ravel(params["wide_table"])
@@ -190,20 +206,20 @@ def test_initial_rows_and_layers_are_as_said(weights, deep, wide):
 
 def test_dropout_acts_on_the_deep_part_in_training_only():
     module, x = WideDeep(2, VOCABULARY, hidden=(40,), dropout=0.5), table()
-    party, variables = from_module(module), start(module)
+    apply, variables = run(module), start(module)
     one, two = jax.random.split(jax.random.key(3))
-    first = party.apply(variables, x, True, one)[0]
-    assert np.abs(first - party.apply(variables, x, True, two)[0]).max() > 1e-3
-    np.testing.assert_array_equal(first, party.apply(variables, x, True, one)[0])
+    first = apply(variables, x, True, one)[0]
+    assert np.abs(first - apply(variables, x, True, two)[0]).max() > 1e-3
+    np.testing.assert_array_equal(first, apply(variables, x, True, one)[0])
     dry = WideDeep(2, VOCABULARY, hidden=(40,))
-    np.testing.assert_allclose(party.apply(variables, x, False, one)[0], dry.apply(variables, x))
+    np.testing.assert_allclose(apply(variables, x, False, one)[0], applied(dry)(variables, x))
 
 
 def test_the_activation_is_that_of_the_deep_layers():
     x = table()
     variables = start(WideDeep(2, VOCABULARY, hidden=(6,), wide=False))
     module = WideDeep(2, VOCABULARY, hidden=(6,), wide=False, activation="tanh")
-    _, (_, layers) = from_module(module).apply(variables, x, False, None)
+    _, (_, layers) = run(module)(variables, x, False, None)
     (hidden,) = layers["deep"]["hidden"]
     assert hidden.min() < 0
     assert np.abs(hidden).max() < 1
@@ -213,16 +229,16 @@ def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
     module = WideDeep(2, VOCABULARY, hidden=(6,), dropout=0.5, batch_norm=True)
     party, x = from_module(module), table()
     keys = jax.random.split(jax.random.key(4), 3)
-    lanes = quick_jit(jax.vmap(lambda key: party.init(key, x)))(keys)
+    lanes = draw(party.init, x, lanes=3)
     data = jnp.stack([table(s) for s in range(3)])
 
-    def run(variables, x, key):
+    def step(variables, x, key):
         z, (after, _) = party.apply(variables, x, True, key)
         return z, after
 
-    together = quick_jit(jax.vmap(run))(lanes, data, keys)
-    looped = quick_jit(lambda a: jax.lax.map(lambda one: run(*one), a))((lanes, data, keys))
-    single = quick_jit(run)
+    together = quick_jit(jax.vmap(step))(lanes, data, keys)
+    looped = quick_jit(lambda a: jax.lax.map(lambda one: step(*one), a))((lanes, data, keys))
+    single = quick_jit(step)
     for i in range(3):
         alone = single(jax.tree.map(lambda a, i=i: a[i], lanes), data[i], keys[i])
         for all_lanes in (together, looped):

@@ -1,0 +1,92 @@
+"""What a linear model is given of codes and texts; what it finds without a federation."""
+
+import jax
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
+from tests.sweeps import plan_of, tiny
+from vfljax import parties
+from vfljax.attacking.baselines import logistic_figures, numbers_of, untrained_cut
+from vfljax.attacking.view import common_data
+from vfljax.sweep import plan as planning
+from vfljax.sweep.initial import initial_weights
+from vfljax.types import Input
+
+CHANGES = {"grid": {"undefended": {}}, "parties.passive": 2}
+CANCER = {"name": "breast_cancer", "train": 200, "validation": 100, "test": 100}
+
+
+def test_numbers_stay_and_codes_become_one_hot():
+    x = np.array([[0.5, 2, 0], [-1.0, 0, 1]], np.float32)
+    coded = numbers_of(x, Input("table", (3,), (0, 3, 2))).toarray()
+    # codes first, then numbers
+    np.testing.assert_array_equal(coded, [[0, 0, 1, 1, 0, 0.5], [1, 0, 0, 0, 1, -1.0]])
+    np.testing.assert_array_equal(numbers_of(x, Input("table", (3,))).toarray(), x)
+
+
+def columns(plan, attackers, seed, rows):
+    """The attackers' columns as their bottoms read them, restated."""
+    out = []
+    for p in attackers:
+        x = np.asarray(plan.blocks[p].features, np.float64)
+        train = x[plan.splits[seed].train]
+        z = (x - train.mean(0)) / np.where(train.std(0) > 0, train.std(0), 1)
+        out.append(z[rows].reshape(len(rows), -1))
+    return np.concatenate(out, axis=1)
+
+
+@pytest.mark.parametrize("data", [CANCER, {"train": 320, "validation": 160, "test": 160}])
+def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_known_rows(data):
+    """Two seeds, attackers and numbers of known rows; with 5 of digits' rows, 5 classes unseen."""
+    plan = plan_of(tiny(**CHANGES, data={"name": "digits", **data, "scaling": "standard"}))
+    arrays = planning.split_arrays(plan.dataset.labels, plan.splits)
+    labels, classes = plan.dataset.labels, plan.dataset.num_classes
+    for attackers in ((1,), (0, 1)):
+        common = jax.device_get(common_data(plan.table, arrays, attackers))
+        inputs = tuple(plan.blocks[p].input for p in attackers)
+        for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
+            figures = logistic_figures(common, inputs, classes, seed, count)
+            split = plan.splits[seed]
+            x, y = columns(plan, attackers, seed, split.train), labels[split.train]
+            known = arrays["known_order"][seed][:count]
+            model = LogisticRegression(max_iter=1000).fit(x[known], y[known])
+            assert figures["success"] == pytest.approx(model.score(x, y), abs=0.02)
+            test = model.score(columns(plan, attackers, seed, split.test), labels[split.test])
+            assert figures["test_success"] == pytest.approx(test, abs=0.02)
+            # rows whose label the attacker was not given
+            others = np.setdiff1d(np.arange(len(y)), known)
+            if classes == 2:
+                auc = roc_auc_score(y[others], model.predict_proba(x[others])[:, 1])
+                expected = max(auc, 1 - auc)
+            else:
+                expected = balanced_accuracy_score(y[others], model.predict(x[others]))
+            assert figures["leak"] == pytest.approx(expected, abs=0.01)
+
+
+def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attackers():
+    plan = plan_of(tiny(**CHANGES))
+    spec = plan.groups[0].spec
+    weights = initial_weights(spec, plan.experiment, plan.seeds, plan.table)
+    on_host = jax.device_get(weights)
+    for attackers in ((1,), (0, 1)):
+        embeddings = untrained_cut(weights, plan.table, spec, attackers)
+        for seed, split in enumerate(plan.splits):
+            cut = []
+            for p in attackers:
+                variables = jax.tree.map(lambda a, seed=seed: a[seed], on_host.bottoms[p])
+                x = np.asarray(plan.blocks[p].features, np.float32)[split.train]
+                x = (x - np.asarray(plan.table.mean[p][seed])) / np.asarray(
+                    plan.table.scale[p][seed]
+                )
+                bottom = parties.from_module(spec.bottoms[p])
+                cut.append(bottom.apply(variables, x, False, None)[0])
+            expected = np.concatenate(cut, axis=-1)
+            np.testing.assert_allclose(embeddings[seed], expected, atol=1e-5)
+
+
+def test_a_text_is_a_bag_of_its_tokens():
+    x = np.array([[2, 5, 5, 0], [2, 3, 0, 0]], np.float32)
+    bags = numbers_of(x, Input("text", (4,), (7,), 0)).toarray()
+    np.testing.assert_array_equal(bags, [[1, 0, 1, 0, 0, 1, 0], [1, 0, 1, 1, 0, 0, 0]])

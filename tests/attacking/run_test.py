@@ -1,0 +1,267 @@
+"""Attacks on stored sweeps: what an attacker is given, baselines, halves, and what a resume computes."""
+
+import ast
+import inspect
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests import harness
+from tests.sweeps import TINY, comparable, plan_of, tiny, train
+from vfljax import store
+from vfljax.attacking import jobs, run, scoring, view
+from vfljax.report import summary, tables
+from vfljax.store import exchange as wire
+from vfljax.sweep import forms, lanes
+from vfljax.sweep.initial import plain
+from vfljax.sweep.plan import split_arrays
+from vfljax.types import Agreed, Scores
+
+MOST_LINES = 40
+score = harness.quick_jit(scoring.score, static_argnums=2)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of(TINY)
+
+
+def silent(line):
+    del line
+
+
+def common_of(plan, attackers=(0,)):
+    return view.common_data(plan.table, split_arrays(plan.dataset.labels, plan.splits), attackers)
+
+
+def output(guess, known, classes=10):
+    """A guess at every training row of seed 0, by somebody who knew some labels."""
+    rows = jnp.arange(len(guess), dtype=jnp.int32)
+    scores = Scores(jax.nn.one_hot(guess, classes))
+    return scoring.AttackOutput(
+        scores, jnp.int32(0), jnp.int32(known), rows, rows >= 0, jnp.bool(False)
+    )
+
+
+def true_labels(plan):
+    return scoring.true_labels(split_arrays(plan.dataset.labels, plan.splits))
+
+
+def test_known_rows_are_balanced_and_no_other_label_is_given(plan):
+    known = view.known_rows(common_of(plan), jnp.int32(1), jnp.float32(40))
+    assert np.bincount(known.labels[:40]).tolist() == [4] * 10
+    assert (np.asarray(known.labels[40:]) == -1).all()
+    np.testing.assert_array_equal(np.sort(known.rows), np.arange(320))
+
+
+def test_true_labels_do_not_enter_a_view(plan):
+    common = common_of(plan)
+    exchange = {name: jnp.zeros((2, 320, 4)) for name in wire.FIELDS}
+    one = view.AttackInput(jnp.int32(0), jnp.uint32(0), {}, exchange, ({},))
+    other = common._replace(labels=common.labels[::-1])
+    a, b = (view.view_of(one, shared, Agreed(32)) for shared in (common, other))
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def test_scoring_counts_known_rows_only_where_it_says_so(plan):
+    common = common_of(plan)
+    labels = np.asarray(common.labels)[np.asarray(common.train[0])]
+    known = view.known_rows(common, jnp.int32(0), jnp.float32(32))
+    right = np.zeros(320, bool)
+    right[np.asarray(known.rows[:32])] = True  # right on the known rows, wrong elsewhere
+    guess = np.where(right, labels, (labels + 1) % 10)
+    figures = score(output(guess, 32), true_labels(plan), 32)
+    assert abs(float(figures["success"]) - 0.1) < 1e-6
+    assert float(figures["success_unlabeled"]) == 0
+    assert float(figures["leak"]) == 0
+
+
+def test_the_halves_for_choosing_and_reporting_are_disjoint(plan):
+    common = common_of(plan)
+    labels = np.asarray(common.labels)[np.asarray(common.train[0])]
+    half = np.asarray(true_labels(plan).selects[0])
+    guess = np.where(half, labels, (labels + 1) % 10)  # right on the choosing half only
+    figures = score(output(guess, 0), true_labels(plan), 32)
+    assert float(figures["leak_select"]) == 1
+    assert float(figures["leak_report"]) == 0
+
+
+def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
+    rows = store.load(tiny_sweep).attacks.to_pylist()
+    passive = [r for r in rows if r["attack"] == "passive"]
+    assert len(passive) == 12
+    for row in passive:
+        for what in store.BASELINES:
+            assert 0 <= row[f"{what}_success"] <= 1
+            assert 0 <= row[f"{what}_test_success"] <= 1
+    by_seed = {}
+    for row in passive:
+        by_seed.setdefault(row["seed"], set()).add(
+            (row["untrained_success"], row["logistic_success"])
+        )
+    assert all(len(values) == 1 for values in by_seed.values())  # they depend on the seed alone
+    assert passive[0]["all_labels_success"] != passive[0]["success"]
+    direct = next(r for r in rows if r["attack"].startswith("direct"))
+    assert direct["logistic_success"] is None
+
+
+@pytest.fixture(scope="module")
+def probed(tiny_sweep, tmp_path_factory):
+    """A sweep attacked by a small network with all baselines, and the plan."""
+    workdir = shutil.copytree(tiny_sweep, tmp_path_factory.mktemp("probed") / "w")
+    options = {"inputs": "embeddings", "steps": 2, "known": 20}
+    plan = plan_of(tiny(attacks={"probe": options}))
+    run.attack_sweep(plan, workdir, ["probe"], silent)
+    return workdir, plan
+
+
+@pytest.mark.parametrize(("block", "width", "file_count"), [(8, None, 4), (26, 1, 1)])
+def test_a_machine_with_other_blocks_continues_a_stored_attack(
+    probed, tmp_path, monkeypatch, block, width, file_count
+):
+    stored, plan = probed
+    workdir = shutil.copytree(stored, tmp_path / "w")
+    before = comparable(store.load(workdir).attacks)
+    folder = workdir / "attacks" / "probe_embeddings"
+    files = sorted(folder.glob("split-*.parquet"))
+    assert len(files) == 1
+    files[0].unlink()
+    monkeypatch.setattr(run, "BLOCK", block)
+    if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
+        monkeypatch.setattr(run, "width_of", lambda *_: width)
+    run.attack_sweep(plan, workdir, ["probe"], silent)
+    written = sorted(folder.glob("split-*.parquet"))
+    assert len(written) == file_count
+    run.attack_sweep(plan, workdir, ["probe"], silent)
+    assert sorted(folder.glob("split-*.parquet")) == written
+    after = comparable(store.load(workdir).attacks)
+    assert len(after) == len(before)
+    for a, b in zip(after, before, strict=True):
+        assert (a["attack"], a["setting"], a["seed"]) == (b["attack"], b["setting"], b["seed"])
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The identities of the jobs that programs compute, and seeds of logistic regressions."""
+    by_program, by_host = [], []
+    run_group, logistic_figures = run._run_group, run.logistic_figures
+
+    def counted_group(form, group, attack, todo, *rest):
+        by_program.extend(job.identity for job in todo)
+        return run_group(form, group, attack, todo, *rest)
+
+    def counted_logistic(common, inputs, num_classes, seed, count):
+        by_host.append(seed)
+        return logistic_figures(common, inputs, num_classes, seed, count)
+
+    monkeypatch.setattr(run, "_run_group", counted_group)
+    monkeypatch.setattr(run, "logistic_figures", counted_logistic)
+    return by_program, by_host
+
+
+@pytest.mark.parametrize("missing", ["nothing", "some rows", "logistic"])
+def test_a_resumed_attack_computes_only_what_is_missing(
+    tiny_sweep, plan, tmp_path, computed, missing
+):
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    before = comparable(store.load(workdir).attacks)
+    folder = workdir / "attacks" / "passive"
+    removed = []
+    if missing == "logistic":
+        (folder / "logistic.parquet").unlink()
+    if missing == "some rows":
+        (path,) = folder.glob("split-*.parquet")
+        rows = pq.read_table(path).to_pylist()
+        first = {what: next(r for r in rows if r["what"] == what) for what in jobs_of(rows)}
+        removed = list(first.values())
+        store.write_rows(path, [row for row in rows if row not in removed])
+    run.attack_sweep(plan, workdir, say=silent)
+    by_program, by_host = computed
+    assert sorted(by_program) == sorted(map(jobs.identity, removed))
+    assert len(by_program) == (3 if missing == "some rows" else 0)
+    assert by_host == ([0, 1] if missing == "logistic" else [])
+    assert comparable(store.load(workdir).attacks) == before
+
+
+def jobs_of(rows):
+    """What kinds of jobs rows are of."""
+    return dict.fromkeys(row["what"] for row in rows)
+
+
+def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defense(
+    tiny_sweep, tmp_path
+):
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    shutil.rmtree(workdir / "attacks" / "passive")
+    options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
+    run.attack_sweep(plan_of(tiny(attacks={"passive": options, "norm": {}})), workdir, say=silent)
+    stored = store.load(workdir)
+    passive = [a for a in stored.attacks.to_pylist() if a["attack"] == "passive"]
+    assert len(passive) == 12
+    assert all(np.isnan(a["success"]) and np.isnan(a["leak_select"]) for a in passive)
+    assert all(a["logistic_success"] > 0.2 for a in passive)
+    points = summary.points(stored)
+    assert all(p.worst.get("split") is None or p.worst["split"].attack != "passive" for p in points)
+    said = " ".join(tables.not_attacked(stored, points))
+    assert "passive: 12 of its 12 runs diverged" in said
+
+
+def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_path):
+    config = tiny(
+        grid={"undefended": {}},
+        attacks={"direct": {"rule": "most_negative", "epoch": (0, 1)}},
+        **{"training.record": (1, 0), "seeds": 1},
+    )
+    stored = train(tmp_path, config)
+    (row,) = [r for r in stored.results.to_pylist() if r["structure"] == "no_split"]
+    exchange = stored.setting(row["setting"]).exchange()
+    assert exchange["epochs"].tolist() == [0, 1, 2]  # the last always
+    g = exchange["party0_gradients"]
+    assert np.any(g[0] != g[1])
+    labels = {r["attack"] for r in stored.attacks.to_pylist()}
+    assert labels == {"direct/most_negative/epoch=0", "direct/most_negative/epoch=1"}
+
+    config["attacks"]["direct"]["epoch"] = 2
+    config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
+    form = forms.Form("direct/epoch=7", "direct", {"epoch": 7}, [{}])
+    _, rows, reason = jobs.attackable(form, plan_of(config), stored)
+    assert rows == []
+    assert "reads epoch 7" in reason
+    assert "config.training.record" in reason
+
+
+def program_for(form, plan):
+    spec = plain(plan.groups[0].spec)
+    group = jobs.ViewGroup("split", (0,), spec, 0)
+    attack = forms.make_attack(form, spec.bottoms[:1], 10)
+    stored = run.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None)
+    common = run._common(group, attack, stored)
+    inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
+    static = run._static(form, group, attack, 10)
+    return lanes.program(run.make_attack_lane, static, layout, inputs, common)
+
+
+def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
+    """A program is traced once: one given rows of another shape would be traced again."""
+    fewer_test = plan_of(tiny(**{"data.test": 150}))
+    fewer_validation = plan_of(tiny(**{"data.validation": 150}))
+    honest = forms.Form("mean", "mean", {}, [{}])
+    diagnostic = forms.Form("spectral", "spectral", {"signal": "party0.cut"}, [{}])
+    for form in (honest, diagnostic):
+        assert program_for(form, plan) is program_for(form, plan)
+        assert program_for(form, fewer_test) is not program_for(form, plan)
+    assert program_for(diagnostic, fewer_validation) is not program_for(diagnostic, plan)
+
+
+def test_every_function_of_the_runner_can_be_read_at_a_glance():
+    tree = ast.parse(inspect.getsource(run))
+    lengths = {
+        node.name: node.end_lineno - node.lineno + 1
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    assert {name: count for name, count in lengths.items() if count > MOST_LINES} == {}

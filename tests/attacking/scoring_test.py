@@ -1,0 +1,263 @@
+"""Scoring: every figure of an output against scikit-learn, on the rows it is meant to cover."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from tests import harness
+from vfljax.attacking.scoring import NULL, AttackOutput, TrueLabels, permuted_labels, score
+from vfljax.types import Scores
+
+ROWS, TEST, BATCH, KNOWN = 190, 40, 20, 30
+jitted = harness.quick_jit(score, static_argnums=2)
+
+
+@functools.cache
+def labels_of(classes, rows=ROWS, seeds=2):
+    rng = np.random.default_rng(classes)
+    labels = rng.integers(0, classes, (seeds, rows))
+    half = rng.permuted(np.tile(np.arange(rows) % 2 == 0, (seeds, 1)), axis=1)
+    return TrueLabels(
+        labels=np.int32(labels),
+        test_labels=np.int32(rng.integers(0, classes, (seeds, TEST))),
+        known_order=np.int32(rng.permuted(np.tile(np.arange(rows), (seeds, 1)), axis=1)),
+        selects=half,
+        null=np.int32(permuted_labels(labels)),
+    )
+
+
+@functools.cache
+def constructed(classes):
+    """An output that knows a little, the rows of it that were sent, and its figures: seed 1, 30 known
+    labels, one row without a guess, the last ten rows of the epoch never sent."""
+    rng, true = np.random.default_rng(5), labels_of(classes)
+    labels = true.labels[1]
+    train = np.float32(rng.normal(size=(ROWS, classes)) + np.eye(classes)[labels])
+    test = np.float32(rng.normal(size=(TEST, classes)) + np.eye(classes)[true.test_labels[1]])
+    order = np.int32(rng.permutation(ROWS))
+    sent = order < ROWS - 10
+    train[~sent] = np.nan
+    train[np.flatnonzero(order == 7)] = np.nan
+    output = AttackOutput(
+        Scores(train, test), np.int32(1), np.int32(KNOWN), order, sent, np.bool_(False)
+    )
+    return output, true, {k: float(v) for k, v in jitted(output, true, BATCH).items()}
+
+
+def rows_of(true, sent, known=KNOWN):
+    """Unlabeled rows that were sent, and those of them on which the worst attack is chosen."""
+    unlabeled = sent & ~np.isin(np.arange(ROWS), true.known_order[1][:known])
+    return unlabeled, unlabeled & true.selects[1]
+
+
+def auc(scores, labels):
+    """Of s_1 - s_0, where a row without a guess stands in the middle."""
+    difference = np.nan_to_num(scores[:, 1] - scores[:, 0])
+    return sklearn.metrics.roc_auc_score(labels, difference)
+
+
+def leak(scores, labels):
+    if scores.shape[1] == 2:
+        a = auc(scores, labels)
+        return max(a, 1 - a)
+    guess = np.where(np.isfinite(scores).all(1), np.nan_to_num(scores).argmax(1), -1)
+    return np.mean([np.mean(guess[labels == c] == c) for c in np.unique(labels)])
+
+
+def turned(scores, labels, chosen, rows):
+    """The leak of the reported rows in the direction of the chosen ones."""
+    if scores.shape[1] > 2:
+        return leak(scores[rows], labels[rows])
+    a = auc(scores[rows], labels[rows])
+    return a if auc(scores[chosen], labels[chosen]) >= 0.5 else 1 - a
+
+
+def test_the_direction_is_that_of_the_half_on_which_attacks_are_chosen():
+    """Scores that point one way on that half and the other way on the rest leak less than nothing."""
+    true = labels_of(2)
+    sign = np.where(true.selects[0], 1, -1) * np.where(true.labels[0] == 1, 1, -1)
+    for turn in (1, -1):
+        scores = np.float32(turn * np.stack([-sign, sign], axis=1))
+        rows = np.arange(ROWS, dtype=np.int32)
+        figures = jitted(
+            AttackOutput(
+                Scores(scores), jnp.int32(0), jnp.int32(0), rows, rows >= 0, np.bool_(False)
+            ),
+            true,
+            BATCH,
+        )
+        assert figures["leak_select"] == 1
+        assert figures["leak_report"] < 1e-6
+
+
+def test_a_trained_attack_without_any_guess_diverged_and_one_that_is_silent_did_not():
+    output, true, figures = constructed(2)
+    lost = Scores(output.scores.train * np.nan, output.scores.test * np.nan)
+    diverged = jitted(output._replace(scores=lost, trained=np.bool_(True)), true, BATCH)
+    assert all(np.isnan(value) for value in diverged.values())
+    silent = jitted(output._replace(scores=lost), true, BATCH)
+    assert silent["success"] == 0
+    assert silent["leak"] == 0.5
+    # a guess at a row that was never sent is none
+    unsent = np.where(output.sent[:, None], np.nan, np.ones_like(output.scores.train))
+    only_unsent = output._replace(scores=lost._replace(train=unsent), trained=np.bool_(True))
+    assert np.isnan(jitted(only_unsent, true, BATCH)["success"])
+    some = jitted(output._replace(trained=np.bool_(True)), true, BATCH)
+    assert {k: float(v) for k, v in some.items()} == pytest.approx(figures, nan_ok=True)
+
+
+def test_an_attacker_who_knows_every_label_leaves_no_row_to_score():
+    true, rows = labels_of(4), np.arange(ROWS, dtype=np.int32)
+    scores = Scores(np.float32(np.eye(4)[true.labels[0]]))
+    output = AttackOutput(scores, jnp.int32(0), jnp.int32(ROWS), rows, rows >= 0, np.bool_(False))
+    figures = jitted(output, true, BATCH)
+    assert figures["success"] == 1
+    assert np.isnan(figures["leak"])
+    assert np.isnan(figures["success_unlabeled"])
+
+
+@pytest.mark.parametrize("classes", [2, 4, 7])
+def test_success_counts_all_rows_and_rows_without_known_labels(classes):
+    output, true, figures = constructed(classes)
+    unlabeled, _ = rows_of(true, output.sent)
+    scores = np.asarray(output.scores.train)
+    hit = np.isfinite(scores).all(1) & (np.nan_to_num(scores).argmax(1) == true.labels[1])
+    assert figures["success"] == pytest.approx(hit[output.sent].mean())
+    assert figures["success_unlabeled"] == pytest.approx(hit[unlabeled].mean())
+    test = output.scores.test
+    hit = test.argmax(1) == true.test_labels[1]
+    assert figures["test_success"] == pytest.approx(hit.mean())
+    assert ("success_top5" in figures) == (classes > 5)
+    if classes > 5:
+        five = [label in np.argsort(-row)[:5] for row, label in zip(scores, true.labels[1])]
+        five = np.array(five) & np.isfinite(scores).all(1)
+        assert figures["success_top5"] == pytest.approx(five[output.sent].mean())
+        assert figures["success_top5_unlabeled"] == pytest.approx(five[unlabeled].mean())
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(classes):
+    output, true, figures = constructed(classes)
+    unlabeled, chosen = rows_of(true, output.sent)
+    scores, labels = np.asarray(output.scores.train), true.labels[1]
+    guess = np.where(np.isfinite(scores).all(1), np.nan_to_num(scores).argmax(1), -1)
+    f1 = sklearn.metrics.f1_score(
+        labels[unlabeled],
+        guess[unlabeled],
+        labels=[1] if classes == 2 else range(classes),
+        average="macro",
+    )
+    assert figures["f1"] == pytest.approx(f1, abs=1e-6)
+    for name, rows in (
+        ("leak", unlabeled),
+        ("leak_select", chosen),
+    ):
+        assert figures[name] == pytest.approx(leak(scores[rows], labels[rows]), abs=1e-6), name
+    rows = unlabeled & ~chosen
+    assert figures["leak_report"] == pytest.approx(turned(scores, labels, chosen, rows), abs=1e-6)
+    test = leak(output.scores.test, true.test_labels[1])
+    assert figures["test_leak"] == pytest.approx(test, abs=1e-6)
+
+
+def test_two_classes_are_scored_by_batch_too_on_unlabeled_rows_that_were_sent():
+    output, true, figures = constructed(2)
+    unlabeled, _ = rows_of(true, output.sent)
+    scores, labels = np.asarray(output.scores.train), true.labels[1]
+    values = []
+    for batch in range(-(-ROWS // BATCH)):
+        rows = unlabeled & output.sent & (output.order // BATCH == batch)
+        if len(np.unique(labels[rows])) == 2:
+            values.append(auc(scores[rows], labels[rows]))
+    assert figures["auc_batch_q95"] == pytest.approx(np.quantile(values, 0.95), abs=1e-5)
+    turned = [max(a, 1 - a) for a in values]
+    assert figures["leak_batch_mean"] == pytest.approx(np.mean(turned), abs=1e-5)
+    assert "auc_batch_q95" not in constructed(4)[2]
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_null_band_is_what_permuted_labels_reach_on_the_reporting_half(classes):
+    output, true, figures = constructed(classes)
+    unlabeled, chosen = rows_of(true, output.sent)
+    rows = unlabeled & ~chosen
+    scores = np.asarray(output.scores.train)[rows]
+    plain = auc if classes == 2 else leak  # the direction is not the reporting half's
+    values = [plain(scores, permuted[rows]) for permuted in true.null[1]]
+    assert figures["leak_null"] == pytest.approx(np.quantile(values, 0.95), abs=1e-5)
+
+
+def test_permutations_are_the_seeds_own_and_keep_the_class_balance():
+    labels = labels_of(4).labels
+    permuted = permuted_labels(labels)
+    assert permuted.shape == (2, NULL, ROWS)
+    np.testing.assert_array_equal(permuted, permuted_labels(labels))
+    np.testing.assert_array_equal(permuted[1], permuted_labels(labels[[0, 1]])[1])
+    for seed in range(2):
+        for one in permuted[seed]:
+            np.testing.assert_array_equal(np.sort(one), np.sort(labels[seed]))
+        assert len(np.unique(permuted[seed], axis=0)) == NULL
+    same = permuted_labels(labels[[0, 0]])
+    assert (same[0] != same[1]).any()  # draws of their own, also of the same labels
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_about_one_in_twenty_outputs_without_information_exceeds_its_null_band(classes):
+    """One more draw exceeds the .95 quantile of 64 permutations with probability 1 - (.95 * 63 + 1) / 65,
+    about 6 %: few permutations make the band a little narrow."""
+    rng, true = np.random.default_rng(0), labels_of(classes)
+    outputs = 600
+    scores = np.float32(rng.normal(size=(outputs, ROWS, classes)))
+
+    def one(train, order, true):
+        output = AttackOutput(
+            Scores(train), jnp.int32(0), jnp.int32(KNOWN), order, order >= 0, np.bool_(False)
+        )
+        figures = score(output, true, BATCH)
+        return figures["leak_report"] > figures["leak_null"]
+
+    many = harness.quick_jit(jax.vmap(one, in_axes=(0, None, None)))
+    exceeded = np.mean(many(scores, np.arange(ROWS, dtype=np.int32), true))
+    expected = 1 - (0.95 * (NULL - 1) + 1) / (NULL + 1)
+    assert abs(exceeded - expected) < 4 * np.sqrt(expected * (1 - expected) / outputs)
+
+
+def test_labels_known_to_the_attacker_move_no_leak():
+    output, true, figures = constructed(2)
+    known = true.known_order[1][:KNOWN]
+    wrong = np.array(output.scores.train)
+    wrong[known] = np.eye(2)[1 - true.labels[1][known]]
+    other = jitted(output._replace(scores=Scores(wrong, output.scores.test)), true, BATCH)
+    changed = {
+        name for name, value in figures.items() if float(other[name]) != pytest.approx(value)
+    }
+    assert changed == {"success"}
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("scores", lambda scores: scores._replace(train=scores.train[1:])),
+        ("scores", lambda scores: scores._replace(train=scores.train[:, 0])),
+        ("scores", lambda scores: scores._replace(test=scores.test[1:])),
+        ("scores", lambda scores: scores._replace(test=scores.test[:, 1:])),
+        ("seed", lambda seed: seed[None]),
+        ("order", lambda order: order[None]),
+        ("sent", lambda sent: sent[1:]),
+    ],
+)
+def test_an_output_of_other_shapes_is_refused(field, change):
+    output, true, _ = constructed(2)
+    wrong = output._replace(**{field: change(getattr(output, field))})
+    with pytest.raises(AssertionError):
+        jax.eval_shape(functools.partial(score, batch_size=BATCH), wrong, true)
+
+
+@pytest.mark.parametrize("field", TrueLabels._fields)
+def test_true_labels_of_one_seed_in_place_of_all_are_refused(field):
+    output, true, _ = constructed(2)
+    wrong = true._replace(**{field: getattr(true, field)[0]})
+    with pytest.raises(AssertionError):
+        jax.eval_shape(functools.partial(score, batch_size=BATCH), output, wrong)

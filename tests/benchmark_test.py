@@ -1,0 +1,130 @@
+"""Every suite of benchmarks, at a tiny size: its rows, its table, one compile a program. No times."""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from vfljax.benchmark import convolutions, defenses, grid, measuring, reading
+from vfljax.models import BOTTOMS, MLP, Generator
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """One run of training a repeat, whatever its time; no large products."""
+    measure = measuring.Case.measure
+    monkeypatch.setattr(measuring.Case, "measure", lambda case, seconds=0.0: measure(case, 0.0))
+    monkeypatch.setattr(grid, "matmul_rate", lambda: 1.0)
+
+
+def table_rows(text):
+    """Cells of a Markdown table's rows, its header left out."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
+    tiny = dataclasses.replace(
+        grid.GRID,
+        bottoms=(MLP((4,), 2),) * 2,
+        top=MLP((), 3),
+        num_classes=3,
+        num_rows=16,
+        batch_size=8,
+        epochs=1,
+    )
+    monkeypatch.setattr(grid, "GRID", tiny)
+    monkeypatch.setattr(grid, "SIZES", (1, 2))
+    result, text = grid.measured(2, None)
+    assert [row["settings"] for row in result["rows"]] == [1, 2]
+    assert [row["compiles"] for row in result["rows"]] == [1, 1]
+    for row in result["rows"]:
+        assert row["lowest"] <= row["microseconds_a_setting_and_step"] <= row["highest"]
+    assert result["width"] == 1
+    assert [row[0] for row in table_rows(text)] == ["1", "2"]
+    assert "median of 2 pairs" in text
+
+
+def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):
+    monkeypatch.setattr(defenses, "SETTINGS", 2)
+    monkeypatch.setattr(defenses, "SHAPES", ((4, 2, 3),))
+    result, text = defenses.measured(2, None, "max_norm")
+    (row,) = result["rows"]
+    assert (row["defense"], row["batch"], row["cut"], row["classes"]) == ("max_norm", 4, 2, 3)
+    assert row["compiles"] == 1
+    assert row["lowest"] <= row["added_microseconds"] <= row["highest"]
+    assert [row[0] for row in table_rows(text)] == ["max_norm"]
+    assert "max_norm 4 x 2: " in capsys.readouterr().out  # progress is printed
+
+
+def test_defenses_of_two_classes_have_the_generator_and_two_classes():
+    many, two = (defenses.spec_of((4, 2, 3), None, binary) for binary in (False, True))
+    assert (many.num_classes, many.batch_size, many.bottoms[0].out) == (3, 4, 2)
+    assert two.num_classes == 2
+    assert isinstance(two.top, Generator)
+
+
+def test_other_rules_of_a_defense_are_timed_behind_its_default_one():
+    labels = [form.label for form in defenses.forms()]
+    assert labels[labels.index("noise") + 1] == "noise gaussian"
+
+
+def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
+    forms = defenses.forms()
+    assert [form.label for form in forms if not form.defense.options] == list(defenses.TABLE)
+    for label, defense in forms:
+        row = defenses.TABLE[defense.name]
+        assert set(row.required) <= set(row.example) <= set(row.knobs), label
+
+
+def test_convolutions_have_a_row_a_form(monkeypatch):
+    small = functools.partial(BOTTOMS["resnet18"], blocks=(1,))
+    monkeypatch.setattr(convolutions, "BOTTOMS", {"resnet18": small})
+    monkeypatch.setattr(convolutions, "FORMS", (("matmul", "vmap"), ("xla", "vmap")))
+    monkeypatch.setattr(convolutions, "WIDTHS", (2,))
+    monkeypatch.setattr(convolutions, "BATCH", 2)
+    monkeypatch.setattr(convolutions, "IMAGE", (8, 4, 3))
+    monkeypatch.setattr(convolutions, "STEPS", 1)
+    monkeypatch.setattr(convolutions, "torch_s", lambda width: None)
+    result, text = convolutions.measured(1, 2)
+    forms = [(row["width"], row["form"]) for row in result["rows"]]
+    assert forms == [(2, "matmul vmap"), (2, "xla vmap")]
+    assert all(row["ratio"] is None and len(row["all"]) == 1 for row in result["rows"])
+    assert [(int(row[0]), row[1]) for row in table_rows(text)] == forms
+
+
+@pytest.mark.parametrize(("backend", "count"), [("cpu", 4 + 2), ("gpu", 4 + 4)])
+def test_slow_forms_are_timed_at_the_first_width_and_ratios_are_to_pytorch(
+    monkeypatch, backend, count
+):
+    monkeypatch.setattr(convolutions, "ours", lambda *form: lambda: 6.0)
+    monkeypatch.setattr(convolutions, "torch_s", lambda width: lambda: 2.0)
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    rows = convolutions.measured(2, 2)[0]["rows"]
+    ours = [row for row in rows if row["form"] != "PyTorch"]
+    assert len(ours) == count
+    assert len(rows) == count + 2  # PyTorch's, at each width
+    assert all(row["ratio"] == 3 and row["all"] == [6.0, 6.0] for row in ours)
+
+
+def test_every_form_of_a_table_is_read_as_the_same_rows(monkeypatch):
+    """The array_record form is written by TFDS, which its own tests cover: here it is a list."""
+    monkeypatch.setattr(reading, "ROWS", 50)
+    monkeypatch.setattr(reading, "COLUMNS", 3)
+    monkeypatch.setattr(reading, "_array_record", lambda folder, x: lambda: np.stack(list(x)))
+    result, text = reading.measured(2)
+    names = [row["form"] for row in result["rows"]]
+    assert names == [
+        *(".npy, mapped", ".npy, mapped, random order", "Parquet", "array_record, row by row"),
+    ]
+    assert all(row["milliseconds"] >= 0 for row in result["rows"])
+    assert [row[0] for row in table_rows(text)] == names
+
+
+def test_what_every_suite_says_of_the_machine():
+    described = measuring.machine("grid")
+    assert described["suite"] == "grid"
+    assert len(described["devices"]) == jax.device_count()
+    assert "jax" in described["versions"]

@@ -1,0 +1,152 @@
+"""The config is parsed once: behind the parser, code reads records with named fields.
+
+A config is a nested mapping of strings, in which a misspelt field is found only when it is read. So it
+is read in the modules of ``ALLOWED`` alone; every other module takes the parsed record.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.structure import ROOT
+
+ALLOWED = {
+    "vfljax/config.py": "defaults and checks of the fields, before anything is parsed",
+    "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",
+    "vfljax/store/directory.py": "the config is written to and read from a sweep's JSON as it is",
+    "vfljax/store/loading.py": "a loaded sweep shows its stored config to notebooks and to the parser",
+}
+
+NAME = re.compile(r"(^|_)(config|cfg)(_|$)")
+MAPPING = re.compile(r"\b(Mapping|MutableMapping|dict|Dict|ConfigDict|FrozenConfigDict)\b")
+METHODS = {"get", "items", "keys", "values", "pop", "setdefault", "to_dict"}
+
+
+def reads_of(source: str, name: str) -> list[str]:
+    """``file:line: text`` of every place where ``source`` takes or reads a config."""
+    tree = ast.parse(source, name)
+    imported = {
+        (alias.asname or alias.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    numbers = {line for node in ast.walk(tree) for line in _reads(node, imported)}
+    lines = source.splitlines()
+    return [f"{name}:{number}: {lines[number - 1].strip()}" for number in sorted(numbers)]
+
+
+def _reads(node: ast.AST, imported: set[str]) -> Iterator[int]:
+    """The lines in which one node takes or reads a config; ``imported`` names are modules."""
+    match node:
+        case ast.arg(arg=name, annotation=annotation):
+            if name == "config" or (NAME.search(name) and _is_mapping(annotation)):
+                yield node.lineno
+        case ast.ClassDef(body=body):  # fields of a record
+            for field in body:
+                match field:
+                    case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
+                        if NAME.search(name) and _is_mapping(annotation):
+                            yield field.lineno
+        case ast.Subscript(slice=ast.Constant(value="config")):
+            yield node.lineno
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value="config"), *_]):
+            yield node.lineno
+        case ast.Subscript(value=value):
+            if _is_config(value, imported):
+                yield node.lineno
+        case ast.Call(func=ast.Attribute(value=value, attr=method)):
+            if method in METHODS and _is_config(value, imported):
+                yield node.lineno
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
+            if _is_config(value, imported):
+                yield node.lineno
+        case ast.Dict(keys=keys, values=values):  # {**config}
+            for key, value in zip(keys, values, strict=True):
+                if key is None and _is_config(value, imported):
+                    yield value.lineno
+        case ast.keyword(arg=None, value=value):  # f(**config)
+            if _is_config(value, imported):
+                yield value.lineno
+        case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.NamedExpr(value=value):
+            # by another name it would be read unseen
+            if value is not None and _is_config(value, imported):
+                yield node.lineno
+
+
+def _is_mapping(annotation: ast.expr | None) -> bool:
+    return annotation is not None and bool(MAPPING.search(ast.unparse(annotation)))
+
+
+def _is_config(value: ast.expr, imported: set[str]) -> bool:
+    """Whether an expression is named as a config: ``cfg``, ``x.config``; not ``jax.config``."""
+    match value:
+        case ast.Name(id=name):
+            return bool(NAME.search(name)) and name not in imported
+        case ast.Attribute(value=ast.Name(id="jax" | "vfljax")):
+            return False
+        case ast.Attribute(attr=name):
+            return bool(NAME.search(name))
+    return False
+
+
+def test_no_module_but_the_parser_reads_a_config():
+    lines = []
+    for path in sorted((ROOT / "vfljax").glob("**/*.py")):
+        name = str(path.relative_to(ROOT))
+        if name not in ALLOWED:
+            lines += reads_of(path.read_text(), name)
+    assert not lines, f"{len(lines)} lines read the config:\n" + "\n".join(lines)
+
+
+def test_allowed_modules_exist():
+    assert [name for name in ALLOWED if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def f(config): ...",
+        "def f(*, config: Mapping[str, Any]): ...",
+        "def f(own_config: 'dict[str, Any]'): ...",
+        "async def f(cfg: ConfigDict): ...",
+        "g = lambda config: 1",
+        "x = config['seeds']",
+        "x = cfg[name]",
+        "x = self.config['seeds']",
+        "x = lab.config['model']['cut']",
+        "x = config.get('seeds')",
+        "x = sweep.config.items()",
+        "x = store.read_header(workdir)['config']",
+        "x = header.get('config')",
+        "x = 'grid' in lab.config",
+        "x = {**lab.config, 'seeds': 1}",
+        "x = f(**config)",
+        "fields = lab.config",
+        "class Lab(NamedTuple): config: dict[str, Any]",
+    ],
+)
+def test_a_read_is_shown_with_its_line(line):
+    assert reads_of(f"import jax\n{line}\n", "a.py") == [f"a.py:2: {line}"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "jax.config.update('jax_enable_x64', True)",
+        "x = jax.config.values",
+        "x = getattr(jax.config, name)",
+        "import jax; from jax import config; config.update('jax_enable_x64', True)",
+        "from vfljax import config; x = config.DEFAULT['seeds']",
+        "def f(experiment: Experiment, configured: dict[str, Any]): ...",
+        "def f(teacher_config: TeacherConfig): ...",
+        "x = configure(experiment)",
+        "x = reconfigured['seeds']",
+        "raise UserError(f'config.seeds={seeds} is too small')",
+        "header = {'config': resolved}",
+    ],
+)
+def test_what_only_looks_like_a_read_is_not_shown(line):
+    assert reads_of(f"{line}\n", "a.py") == []

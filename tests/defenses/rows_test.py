@@ -1,0 +1,57 @@
+"""The row of a defense: what it says of its factory, and which attacks know of it."""
+
+import inspect
+
+from vfljax.defenses import TABLE, Defense, DefenseRow, Knower, Remarks
+
+
+def factory(strength, size=2.0, *, law="first"):
+    return Defense(init=lambda key, data: (strength, size, law))
+
+
+ROW = DefenseRow(factory, example={"strength": 1.0, "size": 2.0}, known_by={})
+
+
+def test_calling_a_row_calls_its_factory():
+    assert ROW(3.0, law="second").init(None, None) == (3.0, 2.0, "second")
+
+
+def test_positional_parameters_are_knobs_and_keyword_only_ones_are_options():
+    assert list(ROW.knobs) == ["strength", "size"]
+    assert list(ROW.options) == ["law"]
+    assert ROW.required == ("strength",)
+    assert ROW.knobs["size"].default == 2.0
+    assert ROW.knobs["strength"].default is inspect.Parameter.empty
+    assert ROW.options["law"].default == "first"
+
+
+def test_a_mapping_of_both_is_taken_apart_and_what_is_neither_is_left_out():
+    values = {"law": "second", "strength": 1.0, "unknown": 3}
+    assert ROW.knobs_and_options(values) == ({"strength": 1.0}, {"law": "second"})
+
+
+def test_forms_are_recognized_by_federation_name_and_option():
+    kdk, noise = TABLE["kdk"], TABLE["noise"]
+    assert kdk.known_to("no_split", ["direct/most_negative/epoch=0"])
+    assert not kdk.known_to("no_split", ["direct/first_negative/epoch=0", "probe"])
+    assert kdk.known_to("split", ["norm", "probe/epoch=3"])
+    assert noise.known_to("split", ["mean/mean/distance"])
+    assert not noise.known_to("split", ["mean/oracle", "norm", "direct/mean"])
+    assert not TABLE["gafm"].known_to("no_split", ["residual", "probe"])
+
+
+def test_advice_names_the_forms_in_a_config_s_words():
+    row = DefenseRow(
+        factory, {}, known_by={"split": (Knower("probe"), Knower("spectral", "gradients"))}
+    )
+    assert row.advice("split") == "probe, spectral gradients"
+    assert row.advice("no_split") == ""
+
+
+def test_without_remarks_a_report_says_nothing():
+    remarks = Remarks()
+    assert (remarks.misread, remarks.smallest_mass_clause) == ("", "")
+    assert not remarks.smallest_mass({"strength": 1.0})
+    assert remarks.bound({"strength": 1.0}, {}, [0.5, 0.5]) is None
+    assert remarks.bound_sentence({}) == ""
+    assert remarks.knob_label("strength", {"law": "first"}) == "strength"

@@ -1,0 +1,207 @@
+"""The machine's setup: a device a core, and a cache of compiled programs that runs share."""
+
+import json
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import pytest
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from vfljax import machine
+from vfljax.machine import default_cache, processor, trim, use_this_machine
+
+ROOT = pathlib.Path(__file__).parents[1]
+SETTINGS = (
+    "jax_compilation_cache_dir",
+    "jax_enable_compilation_cache",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+    "jax_persistent_cache_enable_xla_caches",
+)
+CPUINFO = "processor : 0\nmodel\t: {model}\nflags\t: {flags}\ncpu MHz : {mhz}\n\nprocessor : 1\n"
+
+
+def settings():
+    return {name: getattr(jax.config, name) for name in SETTINGS}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """A user's cache folder of the test, no setting in the environment, and JAX's settings back."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    before = settings()
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield tmp_path / "home"
+    for name, value in before.items():
+        jax.config.update(name, value)
+    reset_cache()
+
+
+def entry(folder, name, size, used):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-cache"
+    path.write_bytes(bytes(size))
+    os.utime(path, (used, used))
+    return path
+
+
+def test_the_folder_is_the_users_and_jax_is_told(home):
+    folder = use_this_machine(min_compile_seconds=0.25)
+    assert folder is not None
+    assert folder == default_cache()
+    assert folder.is_dir()
+    assert folder.is_relative_to(home / "vfljax")
+    assert [*settings().values()] == [str(folder), True, 0.25, -1, "none"]
+
+
+def test_without_a_cache_home_it_lies_in_the_users_home(monkeypatch, tmp_path):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache().parent == tmp_path / ".cache" / "vfljax"
+
+
+def test_the_environment_names_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
+    assert use_this_machine() == tmp_path / "named"
+    assert settings()["jax_compilation_cache_dir"] == str(tmp_path / "named")
+
+
+def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
+    assert use_this_machine(cache=tmp_path / "argument") == tmp_path / "argument"
+
+
+def test_a_second_call_changes_nothing(tmp_path):
+    first = use_this_machine(cache=tmp_path / "cache")
+    devices = jax.device_count()
+    assert use_this_machine() == first
+    assert jax.device_count() == devices
+
+
+def test_a_second_call_can_move_the_cache(tmp_path):
+    """JAX keeps to the folder that it opened first, unless it is told."""
+    for name in ("first", "second"):
+        use_this_machine(cache=tmp_path / name, min_compile_seconds=0)
+        jax.jit(lambda x: x * 3 + 1)(1.0)
+        assert list((tmp_path / name).glob("*-cache"))
+
+
+def test_started_backends_keep_their_devices(monkeypatch, caplog):
+    devices = jax.device_count()
+    monkeypatch.setattr(machine, "cores", lambda: devices + 1)
+    with caplog.at_level(logging.WARNING):
+        use_this_machine()
+    assert jax.device_count() == devices
+    (record,) = caplog.records
+    assert f"{devices} CPU devices for {devices + 1} cores" in record.getMessage()
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_folder_that_cannot_be_written_is_skipped_with_one_line(tmp_path, caplog, below):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    folder = file / "cache" if below else file
+    with caplog.at_level(logging.WARNING):
+        assert use_this_machine(cache=folder) is None
+    said = [r.getMessage() for r in caplog.records if "compiled programs" in r.getMessage()]
+    assert len(said) == 1
+    assert settings()["jax_compilation_cache_dir"] is None
+    assert file.read_text() == "not a folder"
+
+
+def test_a_cache_that_is_switched_off_stays_off(home):
+    jax.config.update("jax_enable_compilation_cache", False)
+    assert use_this_machine() is None
+    assert not home.exists()
+
+
+def test_the_default_folder_differs_by_version_and_processor(tmp_path, monkeypatch):
+    cpuinfo = tmp_path / "cpuinfo"
+
+    def of(**values):
+        cpuinfo.write_text(CPUINFO.format(**{"model": 1, "flags": "avx avx2", "mhz": 1, **values}))
+        return processor(cpuinfo)
+
+    base = of()
+    assert of(mhz=2) == base  # what changes while a machine runs must not lose the cache
+    assert len({base, of(flags="avx"), of(model=2), processor(tmp_path / "absent")}) == 4
+    monkeypatch.setattr(machine.platform, "machine", lambda: "another")
+    assert of() != base
+    assert default_cache().name == f"{jax.__version__}-{processor()}"
+    monkeypatch.setattr(jax, "__version__", "99.0")
+    assert default_cache().name.startswith("99.0-")
+
+
+def test_the_least_recently_used_entries_are_removed(tmp_path):
+    old = entry(tmp_path, "old", 100, used=1)
+    middle = entry(tmp_path / "other", "middle", 100, used=2)
+    new = entry(tmp_path, "new", 100, used=3)
+    other = tmp_path / "readme"
+    other.write_bytes(bytes(1000))
+    assert trim(tmp_path, 300) == 0
+    assert trim(tmp_path, 150) == 200
+    assert [p.exists() for p in (old, middle, new, other)] == [False, False, True, True]
+
+
+def test_a_read_counts_as_a_use(tmp_path):
+    written = entry(tmp_path, "written", 100, used=2)
+    read = entry(tmp_path, "read", 100, used=1)
+    os.utime(read, (3, 1))
+    trim(tmp_path, 100)
+    assert (written.exists(), read.exists()) == (False, True)
+
+
+def test_entries_of_other_versions_are_trimmed_too(home):
+    old = entry(home / "vfljax" / "0.1-0123456789ab", "old", 100, used=1)
+    use_this_machine(max_bytes=99)
+    assert not old.exists()
+
+
+def test_a_folder_of_the_environment_is_not_trimmed(tmp_path, monkeypatch):
+    kept = entry(tmp_path / "named", "other_project", 100, used=1)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
+    use_this_machine(max_bytes=0)
+    assert kept.exists()
+    use_this_machine(cache=tmp_path / "named", max_bytes=0)
+    assert not kept.exists()
+
+
+PROGRAM = """
+import collections, json
+import jax
+from vfljax.machine import cores, use_this_machine
+
+events = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **_: events.update([event.split("/")[-1]]))
+folder = use_this_machine(min_compile_seconds=0)
+jax.jit(lambda x: jax.numpy.tanh(x @ x).sum())(jax.numpy.ones((8, 8))).block_until_ready()
+print(json.dumps([str(folder), jax.device_count() == cores(), events]))
+"""
+
+
+def test_processes_of_two_working_directories_share_their_programs(tmp_path):
+    """The second process reads every program that the first one compiled, also after a move."""
+    runs = []
+    for number in range(2):
+        workdir, home = tmp_path / f"workdir{number}", tmp_path / f"home{number}"
+        workdir.mkdir()
+        if number:
+            (tmp_path / "home0").rename(home)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(home)}
+        environment |= {"JAX_PLATFORMS": "cpu"}
+        command = [sys.executable, "-c", PROGRAM]
+        done = subprocess.run(
+            command, cwd=workdir, env=environment, check=True, capture_output=True, text=True
+        )
+        folder, all_cores, events = json.loads(done.stdout.splitlines()[-1])
+        assert all_cores
+        runs.append((events, sorted(p.name for p in pathlib.Path(folder).glob("*-cache"))))
+    (cold, written), (warm, read) = runs
+    assert cold["cache_misses"] == cold["compile_requests_use_cache"] == len(written) > 0
+    assert warm["cache_hits"] == warm["compile_requests_use_cache"] == len(written)
+    assert read == written

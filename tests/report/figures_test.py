@@ -1,0 +1,39 @@
+"""The figures' marks: who is drawn as undefended."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+from tests.sweeps import point
+from vfljax.report import figures
+
+BASE = {"chance": 0.1, "majority": 0.1, "scale": "balanced top-1", "classes": 10, "alone": 0.2}
+
+
+@pytest.fixture
+def drawn():
+    """Draws points; the figure is closed after the test."""
+    shown = []
+
+    def draw(*points):
+        shown.append(figures.frontier(points, BASE))
+        (ax,) = shown[-1].axes
+        return {bars.get_label(): bars.lines[0] for bars in ax.containers}
+
+    yield draw
+    for figure in shown:
+        plt.close(figure)
+
+
+@pytest.mark.parametrize("name", ["vanilla", "plain", "undefended"])
+def test_the_arm_without_defenses_is_the_black_star_whatever_it_is_called(drawn, name):
+    marks = drawn(point(name, 0.9, 0.8), point("noise", 0.8, 0.5, {"noise.scale": 1.0}))
+    assert (marks[name].get_marker(), marks[name].get_color()) == ("*", "black")
+    assert marks["noise"].get_marker() != "*"
+    assert marks["noise"].get_color() != "black"
+
+
+def test_an_arm_with_defenses_is_no_star_even_if_it_is_called_undefended(drawn):
+    marks = drawn(point("vanilla", 0.9, 0.8), point("undefended", 0.8, 0.5, {"noise.scale": 1.0}))
+    assert marks["vanilla"].get_marker() == "*"
+    assert marks["undefended"].get_marker() != "*"
+    assert marks["undefended"].get_color() != "black"

@@ -1,0 +1,122 @@
+"""Intervals, worst attacks and chosen strengths."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from tests.sweeps import point
+from vfljax import store
+from vfljax.report import summary
+
+
+def test_the_interval_is_the_t_interval():
+    values = [0.1, 0.4, 0.3]
+    low, high = stats.t.interval(0.95, 2, loc=sum(values) / 3, scale=stats.sem(values))
+    mean, half, _ = summary.interval(values)
+    assert math.isclose(mean - half, low)
+    assert math.isclose(mean + half, high)
+
+
+def test_one_seed_has_no_interval_and_none_has_no_mean():
+    assert str(summary.interval([0.5])) == "0.500"
+    assert str(summary.interval([None, float("nan")])) == "-"
+
+
+def test_the_strength_is_chosen_on_validation_accuracy_not_on_test():
+    points = [
+        point("undefended", 0.9, 0.8),
+        point("noise", 0.95, 0.3, {"noise.scale": 2.0}, validation=0.5),
+        point("noise", 0.5, 0.6, {"noise.scale": 1.0}, validation=0.9),
+    ]
+    (choice,) = summary.choices(points)
+    assert choice.point.knobs == {"noise.scale": 1.0}
+    assert math.isclose(choice.leak_change.mean, -0.2)
+
+
+def test_no_strength_that_keeps_the_accuracy_is_said():
+    points = [point("undefended", 0.9, 0.8), point("noise", 0.5, 0.1, {"noise.scale": 1.0})]
+    assert summary.choices(points)[0].point is None
+
+
+def test_strengths_are_compared_with_the_arm_without_defenses_whatever_it_is_called():
+    """An empty chain is undefended, in whichever place; a name is not."""
+    points = [
+        point("undefended", 0.7, 0.3, {"noise.scale": 1.0}),
+        point("vanilla", 0.9, 0.8),
+        point("noise", 0.95, 0.5, {"noise.scale": 0.1}),
+    ]
+    assert [p.defended for p in points] == [True, False, True]
+    assert summary.undefended(points) is points[1]
+    cheap, good = summary.choices(points)
+    assert (cheap.arm, cheap.point) == ("undefended", None)  # it costs more than the tolerance
+    assert (good.arm, good.point) == ("noise", points[2])
+    assert math.isclose(good.leak_change.mean, -0.3)
+    assert math.isclose(good.accuracy_change.mean, 0.05)
+
+
+def test_without_an_empty_chain_there_is_no_undefended_point_and_no_choice():
+    points = [point("undefended", 0.9, 0.3, {"noise.scale": 1.0})]
+    assert summary.undefended(points) is None
+    assert summary.choices(points) == []
+
+
+def test_a_stored_arm_is_defended_by_its_chain_not_by_its_name(defended):
+    """Stored rows name the chain; here arms have each other's names."""
+    names = {"undefended": "gafm", "plain": "undefended", "gafm": "plain"}
+    arms = [names[arm] for arm in defended.results["arm"].to_pylist()]
+    place = defended.results.schema.get_field_index("arm")
+    renamed = defended._replace(results=defended.results.set_column(place, "arm", [arms]))
+    defenses = {p.arm: p.defenses for p in summary.points(renamed)}
+    assert defenses == {"gafm": (), "undefended": ("label_dp",), "plain": ("gafm",)}
+    assert summary.undefended(summary.points(renamed)).arm == "gafm"
+
+
+def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep):
+    stored = store.load(tiny_sweep)
+    attacks = stored.attacks.to_pylist()
+    rows = {r["setting"]: r for r in stored.results.to_pylist()}
+    for one in summary.points(stored):
+        worst = one.worst["split"]
+        outcomes = [
+            a
+            for a in attacks
+            if rows[a["setting"]]["point"] == one.number and a["attack"] == worst.attack
+        ]
+        assert worst.by_seed == {a["seed"]: a["leak_report"] for a in outcomes}
+
+
+def test_oracle_attacks_stay_out_of_the_worst_case(tiny_sweep, monkeypatch):
+    described = {"passive": {"status": "ok", "oracle": True}}
+    monkeypatch.setattr(store, "attack_summary", lambda workdir: described)
+    assert all("split" not in p.worst for p in summary.points(store.load(tiny_sweep)))
+
+
+@pytest.mark.parametrize(
+    ("balance", "chance", "scale"), [([9, 1], 0.5, "leak AUC"), ([1] * 4, 0.25, "balanced top-1")]
+)
+def test_chance_and_majority_come_from_the_class_balance(tiny_sweep, balance, chance, scale):
+    stored = store.load(tiny_sweep)
+    stored.header["data"]["balance"] = balance
+    base = summary.baseline(stored)
+    assert base["chance"] == chance
+    assert base["majority"] == max(balance) / sum(balance)
+    assert base["scale"] == scale
+
+
+def test_a_label_names_what_varies_in_its_arm_and_what_had_to_be_chosen(defended):
+    labels = [p.label for p in summary.points(defended)]
+    assert labels == [
+        *("undefended", "plain epsilon=1", "plain epsilon=3"),
+        *("gafm delta=0.1", "gafm delta=0.5"),
+    ]
+
+
+def test_oriented_figures_turn_inverted_runs_and_leave_the_others(defended):
+    for row in defended.results.to_pylist():
+        turned = row["train_auc"] < 0.5
+        assert row["inverted"] == turned
+        auc = 1 - row["test_auc"] if turned else row["test_auc"]
+        assert row["test_oriented_auc"] == pytest.approx(auc, abs=1e-6)
+        if not turned:
+            assert row["test_oriented_accuracy"] == row["test_accuracy"]

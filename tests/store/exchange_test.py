@@ -1,0 +1,90 @@
+"""What crossed the wire: what is written is what is read, by setting and by party."""
+
+import numpy as np
+import pytest
+
+from vfljax import store
+from vfljax.store import exchange
+from vfljax.types import Sums
+
+SETTINGS, ROWS, EPOCHS, WIDTHS = 3, 5, (0, 4), (2, 3)  # two passive parties of different width
+
+
+def written(folder):
+    """Random arrays of two parties, written; (by epoch, sums) as training holds them."""
+    rng = np.random.default_rng(0)
+
+    def cut(width):
+        return rng.normal(size=(SETTINGS, ROWS, width)).astype(np.float32)
+
+    by_epoch = {}
+    for epoch in EPOCHS:
+        order = np.stack([rng.permutation(ROWS) for _ in range(SETTINGS)]).astype(np.int32)
+        sent, parties = order < 4, [cut(width) for width in WIDTHS]
+        by_epoch[epoch] = exchange.epoch_arrays(order, sent, parties, [-z for z in parties])
+    counts = np.full((SETTINGS, ROWS), 5, np.int32)
+    sums = [Sums(cut(width), cut(width), cut(width), counts + p) for p, width in enumerate(WIDTHS)]
+    exchange.write(folder, exchange.all_arrays(by_epoch, EPOCHS, sums))
+    return by_epoch, sums
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exchange") / "exchange"
+    return *written(folder), exchange.read(folder)
+
+
+def test_every_array_of_every_epoch_and_party_is_read_as_it_was_written(stored):
+    by_epoch, sums, arrays = stored
+    for place, epoch in enumerate(EPOCHS):
+        for name, array in by_epoch[epoch].items():
+            np.testing.assert_array_equal(arrays[name][:, place], array)
+            assert arrays[name].dtype == array.dtype
+    for p, party_sums in enumerate(sums):
+        for name, array in party_sums._asdict().items():
+            np.testing.assert_array_equal(arrays[f"party{p}_sum_{name}"], array)
+    np.testing.assert_array_equal(arrays["epochs"], [list(EPOCHS)] * SETTINGS)
+    assert all(isinstance(array, np.memmap) for array in arrays.values())
+
+
+@pytest.mark.parametrize("lane", range(SETTINGS))
+def test_one_party_holds_its_own_arrays_of_its_lane(stored, lane):
+    _, sums, arrays = stored
+    one = exchange.of_parties(arrays, lane, (1,))
+    assert set(one) == set(exchange.FIELDS)
+    for name in ("embeddings", "gradients"):
+        np.testing.assert_array_equal(one[name], arrays[f"party1_{name}"][lane])
+    np.testing.assert_array_equal(one["sum_square"], sums[1].square[lane])
+    np.testing.assert_array_equal(one["sum_count"], sums[1].count[lane])
+    np.testing.assert_array_equal(one["sent"], arrays["sent"][lane])
+
+
+@pytest.mark.parametrize("parties", [(0, 1), (1, 0)])
+def test_colluders_hold_theirs_side_by_side_and_what_all_share_once(stored, parties):
+    by_epoch, sums, arrays = stored
+    both = exchange.of_parties(arrays, 2, parties)
+    assert both["embeddings"].shape == (len(EPOCHS), ROWS, sum(WIDTHS))
+    for place, epoch in enumerate(EPOCHS):
+        sides = [by_epoch[epoch][f"party{p}_gradients"][2] for p in parties]
+        np.testing.assert_array_equal(both["gradients"][place], np.concatenate(sides, axis=-1))
+        np.testing.assert_array_equal(both["order"][place], by_epoch[epoch]["order"][2])
+    for field in ("gradient", "sign", "square"):
+        sides = [getattr(sums[p], field)[2] for p in parties]
+        np.testing.assert_array_equal(both[f"sum_{field}"], np.concatenate(sides, axis=-1))
+    np.testing.assert_array_equal(both["sum_count"], sums[parties[0]].count[2])
+    assert both["epochs"].tolist() == list(EPOCHS)
+
+
+def test_nothing_is_written_over(stored, tmp_path):
+    (tmp_path / "exchange").mkdir()
+    with pytest.raises(FileExistsError):
+        exchange.write(tmp_path / "exchange", stored[2])
+
+
+def test_a_sweep_s_setting_holds_what_its_shard_wrote(tiny_sweep):
+    setting = store.load(tiny_sweep).setting(5)
+    arrays = exchange.read(setting.shard / "exchange")
+    view, whole = exchange.of_parties(arrays, setting.lane, (0,)), setting.exchange()
+    for name in exchange.FIELDS:
+        stored_as = name if name in whole else f"party0_{name}"
+        np.testing.assert_array_equal(view[name], whole[stored_as])

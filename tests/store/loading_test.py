@@ -1,0 +1,93 @@
+"""Reading a sweep: tables now, the arrays of one setting when they are asked for."""
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from vfljax import store
+from vfljax.errors import UserError
+from vfljax.store import checkpoint
+
+
+@pytest.fixture
+def workdir(tiny_sweep, tmp_path):
+    return shutil.copytree(tiny_sweep, tmp_path / "w")
+
+
+def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
+    stored = store.load(workdir)
+    setting = stored.setting(0)
+    for shard in (workdir / "shards").iterdir():
+        if shard != setting.shard:
+            shutil.rmtree(shard)
+    assert setting.weights()["bottoms"]["0"]["params"]["Dense_0"]["bias"].shape == (8,)
+    assert setting.exchange()["party0_embeddings"].shape == (2, 320, 4)
+
+
+def test_one_lane_equals_that_lane_of_the_whole_checkpoint(tiny_sweep):
+    stored = store.load(tiny_sweep)
+    setting = stored.setting(7)
+    whole = checkpoint.load(setting.shard / "checkpoint")
+    jax.tree.map(
+        lambda a, b: np.testing.assert_array_equal(a[setting.lane], b), whole, setting.weights()
+    )
+
+
+def test_splits_hold_disjoint_stratified_rows(tiny_sweep):
+    splits = store.load(tiny_sweep).splits()
+    for seed in range(2):
+        parts = [splits[part][seed] for part in ("train", "validation", "test")]
+        assert len(set(np.concatenate(parts))) == 640
+        assert np.bincount(splits["labels"][parts[0]]).min() >= 28
+
+
+def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
+    setting = store.load(workdir).setting(0)
+    for path in (setting.shard / "checkpoint").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"")
+    with pytest.raises(UserError, match="corrupted"):
+        setting.weights()
+
+
+def test_an_unknown_setting_is_named(tiny_sweep):
+    with pytest.raises(UserError, match="setting 999"):
+        store.load(tiny_sweep).setting(999)
+
+
+def test_tables_are_exported_whole(workdir):
+    store.export(workdir)
+    assert pq.read_table(workdir / "results.parquet").num_rows == 24
+    assert (workdir / "results.csv").read_text().count("\n") == 25
+    attacks = json.loads((workdir / "attacks.json").read_text())
+    assert attacks["passive"]["compiles"] == 1
+
+
+def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
+    whole = store.load(workdir).results.to_pylist()
+    gone = sorted((workdir / "shards").iterdir())[-1]
+    shutil.rmtree(gone)
+    shutil.rmtree(workdir / "attacks")
+    part = store.load(workdir)
+    assert part.results.to_pylist() == [row for row in whole if row["shard"] != gone.name]
+    assert part.attacks.num_rows == 0
+    shutil.rmtree(workdir / "shards")
+    assert store.load(workdir).results.num_rows == 0
+
+
+def test_an_attack_s_baselines_stand_beside_it(tiny_sweep):
+    rows = store.load(tiny_sweep).attacks.to_pylist()
+    passive = [row for row in rows if row["attack"] == "passive"]
+    assert passive
+    for row in passive:
+        for name in store.BASELINES:
+            assert 0 <= row[f"{name}_success"] <= 1
+    by_seed = {}
+    for row in passive:  # those of a seed are the same for all of its settings
+        by_seed.setdefault((row["seed"], row["view"]), set()).add(row["logistic_success"])
+    assert all(len(values) == 1 for values in by_seed.values())
+    assert "what" not in rows[0]

@@ -1,0 +1,148 @@
+"""What settings start from: random weights of their seed, and those that a file holds of the bottoms."""
+
+import dataclasses
+import re
+
+import jax
+import numpy as np
+import pytest
+from flax import traverse_util
+
+from tests.sweeps import plan_of, tiny
+from vfljax.errors import UserError
+from vfljax.sweep import train
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.initial import (
+    initial_weights,
+    plain,
+    random_weights,
+    unread_tensors,
+    weight_shapes,
+)
+
+CHANGES = {
+    "model.bottom": "resnet18",
+    "model.hidden": (64,),  # its default, which other networks do not read
+    "model.options": {"width": 2, "blocks": (1,)},
+    "grid": {"undefended": {}},
+    "attacks": {},
+    "training.batch_size": 40,
+}
+# torchvision's names of a ResNet of one stage and block
+SHAPES = {
+    "conv1.weight": (2, 1, 3, 3),
+    "layer1.0.conv1.weight": (2, 2, 3, 3),
+    "layer1.0.conv2.weight": (2, 2, 3, 3),
+    "fc.weight": (7, 2),
+    "fc.bias": (7,),
+}
+
+
+def file_of(folder, **changes):
+    """A state dict as .npz; its last layer has 7 classes, as no bottom here."""
+    rng = np.random.default_rng(0)
+    state = {name: rng.normal(size=shape) for name, shape in {**SHAPES, **changes}.items()}
+    for norm in ("bn1", "layer1.0.bn1", "layer1.0.bn2"):
+        for part in ("weight", "bias", "running_mean", "running_var"):
+            state[f"{norm}.{part}"] = rng.random(2) + 0.5
+    np.savez(folder / "weights.npz", **{k: v.astype(np.float32) for k, v in state.items()})
+    return folder / "weights.npz", state
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """Arms of two top models, one of them with a defense; three seeds."""
+    wide = {"model": {"top": "mlp", "top_hidden": (8,)}, "kdk": {"epsilon": 0.1, "k": 2}}
+    return plan_of(tiny(attacks={}, seeds=3, grid={"undefended": {}, "wide": wide}))
+
+
+def weights_of(plan, spec=None):
+    return initial_weights(spec or plan.groups[0].spec, plan.experiment, plan.seeds, plan.table)
+
+
+def test_initial_weights_depend_on_the_seed_alone(planned):
+    spec = planned.groups[1].spec
+    assert spec.defenses
+    weights = weights_of(planned, spec)
+    leaf = jax.tree.leaves(weights.bottoms[0])[-1]
+    assert leaf.shape[0] == 3
+    assert (leaf[0] != leaf[1]).any()
+    again = weights_of(planned, dataclasses.replace(spec, defenses=()))
+    jax.tree.map(np.testing.assert_array_equal, weights, again)
+    # and on the seed itself, not on its place among others
+    by_seed = ("train", "validation", "test", "mean", "scale")
+    parts = {name: jax.tree.map(lambda a: a[2:], getattr(planned.table, name)) for name in by_seed}
+    last = random_weights(spec, planned.seeds[2:], planned.table._replace(**parts))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[2], b[0], rtol=1e-5), weights, last)
+
+
+def test_bottoms_start_alike_whatever_the_top_of_the_arm(planned):
+    one, other = (weights_of(planned, group.spec).bottoms for group in planned.groups)
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def test_shapes_are_known_before_anything_is_drawn(planned):
+    spec = planned.groups[0].spec
+    shapes = weight_shapes(spec, planned.seeds, planned.table)
+    assert jax.tree.map(lambda a: (a.shape, a.dtype), shapes) == jax.tree.map(
+        lambda a: (a.shape, a.dtype), weights_of(planned)
+    )
+    assert (plain(spec).defenses, set(plain(spec).optimizers)) == ((), {"sgd"})
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """The plan of bottoms that a file may fit, and what they start from without one."""
+    plan = plan_of(tiny(**CHANGES))
+    return plan, weights_of(plan)
+
+
+def loaded_from(plan, path):
+    """What the plan's settings start from with a file of weights."""
+    experiment = parse(tiny(**CHANGES, **{"model.pretrained": str(path)}))
+    return weights_of(plan._replace(experiment=experiment))
+
+
+def refused(path):
+    """The one line that refuses a file before anything is trained."""
+    with pytest.raises(UserError) as error:
+        plan_of(tiny(**CHANGES, **{"model.pretrained": str(path)}))
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def test_every_party_and_seed_starts_from_the_file_but_for_what_it_does_not_fit(tmp_path, drawn):
+    path, state = file_of(tmp_path)
+    plan, random = drawn
+    loaded = loaded_from(plan, path)
+    kernel = state["conv1.weight"].transpose(2, 3, 1, 0)
+    for before, after in zip(random.bottoms, loaded.bottoms, strict=True):
+        before, after = (traverse_util.flatten_dict(tree, sep="/") for tree in (before, after))
+        for q in range(2):
+            np.testing.assert_allclose(after["params/conv1/kernel"][q], kernel, rtol=1e-6)
+        same = {k for k in after if np.array_equal(np.asarray(before[k]), np.asarray(after[k]))}
+        assert same == {"params/Dense_0/kernel", "params/Dense_0/bias"}  # 7 classes: no embedding
+    jax.tree.map(np.testing.assert_array_equal, random.active, loaded.active)
+
+
+def test_a_file_of_another_network_is_one_clear_line(tmp_path):
+    path, _ = file_of(tmp_path, **{"layer1.0.conv2.weight": (2, 3, 3, 3)})
+    assert "layer1.0.conv2" in refused(path)
+
+
+def test_a_file_of_a_quantized_network_is_one_clear_line(tmp_path):
+    path, state = file_of(tmp_path)
+    state["layer1.0.conv2.weight"] = state["layer1.0.conv2.weight"].astype(np.int8)
+    np.savez(path, **state)
+    assert re.search(r"weights\.npz: tensor 'layer1.* is int8 .*quantized\.$", refused(path))
+
+
+def test_a_sweep_says_which_tensors_it_left_out(tmp_path, monkeypatch):
+    path, _ = file_of(tmp_path)
+    changes = {**CHANGES, "model.pretrained": str(path), "training.epochs": 1, "seeds": 1}
+    said, experiment = [], parse(tiny(**changes))
+    monkeypatch.setattr(train, "_train_shards", lambda *arguments: None)  # said before training
+    plan = train.train_sweep(experiment, tmp_path / "run", "test", say=said.append)
+    assert f"bottoms start from {path}; of it left out: fc.bias, fc.weight" in said
+    spec = plan.groups[0].spec
+    assert unread_tensors(spec, experiment, plan.seeds, plan.table) == ["fc.bias", "fc.weight"]

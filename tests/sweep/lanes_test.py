@@ -1,0 +1,222 @@
+"""Mapping over lanes and devices, and the one cache of compiled programs."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax.sweep import lanes
+
+
+def square(lane, shared):
+    return lane["x"] ** 2 + shared
+
+
+def counting(count):
+    return {"x": np.arange(count, dtype=np.float32)}
+
+
+@pytest.mark.parametrize(("block", "width"), [(4, 1), (8, 2), (8, 4), (6, 2)])
+def test_every_lane_gets_its_own_result_whatever_the_width(block, width):
+    layout = lanes.layout(block, width)
+    program = lanes.Program(square, layout)
+    out = program(layout.pad(counting(block)), lanes.share(jnp.float32(1)))
+    np.testing.assert_array_equal(lanes.unpad(out, block), np.arange(block) ** 2 + 1)
+
+
+def test_short_blocks_are_padded_and_the_copies_dropped():
+    layout = lanes.layout(8, 2)
+    padded = layout.pad(counting(3))
+    assert lanes.leading(padded) == 8
+    out = lanes.Program(square, layout)(padded, lanes.share(jnp.float32(0)))
+    np.testing.assert_array_equal(lanes.unpad(out, 3), [0, 1, 4])
+
+
+def test_more_lanes_than_the_block_are_refused():
+    with pytest.raises(ValueError, match="9 lanes given to a block of 8"):
+        lanes.layout(8, 2).pad(counting(9))
+
+
+def test_a_block_is_a_multiple_of_the_devices():
+    assert jax.device_count() == 2
+    assert lanes.layout(7, 1).block == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "width", "block"),
+    [(50, 5, 50), (84, 6, 84), (18, 3, 18), (1000, 5, 1000), (2, 1, 2)],
+)
+def test_the_width_is_the_largest_that_pads_least(settings, width, block):
+    assert lanes.layout(settings, 6) == lanes.Layout(block, width)
+
+
+@pytest.mark.parametrize("block", [2, 6, 26, 30, 32, 106])
+@pytest.mark.parametrize("limit", [None, 1, 4, 6, 100])
+def test_a_dividing_width_pads_nothing(block, limit):
+    width = lanes.dividing_width(block, limit)
+    assert lanes.layout(block, width) == lanes.Layout(block, width)
+    assert width <= (limit or lanes.default_width())
+
+
+def test_a_second_trace_raises():
+    layout = lanes.layout(4, 1)
+    program = lanes.Program(square, layout)
+    program(layout.pad({"x": np.zeros(4, np.float32)}), lanes.share(jnp.float32(0)))
+    program(layout.pad({"x": np.ones(4, np.float32)}), lanes.share(jnp.float32(5)))
+    assert program.traces == 1
+    with pytest.raises(AssertionError, match="traced twice"):
+        program(layout.pad({"x": np.zeros((4, 2), np.float32)}), lanes.share(jnp.float32(0)))
+
+
+def test_keys_can_be_lanes():
+    layout = lanes.layout(4, 2)
+    program = lanes.Program(lambda key, _: jax.random.normal(key), layout)
+    keys = jax.random.split(jax.random.key(0), 3)
+    out = lanes.unpad(program(layout.pad(keys), ()), 3)
+    np.testing.assert_array_equal(out, jax.vmap(jax.random.normal)(keys))
+
+
+# the cache: `calls` says how often a program was made, and its key is these functions
+
+
+calls = []
+
+
+def make_power(power):
+    calls.append(power)
+    return lambda lane, shared: lane["x"] ** power + shared
+
+
+@pytest.fixture
+def cache(monkeypatch):
+    """An empty cache of programs."""
+    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
+    calls.clear()
+    return lanes._PROGRAMS
+
+
+def requested(count=4, width=2, power=2, columns=(), dtype=np.float32):
+    """The program of ``make_power`` for lanes of this shape, and its arguments."""
+    layout = lanes.layout(count, width)
+    arguments = layout.pad({"x": np.ones((count, *columns), dtype)}), lanes.share(jnp.float32(1))
+    return lanes.program(make_power, (power,), layout, *arguments), arguments
+
+
+@pytest.mark.usefixtures("cache")
+def test_equal_requests_share_one_program_which_is_made_once():
+    program, arguments = requested()
+    again, _ = requested()
+    assert again is program
+    assert calls == [2]
+    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(lanes.unpad(again(*arguments), 4), np.full(4, 2.0))
+    assert program.traces == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"count": 8},
+        {"width": 1},
+        {"power": 3},
+        {"columns": (2,)},
+        {"dtype": np.int32},
+    ],
+)
+@pytest.mark.usefixtures("cache")
+def test_another_layout_static_shape_or_type_is_another_program(other):
+    program, arguments = requested()
+    second, others = requested(**other)
+    assert second is not program
+    program(*arguments), second(*others), program(*arguments)
+    assert (program.traces, second.traces) == (1, 1)  # neither is ever traced twice
+    assert requested()[0] is program
+
+
+@pytest.mark.usefixtures("cache")
+def test_shapes_of_what_lanes_share_are_part_of_the_request():
+    layout = lanes.layout(4, 2)
+    lane = layout.pad(counting(4))
+    shared = [lanes.share(a) for a in (jnp.float32(1), jnp.ones(3), (jnp.ones(3),))]
+    programs = [lanes.program(make_power, (2,), layout, lane, one) for one in shared]
+    assert len(set(map(id, programs))) == 3
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_program_outlives_the_clearing_of_jax_s_own_caches():
+    program, arguments = requested()
+    before = lanes.unpad(program(*arguments), 4)
+    jax.clear_caches()
+    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), before)
+    assert program.traces == 1
+
+
+@pytest.mark.usefixtures("cache")
+def test_weak_types_are_part_of_the_request_as_tracing_tells_them_apart():
+    layout, lane = lanes.layout(4, 2), {"x": jnp.ones(4)}
+    programs = [
+        lanes.program(make_power, (2,), layout, lane, jnp.asarray(one))
+        for one in (1.0, np.float32(1))
+    ]
+    assert programs[0] is not programs[1]
+
+
+def test_a_program_compiled_ahead_is_the_one_that_runs(cache):
+    program, arguments = requested()
+    with ThreadPoolExecutor(1) as pool:
+        program.compile_ahead(*arguments, pool)
+        program.compile_ahead(*arguments, pool)  # asked again it is compiled no second time
+    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+    assert program.traces == 1
+    assert list(cache.values()) == [program]
+
+
+@pytest.mark.usefixtures("cache")
+def test_plain_functions_are_compiled_once_for_each_shape_and_option():
+    arguments = {"x": jnp.arange(3.0)}, jnp.float32(0)
+    compiled = lanes.compiled(make_power, (2,), arguments)
+    np.testing.assert_array_equal(compiled(*arguments), [0, 1, 4])
+    assert lanes.compiled(make_power, (2,), arguments) is compiled
+    longer = {"x": jnp.arange(4.0)}, jnp.float32(0)
+    assert lanes.compiled(make_power, (2,), longer) is not compiled
+    options = {"xla_backend_optimization_level": 0}
+    assert lanes.compiled(make_power, (2,), arguments, options) is not compiled
+    assert len(calls) == 3
+
+
+def test_programs_are_kept_while_memory_maps_are_few(cache, monkeypatch):
+    monkeypatch.setattr(lanes, "MOST_MAPS", 1 << 40)
+    monkeypatch.setattr(lanes.jax, "clear_caches", lambda: pytest.fail("caches were cleared"))
+    programs = [requested(power=power)[0] for power in range(4)]
+    assert list(cache.values()) == programs
+
+
+def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(cache, monkeypatch):
+    cleared = []
+    programs = [requested(power=power) for power in range(5)]
+    assert requested(power=0)[0] is programs[0][0]  # used again: the youngest now
+    monkeypatch.setattr(lanes, "MOST_MAPS", 0)
+    monkeypatch.setattr(lanes.jax, "clear_caches", lambda: cleared.append(True))
+    lanes.make_room()
+    assert cleared
+    assert list(cache.values()) == [programs[4][0], programs[0][0]]
+    program, arguments = programs[1]  # who still holds one keeps it
+    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+
+
+def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypatch):
+    program, _ = requested()
+    monkeypatch.setattr(lanes, "MOST_MAPS", 0)
+    monkeypatch.setattr(lanes.jax, "clear_caches", lambda: None)
+    lanes.make_room()
+    assert not cache
+    again, arguments = requested()
+    assert again is not program
+    np.testing.assert_array_equal(lanes.unpad(again(*arguments), 4), np.full(4, 2.0))
+
+
+@pytest.mark.skipif(not lanes.pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
+def test_memory_maps_of_this_process_are_counted():
+    assert 50 < lanes._memory_maps() < 65_530

@@ -1,0 +1,236 @@
+"""An experiment made concrete: what data and experiment cannot be together is refused, in one line."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.sweeps import plan_of, tiny
+from vfljax.datasets.core import Split
+from vfljax.errors import UserError
+from vfljax.models import ResNet
+from vfljax.sweep import plan
+from vfljax.sweep.experiment import parse
+
+CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
+
+# what only the data's classes, rows and columns, or the defenses themselves, can refuse
+BAD = [
+    ({"grid": {"x": {"kdk": {"epsilon": 1.5, "k": 2}}}}, "epsilon=1.5", "[0, 1]"),
+    ({"grid": {"x": {"kdk": {"epsilon": -0.1, "k": 2}}}}, "epsilon=-0.1", "[0, 1]"),
+    ({"grid": {"x": {"kdk": {"epsilon": float("nan"), "k": 2}}}}, "epsilon=nan", "[0, 1]"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 0}}}}, "k=0", "at least 1"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 11}}}}, "k=11", "10 classes"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2.5}}}}, "k=2.5", "whole number"),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2, "anchor": "b"}}}}, "anchor='b'", "teacher"),
+    ({"grid": {"x": {"noise": {"scale": -1.0}}}}, "scale=-1.0", "at least 0"),
+    ({"grid": {"x": {"compression": {"keep_rate": 2.0}}}}, "keep_rate=2.0", "[0, 1]"),
+    ({"grid": {"x": {"dcor": {"alpha": -2}}}}, "alpha=-2", "at least 0"),
+    ({"grid": {"x": {"marvell": {"power": 1.0}}}}, "2 classes", "has 10"),
+    ({"grid": {"x": {"gafm": {"delta": 0.1}}}}, "2 classes", "has 10"),
+    (
+        {"grid": {"x": {"gafm": {"delta": 0.1}}}, **CANCER},
+        "aggregation='concatenate'",
+        "'mean'",
+    ),
+    (
+        {
+            "grid": {"x": {"gafm": {"delta": 0.1}}},
+            **CANCER,
+            "model.aggregation": "mean",
+            "model.output": "sigmoid",
+        },
+        "(4, 4) wide",
+        "config.model.cut=1",
+    ),
+    (
+        {
+            "grid": {"x": {"dcor": {"alpha": 0.1}, "gafm": {"delta": 0.1}}},
+            **CANCER,
+        },
+        "gafm replaces",
+        "list gafm before dcor",
+    ),
+    (
+        {"grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2}, "label_dp": {"epsilon": 1}}}},
+        "label_dp replaces",
+        "list label_dp before kdk",
+    ),
+    (
+        {
+            "grid": {"x": {"label_dp": {"epsilon": 1, "mechanism": "rr_with_prior"}}},
+            "parties.label_features": False,
+        },
+        "needs a teacher",
+        "randomized_response",
+    ),
+    (
+        {"grid": {"x": {"label_dp": {"epsilon": 1, "prior": "teacher"}}}},
+        "prior='teacher'",
+        "guarantee='none'",
+    ),
+    ({"grid": {"x": {"label_dp": {"epsilon": -1}}}}, "epsilon=-1", "at least 0"),
+    ({"grid": {"x": {"noise": {"scale": 1, "law": "cauchy"}}}}, "law='cauchy'", "laplace"),
+    ({"grid": {"x": {"dcor": {"alpha": 1, "form": "log"}}}}, "form='log'", "log_squared"),
+    ({"grid": {"x": {"ppdl": {"theta": 1.5}}}}, "theta=1.5", "[0, 1]"),
+    ({"grid": {"x": {"ppdl": {"theta": 0.5, "on_exhaustion": "x"}}}}, "'x'", "zero, keep"),
+    ({"grid": {"x": {"discrete_sgd": {"intervals": 0}}}}, "intervals=0", "[1, "),
+    ({"grid": {"x": {"kdk": {"epsilon": 0.5, "k": float("inf")}}}}, "k=inf", "at least 1"),
+    ({"grid": {"x": {"noise": {"scale": float("inf")}}}}, "scale=inf", "at most 1e+30"),
+    ({"grid": {"x": {"noise": {"scale": 1, "law": np.array(["laplace", "x"])}}}}, "'x'", "laplace"),
+    (
+        {
+            "grid": {"x": {"gafm": {"delta": 0.1}, "kdk": {"epsilon": 0.5, "k": 2}}},
+            "model.aggregation": "mean",
+            **CANCER,
+        },
+        "kdk has no effect beside it",
+        "drop one",
+    ),
+    (
+        {
+            "grid": {"x": {"gafm": {"delta": 0.1}}},
+            "model.aggregation": "sum",
+            "model.output": "sigmoid",
+            "model.cut": 1,
+            **CANCER,
+        },
+        "'sum' of 2 parties",
+        "'mean'",
+    ),
+    (
+        {"grid": {"x": {"marvell": {"power": 0, "budget": "dynamic"}}}, **CANCER},
+        "power=0",
+        "grows by factors",
+    ),
+    ({"model.top": "generator"}, "2 classes", "'head'"),
+    ({"model.top": "probability", **CANCER}, "(it is 4)", "config.model.cut=1"),
+    (
+        {
+            **CANCER,
+            "model.top": "probability",
+            "model.cut": 1,
+            "model.output": "sigmoid",
+            "model.aggregation": "mean",
+            "model.top_hidden": (3,),
+        },
+        "top_hidden=[3]",
+        "must be ()",
+    ),
+    ({"model.hidden": (0,)}, "config.model.hidden=(0,)", "at least 1"),
+    ({"model.hidden": (-3,)}, "config.model.hidden=(-3,)", "at least 1"),
+    ({"model.options": {"dropout": 1.5}}, "config.model.options.dropout=1.5", "[0, 1)"),
+    ({"teacher.hidden": (0,)}, "config.teacher.hidden=(0,)", "at least 1"),
+    ({"teacher.options": {"dropout": -1.0}}, "config.teacher.options.dropout=-1.0", "[0, 1)"),
+    ({"model.output": "sigmoidd"}, "sigmoidd", "did you mean 'sigmoid'"),
+    (
+        {"training.optimizer": "malicious_sgd", "attacks.active": {}},
+        "malicious_sgd",
+        "no malicious",
+    ),
+    (
+        {"training.optimizer": "adam", "malicious.rule": "released", "attacks.active": {}},
+        "rule='released'",
+        "choose 'intended', or the optimizer 'sgd'",
+    ),
+    ({"training.evaluation": "released"}, "data has 10", "'final'"),
+    ({"model.bottom": "mlpp"}, "mlpp", "mlp"),
+    ({"data.name": "digit"}, "digit", "did you mean 'digits'"),
+    ({"data.train": 5}, "[5, 160, 160]", "one row a class"),
+    ({"data.train": 5000}, "[5000, 160, 160]", "at most all rows"),
+    ({"parties.passive": 9}, "10 parties", "fewer passive parties"),
+    ({"training.class_weights": (0.3, 1.0)}, "[0.3, 1.0]", "one a class"),
+    ({"training.batch_size": 319}, "batch of 1 row", "drop_last"),
+    (
+        {"parties.label_features": False, "grid": {"x": {"kdk": {"epsilon": 0.5, "k": 2}}}},
+        "needs a teacher",
+        "label_features=True",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "value", "remedy"), BAD, ids=[str(b[0])[:60] for b in BAD])
+def test_bad_input_is_one_line_with_the_value_and_the_remedy(changes, value, remedy):
+    with pytest.raises(UserError) as error:
+        plan_of(tiny(**changes))
+    assert value in str(error.value)
+    assert remedy in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "remedy"),
+    [
+        ({"training.batch_size": 321}, "batch_size=321", "at most 320"),
+        ({"training.batch_size": 64, "data.train": 65}, "batch of 1 row", "drop_last=True"),
+        ({"model.bottom": "wide_deep"}, "'wide_deep' reads table", "of kind 'image'"),
+    ],
+)
+def test_what_the_rows_and_columns_cannot_serve_is_refused_too(changes, value, remedy):
+    with pytest.raises(UserError) as error:
+        plan_of(tiny(**changes))
+    assert value in str(error.value)
+    assert remedy in str(error.value)
+
+
+def test_a_figure_of_a_paper_that_no_attack_makes_is_refused():
+    published = {"source": "x", "digits": 2, "rows": {"kdk": {"AUC": (0.5, 0.1)}}}
+    plan_of(tiny(published=published))
+    published["rows"]["kdk"] = {"pasive": (0.5, 0.1)}
+    with pytest.raises(UserError, match=r"'pasive'.*did you mean 'passive'"):
+        plan_of(tiny(published=published))
+
+
+def test_shards_cover_every_setting_once_and_are_limited_in_work():
+    planned = plan_of(tiny(**{"attacks": {}, "execution.shard_seconds": 0.005}))
+    assert len(planned.shards) > len(planned.groups)
+    seen = [(s.group, i) for s in planned.shards for i in s.settings]
+    assert len(seen) == len(set(seen)) == sum(len(g.settings) for g in planned.groups)
+    for group in range(len(planned.groups)):
+        assert len({s.block for s in planned.shards if s.group == group}) == 1
+
+
+def test_the_bare_table_has_no_teacher_s_scores():
+    planned = plan_of(tiny(attacks={}))
+    taught = planned._replace(table=planned.table._replace(scores=np.zeros((1, 320, 10))))
+    assert taught.bare_table.scores is None
+    assert taught.bare_table.features is planned.table.features
+
+
+def test_attacks_know_the_recorded_rows_and_as_many_test_rows():
+    changes = {"attacks": {}, "training.record_rows": 100}
+    whole = plan_of(tiny(**changes))
+    part = plan.recorded(whole)
+    for before, after in zip(whole.splits, part.splits, strict=True):
+        np.testing.assert_array_equal(after.train, before.train[:100])
+        np.testing.assert_array_equal(after.test, before.test[:100])
+    np.testing.assert_array_equal(part.table.train, whole.table.train[:, :100])
+    np.testing.assert_array_equal(part.table.test, whole.table.test[:, :100])
+    everything = plan_of(tiny(attacks={}))
+    np.testing.assert_array_equal(plan.recorded(everything).table.test, everything.table.test)
+
+
+def test_known_rows_come_class_by_class_and_half_of_all_rows_select():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 90)
+    splits = [Split(rng.permutation(90)[:60], np.arange(5), np.arange(5, 9)) for _ in range(2)]
+    arrays = plan.split_arrays(labels, splits)
+    again = plan.split_arrays(labels, splits)
+    for seed, split in enumerate(splits):
+        order = arrays["known_order"][seed]
+        assert sorted(order) == list(range(60))
+        first = labels[split.train][order[:30]]
+        assert np.bincount(first).tolist() == [10, 10, 10]  # the first n are balanced
+        assert arrays["selects"][seed].sum() == 30
+        np.testing.assert_array_equal(order, again["known_order"][seed])
+    assert (arrays["known_order"][0] != arrays["known_order"][1]).any()
+
+
+def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_named():
+    planned = plan_of(tiny(attacks={}, grid={"undefended": {}}))
+    light = planned.groups[0].spec
+    heavy = dataclasses.replace(light, bottoms=(ResNet(out=4, width=2, blocks=(1,)),) * 2)
+    assert plan.width_of(planned.experiment, light) is None
+    assert plan.width_of(planned.experiment, heavy) == 1
+    wide = parse(tiny(**{"attacks": {}, "execution.width": 3}))
+    assert plan.width_of(wide, light) == plan.width_of(wide, heavy) == 3

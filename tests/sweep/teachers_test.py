@@ -1,0 +1,108 @@
+"""Which teachers the settings of a sweep read, and which cannot be made."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.sweeps import plan_of, tiny
+from vfljax import defenses, keys
+from vfljax.errors import UserError
+from vfljax.models import MLP
+from vfljax.sweep import teachers
+from vfljax.sweep.experiment import parse
+from vfljax.types import Input
+
+CHAINS = {
+    "undefended": {},
+    "kdk": {"kdk": {"epsilon": (0.1, 0.4), "k": 2}},
+    "both": {"label_dp": {"epsilon": (1.0, 4.0)}, "kdk": {"epsilon": (0.1, 0.4), "k": 2}},
+    "noise": {"noise": {"scale": 0.01}},
+    "prior": {"label_dp": {"epsilon": 1.0, "mechanism": "rr_with_prior"}},
+}
+
+
+@functools.cache
+def planned():
+    return plan_of(tiny(grid=CHAINS, attacks={}))
+
+
+def lessons_of(*arms):
+    """The plan of arms of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
+    plan = planned()
+    groups = [group for group in plan.groups if {s.arm.name for s in group.settings} & set(arms)]
+    plan = plan._replace(groups=groups)
+    return plan, *teachers.lessons(plan.groups, plan.table)
+
+
+def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
+    plan, taught, teacher_of = lessons_of(*CHAINS)
+    settings = [s for group in plan.groups for s in group.settings if s.id in teacher_of]
+    assert {s.arm.name for s in settings} >= {"kdk", "both", "prior"}
+    for s in settings:
+        drawn = s.chain.knobs.get("label_dp", {}).get("epsilon")
+        same = {
+            t.id
+            for t in settings
+            if t.seed == s.seed
+            and t.chain.knobs.get("label_dp", {}).get("epsilon") == drawn
+            and (t.arm.name == "prior") == (s.arm.name == "prior")
+        }
+        assert same == {t.id for t in settings if teacher_of[t.id] == teacher_of[s.id]}
+        assert taught.seed[teacher_of[s.id]] == s.seed
+
+
+def test_under_label_dp_the_teacher_sees_the_labels_training_sees_and_no_others():
+    """KDk after label DP: the lesson is, row by row, what the targets slot shows later slots."""
+    plan, taught, teacher_of = lessons_of("both")
+    setting = plan.groups[0].settings[0]
+    raw = plan.table.labels[plan.table.train[setting.seed]]
+    chain = defenses.build(plan.groups[0].spec.defenses, setting.chain.knobs)
+    key = keys.fold(keys.run_key(setting.seed), "defense")
+    uniform = jnp.full((len(raw), 10), 0.1)
+    state = chain.init(key, defenses.TrainingData(raw, uniform, 10))
+    lesson = taught.labels[teacher_of[setting.id]]
+    np.testing.assert_array_equal(lesson, state["label_dp"])
+    assert 0.05 < np.mean(lesson == np.asarray(raw)) < 0.5  # e / (e + 9) = .23
+    assert np.all(taught.weights[teacher_of[setting.id]] == 1)
+
+
+def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():
+    _, taught, _ = lessons_of("prior")
+    assert np.all((taught.weights == 0) | (taught.weights == 1))
+    np.testing.assert_allclose(taught.weights.mean(1), 0.5, atol=0.01)
+    assert np.all(taught.labels[taught.weights == 0] == 0)  # their labels have not been touched
+
+
+def test_where_no_chain_reads_a_teacher_there_is_no_lesson():
+    plan, taught, teacher_of = lessons_of("noise")
+    assert len(plan.groups) == 1
+    assert (taught, teacher_of) == (None, {})
+
+
+def test_the_config_s_teacher_is_its_network_for_the_label_party_s_columns():
+    changes = {"teacher.hidden": (8, 4), "teacher.temperature": 2.0, "teacher.epochs": 7}
+    teacher = parse(tiny(**changes)).teacher
+    config = teachers.make_teacher(teacher, Input("image", (8, 4)), 10)
+    assert config.network == MLP(hidden=(8, 4), out=10)
+    assert config[1:] == (7, 32, 1e-3, 2.0)
+
+
+def test_a_teacher_that_cannot_read_the_columns_is_refused_before_training():
+    small = tiny(**{"teacher.network": "cnn_gafm"})  # for images of 22 pixels and more
+    with pytest.raises(UserError, match=r"^config\.teacher\.hidden=\(8,\) .*options\.hidden"):
+        plan_of(small)
+    small["teacher"]["hidden"] = (64,)
+    with pytest.raises(UserError, match=r"^config\.teacher: "):
+        plan_of(small)
+    plan_of({**small, "grid": {"undefended": {}}})  # nobody asks it
+
+
+def test_a_teacher_with_batch_norm_is_refused_batches_of_one_row():
+    small = {"teacher.options": {"batch_norm": True}, "attacks": {}, "training.batch_size": 20}
+    for size in (11, 2):  # 320 = 29 * 11 + 1: what is left of the rows is no batch
+        plan_of(tiny(**small, **{"teacher.batch_size": size}))
+    with pytest.raises(UserError, match=r"^config\.teacher\.batch_size=1: .* no batch statistics"):
+        plan_of(tiny(**small, **{"teacher.batch_size": 1}))
+    plan_of(tiny(**{**small, "teacher.options": {}}, **{"teacher.batch_size": 1}))

@@ -1,0 +1,266 @@
+"""The main job: one compile a structure, pairing by seed, resume, divergence."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests import sweeps
+from tests.sweeps import TINY, comparable, plan_of, tiny
+from vfljax import store, training
+from vfljax.attacking.run import attack_sweep
+from vfljax.errors import UserError
+from vfljax.sweep import lanes, train
+
+ROOT = pathlib.Path(__file__).parents[2]
+UNDEFENDED = {"grid": {"undefended": {}}, "attacks": {}}
+
+
+@pytest.fixture
+def workdir(tiny_sweep, tmp_path):
+    """A copy of the tiny sweep, to be broken."""
+    return shutil.copytree(tiny_sweep, tmp_path / "w")
+
+
+def test_a_row_for_every_setting_in_every_structure(tiny_sweep):
+    rows = store.load(tiny_sweep).results.to_pylist()
+    # 6 points x 2 federations (no attack asks for malicious parties) x 2 seeds
+    assert len(rows) == 6 * 2 * 2
+    assert [row["setting"] for row in rows] == list(range(24))
+    assert {row["structure"] for row in rows} == {"split", "no_split"}
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Every program made from now on, of an empty cache."""
+    every, original = [], lanes.Program.__init__
+
+    def counting(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        every.append(self)
+
+    monkeypatch.setattr(lanes.Program, "__init__", counting)
+    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
+    return every
+
+
+def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(tmp_path, programs):
+    """Sweeps of other rows need other programs, and none is traced twice; equal ones share them."""
+    noise = {"grid": {"noise": {"noise": {"scale": (0.0, 0.1, 0.2)}}}, "attacks": {}}
+    config = tiny(**noise, **{"training.epochs": 1})
+    sweeps.train(tmp_path / "one", config, attack=False)
+    assert len(programs) == 2  # one training program, one evaluation
+    wide = tiny(**noise, **{"training.epochs": 1, "data.train": 330, "data.validation": 150})
+    sweeps.train(tmp_path / "wide", wide, attack=False)
+    assert len(programs) == 4
+    louder = {"noise": {"noise": {"scale": (0.3, 0.4, 0.5)}}}
+    sweeps.train(tmp_path / "again", {**config, "grid": louder}, attack=False)
+    assert len(programs) == 4
+    assert [program.traces for program in programs] == [1, 1, 1, 1]
+
+
+def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
+    planned = plan_of(tiny())
+    orders, drawn = train.Orders(planned), []
+    original = training.epoch_of
+    monkeypatch.setattr(training, "epoch_of", lambda *a: drawn.append(1) or original(*a))
+    first, again = orders.of(1), orders.of(1)
+    assert len(drawn) == 1
+    np.testing.assert_array_equal(first.order, again.order)
+    monkeypatch.setattr(train, "ORDER_BYTES", 0)  # none fits: drawn anew, the same
+    scarce = train.Orders(planned)
+    np.testing.assert_array_equal(scarce.of(1).place, first.place)
+    np.testing.assert_array_equal(scarce.of(1).order, first.order)
+    assert len(drawn) == 3
+
+
+def test_arms_with_top_models_of_their_own_train_and_resume(tmp_path):
+    """Side by side in one sweep they train as each does alone."""
+    wider = {"top": "mlp", "top_hidden": (8,)}
+    arms = {"undefended": {}, "wide": {"model": wider}}
+    config = tiny(**{"grid": arms, "attacks": {}, "training.epochs": 2})
+    both = sweeps.train(tmp_path / "both", config, attack=False)
+    again = sweeps.train(tmp_path / "both", config, attack=False)
+    assert comparable(both.results) == comparable(again.results)
+    alone = tiny(**UNDEFENDED, model={**TINY["model"], **wider}, **{"training.epochs": 2})
+    alone = sweeps.train(tmp_path / "alone", alone, attack=False)
+    losses = [r["loss"] for r in both.results.to_pylist() if r["arm"] == "wide"]
+    expected = [r["loss"] for r in alone.results.to_pylist() if r["structure"] == "split"]
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_the_released_evaluation_pools_the_steps_of_the_last_epoch(tmp_path):
+    def trained(name, **changes):
+        data = {"name": "breast_cancer", "train": 300, "validation": 100, "test": 100}
+        fields = {f"training.{k}": v for k, v in {"epochs": 2, **changes}.items()}
+        config = tiny(**UNDEFENDED, data=data, **fields)
+        return sweeps.train(tmp_path / name, config, attack=False).results.to_pylist()
+
+    # one step an epoch, and all test rows in its batch: the final model's AUC
+    for row in trained("one", evaluation="released", batch_size=300):
+        assert row["test_pooled_auc"] == pytest.approx(row["test_auc"], abs=1e-6)
+        assert row["test_pooled_oriented_auc"] >= 0.5
+    several = trained("several", evaluation="released")
+    plain = trained("plain")
+    assert any(row["test_pooled_auc"] != row["test_auc"] for row in several)
+    assert not any("test_pooled_auc" in row for row in plain)
+    assert [r["loss"] for r in several] == [r["loss"] for r in plain]  # it only looks
+
+
+def test_epsilon_zero_and_k_one_are_the_undefended_run_bit_for_bit(tiny_sweep):
+    rows = store.load(tiny_sweep).results.to_pylist()
+    plain = {(r["structure"], r["seed"]): r for r in rows if r["arm"] == "undefended"}
+    neutral = [r for r in rows if r["kdk.epsilon"] == 0 or r["kdk.k"] == 1]
+    assert len(neutral) == 3 * 4
+    for row in neutral:
+        twin = plain[row["structure"], row["seed"]]
+        assert row["loss"] == twin["loss"]
+        assert row["test_loss"] == twin["test_loss"]
+    changed = next(r for r in rows if r["kdk.epsilon"] == 0.45 and r["kdk.k"] == 3)
+    assert changed["loss"] != plain[changed["structure"], changed["seed"]]["loss"]
+
+
+def test_settings_of_one_seed_see_the_same_batches(tiny_sweep):
+    stored = store.load(tiny_sweep)
+    rows = stored.results.to_pylist()
+    orders = {}
+    for row in rows:
+        orders.setdefault(row["seed"], []).append(
+            stored.setting(row["setting"]).exchange()["order"]
+        )
+    for of_seed in orders.values():
+        assert all((of_seed[0] == other).all() for other in of_seed)
+    assert (orders[0][0] != orders[1][0]).any()
+
+
+def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
+    stored = store.load(tiny_sweep)
+    plain = {r["setting"] for r in stored.results.to_pylist() if r["arm"] == "undefended"}
+    rows = [r for r in stored.attacks.to_pylist() if r["setting"] in plain]
+    direct = [r for r in rows if r["attack"].startswith("direct")]
+    assert len(direct) == 4
+    assert all(r["success"] == 1 for r in direct)
+
+
+def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
+    summary = json.loads((workdir / "attacks.json").read_text())
+    assert summary["norm"]["status"] == "skipped"
+    assert "two classes" in summary["norm"]["reason"]
+    said = []
+    attack_sweep(plan_of(TINY), workdir, ["active"], said.append)
+    assert len(said) == 1
+    assert "malicious" in said[0]
+
+
+def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
+    grid = {"noise": {"noise": {"scale": (0.0, 0.01)}}}
+    changes = {"grid": grid, "attacks": {"direct": {}}}
+    calm = tiny(**changes, **{"training.learning_rate": (0.05, 0.05)})
+    wild = tiny(**changes, **{"training.learning_rate": (0.05, 1e30)})
+    calm = sweeps.train(tmp_path / "calm", calm, attack=False)
+    wild = sweeps.train(tmp_path / "wild", wild)
+    before, after = comparable(calm.results), comparable(wild.results)
+    broken = [row for row in after if row["learning_rate"] > 1]
+    assert broken
+    assert {row["status"] for row in broken} == {"diverged"}
+    assert all(row["test_accuracy"] is None for row in broken)
+    kept = [(a, b) for a, b in zip(before, after, strict=True) if b["learning_rate"] < 1]
+    assert kept
+    for a, b in kept:
+        assert b == a
+    attacked = {row["setting"] for row in wild.attacks.to_pylist()}
+    assert attacked
+    assert not attacked & {row["setting"] for row in broken}
+
+
+def test_a_lost_shard_is_trained_again_to_the_same_rows(workdir):
+    before = comparable(store.load(workdir).results)
+    shutil.rmtree(next((workdir / "shards").iterdir()))
+    assert len(store.load(workdir).results) < len(before)
+    assert comparable(sweeps.train(workdir, TINY, attack=False).results) == before
+
+
+def test_an_unfinished_shard_continues_from_its_last_save(tmp_path, monkeypatch):
+    config = tiny(**UNDEFENDED, **{"training.epochs": 5})
+    whole = comparable(sweeps.train(tmp_path / "whole", config).results)
+    monkeypatch.setattr(train, "SAVE_SECONDS", 0.0)
+    original, saves = store.write_partial, []
+
+    def killed(workdir, name, done, tree):
+        original(workdir, name, done, tree)
+        saves.append(done)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "write_partial", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.train(tmp_path / "w", config)
+    assert saves == [1, 2, 3]
+    saves.clear()
+    assert comparable(sweeps.train(tmp_path / "w", config).results) == whole
+    assert saves == [4]  # epochs 0..2 were not trained again
+    assert not (tmp_path / "w" / "partial").exists() or not any(
+        (tmp_path / "w" / "partial").iterdir()
+    )
+
+
+def test_damaged_progress_starts_the_shard_again(tmp_path):
+    config = tiny(**UNDEFENDED, **{"training.epochs": 2})
+    name = plan_of(config).shards[0].name
+    (tmp_path / "partial" / name / "2").mkdir(parents=True)
+    assert store.read_partial(tmp_path, name) is None
+    assert sweeps.train(tmp_path, config).results.num_rows == 2
+
+
+def test_killed_in_training_and_in_attacking_it_ends_with_the_same_table(tmp_path, tiny_sweep):
+    """SIGKILL, then the same command: every column but times equals an uninterrupted run."""
+    script = (
+        "import sys, pathlib\n"
+        "import tests.conftest\n"
+        "from tests.sweeps import TINY, train\n"
+        "train(pathlib.Path(sys.argv[1]), TINY)\n"
+    )
+    workdir = tmp_path / "killed"
+    command = [sys.executable, "-c", script, str(workdir)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for begun in ("shards/[0-9]*", "attacks/*/*.parquet"):
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and not any(workdir.glob(begun)):
+            time.sleep(0.01)
+        assert process.poll() is None  # it was not done yet
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    sweeps.train(workdir, TINY)
+    whole, killed = store.load(tiny_sweep), store.load(workdir)
+    assert comparable(killed.results) == comparable(whole.results)
+    assert comparable(killed.attacks) == comparable(whole.attacks)
+
+
+def test_another_configs_workdir_is_refused_and_left_alone(tiny_sweep):
+    before = (tiny_sweep / "sweep.json").read_bytes()
+    with pytest.raises(UserError, match=r"training.epochs: 3 -> 4"):
+        sweeps.train(tiny_sweep, tiny(**{"training.epochs": 4}))
+    assert (tiny_sweep / "sweep.json").read_bytes() == before
+
+
+def test_one_setting_reads_back_as_it_was_trained(tiny_sweep):
+    stored = store.load(tiny_sweep)
+    setting = stored.setting(5)
+    weights, exchange = setting.weights(), setting.exchange()
+    kernel = weights["bottoms"]["0"]["params"]["Dense_0"]["kernel"]
+    assert kernel.shape == (32, 8)
+    assert np.isfinite(kernel).all()
+    assert exchange["party0_gradients"].shape[:2] == (2, 320)  # first and last epoch
+    assert exchange["epochs"].tolist() == [0, 2]
+    # the sums over epochs hold every epoch: more than the two recorded ones
+    assert (exchange["party0_sum_count"] == 3).all()

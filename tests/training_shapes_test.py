@@ -1,0 +1,107 @@
+"""Training refuses arrays whose shapes are not those its records promise."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from tests import harness
+from vfljax import training
+from vfljax.training import Lane, Table
+
+SEEDS, VALIDATION = 2, 5
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return harness.make_spec(defenses=("kdk",))
+
+
+@pytest.fixture(scope="module")
+def arguments(spec):
+    """(lane, table, initial weights, epoch) of two seeds."""
+    rows, owners = spec.num_rows, len(spec.bottoms)
+    hparams = harness.make_hparams(spec, {"kdk": {"epsilon": 0.5, "k": 2}})
+    places = jnp.tile(jnp.arange(rows, dtype=jnp.int32), (SEEDS, 1))
+    table = Table(
+        features=(jnp.zeros((rows, harness.COLUMNS)),) * owners,
+        labels=jnp.zeros(rows, jnp.int32),
+        train=places,
+        validation=places[:, :VALIDATION],
+        test=places[:, :VALIDATION],
+        mean=(jnp.zeros((SEEDS, harness.COLUMNS)),) * owners,
+        scale=(jnp.ones((SEEDS, harness.COLUMNS)),) * owners,
+        scores=jnp.zeros((1, rows, spec.num_classes)),
+    )
+    lane = Lane(jnp.int32(0), jnp.int32(0), hparams)
+    seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
+    initial = jax.eval_shape(training.make_initial(spec), seeds, table)
+    epoch = training.Epoch(jnp.int32(0), places, places)
+    return lane, table, initial, epoch
+
+
+def traced(spec, lane, table, initial, epoch):
+    """One epoch of training and an evaluation, by shape alone."""
+    snapshot = jax.eval_shape(training.make_start(spec), lane, table, initial)
+    shared = (table, initial, epoch)
+    snapshot, finite = jax.eval_shape(training.make_run(spec), (lane, snapshot), shared)
+    trained = (lane.seed, snapshot.state.weights)
+    figures = jax.eval_shape(training.make_evaluate(spec), trained, table)
+    return finite, figures
+
+
+def test_promised_shapes_pass(spec, arguments):
+    finite, figures = traced(spec, *arguments)
+    assert finite.shape == ()
+    assert all(value.shape == () for value in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("labels", lambda a: a[:, None]),
+        ("labels", lambda a: a[1:]),
+        ("train", lambda a: a[0]),
+        ("train", lambda a: a[:, 1:]),
+        ("test", lambda a: a[:1]),
+        ("features", lambda parts: (parts[0][1:], *parts[1:])),
+        ("mean", lambda parts: (parts[0][0], *parts[1:])),
+        ("scale", lambda parts: (parts[0][:, 1:], *parts[1:])),
+        ("scores", lambda a: a[0]),
+        ("scores", lambda a: a[:, 1:]),
+        ("scores", lambda a: a[..., 1:]),
+    ],
+)
+def test_a_table_of_other_shapes_is_refused(spec, arguments, field, change):
+    lane, table, initial, epoch = arguments
+    wrong = table._replace(**{field: change(getattr(table, field))})
+    with pytest.raises(AssertionError):
+        traced(spec, lane, wrong, initial, epoch)
+
+
+def test_several_settings_or_seeds_in_place_of_one_are_refused(spec, arguments):
+    lane, table, initial, epoch = arguments
+    several = jax.tree.map(lambda a: jnp.stack([a, a]), lane)
+    for wrong in (
+        several,
+        lane._replace(seed=several.seed),
+        lane._replace(hparams=several.hparams),
+    ):
+        with pytest.raises(AssertionError):
+            traced(spec, wrong, table, initial, epoch)
+    one_seed = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), initial)
+    with pytest.raises(AssertionError):
+        traced(spec, lane, table, one_seed, epoch)
+    with pytest.raises(AssertionError):
+        training.make_initial(spec)(jnp.uint32(0), table)
+
+
+def test_orders_of_other_rows_are_refused(spec, arguments):
+    lane, table, initial, epoch = arguments
+    shorter = epoch._replace(order=epoch.order[:, 1:], place=epoch.place[:, 1:])
+    for wrong in (shorter, epoch._replace(order=epoch.order[0])):
+        with pytest.raises(AssertionError):
+            traced(spec, lane, table, initial, wrong)
+    with pytest.raises(AssertionError):
+        training.epoch_of(jnp.int32(0), jnp.uint32(0), 5)
+    with pytest.raises(AssertionError):
+        training.rows_of(table, jnp.int32(0), table.train)
