@@ -11,7 +11,8 @@ import sys
 
 import numpy as np
 
-from vfljax import judging, store
+from vfljax import store
+from vfljax.report import summary
 
 sweep = store.load(sys.argv[1] if len(sys.argv) > 1 else "runs/quickstart")
 print(
@@ -22,7 +23,7 @@ print(
 # ## Points: mean and 95 % interval over seeds
 
 # %%
-for point in judging.points(sweep):
+for point in summary.points(sweep):
     for federation, worst in point.worst.items():
         accuracy = point.accuracy[federation]
         print(
