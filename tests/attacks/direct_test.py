@@ -113,9 +113,9 @@ def test_an_epoch_is_found_by_its_number_and_not_its_place():
         np.float32(1 / CLASSES - np.eye(CLASSES)[(labels + i) % CLASSES]) for i in (0, 1)
     )
     case = cases.make_case(labels, CLASSES, gradients=[first, last])
-    numbers = {**case.run.exchange, "epochs": np.int32([0, 7])}
+    numbers = {**case.run.exchange, "epochs": np.int32([5, 0])}
     case = case._replace(run=case.run._replace(exchange=numbers))
-    scores = cases.attack(direct(cases.BOTTOMS, CLASSES, epoch=7), case)
+    scores = cases.attack(direct(cases.BOTTOMS, CLASSES, epoch=0), case)
     np.testing.assert_array_equal(np.argmax(scores.train, axis=1), (labels + 1) % CLASSES)
 
 

@@ -83,3 +83,11 @@ def test_is_defined_for_two_classes_only_and_has_no_test_scores():
 def test_what_is_no_epoch_is_refused():
     with pytest.raises(ValueError, match="epoch=-5 is not an epoch"):
         norm(cases.BOTTOMS, 2, epoch=-5)
+
+
+def test_over_epochs_rows_that_no_epoch_sent_have_no_score():
+    g = np.ones((2, 10, 2), np.float32)
+    sent = np.array([np.arange(10) > 3, (np.arange(10) > 3) | (np.arange(10) == 0)])
+    case = cases.make_case(np.arange(10) % 2, 2, gradients=g, sent=sent)
+    scores = cases.attack(cases.build(norm, 2, epoch="mean"), case)
+    np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent.any(axis=0))
