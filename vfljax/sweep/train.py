@@ -24,6 +24,7 @@ import numpy as np
 from vfljax import store, training
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
+from vfljax.machine import cores
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
 from vfljax.sweep import grid, initial, lanes, teachers
@@ -168,7 +169,7 @@ def _train_shards(plan: Plan, workdir: pathlib.Path, done: Sequence[bool]) -> No
     numbers = list(dict.fromkeys(shard.group for shard in todo))
     trainers: dict[int, Trainer] = {}
     orders = Orders(plan)
-    with ThreadPoolExecutor(max_workers=jax.device_count()) as pool:
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
         for shard in todo:
             place = numbers.index(shard.group)
             for number in numbers[place : place + 1 + AHEAD]:
