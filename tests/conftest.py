@@ -3,7 +3,7 @@
 import importlib.metadata
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # tests compile much and compute little: unoptimized code halves their time. XLA_FLAGS="" tests optimized
@@ -16,6 +16,7 @@ os.environ.setdefault(
     * importlib.metadata.version("jaxlib").startswith("0.10."),
 )
 
+import filelock
 import jax
 import pytest
 
@@ -47,20 +48,33 @@ def real_data(name: str) -> pathlib.Path:
     return root / name
 
 
+def made_once(
+    factory: pytest.TempPathFactory, name: str, make: Callable[[pathlib.Path], Any]
+) -> pathlib.Path:
+    """The folder that ``make(folder)`` fills: by whichever worker comes first, for all of a run."""
+    parallel = "PYTEST_XDIST_WORKER" in os.environ
+    base = factory.getbasetemp()
+    folder = (base.parent if parallel else base) / name
+    with filelock.FileLock(folder.with_suffix(".lock")):
+        if not folder.with_suffix(".made").exists():
+            make(folder)
+            folder.with_suffix(".made").touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def tiny_sweep(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A finished tiny sweep. Tests must not change it: copy what you break."""
     from tests.sweeps import TINY, train
 
-    workdir = tmp_path_factory.mktemp("sweep") / "tiny"
-    train(workdir, TINY)
-    return workdir
+    return made_once(tmp_path_factory, "tiny", lambda folder: train(folder, TINY))
 
 
 @pytest.fixture(scope="session")
 def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A stored sweep of label DP and GAFM on two classes. Tests must not change it."""
     from tests.sweeps import tiny, train
+    from vfljax import store
 
     config = tiny(
         data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
@@ -72,4 +86,4 @@ def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
         attacks={"direct": {"rule": "most_negative"}},
         **{"model.aggregation": "mean", "model.top": "generator"},
     )
-    return train(tmp_path_factory.mktemp("defended"), config)
+    return store.load(made_once(tmp_path_factory, "defended", lambda w: train(w, config)))

@@ -99,6 +99,9 @@ def test_every_data_set_s_config_is_here():
 
 
 IMAGES = ("cifar10", "bhi", "ham10000")
+# they alone need the federation without model splitting, whose networks compile as long again; it is
+# tried with the other sets
+UNTRIED = {"bhi": ("norm", "mean"), "ham10000": ("norm", "mean")}
 
 
 @pytest.mark.parametrize("name", [name for name in WRITE if name not in IMAGES])
@@ -116,6 +119,8 @@ def run_smoke(name, folder):
     assert "python -m launch.sweep" in module.__doc__
     config = module.get_config("smoke")
     config.data.dir = str(where)
+    for attack in UNTRIED.get(name, ()):
+        del config.attacks[attack]
     finished = train(folder / "run", config)
     split = [row for row in finished.results.to_pylist() if row["structure"] == "split"]
     assert len(split) == 8

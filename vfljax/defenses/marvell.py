@@ -167,12 +167,17 @@ def optimal_noise(
     low = jnp.log(jnp.maximum(u, 1e-12 * most) + 1e-37)
     high = jnp.log(jnp.maximum(u + most, 1e-37))
     grid = jnp.linspace(0.0, 1.0, POINTS)
-    for _ in range(REFINEMENTS):  # unimodal: the minimum is where the slope turns positive
+
+    def refine(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
         at = low + (high - low) * grid
         slopes = jax.vmap(jax.grad(value))(jnp.clip(jnp.exp(at) - u, 0.0, most))
         # the slope and not the value, which is flat there: half the digits would be lost
         turn = jnp.where(jnp.any(slopes > 0), jnp.argmax(slopes > 0), POINTS - 1)
-        low, high = at[jnp.maximum(turn - 1, 0)], at[turn]
+        return at[jnp.maximum(turn - 1, 0)], at[turn]
+
+    # unimodal: the minimum is where the slope turns positive
+    low, high = jax.lax.fori_loop(0, REFINEMENTS, refine, (low, high))
     inner = jnp.clip(jnp.exp((low + high) / 2) - u, 0.0, most)
     # the ends exactly, too: exp(log(u)) - u is not 0
     candidates = jnp.stack([inner, jnp.zeros_like(most), most])
