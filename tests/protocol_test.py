@@ -293,6 +293,18 @@ def test_a_step_is_a_pure_function_of_state_batch_and_numbers():
     harness.assert_same_bits(step(state, batch, hparams), step(state, batch, hparams))
 
 
+def test_two_steps_of_an_epoch_draw_different_noise():
+    spec = harness.make_spec(defenses=("noise",))  # 3 steps an epoch
+    hparams = harness.make_hparams(spec, {"noise": {"scale": 0.1}})
+    batch, state = harness.make_batch(spec, 0), harness.make_state(spec, hparams)
+    step = harness.jitted_step(spec)
+    first, second = (
+        step(state._replace(step=jnp.int32(number)), batch, hparams)[1] for number in (0, 1)
+    )
+    for one, two in zip(first.gradients, second.gradients, strict=True):
+        assert np.all(np.asarray(one) != np.asarray(two))
+
+
 def test_initial_weights_depend_on_the_seed_alone_and_differ_between_parties():
     spec = harness.make_spec()
     with_noise = harness.make_spec(defenses=("noise",), scope="passive", batch_size=4)

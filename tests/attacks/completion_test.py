@@ -119,6 +119,23 @@ def test_two_steps_agree_with_the_numpy_twin_to_the_fifth_digit(finetune_bottom)
         np.testing.assert_allclose(ours, reference.softmax(logits), rtol=0, atol=1e-5)
 
 
+def test_the_unlabeled_rows_weight_grows_over_all_steps_and_not_over_those_drawn_at_once(
+    monkeypatch,
+):
+    """Drawn one at a time, all steps but the first would otherwise have the whole weight."""
+    monkeypatch.setattr(completion, "DRAWN", 1)
+    (state, rows, _), steps = two_row_problem(), 3  # a run that no other test has traced
+    run, first, label = two_row_run(False, steps)
+    changes = {"learning_rate": 0.02, "ema": 0.0}
+    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes}
+    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
+    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
+    trained = reference.train(state, labeled, unlabeled, targets, knobs, steps, False)
+    logits = (rows @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
+    expected = reference.softmax(logits)
+    np.testing.assert_allclose(run(as_arrays(knobs)).train, expected, rtol=0, atol=1e-5)
+
+
 def recording(passes):
     """A bottom that embeds nothing and records the mean of each batch it reads in training mode."""
 

@@ -74,6 +74,22 @@ def test_without_an_undefended_arm_nothing_is_compared_with_one(stored):
     assert "change to undefended" not in text
 
 
+@pytest.mark.parametrize(
+    ("of_published", "of_worst", "said"),
+    [
+        (0.1, 0.1, "far more"),  # .5 to .7 and .8 to 1
+        (0.1, 0.25, "about as much"),  # .5 to .7 and .65 to 1.15
+        (0.25, 0.1, "about as much"),  # .35 to .85 and .8 to 1
+    ],
+)
+def test_an_attack_reads_more_only_where_the_intervals_do_not_meet(of_published, of_worst, said):
+    published, worst = (
+        point("kdk", 0.9, leak).worst["split"]._replace(leak=summary.Interval(leak, half, 3))
+        for leak, half in ((0.6, of_published), (0.9, of_worst))
+    )
+    assert findings.verdict(published, worst).startswith(said)
+
+
 def test_runs_that_learned_the_labels_inverted_are_counted_and_said():
     sentences = findings._inverted_findings(
         [point("gafm", 0.9, 0.6, inverted=1), point("gafm", 0.9, 0.6), point("kdk", 0.9, 0.6)]

@@ -2,6 +2,7 @@
 
 import math
 
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -37,6 +38,14 @@ def test_the_strength_is_chosen_on_validation_accuracy_not_on_test():
 def test_no_strength_that_keeps_the_accuracy_is_said():
     points = [point("undefended", 0.9, 0.8), point("noise", 0.5, 0.1, {"noise.scale": 1.0})]
     assert summary.choices(points)[0].point is None
+
+
+def test_a_strength_may_cost_the_tolerance_and_no_more():
+    weak = point("noise", 0.9, 0.6, {"noise.scale": 1.0}, validation=0.885)
+    strong = point("noise", 0.9, 0.3, {"noise.scale": 2.0}, validation=0.875)
+    points = [point("undefended", 0.9, 0.8), weak, strong]
+    assert summary.choices(points, tolerance=0.02)[0].point is weak
+    assert summary.choices(points, tolerance=0.03)[0].point is strong
 
 
 def test_strengths_are_compared_with_the_arm_without_defenses_whatever_it_is_called():
@@ -84,6 +93,44 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
             if rows[a["setting"]]["point"] == one.number and a["attack"] == worst.attack
         ]
         assert worst.by_seed == {a["seed"]: a["leak_report"] for a in outcomes}
+
+
+def worst_of(workdir, **leaks):
+    """The worst attack of a sweep of one point, None without a candidate.
+
+    ``leaks`` has a pair for every seed: an attack's leak on the half of the rows that attacks are
+    chosen on, and on the half that they are scored on."""
+    results, attacks = [], []
+    for seed in range(len(next(iter(leaks.values())))):
+        common = {"setting": seed, "point": 0, "seed": seed, "structure": "split"}
+        arm = {"arm": "undefended", "defenses": "", **dict.fromkeys(summary.NUMBERS, 0.0)}
+        figures = {"status": "ok", "test_accuracy": 0.9, "validation_accuracy": 0.9}
+        results.append({**common, **arm, **figures})
+        for attack, by_seed in leaks.items():
+            select, report = by_seed[seed]
+            figures = {"success": 0.5, "leak_null": 0.55}
+            halves = {"leak_select": select, "leak_report": report}
+            attacks.append({**common, "attack": attack, **figures, **halves})
+    tables = map(pa.Table.from_pylist, (results, attacks))
+    stored = store.Sweep(workdir, {"data": {"balance": [1, 1]}}, *tables)
+    (only,) = summary.points(stored)
+    return only.worst.get("split")
+
+
+def test_the_worst_attack_leaks_most_on_the_half_it_is_not_scored_on(tmp_path):
+    passive, norm = [(0.9, 0.6), (0.8, 0.7)], [(0.7, 0.9), (0.6, 0.8)]
+    worst = worst_of(tmp_path, norm=norm, passive=passive)
+    assert worst.attack == "passive"
+    assert worst.by_seed == {0: 0.6, 1: 0.7}
+    assert math.isclose(worst.select, 0.85)
+
+
+def test_an_attack_is_a_candidate_unless_it_diverged_on_every_seed(tmp_path):
+    diverged = (math.nan, math.nan)
+    worst = worst_of(tmp_path, norm=[(0.7, 0.7)] * 2, passive=[diverged, (0.9, 0.8)])
+    assert worst.attack == "passive"
+    assert (worst.leak.mean, worst.leak.count) == (0.8, 1)  # of the seed that has one
+    assert worst_of(tmp_path, passive=[diverged] * 2) is None
 
 
 def test_oracle_attacks_stay_out_of_the_worst_case(tiny_sweep, monkeypatch):

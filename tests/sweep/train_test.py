@@ -17,7 +17,9 @@ from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store, training
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.sweep import lanes, train
+from vfljax.sweep import grid, lanes, train
+from vfljax.sweep.experiment import parse
+from vfljax.types import Federation
 
 ROOT = pathlib.Path(__file__).parents[2]
 UNDEFENDED = {"grid": {"undefended": {}}, "attacks": {}}
@@ -179,6 +181,20 @@ def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
     attacked = {row["setting"] for row in wild.attacks.to_pylist()}
     assert attacked
     assert not attacked & {row["setting"] for row in broken}
+
+
+def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
+    """And to the last epoch where all losses are finite, but not the weights."""
+    (setting,) = grid.settings(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()])
+    loss = np.float32([[0.7, np.inf, np.nan, np.nan], [0.7, 0.6, 0.5, 0.4], [0.7, 0.6, 0.5, 0.4]])
+    nothing = np.zeros(0)
+    record = training.Record((), (), nothing, nothing, (), loss, loss, np.full_like(loss, np.nan))
+    rows = [
+        train._row(setting, "0", lane, {}, record, finite, 1.0)
+        for lane, finite in enumerate((False, False, True))
+    ]
+    assert [row["diverged_epoch"] for row in rows] == [1, 3, None]
+    assert [row["status"] for row in rows] == ["diverged", "diverged", "ok"]
 
 
 def test_a_lost_shard_is_trained_again_to_the_same_rows(workdir):
