@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 import jax
@@ -23,14 +25,21 @@ def command() -> str:
     return f"python -m launch.{module} {shlex.join(sys.argv[1:])}"
 
 
-def _check_overrides(arguments: Sequence[str]) -> None:
-    """Refuse a missing config file and --config.field overrides of fields that do not exist."""
+def _config_path(arguments: Sequence[str]) -> str | None:
+    """The config file that --config names, without its variant."""
     for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
         match = re.fullmatch(r"--?config(?:=(.*))?", argument)
         if match is not None:
-            path = (after if match[1] is None else match[1]).split(":")[0]
-            if not pathlib.Path(path).is_file():
-                raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
+            return (after if match[1] is None else match[1]).split(":")[0]
+    return None
+
+
+def _check_overrides(arguments: Sequence[str]) -> None:
+    """Refuse a missing config file and --config.field overrides of fields that do not exist."""
+    path = _config_path(arguments)
+    if path is not None and not pathlib.Path(path).is_file():
+        raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
+    for argument in arguments:
         match = re.match(r"--?config\.([\w.]+)", argument)
         if match is None:
             continue
@@ -48,11 +57,62 @@ def _check_overrides(arguments: Sequence[str]) -> None:
             fields, walked = fields[part], [*walked, part]
 
 
+def _raised_by_config(error: BaseException | None, path: str | None) -> str:
+    """'FILE, line N: what it raised' of an error that began while the config file was executed, else
+    ''. absl and ml_collections wrap it: it is the first error, from outside, that passed the file."""
+    while error is not None and path is not None:
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if _same(frame.filename, path)
+        ]
+        if isinstance(error, SyntaxError) and _same(error.filename or "", path):
+            lines, text = [error.lineno], error.msg
+        elif isinstance(error, KeyError) and error.args:
+            text = repr(error.args[0])
+        else:
+            text = str(error)
+        if lines:
+            kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            if isinstance(error, SystemExit):
+                kind, text = "", f"it called sys.exit({error.code!r}), and should give a config"
+            return f"{path}, line {lines[-1]}: {kind}{text}".removesuffix(": ")
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _check_loaded(path: str) -> None:
+    """Refuse what is no config. A file's OSError, which ml_collections keeps until its config is read,
+    is raised by ``hasattr``."""
+    value = flags.FLAGS["config"].value
+    if not hasattr(value, "keys"):
+        raise UserError(
+            f"{path}: get_config() returned {type(value).__name__}: let it return ordered({{...}})."
+        )
+
+
+def _same(filename: str, path: str) -> bool:
+    return os.path.realpath(filename) == os.path.realpath(path)
+
+
 def _parse(arguments: Sequence[str]) -> list[str]:
+    path = _config_path(arguments)
     try:
+        logging.set_verbosity(logging.ERROR)
         _check_overrides(arguments)
-        return flags.FLAGS(list(arguments))
+        rest = flags.FLAGS(list(arguments))
+        if path is not None:
+            _check_loaded(path)
+        return rest
+    except SystemExit as error:  # --help, or the config file
+        raised = _raised_by_config(error, path)
+        if not raised:
+            raise
+        sys.exit(_fail(f"config: {raised}"))
     except Exception as error:  # absl and ml_collections raise many kinds for a bad file or value
+        raised = _raised_by_config(error, path)
+        if raised:
+            sys.exit(_fail(f"config: {raised}"))
         # ml_collections' KeyError carries its text, with a line break, as its argument
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         line = " ".join(str(text).split())
@@ -75,8 +135,15 @@ def _absent(line: str, arguments: Sequence[str]) -> str:
     return ""
 
 
-def _fail(line: str) -> int:
-    print(f"error: {line}", file=sys.stderr)
+def printable(text: str) -> str:
+    """A text for a terminal: characters that would command it, such as escape codes, stand as Python
+    writes them; lines stay lines."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def _fail(text: str) -> int:
+    """Print the error as one line; returns the exit status."""
+    print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)
     return 2
 
 
@@ -96,9 +163,9 @@ def start(run: Callable[[], None]) -> None:
         try:
             run()
         except UserError as error:
-            sys.exit(_fail(" ".join(str(error).split())))
+            sys.exit(_fail(str(error)))
         except (OSError, MemoryError, OverflowError) as error:  # of the machine, or of absurd sizes
-            kind, why = type(error).__name__, " ".join(str(error).split())
+            kind, why = type(error).__name__, str(error)
             sys.exit(_fail(f"{kind}: {why}" if why else kind))
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):

@@ -22,7 +22,9 @@ from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.report import page
+from vfljax.sweep import size
 from vfljax.sweep.experiment import parse, with_knob
+from vfljax.sweep.limits import LIMITS, Limits
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.selection import select
 from vfljax.sweep.train import train_sweep
@@ -37,6 +39,9 @@ _SELECT_DELTA = flags.DEFINE_bool(
     "first choose GAFM's Delta on a tenth of the training rows (in WORKDIR/select_delta), then use it "
     "in every arm with gafm",
 )
+_BEYOND_LIMITS = flags.DEFINE_bool(
+    "beyond_limits", False, "plan sizes that are refused otherwise; see vfljax.sweep.limits"
+)
 
 
 def run() -> None:
@@ -47,9 +52,9 @@ def run() -> None:
         )
     workdir = pathlib.Path(_WORKDIR.value)
     began = time.monotonic()
-    experiment = parse(_CONFIG.value)
+    experiment = parse(_CONFIG.value, Limits.none() if _BEYOND_LIMITS.value else LIMITS)
     if _SELECT_DELTA.value:
-        make_plan(experiment)  # refuses a bad config before anything is trained
+        size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
         chosen = select(experiment, workdir, common.command())
         experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
     plan = train_sweep(experiment, workdir, common.command())

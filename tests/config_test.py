@@ -40,6 +40,11 @@ def test_what_is_no_field_or_of_another_type_is_one_line_with_the_remedy(changes
     assert len(str(error.value).splitlines()) == 1
 
 
+def test_a_field_that_is_no_text_is_one_line_too():
+    with pytest.raises(UserError, match="unknown config field 5: choose from name"):
+        resolve({5: 3})
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),
     lambda inner: (
@@ -57,6 +62,10 @@ def test_any_value_of_any_field_resolves_or_is_refused_in_one_line(field, value)
     except UserError as error:
         assert field in str(error)
         assert len(str(error).splitlines()) == 1
+
+
+def test_whole_numbers_of_any_length_resolve():
+    assert resolve({"seeds": 10**400})["seeds"] == 10**400
 
 
 def test_differences_name_the_fields():

@@ -57,6 +57,11 @@ def test_the_config_plans_and_trains_one_step(path):
     assert float(snapshot.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.stem)
+def test_the_config_s_names_axes_and_sizes_are_within_the_rules(path):
+    assert parse(load(path).get_config()).arms
+
+
 GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
 
 

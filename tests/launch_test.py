@@ -80,6 +80,16 @@ QUICK = "--config=configs/quickstart.py"
         (["--config=nowhere.py", "--workdir=x"], "nowhere.py"),
         ([QUICK, "--workdir=x", "--config.data.options.lable=y"], "has no field 'lable' for"),
         (["--config=configs/spambase.py", "--workdir=x"], "data.dir is empty"),
+        (
+            [QUICK, "--workdir=x", "--config.seeds=100000000000"],
+            "beyond the limit of 10,000: choose",
+        ),
+        (
+            [QUICK, "--workdir=x", "--config.seeds=100000000000", "--beyond_limits"],
+            "config.seeds=100,000,000,000 is too large: it must be at most 2,147,483,647",
+        ),
+        ([QUICK, "--workdir=x", "--config.name=\x1b[2J"], r"config.name '\x1b[2J' holds the"),
+        ([QUICK, "--workdir=x", "--config.\x1b[2J=1"], r"\x1b[2J"),
         ([QUICK, "--workdir=x", "surplus"], "unexpected argument 'surplus'"),
         (
             [QUICK, "--workdir=x", "--config.data.options.rows=5"],
@@ -95,7 +105,51 @@ def test_a_mistake_is_one_line_and_a_bad_exit_status(launch, tmp_path, arguments
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+    assert done.stderr[:-1].isprintable()
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def get_config():\n    return 1 / 0\n", "2: ZeroDivisionError: division by zero"),
+        ("x = {}['a']\n", "1: KeyError: 'a'"),
+        ("def get_config():\n\n    return int('x')\n", "3: ValueError: invalid literal for int()"),
+        ("def get_config(:\n    pass\n", "1: SyntaxError: invalid syntax"),
+        ("import nowhere_at_all\n", "1: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("def get_config():\n    return open('/nowhere/x')\n", "2: FileNotFoundError: "),
+        ("raise Exception('a\\nb \\x1b[31m')\n", r"1: Exception: a b \x1b[31m"),
+        ("raise MemoryError\n", "1: MemoryError\n"),
+        ("import sys\nsys.exit(0)\n", "2: it called sys.exit(0), and should give a config"),
+        ("def get_config():\n    raise SystemExit\n", "2: it called sys.exit(None)"),
+        (
+            "from vfljax.errors import UserError\ndef get_config():\n"
+            "    try:\n        int('x')\n    except ValueError:\n"
+            "        raise UserError('give a number')\n",
+            "6: give a number",
+        ),
+    ],
+)
+def test_what_a_config_file_raises_is_one_line_with_its_place(launch, tmp_path, source, says):
+    path = tmp_path / "bad.py"
+    path.write_text(source)
+    done = launch("sweep", f"--config={path}", f"--workdir={tmp_path / 'w'}")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: config: {path}, line {says}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_config_file_that_gives_no_config_is_refused(launch, tmp_path):
+    path = tmp_path / "none.py"
+    path.write_text("def get_config():\n    pass\n")
+    done = launch("sweep", f"--config={path}:variant", f"--workdir={tmp_path / 'w'}")
+    assert "TypeError: get_config() takes 0" in done.stderr  # it has no variants
+    done = launch("sweep", f"--config={path}", f"--workdir={tmp_path / 'w'}")
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "none.py: get_config() returned NoneType: let it return ordered({...}).\n"
+    )
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -281,6 +335,10 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
         (["--dataset=table", "--data_dir=x.csv"], "gives no 'label'"),
         (["--dataset=digits", "--shares=a,b"], "must be numbers"),
         (["--dataset=digits", "--passive=20"], "would own none"),
+        (
+            ["--dataset=digits", "--passive=100000000"],
+            "config.parties.passive=100,000,000 is beyond",
+        ),
         (["--dataset=spambase", "--data_dir=nowhere"], "is not a folder"),
         (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
         (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),

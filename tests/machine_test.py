@@ -2,8 +2,10 @@
 
 import json
 import logging
+import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -169,6 +171,26 @@ def test_a_folder_of_the_environment_is_not_trimmed(tmp_path, monkeypatch):
     assert kept.exists()
     use_this_machine(cache=tmp_path / "named", max_bytes=0)
     assert not kept.exists()
+
+
+def test_free_memory_is_the_kernel_s_figure_or_unknown(tmp_path, monkeypatch):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 9 kB\nMemFree: 1 kB\nMemAvailable:    5 kB\n")
+    assert machine.free_memory(meminfo) == 5 * 1024
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_AVPHYS_PAGES": 3}.get(name, 4096))
+    assert machine.free_memory(tmp_path / "absent") == 3 * 4096
+
+    def unknown(name):
+        raise ValueError(name)
+
+    monkeypatch.setattr(os, "sysconf", unknown)
+    assert machine.free_memory(tmp_path / "absent") == math.inf
+
+
+def test_free_disk_is_that_of_the_nearest_folder_that_exists(tmp_path):
+    free = shutil.disk_usage(tmp_path).free
+    assert machine.free_disk(tmp_path / "a" / "b") == pytest.approx(free, rel=0.1)
+    assert machine.free_disk(pathlib.Path("absent")) > 0
 
 
 PROGRAM = """

@@ -11,9 +11,11 @@
 
     defenses/ attacks/ models/ datasets/    the four visible tables; a new member is one file and one row
     sweep/           a config made concrete, and its settings trained: ``experiment`` parses the config
-                     once, ``grid`` groups settings by program, ``plan`` puts data on the device and
-                     divides the work, ``forms`` says which federations the attacks need, ``lanes`` runs
-                     one program over many settings, ``train`` trains them, ``selection`` chooses Delta
+                     once, ``limits`` and ``naming`` refuse what nobody can have meant, ``grid`` groups
+                     settings by program, ``plan`` puts data on the device and divides the work,
+                     ``size`` says what that needs of memory and disk, ``forms`` says which
+                     federations the attacks need, ``lanes`` runs one program over many settings,
+                     ``train`` trains them, ``selection`` chooses Delta
     store/           a sweep on disk; ``loading`` is all that a notebook needs
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
                      sees, ``baselines`` what it had without taking part, and ``scoring`` the one place
@@ -61,7 +63,9 @@ completion then mixes its embeddings at the cut instead of its inputs.
 Missing numbers, unseen categories and scales are the business of each seed's training rows. A
 category that no training row has reads 0.
 
-A name, field, knob or option that does not exist is refused before anything is trained or written.
+A name, field, knob or option that does not exist is refused before anything is trained or written. So
+is a size that nobody can have meant, by arithmetic on axes that are not built, and what does not fit
+into the memory and disk that are free. A stored sweep is read whatever would be refused of a new one.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def typed(default: Any, value: Any, path: str) -> Any:
         number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
         good = {
             bool: isinstance(entry, bool),
-            int: number and float(entry).is_integer(),
+            int: number and (isinstance(entry, int) or entry.is_integer()),
             float: number,
             str: isinstance(entry, str),
             tuple: isinstance(entry, list),

@@ -10,10 +10,11 @@ class UserError(ValueError):
     """Bad input. Entry points print it as one line and exit with status 2."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that is in no table, with the nearest known one."""
+def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
+    """The error for a name that is in no table, with the nearest known one; what is no text is no name
+    either."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
     hint = f"did you mean {near[0]!r}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
     return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")

@@ -13,9 +13,11 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import logging
+import math
 import os
 import pathlib
 import platform
+import shutil
 import tempfile
 from typing import Any
 
@@ -40,6 +42,30 @@ _log = logging.getLogger(__name__)
 def cores() -> int:
     """Cores this process may use (not those the machine has)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
+    """Bytes of the host's memory that are available, infinity where that cannot be known."""
+    try:
+        lines = pathlib.Path(meminfo).read_text().splitlines()
+        fields = dict(line.split(":", 1) for line in lines if ":" in line)
+        return float(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def free_disk(path: pathlib.Path) -> float:
+    """Bytes that are free where ``path``, which need not exist yet, would be written; infinity where
+    that cannot be known."""
+    folder = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    try:
+        return float(shutil.disk_usage(folder).free)
+    except OSError:
+        return math.inf
 
 
 def use_this_machine(

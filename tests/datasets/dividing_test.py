@@ -17,6 +17,10 @@ LABELS = np.arange(ROWS, dtype=np.int32) % 2
 PATCHES = np.arange(2, dtype=np.uint8).reshape(1, 2, 1, 1, 1)
 
 
+def test_a_count_of_parties_builds_nothing():
+    assert Parties(10**12).owners == 10**12 + 1
+
+
 def parties(passive=1, **changes):
     return Parties(passive, **changes)
 

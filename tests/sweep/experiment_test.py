@@ -14,7 +14,9 @@ from tests.sweeps import tiny
 from vfljax import datasets
 from vfljax.config import DEFAULT, FREE, resolve
 from vfljax.errors import UserError
-from vfljax.sweep.experiment import changed, combinations, parse, with_knob
+from vfljax.sweep.arms import combinations
+from vfljax.sweep.experiment import changed, parse, with_knob
+from vfljax.sweep.records import written
 from vfljax.types import DefenseSpec
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
@@ -118,6 +120,18 @@ RECORDS = [
     ("teacher", "temperature", 0.0, "at least 1e-06"),
     ("execution", "width", -1, "at least 0"),
     ("execution", "shard_seconds", 0.0, "at least 0.001"),
+    ("execution", "shard_seconds", math.inf, "at most 1e+30"),
+    ("execution", "shard_seconds", math.nan, "at least 0.001"),
+    ("execution", "width", 2**31, "at most 2,147,483,647"),
+    ("data", "train", math.inf, "at most 1e+30"),
+    ("model", "cut", 2**31, "at most 2,147,483,647"),
+    ("training", "batch_size", 2**31, "at most 2,147,483,647"),
+    ("training", "learning_rate", (math.inf,), "at most 1e+30"),
+    ("training", "weight_decay", (10**400,), "at most 2,147,483,647"),
+    ("training", "milestones", (10**400,), "0 or later"),
+    ("malicious", "gamma", (math.inf,), "at most 1e+30"),
+    ("teacher", "learning_rate", math.inf, "at most 1e+30"),
+    ("teacher", "temperature", math.inf, "at most 1e+30"),
 ]
 
 
@@ -128,7 +142,7 @@ def test_a_record_refuses_a_bad_value_with_its_field_and_the_remedy(group, field
     assert f"config.{group}.{field}" in line
     assert remedy in line
     wrong = [value] if not isinstance(value, tuple) else value
-    assert any(str(item) in line for item in wrong)
+    assert any(str(item) in line or written(item) in line for item in wrong)
     assert refused(lambda: parse(tiny(**{f"{group}.{field}": value}))) == line
 
 
@@ -151,6 +165,10 @@ def test_a_record_refuses_a_bad_value_with_its_field_and_the_remedy(group, field
         (
             {"published": {"source": "x", "digits": "two", "rows": {}}},
             ("config.published.digits='two'", "for example 2"),
+        ),
+        (
+            {"published": {"source": "x", "digits": 2, "rows": {"kdk": {"AUC": (0.5, 1e31)}}}},
+            ("config.published.rows.kdk.AUC=[0.5, 1e+31]", "(mean, spread)"),
         ),
         (
             {"published": {"source": "x", "digits": 2, "rows": {"kdk": {"AUC": (0.5,)}}}},
@@ -222,6 +240,10 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
     assert json.dumps(parse(CONFIG).stored) == text
     assert json.dumps(parse(stored).stored) == text
     assert parse(stored) == parse(CONFIG)
+
+
+def test_features_may_be_resident_whatever_their_size():
+    assert parse(tiny(**{"data.resident_gb": math.inf})).data.resident_gb == math.inf
 
 
 def test_records_are_frozen_and_hold_tuples():

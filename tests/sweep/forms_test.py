@@ -20,6 +20,8 @@ BAD = [
     ({"attacks": {"passive": {"temperature": 0}}}, "temperature=0", ">= 0.001"),
     ({"attacks": {"passive": {"ema": 1.5}}}, "ema=1.5", "<= 1"),
     ({"attacks": {"passive": {"known": float("inf")}}}, "known=inf", ">= 0"),
+    ({"attacks": {"passive": {"learning_rate": float("inf")}}}, "learning_rate=inf", ">= 0"),
+    ({"attacks": {"passive": {5: 1}}}, "attack passive 5", "choose from"),
     ({"attacks": {"direct": {"rule": "best"}}}, "rule='best'", "most_negative"),
 ]
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store, training
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.sweep import grid, lanes, train
+from vfljax.sweep import grid, lanes, size, train
 from vfljax.sweep.experiment import parse
 from vfljax.types import Federation
 
@@ -152,6 +153,27 @@ def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
     assert all(r["success"] == 1 for r in direct)
 
 
+def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(train, "_train_shards", lambda *arguments: None)
+    train.train_sweep(parse(TINY), tmp_path / "new", "test", said.append)
+    assert len(said) == 1
+    assert re.fullmatch(
+        r"24 settings in 4 programs on 2 cpu devices, 4 shards, in .*/new: about \d+ MB of memory "
+        r"\(.* free\) and 1.9 MB of disk \(.* free\)",
+        said[0],
+    )
+    train.train_sweep(parse(TINY), workdir, "test", said.append)
+    assert said[1].endswith(f"in {workdir}: all of them are stored")
+
+
+def test_a_sweep_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(size, "free_disk", lambda path: 1e6)
+    with pytest.raises(UserError, match="training 24 settings needs about .* of disk"):
+        train.train_sweep(parse(TINY), tmp_path / "new", "test")
+    assert not (tmp_path / "new").exists()
+
+
 def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
     summary = json.loads((workdir / "attacks.json").read_text())
     assert summary["norm"]["status"] == "skipped"
@@ -165,7 +187,7 @@ def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
 def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
     grid = {"noise": {"noise": {"scale": (0.0, 0.01)}}}
     changes = {"grid": grid, "attacks": {"direct": {}}}
-    calm = tiny(**changes, **{"training.learning_rate": (0.05, 0.05)})
+    calm = tiny(**changes, **{"training.learning_rate": (0.05, 0.06)})
     wild = tiny(**changes, **{"training.learning_rate": (0.05, 1e30)})
     calm = sweeps.train(tmp_path / "calm", calm, attack=False)
     wild = sweeps.train(tmp_path / "wild", wild)

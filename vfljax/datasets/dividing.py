@@ -63,7 +63,8 @@ class Parties:
                 f"config.parties.shares={tuple(self.shares)} divides columns and "
                 "config.parties.columns names whose they are: leave one of the two empty."
             )
-        _shares(self.shares, self.owners)
+        if self.shares:  # a count of parties builds nothing
+            _shares(self.shares, self.owners)
 
     @property
     def owners(self) -> int:

@@ -29,6 +29,7 @@ SHARED = {
     "mlp": ("hidden", "activation", "weights"),
     "wide_deep": ("hidden", "activation", "weights"),
 }
+MOST = 2**31 - 1  # XLA counts a dimension in int32
 NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary", "pad")  # not a config's to choose
 
 
@@ -79,8 +80,10 @@ def _checked(where: str, field: str, value: Any, default: Any) -> Any:
         raise UserError(f"{where}.{field}={value!r} must be like its default, {default!r}.")
     if isinstance(default, tuple):
         return sizes(f"{where}.{field}", value)
-    if type(default) is int and value < 1:
-        raise UserError(f"{where}.{field}={value} must be at least 1, for example {default}.")
+    if type(default) is int and not 1 <= value <= MOST:
+        raise UserError(
+            f"{where}.{field}={value} must be at least 1 and at most {MOST:,}, for example {default}."
+        )
     if field == "dropout" and not 0 <= value < 1:
         raise UserError(
             f"{where}.dropout={value} must be in [0, 1): it is the share of units dropped."
@@ -91,9 +94,10 @@ def _checked(where: str, field: str, value: Any, default: Any) -> Any:
 def sizes(name: str, values: Any) -> tuple[int, ...]:
     """``values`` as a tuple, if all of it are whole numbers of 1 and more; ``name``: its field."""
     numbers = tuple(values)
-    if not all(_whole(item) and item >= 1 for item in numbers):
+    if not all(_whole(item) and 1 <= item <= MOST for item in numbers):
         raise UserError(
-            f"{name}={numbers!r} must be whole numbers of at least 1, for example (16,)."
+            f"{name}={numbers!r} must be whole numbers of at least 1 and at most {MOST:,}, for example "
+            "(16,)."
         )
     return numbers
 

@@ -1,7 +1,8 @@
 """The config, parsed once into frozen records that the rest of the library reads.
 
 ``parse(config) -> Experiment``. Every refusal that needs no data is made by the record it concerns
-(``vfljax.sweep.records``); nothing has been read, trained or written by then. After
+(``vfljax.sweep.records``); nothing has been read, trained or written by then. What is refused of a new
+sweep alone (``limits``, ``naming``) is checked here: a stored one is read as it was trained. After
 it no module sees a dict of the config: a function takes the one record it needs. (Of an arm and an
 attack the values stay as they were given, by name.) The stored JSON
 (``Experiment.stored``) is written as it came, so that stored sweeps and config files keep their form.
@@ -11,18 +12,22 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
-import itertools
+import functools
+import math
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from vfljax import attacks, defenses
-from vfljax.config import DEFAULT, resolve, typed
+from vfljax import attacks
+from vfljax.config import AXES, resolve
 from vfljax.datasets.dividing import Parties
 from vfljax.errors import UserError, unknown
-from vfljax.models.making import sizes
 from vfljax.store import Sweep
+from vfljax.sweep.arms import Arm, parse_arms
+from vfljax.sweep.limits import LIMITS, Limits, chain_lengths, lengths
+from vfljax.sweep.naming import LONGEST_TITLE, check_distinct, check_name, check_text
 from vfljax.sweep.records import (
+    MOST_WHOLE,
     Axis,
     Data,
     Execution,
@@ -33,63 +38,15 @@ from vfljax.sweep.records import (
     Training,
     as_axis,
     at_least,
+    tuples,
 )
-from vfljax.types import DefenseSpec
 
-ARM_MODEL = ("top", "top_hidden")  # an arm's own; every bottom is the whole sweep's
-
-
-def combinations(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All combinations of axes, the last axis fastest."""
-    lists = [as_axis(values) for values in axes.values()]
-    if any(not values for values in lists):
-        empty = [name for name, values in axes.items() if not as_axis(values)]
-        raise UserError(f"the axis {empty[0]} is empty: give at least one value.")
-    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)]
-
-
-class ChainPoint(NamedTuple):
-    """One value for every knob and option of an arm's chain; defense -> name -> value."""
-
-    knobs: dict[str, dict[str, float]]
-    options: dict[str, dict[str, Any]]
-
-    @property
-    def chain(self) -> tuple[DefenseSpec, ...]:
-        """The static half, in listing order."""
-        return tuple(
-            DefenseSpec(name, tuple(sorted(self.options[name].items()))) for name in self.knobs
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Arm:
-    """One entry of ``config.grid``: a chain of defenses with its axes, and perhaps its own top model."""
-
-    name: str
-    axes: Mapping[str, Mapping[str, Any]]  # defense -> knob or option -> value or values
-    points: tuple[ChainPoint, ...]
-    top: Mapping[str, Any]  # those of ARM_MODEL that it names; the sweep's where absent
-    model: Model  # with that top
-
-    @property
-    def needs_top(self) -> bool:
-        """Whether it is trained with model splitting only."""
-        return any(defenses.TABLE[name].needs_top for name in self.axes)
-
-    @property
-    def model_name(self) -> str:
-        """'generator-16' where its model is not the sweep's, else ''. Arms of one name share one model."""
-        return "-".join(field_text(getattr(self.model, field)) for field in ARM_MODEL)
-
-    def top_columns(self) -> dict[str, str]:
-        """Its own model fields as columns of results."""
-        return {f"model.{field}": field_text(value) for field, value in self.top.items()}
-
-
-def field_text(value: Any) -> str:
-    """'generator', '16-8', 'none': a model field as a table column or a part of a name."""
-    return "-".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
+LIMITED = {
+    "seeds": "seeds",
+    "training.epochs": "epochs",
+    "teacher.epochs": "epochs",
+    "parties.passive": "parties",
+}  # field -> its limit
 
 
 class AttackRequest(NamedTuple):
@@ -118,6 +75,7 @@ class Experiment:
     published: Published | None
     execution: Execution
     stored: Mapping[str, Any]  # the resolved config as JSON values, for the writer of sweep.json
+    limits: Limits = LIMITS
 
     def __post_init__(self) -> None:
         at_least("seeds", self.seeds, 1)
@@ -148,12 +106,21 @@ class Experiment:
             "gamma": self.malicious.gamma,
         }
 
+    @property
+    def axes(self) -> dict[str, int]:
+        """How many values every axis of the settings names, by its field."""
+        axes = {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
+        axes["grid"] = len(self.arms)
+        for arm in self.arms:
+            axes |= chain_lengths(arm.name, arm.axes)
+        return axes | {path: len(self.numbers[path.split(".")[-1]]) for path in AXES}
+
     def with_attacks(self, names: Iterable[str]) -> Experiment:
         """The same with these attacks alone, with the config's options where it names them."""
         values = {request.name: request.values for request in self.attacks}
         requests = tuple(AttackRequest(name, values.get(name, {})) for name in names)
         for request in requests:
-            _check_attack(request.name, request.values)
+            _check_attack(request.name, request.values, self.limits)
         return dataclasses.replace(self, attacks=requests)
 
 
@@ -168,9 +135,20 @@ def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
         raise UserError(f"config.{field} names {list(group)}: a party stands in it twice.")
 
 
-def parse(config: Mapping[str, Any]) -> Experiment:
-    """The records of a config; raises UserError with one line for anything it cannot mean."""
+def parse(config: Mapping[str, Any], limits: Limits = LIMITS) -> Experiment:
+    """The records of a config; raises UserError with one line for anything it cannot mean, and for a
+    new sweep that nobody can have meant."""
     fields = resolve(config)
+    _check_names(fields)
+    experiment = _experiment(fields, limits)
+    _check_axes(experiment)
+    return experiment
+
+
+def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
+    for path, limit in LIMITED.items():
+        limits.check(limit, path, _field(fields, path))
+    _check_settings(fields, limits)
     model = _record(Model, fields["model"])
     published = fields["published"]
     if published != {} and (
@@ -187,18 +165,70 @@ def parse(config: Mapping[str, Any]) -> Experiment:
         training=_record(Training, fields["training"]),
         malicious=_malicious(fields["malicious"]),
         teacher=_record(Teacher, fields["teacher"]),
-        arms=_arms(fields["grid"], model),
-        attacks=_attacks(fields["attacks"]),
+        arms=parse_arms(fields["grid"], model),
+        attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),
         attackers=_groups(fields["attackers"]),
         published=Published(**published) if published else None,
         execution=_record(Execution, fields["execution"]),
         stored=fields,
+        limits=limits,
     )
 
 
+def _check_names(fields: Mapping[str, Any]) -> None:
+    """Refuse names and texts that the report could not show."""
+    check_name("config.name", fields["name"], LONGEST_TITLE)
+    for note in fields["notes"]:
+        check_text("config.notes:", note, allowed="\n\t")
+    if isinstance(fields["grid"], Mapping):
+        for arm in fields["grid"]:
+            check_name("config.grid: the arm", arm)
+    if isinstance(fields["published"], Mapping) and "source" in fields["published"]:
+        check_text("config.published.source", fields["published"]["source"])
+
+
+def _field(fields: Mapping[str, Any], path: str) -> Any:
+    return functools.reduce(operator.getitem, path.split("."), fields)
+
+
+def _check_settings(fields: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse more settings than are planned, before any of them is built; of federations, of which
+    there may be more, the honest one alone is counted."""
+    grid = fields["grid"] if isinstance(fields["grid"], Mapping) else {}
+    arms = [
+        chain_lengths(name, chain) for name, chain in grid.items() if isinstance(chain, Mapping)
+    ]
+    others = {
+        "seeds": fields["seeds"],
+        **{path: len(as_axis(_field(fields, path))) for path in AXES},
+    }
+    points = sum(math.prod(axes.values()) for axes in arms)
+    axes = {field: count for arm in (others, *arms) for field, count in arm.items()}
+    axes["grid"] = len(arms)
+    limits.check_count("settings", points * math.prod(others.values()), axes, "settings")
+
+
+def _check_axes(experiment: Experiment) -> None:
+    """Refuse axes that name a value twice."""
+    for arm in experiment.arms:
+        for defense, values in arm.axes.items():
+            for knob, axis in values.items():
+                check_distinct(f"grid.{arm.name}.{defense}.{knob}", as_axis(axis))
+    for path in AXES:
+        check_distinct(path, experiment.numbers[path.split(".")[-1]])
+    for request in experiment.attacks:
+        for option, axis in request.values.items():
+            check_distinct(f"attacks.{request.name}.{option}", as_axis(axis))
+    for field, groups in (
+        ("malicious.parties", experiment.malicious.parties),
+        ("attackers", experiment.attackers),
+    ):
+        check_distinct(field, [tuple(sorted(group)) for group in groups])
+
+
 def experiment_of(sweep: Sweep) -> Experiment:
-    """The experiment that a stored sweep was made by."""
-    return parse(sweep.config)
+    """The experiment that a stored sweep was made by, whatever would be refused of a new one."""
+    return _experiment(resolve(sweep.config), Limits.none())
 
 
 def changed(experiment: Experiment, fields: Mapping[str, Any]) -> Experiment:
@@ -210,7 +240,7 @@ def changed(experiment: Experiment, fields: Mapping[str, Any]) -> Experiment:
         for name in groups:
             group = group[name]
         group[last] = value
-    return parse(config)
+    return _experiment(resolve(config), experiment.limits)
 
 
 def with_knob(experiment: Experiment, defense: str, knob: str, value: float) -> Experiment:
@@ -227,14 +257,10 @@ def _record(kind: Any, group: Mapping[str, Any]) -> Any:
     axes = {field.name for field in dataclasses.fields(kind) if field.type == "Axis"}
     return kind(
         **{
-            name: tuple(as_axis(value)) if name in axes else _tuples(value)
+            name: tuple(as_axis(value)) if name in axes else tuples(value)
             for name, value in group.items()
         }
     )
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _groups(values: Iterable[Any]) -> tuple[tuple[int, ...], ...]:
@@ -245,86 +271,28 @@ def _malicious(group: Mapping[str, Any]) -> Malicious:
     return Malicious(_groups(group["parties"]), tuple(as_axis(group["gamma"])), group["rule"])
 
 
-def _arms(grid: Any, model: Model) -> tuple[Arm, ...]:
-    if not grid:
-        raise UserError("config.grid is empty: give at least {'undefended': {}}.")
-    if not isinstance(grid, Mapping):
-        raise UserError(f"config.grid={grid!r} must be {{arm: {{defense: {{knob: values}}}}}}.")
-    return tuple(_arm(name, chain, model) for name, chain in grid.items())
-
-
-def _arm(name: str, entry: Any, model: Model) -> Arm:
-    if not isinstance(entry, Mapping):
-        raise UserError(f"config.grid.{name}={entry!r} must be {{defense: {{knob: values}}}}.")
-    where = f"config.grid.{name}.model"
-    top = entry.get("model", {})
-    if not isinstance(top, Mapping):
-        raise UserError(f"{where}={top!r} must be a group of fields: {', '.join(ARM_MODEL)}.")
-    for field in top:
-        if field not in ARM_MODEL:  # an attack holds one bottom, and baselines one cut
-            raise unknown(f"field of {where}", field, ARM_MODEL)
-    top = {
-        field: _tuples(typed(DEFAULT["model"][field], value, f"grid.{name}.model.{field}"))
-        for field, value in top.items()
-    }
-    hidden = top.get("top_hidden", model.top_hidden)
-    sizes(f"{where if 'top_hidden' in top else 'config.model'}.top_hidden", hidden)
-    axes = {defense: values for defense, values in entry.items() if defense != "model"}
-    points = tuple(_points(name, axes))
-    return Arm(name, axes, points, top, dataclasses.replace(model, **top))
-
-
-def _points(arm: str, chain: Mapping[str, Any]) -> list[ChainPoint]:
-    """Every combination of an arm's knobs and options, knobs that it does not name at their default."""
-    axes: dict[str, Any] = {}
-    for name, values in chain.items():
-        if name not in defenses.TABLE:
-            raise unknown("defense", name, defenses.TABLE)
-        if not isinstance(values, Mapping):
-            raise UserError(f"config.grid.{arm}.{name}={values!r} must be {{knob: values}}.")
-        row = defenses.TABLE[name]
-        for knob in values:
-            if knob not in row.knobs and knob not in row.options:
-                raise unknown(f"knob of {name}", knob, [*row.knobs, *row.options])
-        for knob, parameter in row.knobs.items():
-            if knob not in values and parameter.default is inspect.Parameter.empty:
-                raise UserError(f"config.grid.{arm}.{name} gives no {knob}: name its value(s).")
-        axes.update({f"{name} {knob}": value for knob, value in values.items()})
-    points = []
-    for combination in combinations(axes):
-        point = ChainPoint({name: {} for name in chain}, {name: {} for name in chain})
-        for key, value in combination.items():
-            name, knob = key.split(" ")
-            if knob in defenses.TABLE[name].knobs:
-                point.knobs[name][knob] = _knob(f"{name}.{knob}", value)
-            else:
-                point.options[name][knob] = value
-        for name in chain:  # defaulted knobs are columns too
-            for knob, parameter in defenses.TABLE[name].knobs.items():
-                point.knobs[name].setdefault(knob, parameter.default)
-        points.append(point)
-    return points
-
-
-def _knob(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UserError(f"{name}={value!r} is not a number.")
-    try:
-        return float(value)
-    except OverflowError:  # an integer of hundreds of digits
-        raise UserError(f"{name} is too large: choose a smaller one.") from None
-
-
-def _attacks(requests: Any) -> tuple[AttackRequest, ...]:
+def _attacks(requests: Any, attackers: int, limits: Limits) -> tuple[AttackRequest, ...]:
     if not isinstance(requests, Mapping):
         raise UserError(f"config.attacks={requests!r} must be {{attack: {{option: value}}}}.")
+    axes, points = {"attackers": attackers}, 0
     for name, values in requests.items():
-        _check_attack(name, values)
+        _check_attack(name, values, limits)
+        counts = lengths(f"attacks.{name}", values)
+        axes, points = axes | counts, points + math.prod(counts.values()) * attackers
+    limits.check_count("attack_points", points, axes, "attacks on every setting")
     return tuple(AttackRequest(name, values) for name, values in requests.items())
 
 
-def _check_attack(name: str, values: Any) -> None:
+def _check_attack(name: str, values: Any, limits: Limits) -> None:
     if name not in attacks.TABLE:
         raise unknown("attack", name, attacks.TABLE)
     if not isinstance(values, Mapping):
         raise UserError(f"config.attacks.{name}={values!r} must be {{option: values}}.")
+    for option, axis in values.items():
+        field = f"attacks.{name}.{option}"
+        for value in as_axis(axis):
+            if isinstance(value, (int, float)) and value < math.inf:
+                limit = "attack_steps" if option == "steps" else "attack_numbers"
+                limits.check(limit, field, value)
+            if isinstance(value, int):
+                at_least(field, value, -MOST_WHOLE)

@@ -12,8 +12,9 @@ from vfljax import attacks
 from vfljax.attacks.core import Attack
 from vfljax.errors import UserError, unknown
 from vfljax.models.making import make_network
-from vfljax.sweep.experiment import AttackRequest, Experiment, combinations
-from vfljax.sweep.records import as_axis
+from vfljax.sweep.arms import combinations
+from vfljax.sweep.experiment import AttackRequest, Experiment
+from vfljax.sweep.records import MOST, as_axis
 from vfljax.types import MALICIOUS, NO_SPLIT, Federation, Input, federation_of
 
 
@@ -84,9 +85,9 @@ def _check_ranges(
 ) -> None:
     for point in points:
         for knob, value in point.items():
-            low, high = ranges.get(knob, (0, math.inf))
+            low, high = ranges.get(knob, (0, math.inf))  # inf: as far as float32 computes
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not low <= value <= high or value == math.inf:
+            if not number or not low <= value <= min(high, MOST):
                 most = f" and <= {high:g}" if high < math.inf else ""
                 raise UserError(
                     f"config.attacks.{name}.{knob}={value!r} must be a number >= {low:g}{most}."

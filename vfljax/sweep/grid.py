@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,9 @@ from vfljax import defenses, models
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
 from vfljax.models.making import make_network
-from vfljax.sweep.experiment import Arm, ChainPoint, Experiment, combinations
+from vfljax.sweep.arms import Arm, ChainPoint, combinations
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.limits import lengths
 from vfljax.sweep.records import Model
 from vfljax.training import Lane
 from vfljax.types import DefenseSpec, Federation, HostArray, HParams, Input, Spec
@@ -74,13 +77,36 @@ class Group(NamedTuple):
     settings: tuple[Setting, ...]
 
 
+def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> None:
+    """Refuse more settings, or more programs, than ``experiment.limits``, before any is built."""
+    numbers = math.prod(map(len, experiment.numbers.values()))
+    count, programs = 0, set()
+    options = {"grid": len(experiment.arms)}  # what programs are made of
+    for arm in experiment.arms:
+        trained = _trained(arm, federations)
+        count += len(arm.points) * numbers * len(trained) * experiment.seeds
+        # as text: whether its options are hashable, and mean anything, is checked later
+        chains = {(arm.model_name, repr(point.chain)) for point in arm.points}
+        programs |= {(f.split, *chain) for f in trained for chain in chains}
+        for name, values in arm.axes.items():
+            static = {k: v for k, v in values.items() if k in defenses.TABLE[name].options}
+            options |= lengths(f"grid.{arm.name}.{name}", static)
+    experiment.limits.check_count("settings", count, experiment.axes, "settings")
+    experiment.limits.check_count("programs", len(programs), options, "programs to compile")
+
+
+def _trained(arm: Arm, federations: Sequence[Federation]) -> list[Federation]:
+    """The federations that an arm is trained in."""
+    return [f for f in federations if f.split or not arm.needs_top]
+
+
 def settings(experiment: Experiment, federations: Sequence[Federation]) -> list[Setting]:
     """Every setting of an experiment, grid points outermost, seeds innermost. A chain that needs a top
     model is not trained in federations without one."""
     out: list[Setting] = []
     point = 0
     for arm in experiment.arms:
-        trained = [f for f in federations if f.split or not arm.needs_top]
+        trained = _trained(arm, federations)
         for chain, numbers in itertools.product(arm.points, combinations(experiment.numbers)):
             for federation, seed in itertools.product(trained, range(experiment.seeds)):
                 out.append(Setting(len(out), point, arm, seed, federation, chain, numbers))

@@ -6,6 +6,7 @@ written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from vfljax import datasets
 from vfljax.datasets.core import Block, Dataset, Split, split_rows
 from vfljax.datasets.dividing import divide
 from vfljax.errors import UserError
+from vfljax.machine import free_memory
 from vfljax.sweep import forms, grid, initial, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.table import make_table
@@ -47,6 +49,7 @@ class Plan(NamedTuple):
     shards: list[Shard]
     teachers: dict[int, int]  # setting id -> its teacher's place in table.scores
     blocks: tuple[Block, ...]  # what each party that owns columns owns
+    weights: tuple[int, ...]  # numbers that a setting of each group has in its networks
 
     @property
     def bare_table(self) -> Table:
@@ -58,6 +61,7 @@ def make_plan(experiment: Experiment) -> Plan:
     """Load the data and plan every setting; nothing is trained and nothing is written."""
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, data.options)
+    _check_splits(experiment, len(dataset.labels))
     splits = [
         split_rows(dataset, seed, data.train, data.validation, data.test)
         for seed in range(experiment.seeds)
@@ -77,21 +81,31 @@ def make_plan(experiment: Experiment) -> Plan:
     if experiment.published is not None:
         experiment.published.check_figures(form.label for form in attack_forms)
     federations = forms.federations(experiment, attack_forms, dataset.num_classes, shape.inputs[0])
+    grid.check_counts(experiment, federations)
     settings = grid.settings(experiment, federations)
     grid.check(experiment, shape, settings)
     groups = grid.groups(experiment, shape, settings)
     teachers.check(experiment.teacher, groups, table, shape)
-    shards = plan_shards(
-        groups, table, experiment.execution.shard_seconds, len(experiment.training.recorded_epochs)
-    )
+    weights = tuple(weights_size(group.spec, table) for group in groups)
+    epochs = len(experiment.training.recorded_epochs)
+    shards = plan_shards(groups, weights, experiment.execution.shard_seconds, epochs)
     seeds = np.arange(experiment.seeds, dtype=np.uint32)
-    plan = Plan(experiment, dataset, table, splits, seeds, groups, shards, {}, blocks)
+    plan = Plan(experiment, dataset, table, splits, seeds, groups, shards, {}, blocks, weights)
     _check_recorded(plan)
     if experiment.model.pretrained:
         initial.unread_tensors(
             groups[0].spec, experiment, plan.seeds, table
         )  # refuses a wrong file
     return plan
+
+
+def _check_splits(experiment: Experiment, rows: int) -> None:
+    """Refuse more seeds than memory has room for: of each, every row's place in it."""
+    experiment.limits.check_free(
+        f"config.seeds={experiment.seeds:,}, a division of {rows:,} rows each,",
+        *("memory", 4 * experiment.seeds * rows * (1 + jax.device_count()), free_memory()),
+        "choose fewer seeds",
+    )
 
 
 def _check_recorded(plan: Plan) -> None:
@@ -103,25 +117,28 @@ def _check_recorded(plan: Plan) -> None:
             )
 
 
+def weights_size(spec: Spec, table: Table) -> int:
+    """How many numbers the networks of one setting have; nothing is computed."""
+    try:
+        weights = jax.eval_shape(make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table))
+    except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
+        raise UserError(f"config.model: {error}") from error
+    return sum(math.prod(a.shape) for a in jax.tree.leaves(weights))
+
+
 def plan_shards(
-    groups: Sequence[grid.Group], table: Table, seconds: float, epochs: int
+    groups: Sequence[grid.Group], weights: Sequence[int], seconds: float, epochs: int
 ) -> list[Shard]:
-    """Divide groups into shards by an estimate of their work and memory; ``epochs`` are recorded.
+    """Divide groups into shards by an estimate of their work and memory: of their ``weights``, and of
+    the ``epochs`` that are recorded.
 
     The estimate is rough (60 us a step plus 6 operations a weight and row at 20 GFLOP/s a core);
     what bounds the work a kill can lose is that unfinished shards are saved every 5 s.
     """
     shards: list[Shard] = []
     devices = jax.device_count()
-    for number, group in enumerate(groups):
+    for number, (group, size) in enumerate(zip(groups, weights, strict=True)):
         spec = group.spec
-        try:
-            weights = jax.eval_shape(
-                make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table)
-            )
-        except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
-            raise UserError(f"config.model: {error}") from error
-        size = sum(int(np.prod(a.shape)) for a in jax.tree.leaves(weights))
         step = 60e-6 + 6 * size * spec.batch_size / 20e9
         lane = step * spec.epochs * spec.steps_per_epoch
         cuts = sum(module.out for module in spec.bottoms[: spec.passive])

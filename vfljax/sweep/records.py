@@ -15,11 +15,14 @@ from typing import Any
 from vfljax import models, optimizers, parties
 from vfljax.config import DEFAULT
 from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
+from vfljax.defenses.core import LARGEST
 from vfljax.errors import UserError, unknown
 from vfljax.models.making import NetworkFields
 
 SCOPES = ("all", "passive")
 EVALUATIONS = ("final", "released")
+MOST_WHOLE = 2**31 - 1  # JAX counts in int32
+MOST = LARGEST  # and computes in float32
 AUC = "AUC"  # the figure of ``config.published`` that is no attack: test AUC, oriented
 Axis = tuple[float, ...]  # the values of a number that may differ between settings
 
@@ -29,17 +32,39 @@ def as_axis(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def at_least(field: str, value: Any, low: float) -> None:
+def tuples(value: Any) -> Any:
+    """JSON's lists as tuples, at every depth."""
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+
+def written(number: float) -> str:
+    """A number of a message; Python itself refuses to write integers of thousands of digits."""
+    if isinstance(number, int) and abs(number) >= 10**18:
+        return f"about 10^{int(abs(number).bit_length() * math.log10(2))}"
+    return f"{number:,}" if isinstance(number, int) else str(number)
+
+
+def at_least(field: str, value: Any, low: float, most: float = MOST) -> None:
+    """Refuse numbers below ``low``, and those that no program can hold: whole ones above int32, others
+    above ``most``."""
     for number in as_axis(value):
         if not number >= low:
-            raise UserError(f"config.{field}={number} is too small: it must be at least {low}.")
+            raise UserError(
+                f"config.{field}={written(number)} is too small: it must be at least {low}."
+            )
+        highest = MOST_WHOLE if isinstance(number, int) else most
+        if number > highest:
+            raise UserError(
+                f"config.{field}={written(number)} is too large: it must be at most {highest:,}."
+            )
 
 
 def _numbers(field: str, values: Sequence[Any], low: float, what: str) -> None:
     for value in values:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not low <= value < math.inf:
-            raise UserError(f"config.{field} holds {value!r}: give numbers, {what}.")
+        if not number or not low <= value <= MOST:
+            shown = written(value) if number else repr(value)
+            raise UserError(f"config.{field} holds {shown}: give numbers, {what}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +82,9 @@ class Data:
     resident_gb: float
 
     def __post_init__(self) -> None:
-        for field in ("train", "validation", "test", "resident_gb"):
+        for field in ("train", "validation", "test"):
             at_least(f"data.{field}", getattr(self, field), 0)
+        at_least("data.resident_gb", self.resident_gb, 0, most=math.inf)  # inf: nothing is fetched
         if self.scaling not in SCALINGS:
             raise unknown("config.data.scaling", self.scaling, SCALINGS)
         if self.scaling_rows not in SCALING_ROWS:
@@ -253,7 +279,8 @@ class Published:
                 )
             for figure, numbers in figures.items():
                 good = isinstance(numbers, (list, tuple)) and all(
-                    isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers
+                    isinstance(n, (int, float)) and not isinstance(n, bool) and abs(n) <= MOST
+                    for n in numbers
                 )
                 if not good or len(numbers) not in (2, 3):
                     raise UserError(

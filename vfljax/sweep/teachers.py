@@ -56,6 +56,18 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
         pretrained.load(spec.network, variables, teacher.pretrained)
 
 
+def most(groups: Sequence[Group]) -> int:
+    """At most how many teachers there are: one for each seed and knobs of label DP, by which alone the
+    labels of its settings differ. Nothing is drawn."""
+    identities = {
+        (setting.seed, tuple(setting.chain.knobs.get("label_dp", {}).items()))
+        for group in groups
+        if _reads_scores(group)
+        for setting in group.settings
+    }
+    return len(identities)
+
+
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
     """One lesson for each distinct (seed, labels) of settings whose chain reads a teacher's scores,
     and which setting (by id) has which. None where no chain reads any."""

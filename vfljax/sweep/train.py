@@ -27,7 +27,7 @@ from vfljax.datasets.core import checksum, identity
 from vfljax.machine import cores
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
-from vfljax.sweep import grid, initial, lanes, teachers
+from vfljax.sweep import grid, initial, lanes, size, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays, width_of
 from vfljax.sweep.pooled_auc import pooled_auc
@@ -107,13 +107,15 @@ def train_sweep(
 ) -> Plan:
     """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
     plan = make_plan(experiment)
+    needs = size.needs(plan, workdir)  # before anything is written
     if prepared.is_prepared(experiment.data.dir):
         prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
     stored = store.begin(workdir, header(plan, command))
     plan = plan._replace(shards=_stored_shards(plan, stored["shards"]))
     say(
         f"{stored['settings']} settings in {len(plan.groups)} programs on "
-        f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}"
+        f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}: "
+        f"{needs}"
     )
     if experiment.model.pretrained:
         unread = initial.unread_tensors(plan.groups[0].spec, experiment, plan.seeds, plan.table)

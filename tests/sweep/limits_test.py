@@ -1,0 +1,160 @@
+"""Absurd sizes are refused by arithmetic on axes, in one line with axis, value, limit and flag."""
+
+import math
+import time
+
+import pyarrow as pa
+import pytest
+
+from tests.sweeps import plan_of, tiny
+from vfljax import store
+from vfljax.errors import UserError
+from vfljax.sweep import grid, plan
+from vfljax.sweep.experiment import changed, experiment_of, parse
+from vfljax.sweep.limits import LIMITS, Limits, bytes_text, chain_lengths, lengths
+from vfljax.types import Federation
+
+THOUSAND = tuple(range(1, 1001))
+SHARES = tuple(i / 1000 for i in range(1000))
+
+# changes, field, its value or the product, the limit
+BEYOND = [
+    ({"seeds": 10**11}, "config.seeds=100,000,000,000 ", "", "10,000"),
+    ({"seeds": 10**5000}, "config.seeds=about 10^5000 ", "", "10,000"),
+    ({"training.epochs": 10**9}, "config.training.epochs=1,000,000,000 ", "", "1,000,000"),
+    ({"teacher.epochs": 10**9}, "config.teacher.epochs=1,000,000,000 ", "", "1,000,000"),
+    ({"parties.passive": 10**8}, "config.parties.passive=100,000,000 ", "", "1,000"),
+    (
+        {"grid": {"x": {"kdk": {"epsilon": SHARES, "k": THOUSAND}, "noise": {"scale": THOUSAND}}}},
+        "config.grid.x.kdk.epsilon has 1,000 values",
+        "2,000,000,000 settings",
+        "50,000",
+    ),
+    (
+        {"seeds": 9000, "training.learning_rate": (0.1, 0.2)},
+        "config.seeds has 9,000 values",
+        "108,000 settings",
+        "50,000",
+    ),
+    (
+        {"grid": {f"a{i}": {} for i in range(30_000)}},
+        "config.grid has 30,000 values",
+        "60,000 settings",
+        "50,000",
+    ),
+    (
+        {"attacks": {"passive": {"known": THOUSAND, "ema": SHARES}}},
+        "config.attacks.passive.known has 1,000 values",
+        "1,000,000 attacks",
+        "10,000",
+    ),
+    (
+        {"attacks": {"passive": {"steps": 10**15}}},
+        "config.attacks.passive.steps=1,000,000,000,000,000 ",
+        "",
+        "10,000,000",
+    ),
+    (
+        {"attacks": {"probe": {"hidden": 10**9}}},
+        "attacks.probe.hidden=1,000,000,000 ",
+        "",
+        "1,000,000",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "product", "limit"), BEYOND, ids=[b[1] for b in BEYOND]
+)
+def test_what_is_beyond_a_limit_is_refused_at_once_and_in_one_line(changes, field, product, limit):
+    began = time.monotonic()
+    with pytest.raises(UserError) as error:
+        parse(tiny(**changes))
+    assert time.monotonic() - began < 2
+    line = str(error.value)
+    assert field in line
+    assert product in line
+    assert f"beyond the limit of {limit}:" in line
+    assert "--beyond_limits" in line
+    assert len(line.splitlines()) == 1
+
+
+def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
+    arms = {f"a{i}": {} for i in range(17_000)}
+    assert len(parse(tiny(grid=arms, seeds=3), Limits.none()).arms) == 17_000
+    for changes in ({"seeds": 2**31}, {"attacks": {"passive": {"steps": 2**31}}}):
+        with pytest.raises(UserError, match="2,147,483,648 is too large: .* 2,147,483,647"):
+            parse(tiny(**changes), Limits.none())
+
+
+def test_an_experiment_keeps_its_limits_when_it_is_changed():
+    experiment = parse(tiny(), Limits(seeds=5))
+    with pytest.raises(UserError, match="config.seeds=6 is beyond the limit of 5"):
+        changed(experiment, {"seeds": 6})
+    assert parse(tiny()).limits == LIMITS
+
+
+def test_federations_and_programs_are_counted_before_settings_are_built():
+    experiment = parse(tiny(), Limits(settings=24, programs=4))
+    split, both = [Federation()], [Federation(), Federation(False)]
+    grid.check_counts(experiment, split)
+    for count, limits in ((24, Limits(settings=23)), (6, Limits(programs=5))):
+        with pytest.raises(UserError, match=f"make {count} .*--beyond_limits"):
+            grid.check_counts(parse(tiny(), limits), both)
+    laws = {"x": {"noise": {"scale": (0.1, 0.2, 0.3), "law": ("laplace", "gaussian")}}}
+    with pytest.raises(UserError, match=r"config.grid.x.noise.law has 2 values.* 4 programs"):
+        grid.check_counts(parse(tiny(grid=laws), Limits(programs=3)), both)
+
+
+def test_a_plan_counts_before_it_builds(monkeypatch):
+    def build(*arguments):
+        raise AssertionError("settings were built")
+
+    monkeypatch.setattr(grid, "settings", build)
+    with pytest.raises(UserError, match="24 settings, beyond the limit of 23"):
+        plan.make_plan(parse(tiny(), Limits(settings=23)))
+
+
+def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path):
+    config = parse(tiny()).stored
+    old = {**config, "seeds": 20_000, "notes": [5]}
+    old["grid"] = {"a/b $": {"noise": {"scale": [0.1, 0.1]}}}
+    with pytest.raises(UserError):
+        parse(old)
+    nothing = pa.table({})
+    experiment = experiment_of(store.Sweep(tmp_path, {"config": old}, nothing, nothing))
+    assert [arm.name for arm in experiment.arms] == ["a/b $"]
+    assert changed(experiment, {"data.dir": "x"}).seeds == 20_000
+
+
+def test_lengths_are_counted_without_building_a_product():
+    chain = {"noise": {"scale": (1, 2), "law": "laplace"}, "model": {"top": "mlp"}, "kdk": 3}
+    assert chain_lengths("a", chain) == {"grid.a.noise.scale": 2, "grid.a.noise.law": 1}
+    assert lengths("f", {"x": (), "y": [1, 2, 3]}) == {"f.x": 0, "f.y": 3}
+
+
+def test_free_memory_and_disk_are_limits_too():
+    with pytest.raises(UserError, match="it needs about 2.0 GB of disk and 1.0 GB is free: fewer"):
+        Limits().check_free("it", "disk", 2e9, 1e9, "fewer")
+    Limits().check_free("it", "disk", 2e9, math.inf, "fewer")
+    Limits.none().check_free("it", "disk", 2e9, 1e9, "fewer")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 kB"),
+        (2e6, "2.0 MB"),
+        (7e10, "70 GB"),
+        (1.3e12, "1.3 TB"),
+        (math.inf, "an unknown amount"),
+    ],
+)
+def test_bytes_are_written_for_people(count, text):
+    assert bytes_text(count) == text
+
+
+def test_seeds_whose_rows_do_not_fit_into_memory_are_refused_before_they_are_divided(monkeypatch):
+    monkeypatch.setattr(plan, "free_memory", lambda: 1e6)
+    with pytest.raises(UserError, match="config.seeds=500, a division of 1,797 rows each, needs"):
+        plan_of(tiny(seeds=500))

@@ -1,0 +1,141 @@
+"""What a plan needs of the machine: settings, programs, bytes of memory and of disk, by arithmetic.
+
+Nothing is computed or written. Disk is what shards hold: the exchange as ``vfljax.store.exchange`` lists
+it, and final weights; it is within a few percent where it is large. Memory is the host's, and rougher
+(within a third where it was measured): the data on every device and the largest shard in training, but
+not what a network computes on the way.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+
+from vfljax import store
+from vfljax.machine import free_disk, free_memory
+from vfljax.sweep import teachers
+from vfljax.sweep.limits import bytes_text
+from vfljax.sweep.plan import Plan, Shard
+from vfljax.types import Spec
+
+NUMBER = 4  # bytes of a float32 or int32
+ROW = 1000  # bytes of a setting's row of results, and of its part of the checkpoint's index
+FILES = 40_000  # bytes of a shard's Parquet schema, checkpoint metadata and manifest
+COPIES = 4  # of its weights that a setting trains with: gradients, and two moments
+BASE = 400 << 20  # compiled programs and what makes them, measured
+
+
+class Size(NamedTuple):
+    """What is left to train of a sweep, and what that needs."""
+
+    settings: int
+    programs: int
+    epochs: int  # of each setting
+    memory: int  # bytes
+    disk: int  # bytes that stay
+    progress: int  # bytes of disk of an unfinished shard, while it is trained
+
+
+def exchange_bytes(spec: Spec, lanes: int, recorded_epochs: int) -> int:
+    """Bytes of the exchange of ``lanes`` settings, as ``vfljax.store.exchange`` lists its arrays."""
+    rows, cuts = spec.recorded_rows, sum(module.out for module in spec.bottoms[: spec.passive])
+    each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # which, order, sent; z, g
+    sums = NUMBER * rows * (3 * cuts + spec.passive)
+    return lanes * (recorded_epochs * each_epoch + sums)
+
+
+def shard_bytes(spec: Spec, lanes: int, recorded_epochs: int, weights_size: int) -> int:
+    """Bytes on disk of one finished shard of ``lanes`` settings, whose networks have ``weights_size``
+    numbers each (``Plan.weights``) and of which ``recorded_epochs`` are recorded."""
+    losses = 16 * spec.epochs  # and accuracies: two lists of float64
+    settings = lanes * (NUMBER * weights_size + losses + ROW)
+    return exchange_bytes(spec, lanes, recorded_epochs) + settings + FILES
+
+
+def bytes_of(plan: Plan, shard: Shard) -> int:
+    """Bytes on disk of a shard of a plan, once it is finished."""
+    spec, epochs = plan.groups[shard.group].spec, plan.experiment.training.recorded_epochs
+    return shard_bytes(spec, len(shard.settings), len(epochs), plan.weights[shard.group])
+
+
+def size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
+    """What training these shards of a plan needs."""
+    training = [_training_bytes(plan, shard) for shard in shards]
+    return Size(
+        settings=sum(len(shard.settings) for shard in shards),
+        programs=len({shard.group for shard in shards}),
+        epochs=plan.experiment.training.epochs,
+        memory=BASE + _shared_bytes(plan, shards) + max(training, default=0),
+        disk=sum(bytes_of(plan, shard) for shard in shards),
+        progress=max((_progress_bytes(plan, shard) for shard in shards), default=0),
+    )
+
+
+def _recorded_bytes(plan: Plan, shard: Shard) -> int:
+    epochs = len(plan.experiment.training.recorded_epochs)
+    return exchange_bytes(plan.groups[shard.group].spec, shard.block, epochs)
+
+
+def _progress_bytes(plan: Plan, shard: Shard) -> int:
+    """What is saved of a shard in training: its settings' state and record, and all recorded before."""
+    spec = plan.groups[shard.group].spec
+    state = shard.block * (COPIES * NUMBER * plan.weights[shard.group] + 12 * spec.epochs)
+    return state + exchange_bytes(spec, shard.block, 1) + _recorded_bytes(plan, shard)
+
+
+def _training_bytes(plan: Plan, shard: Shard) -> int:
+    """Memory of a shard in training; what is recorded is gathered by epoch, and stacked in the end."""
+    return _progress_bytes(plan, shard) + _recorded_bytes(plan, shard)
+
+
+def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
+    """Memory of what all shards share: data, teachers and initial weights, on each of the devices."""
+    seeds, rows = len(plan.seeds), len(plan.splits[0].train)
+    weights = max((plan.weights[shard.group] for shard in shards), default=0)
+    groups = [plan.groups[number] for number in dict.fromkeys(shard.group for shard in shards)]
+    scores = teachers.most(groups) * rows * plan.dataset.num_classes
+    orders = 2 * seeds * rows
+    data = sum(leaf.nbytes for leaf in jax.tree.leaves(plan.table))  # what is streamed is no leaf
+    return jax.device_count() * (data + NUMBER * (seeds * weights + scores + orders))
+
+
+def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
+    """The shards still to be trained: of the stored plan where there is one, whose division a resume
+    keeps."""
+    if not (workdir / "sweep.json").is_file():
+        return plan.shards
+    number = {group.name: i for i, group in enumerate(plan.groups)}
+    return [
+        Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"])
+        for s in store.read_header(workdir)["shards"]
+        if s["group"] in number and not (workdir / "shards" / s["name"]).is_dir()
+    ]
+
+
+def needs(plan: Plan, workdir: pathlib.Path) -> str:
+    """What is left to train in ``workdir`` needs, in words; raises UserError where the memory or the
+    disk that is free is not enough for it."""
+    size, limits = size_of(plan, unfinished(plan, workdir)), plan.experiment.limits
+    if not size.settings:
+        return "all of them are stored"
+    memory, disk = free_memory(), free_disk(workdir)
+    rows, lanes = plan.groups[0].spec.recorded_rows, max(s.block for s in plan.shards)
+    fewer = (
+        f"record fewer of the {rows:,} rows (config.training.record_rows) or epochs "
+        "(config.training.record)"
+    )
+    limits.check_free(
+        f"training {lanes:,} setting{'s' * (lanes > 1)} at a time",
+        *("memory", size.memory, memory, f"choose smaller networks, {fewer}"),
+    )
+    limits.check_free(
+        f"training {size.settings:,} settings",
+        *("disk", size.disk + size.progress, disk, f"choose fewer settings, {fewer}"),
+    )
+    return (
+        f"about {bytes_text(size.memory)} of memory ({bytes_text(memory)} free) and "
+        f"{bytes_text(size.disk)} of disk ({bytes_text(disk)} free)"
+    )
