@@ -25,12 +25,19 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 _ATTACKS = flags.DEFINE_list("attacks", None, "comma-separated names; default: the sweep's own")
 _DATA_DIR = flags.DEFINE_string("data_dir", None, "where the data is now, if it has moved")
 
+_UNFINISHED = flags.DEFINE_bool(
+    "unfinished", False, "attack what there is of a sweep that is not finished"
+)
+
 
 def run() -> None:
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
     sweep = store.load(workdir)
+    common.say_unsealed(workdir)
+    if sweep.results.num_rows < sweep.header["settings"] and not _UNFINISHED.value:
+        sweep.require_finished()
     experiment = experiment_of(sweep)
     if _DATA_DIR.value is not None:
         experiment = changed(experiment, {"data.dir": _DATA_DIR.value})

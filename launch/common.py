@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import jax
 from absl import app, flags, logging
 
+from vfljax import store
 from vfljax.config import DEFAULT, FREE
 from vfljax.errors import UserError, unknown
 from vfljax.machine import use_this_machine
@@ -139,6 +140,13 @@ def printable(text: str) -> str:
     """A text for a terminal: characters that would command it, such as escape codes, stand as Python
     writes them; lines stay lines."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def say_unsealed(workdir: pathlib.Path) -> None:
+    """Say it once of a sweep whose files do not all have checksums."""
+    line = store.unsealed(workdir)
+    if line:
+        print(line, file=sys.stderr)
 
 
 def _fail(text: str) -> int:

@@ -18,13 +18,21 @@ from vfljax.report import page
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 _OUT = flags.DEFINE_string("out", None, "also write every table (Markdown) and the frontier here")
 
+_UNFINISHED = flags.DEFINE_bool(
+    "unfinished", False, "report what there is of a sweep that is not finished"
+)
+
 
 def run() -> None:
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
-    if not store.load(workdir).results.num_rows:
+    sweep = store.load(workdir)
+    common.say_unsealed(workdir)
+    if not sweep.results.num_rows:
         raise UserError(f"{workdir} has no finished settings yet: run launch.sweep again.")
+    if not _UNFINISHED.value:
+        sweep.require_finished()
     if _OUT.value and pathlib.Path(_OUT.value).is_file():
         raise UserError(f"--out={_OUT.value} is a file: name a folder.")
     print(page.present(workdir))

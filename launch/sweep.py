@@ -3,6 +3,8 @@
     python -m launch.sweep --config=configs/quickstart.py --workdir=runs/quickstart
     python -m launch.sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
     python -m launch.sweep --config=CONFIG --workdir=DIR --select_delta
+    python -m launch.sweep --workdir=DIR                   # goes on with what is there
+    python -m launch.sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
 
 The same command again continues a sweep that was stopped or killed, and ends with the same table.
 What is written: results.parquet and .csv (one row a setting), attacks.parquet and .csv, report.html,
@@ -23,7 +25,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.report import page
 from vfljax.sweep import size
-from vfljax.sweep.experiment import parse, with_knob
+from vfljax.sweep.experiment import Experiment, parse, parse_stored, with_knob
 from vfljax.sweep.limits import LIMITS, Limits
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.selection import select
@@ -44,25 +46,59 @@ _BEYOND_LIMITS = flags.DEFINE_bool(
 )
 
 
+_MEND = flags.DEFINE_bool(
+    "mend",
+    False,
+    "set aside what is damaged in WORKDIR (to WORKDIR/damaged) and make it again; see launch.verify",
+)
+
+
 def run() -> None:
-    if _CONFIG.value is None or not _WORKDIR.value:
+    if not _WORKDIR.value:
         raise UserError(
-            "--config and --workdir are needed: python -m launch.sweep "
-            "--config=configs/quickstart.py --workdir=runs/quickstart"
+            "--workdir is needed: python -m launch.sweep --config=configs/quickstart.py "
+            "--workdir=runs/quickstart"
         )
     workdir = pathlib.Path(_WORKDIR.value)
     began = time.monotonic()
-    experiment = parse(_CONFIG.value, Limits.none() if _BEYOND_LIMITS.value else LIMITS)
+    experiment, command = _asked(workdir)
+    common.say_unsealed(workdir)
+    if _MEND.value:
+        _mend(workdir)
     if _SELECT_DELTA.value:
         size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
-        chosen = select(experiment, workdir, common.command())
+        chosen = select(experiment, workdir, command)
         experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
-    plan = train_sweep(experiment, workdir, common.command())
+    plan = train_sweep(experiment, workdir, command)
     attack_sweep(plan, workdir)
     store.export(workdir)
     took = time.monotonic() - began
     print(page.present(workdir))
     print(f"sweep, compiles and attacks included: {took:.0f} s")
+
+
+def _asked(workdir: pathlib.Path) -> tuple[Experiment, str]:
+    """The experiment of --config, or the one that is stored, and the command it was made with."""
+    if _CONFIG.value is not None:
+        limits = Limits.none() if _BEYOND_LIMITS.value else LIMITS
+        return parse(_CONFIG.value, limits), common.command()
+    if not (workdir / "sweep.json").exists() and not (workdir / "sweep.copy.json").exists():
+        raise UserError(
+            f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
+        )
+    if _SELECT_DELTA.value:
+        raise UserError("--select_delta needs a --config: a stored sweep has its Delta.")
+    header = store.read_header(workdir)
+    return parse_stored(header["config"]), header["command"]
+
+
+def _mend(workdir: pathlib.Path) -> None:
+    with store.writing(workdir):
+        damaged = store.mend(workdir)
+    for unit, _, why in damaged:
+        print(f"set aside: {unit} ({why})")
+    if not damaged:
+        print(f"nothing in {workdir} is damaged")
 
 
 if __name__ == "__main__":

@@ -73,7 +73,8 @@ QUICK = "--config=configs/quickstart.py"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--workdir=x"], "--config and --workdir are needed"),
+        (["--workdir=x"], "holds no sweep: give a --config, for example configs/quickstart.py"),
+        ([QUICK], "--workdir is needed"),
         ([QUICK, "--workdir=x", "--config.training.epoch=3"], "did you mean 'training.epochs'"),
         ([QUICK, "--workdir=x", "--config.training.epochs=many"], "many"),
         ([QUICK, "--workdir=x", "--config.seeds=0"], "config.seeds=0 is too small"),

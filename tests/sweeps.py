@@ -10,6 +10,7 @@ from typing import Any
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.report.summary import Interval, Point, Worst
+from vfljax.store import roots, sealed
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
@@ -57,6 +58,18 @@ def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True)
     if attack:
         attack_sweep(plan, workdir, say=lambda line: None)
     return store.load(workdir)
+
+
+def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -> list[str]:
+    """Take blocks of an attack's rows away, as if it had been killed before it wrote them; their names."""
+    folder = workdir / "attacks" / label
+    dropped = sorted(path.name for path in folder.glob(pattern))
+    for name in dropped:
+        (folder / name).unlink()
+    rest = [path.name for path in sorted(folder.glob("*.parquet"))]
+    sweep = roots.identity(workdir)
+    sealed.add_files(workdir, f"attacks/{label}", sweep, rest, keep=False)
+    return dropped
 
 
 def comparable(table: Any) -> list[dict[str, Any]]:

@@ -68,6 +68,17 @@ def free_disk(path: pathlib.Path) -> float:
         return math.inf
 
 
+def bytes_text(count: float) -> str:
+    """'1.3 TB', '700 MB', 'an unknown amount' where it is infinite."""
+    if math.isinf(count):
+        return "an unknown amount"
+    for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            number = count / size
+            return f"{number:,.1f} {unit}" if number < 10 else f"{number:,.0f} {unit}"
+    return f"{count / 1e3:,.0f} kB"
+
+
 def use_this_machine(
     *,
     cache: str | os.PathLike[str] | None = None,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import harness
-from tests.sweeps import TINY, comparable, plan_of, tiny, train
+from tests.sweeps import TINY, comparable, drop_blocks, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import jobs, run, scoring, view
 from vfljax.report import summary, tables
@@ -127,9 +127,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     workdir = shutil.copytree(stored, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
     folder = workdir / "attacks" / "probe_embeddings"
-    files = sorted(folder.glob("split-*.parquet"))
-    assert len(files) == 1
-    files[0].unlink()
+    assert len(drop_blocks(workdir, "probe_embeddings", "split-*.parquet")) == 1
     monkeypatch.setattr(run, "BLOCK", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
         monkeypatch.setattr(run, "width_of", lambda *_: width)
@@ -172,13 +170,15 @@ def test_a_resumed_attack_computes_only_what_is_missing(
     folder = workdir / "attacks" / "passive"
     removed = []
     if missing == "logistic":
-        (folder / "logistic.parquet").unlink()
+        assert len(drop_blocks(workdir, "passive", "logistic-*.parquet")) == 1
     if missing == "some rows":
         (path,) = folder.glob("split-*.parquet")
         rows = pq.read_table(path).to_pylist()
         first = {what: next(r for r in rows if r["what"] == what) for what in jobs_of(rows)}
         removed = list(first.values())
-        store.write_rows(path, [row for row in rows if row not in removed])
+        drop_blocks(workdir, "passive", path.name)
+        kept = [row for row in rows if row not in removed]
+        store.write_block(workdir, "passive", "split-0", list(map(jobs.identity, kept)), kept)
     run.attack_sweep(plan, workdir, say=silent)
     by_program, by_host = computed
     assert sorted(by_program) == sorted(map(jobs.identity, removed))
@@ -196,7 +196,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     tiny_sweep, tmp_path
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
-    shutil.rmtree(workdir / "attacks" / "passive")
+    drop_blocks(workdir, "passive")
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
     run.attack_sweep(plan_of(tiny(attacks={"passive": options, "norm": {}})), workdir, say=silent)
     stored = store.load(workdir)

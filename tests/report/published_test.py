@@ -1,6 +1,5 @@
 """Published figures beside ours: what counts as inside, what is refused, what the report prints."""
 
-import json
 import shutil
 
 import pytest
@@ -10,6 +9,7 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.report import page, published
 from vfljax.report.published import Cell
+from vfljax.store import roots
 from vfljax.sweep.experiment import experiment_of
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
@@ -69,11 +69,10 @@ def test_figures_of_what_the_sweep_has_not_are_refused(changes, value, remedy):
 def compared(defended, tmp_path_factory):
     """A stored sweep whose config has figures of a paper."""
     workdir = shutil.copytree(defended.workdir, tmp_path_factory.mktemp("published") / "w")
-    path = workdir / "sweep.json"
-    header = json.loads(path.read_text())
+    header = store.read_header(workdir)
     rows = {"undefended": {"AUC": (0.99, 0.0, 1.0), RULE: (0.0, 0.01)}}
     header["config"]["published"] = {"source": "A table", "digits": 2, "rows": rows}
-    path.write_text(json.dumps(header))
+    roots.write_root(workdir, "sweep", header)
     return store.load(workdir)
 
 

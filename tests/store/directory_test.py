@@ -9,7 +9,7 @@ from tests.sweeps import TINY, comparable, plan_of, train
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.store import directory
+from vfljax.store import directory, files, roots
 
 
 @pytest.fixture
@@ -30,15 +30,17 @@ def one_shard(workdir):
 def test_a_damaged_result_table_is_named_when_it_is_read(workdir):
     path = one_shard(workdir) / "results.parquet"
     path.write_bytes(path.read_bytes()[::-1])  # of the right size: the manifest's sizes agree
-    with pytest.raises(
-        UserError, match=r"results\.parquet is corrupted .*: delete .* and run again"
-    ):
+    refusal = (
+        r"results\.parquet does not match its checksum.*--mend` sets it aside and makes it again"
+    )
+    with pytest.raises(UserError, match=refusal) as error:
         store.load(workdir)
+    assert f"{one_shard(workdir)} is damaged" in str(error.value)
 
 
 def test_the_directory_describes_itself(tiny_sweep):
     header = store.load(tiny_sweep).header
-    assert header["schema"] == directory.SCHEMA
+    assert header["schema"] == store.SCHEMA
     assert header["config"]["grid"]["kdk"]["kdk"]["epsilon"] == [0.0, 0.45]
     assert set(header["versions"]) >= {"jax", "flax", "numpy", "python"}
     assert sum(len(s["settings"]) for s in header["shards"]) == header["settings"] == 24
@@ -63,13 +65,15 @@ def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(
     else:
         path.unlink()
     others = {p: p.read_bytes() for p in workdir.rglob("*.parquet") if shard not in p.parents}
-    shutil.rmtree(workdir / "attacks")
     with pytest.raises(UserError) as error:
         attack_sweep(planned, workdir, say=lambda line: None)
-    assert str(shard) in str(error.value)
-    assert "delete" in str(error.value)
+    assert f"{shard} is damaged" in str(error.value)
+    assert f"`python -m launch.sweep --workdir={workdir} --mend`" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
-    assert all(p.read_bytes() == c for p, c in others.items() if "attacks" not in str(p))
+    assert all(p.read_bytes() == c for p, c in others.items())
+    assert [finding.unit for finding in store.mend(workdir)] == [f"shards/{shard.name}"]
+    assert not shard.exists()
+    assert all(p.read_bytes() == c for p, c in others.items())
 
 
 def test_a_deleted_damaged_shard_is_trained_again(workdir, tiny_sweep):
@@ -79,7 +83,12 @@ def test_a_deleted_damaged_shard_is_trained_again(workdir, tiny_sweep):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "corrupted"), ("{}", "corrupted"), ("[]", "corrupted"), ('{"schema": 99}', "schema 99")],
+    [
+        ("", r"sweep\.json is damaged .*: restore it, or start in a new workdir"),
+        ("{}", r"sweep\.json is damaged .*: restore it, or start in a new workdir"),
+        ("[]", r"sweep\.json is damaged .*: restore it, or start in a new workdir"),
+        ('{"schema": 99}', "schema 99"),
+    ],
 )
 def test_a_damaged_header_is_one_clear_line(tmp_path, content, message):
     (tmp_path / "sweep.json").write_text(content)
@@ -90,15 +99,15 @@ def test_a_damaged_header_is_one_clear_line(tmp_path, content, message):
 @pytest.mark.parametrize("content", ["", "{", "[]"])
 def test_a_damaged_summary_of_attacks_is_one_clear_line(tmp_path, content):
     (tmp_path / "attacks.json").write_text(content)
-    with pytest.raises(UserError, match="attacks.json is corrupted: delete it"):
-        directory.attack_summary(tmp_path)
+    with pytest.raises(UserError, match=r"attacks\.json is damaged .*--mend` sets it aside"):
+        store.attack_summary(tmp_path)
 
 
 def test_a_field_that_came_later_had_its_default_then(workdir):
     header = directory.read_header(workdir)
     old = json.loads(json.dumps(header))
     del old["config"]["training"]["class_weights"]
-    (workdir / "sweep.json").write_text(json.dumps(old))
+    roots.write_root(workdir, "sweep", old)
     assert directory.begin(workdir, header)["config"] == old["config"]
     changed = json.loads(json.dumps(header))
     changed["config"]["training"]["class_weights"] = [1.0] * 10
@@ -113,10 +122,9 @@ def test_a_folder_without_a_sweep_says_so(tmp_path):
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
-    directory.write_text(path, "old")
-    monkeypatch.setattr(
-        directory.os, "replace", lambda *a: (_ for _ in ()).throw(OSError("killed"))
-    )
+    store.write_text(path, "old")
+    monkeypatch.setattr(files.os, "replace", lambda *a: (_ for _ in ()).throw(OSError("killed")))
     with pytest.raises(OSError, match="killed"):
-        directory.write_text(path, "new")
+        store.write_text(path, "new")
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

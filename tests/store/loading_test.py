@@ -50,8 +50,10 @@ def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
     for path in (setting.shard / "checkpoint").rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
-    with pytest.raises(UserError, match="corrupted"):
+    with pytest.raises(UserError, match=r"is damaged .*--mend` sets it aside") as error:
         setting.weights()
+    assert str(error.value).startswith(f"{setting.shard} ")
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_an_unknown_setting_is_named(tiny_sweep):
@@ -63,7 +65,7 @@ def test_tables_are_exported_whole(workdir):
     store.export(workdir)
     assert pq.read_table(workdir / "results.parquet").num_rows == 24
     assert (workdir / "results.csv").read_text().count("\n") == 25
-    attacks = json.loads((workdir / "attacks.json").read_text())
+    attacks = json.loads((workdir / "attacks.json").read_text())["attacks"]
     assert attacks["passive"]["compiles"] == 1
 
 
@@ -71,12 +73,23 @@ def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
     whole = store.load(workdir).results.to_pylist()
     gone = sorted((workdir / "shards").iterdir())[-1]
     shutil.rmtree(gone)
-    shutil.rmtree(workdir / "attacks")
     part = store.load(workdir)
     assert part.results.to_pylist() == [row for row in whole if row["shard"] != gone.name]
+    assert part.unfinished[0].endswith("shards are not trained")
+    for name in ("attacks.json", "attacks.copy.json"):
+        (workdir / name).unlink()
+    shutil.rmtree(workdir / "attacks")
+    part = store.load(workdir)
     assert part.attacks.num_rows == 0
+    assert "the attack passive was not run" in part.unfinished
     shutil.rmtree(workdir / "shards")
     assert store.load(workdir).results.num_rows == 0
+
+
+def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(workdir):
+    shutil.rmtree(workdir / "attacks" / "passive")
+    with pytest.raises(UserError, match=r"passive is damaged .*--mend` sets it aside"):
+        store.load(workdir)
 
 
 def test_an_attack_s_baselines_stand_beside_it(tiny_sweep):

@@ -1,6 +1,5 @@
 """The main job: one compile a structure, pairing by seed, resume, divergence."""
 
-import json
 import os
 import pathlib
 import re
@@ -175,7 +174,7 @@ def test_a_sweep_that_does_not_fit_is_refused_before_anything_is_written(tmp_pat
 
 
 def test_an_attack_the_sweep_cannot_serve_is_skipped_with_its_reason(workdir):
-    summary = json.loads((workdir / "attacks.json").read_text())
+    summary = store.attack_summary(workdir)
     assert summary["norm"]["status"] == "skipped"
     assert "two classes" in summary["norm"]["reason"]
     said = []
@@ -226,36 +225,51 @@ def test_a_lost_shard_is_trained_again_to_the_same_rows(workdir):
     assert comparable(sweeps.train(workdir, TINY, attack=False).results) == before
 
 
-def test_an_unfinished_shard_continues_from_its_last_save(tmp_path, monkeypatch):
-    config = tiny(**UNDEFENDED, **{"training.epochs": 5})
-    whole = comparable(sweeps.train(tmp_path / "whole", config).results)
+FIVE = tiny(**UNDEFENDED, **{"training.epochs": 5})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The results of five epochs without an interruption."""
+    return comparable(sweeps.train(tmp_path_factory.mktemp("whole") / "w", FIVE).results)
+
+
+@pytest.fixture
+def interrupted(whole, tmp_path, monkeypatch):
+    """A sweep of five epochs that was killed after its third save, and the epochs of all saves."""
     monkeypatch.setattr(train, "SAVE_SECONDS", 0.0)
     original, saves = store.write_partial, []
 
     def killed(workdir, name, done, tree):
         original(workdir, name, done, tree)
         saves.append(done)
-        if done == 3:
+        if saves == [1, 2, 3]:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(store, "write_partial", killed)
     with pytest.raises(KeyboardInterrupt):
-        sweeps.train(tmp_path / "w", config)
-    assert saves == [1, 2, 3]
-    saves.clear()
-    assert comparable(sweeps.train(tmp_path / "w", config).results) == whole
-    assert saves == [4]  # epochs 0..2 were not trained again
-    assert not (tmp_path / "w" / "partial").exists() or not any(
-        (tmp_path / "w" / "partial").iterdir()
-    )
+        sweeps.train(tmp_path / "w", FIVE)
+    return tmp_path / "w", saves
 
 
-def test_damaged_progress_starts_the_shard_again(tmp_path):
-    config = tiny(**UNDEFENDED, **{"training.epochs": 2})
-    name = plan_of(config).shards[0].name
-    (tmp_path / "partial" / name / "2").mkdir(parents=True)
-    assert store.read_partial(tmp_path, name) is None
-    assert sweeps.train(tmp_path, config).results.num_rows == 2
+def test_an_unfinished_shard_continues_from_its_last_save(interrupted, whole):
+    workdir, saves = interrupted
+    assert comparable(sweeps.train(workdir, FIVE).results) == whole
+    assert saves == [1, 2, 3, 4]  # epochs 0..2 were not trained again
+    assert not (workdir / "partial").exists() or not any((workdir / "partial").iterdir())
+
+
+def test_damaged_progress_is_refused_and_the_remedy_starts_the_shard_again(interrupted, whole):
+    workdir, saves = interrupted
+    (name,) = (path.name for path in (workdir / "partial").iterdir())
+    shutil.rmtree(workdir / "partial" / name / "3" / "checkpoint")
+    with pytest.raises(UserError, match=r"is damaged .*--mend` sets it aside") as error:
+        sweeps.train(workdir, FIVE)
+    assert f"{workdir / 'partial' / name / '3'} " in str(error.value)
+    assert [finding.unit for finding in store.mend(workdir)] == [f"partial/{name}/3"]
+    assert store.read_partial(workdir, name) is None
+    assert comparable(sweeps.train(workdir, FIVE).results) == whole
+    assert saves == [1, 2, 3, 1, 2, 3, 4]
 
 
 def test_killed_in_training_and_in_attacking_it_ends_with_the_same_table(tmp_path, tiny_sweep):

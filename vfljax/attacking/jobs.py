@@ -107,6 +107,16 @@ class FormPlan(NamedTuple):
         """The attack on any of the groups: they differ in the bottoms it is given only."""
         return next(iter(self.attacks.values()))
 
+    @property
+    def every_job(self) -> list[Job]:
+        """The jobs of all groups, and the baseline's."""
+        return [job for jobs in (*self.jobs.values(), self.logistic) for job in jobs]
+
+    @property
+    def settings(self) -> int:
+        """How many times the attack itself is run."""
+        return sum(job.what == ATTACK for jobs in self.jobs.values() for job in jobs)
+
 
 def plan_form(form: Form, plan: Plan, sweep: store.Sweep) -> FormPlan | str:
     """The jobs of an attack form on a stored sweep, or one line why there are none."""

@@ -8,7 +8,6 @@ true labels meet their scores only in ``scoring``.
 from __future__ import annotations
 
 import functools
-import json
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,9 +63,9 @@ class Stored(NamedTuple):
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
 
-    def folder(self, form: Form) -> pathlib.Path:
-        """Where a form's rows are."""
-        return self.sweep.workdir / "attacks" / form.label.replace("/", "_")
+    @property
+    def workdir(self) -> pathlib.Path:
+        return self.sweep.workdir
 
 
 def attack_sweep(
@@ -79,11 +78,18 @@ def attack_sweep(
 
     ``names`` limits the attacks; those outside the config run with published defaults.
     """
-    plan = recorded(plan)
+    with store.writing(workdir):
+        _attack_sweep(recorded(plan), workdir, names, say)
+
+
+def _attack_sweep(
+    plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None, say: Callable[[str], None]
+) -> None:
     experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
     sweep = store.load(workdir)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     summary = store.attack_summary(workdir)
+    trained = [s["name"] for s in sweep.header["shards"] if store.finished(workdir, s["name"])]
     todo = []
     for form in attack_forms(experiment, plan.dataset.num_classes, plan.blocks[0].input):
         form_plan = plan_form(form, plan, sweep)
@@ -92,21 +98,25 @@ def attack_sweep(
             summary[form.label] = {"status": "skipped", "reason": form_plan}
         else:
             todo.append(form_plan)
+            store.open_form(workdir, form.label)
+            about = _described(form_plan, len(trained))
+            summary[form.label] = {**summary.get(form.label, {}), **about}
+    # what an attack is, is known before its first row
+    store.write_attack_summary(workdir, summary)
     if todo:
-        for shard in sweep.header["shards"]:
-            if (workdir / "shards" / shard["name"]).is_dir():
-                store.verify(workdir / "shards" / shard["name"], deep=True)
+        for name in trained:
+            store.verify(workdir / "shards" / name, deep=True)
     stored = Stored(plan, sweep, arrays, Scorer(arrays, experiment.execution.width or None))
     for form_plan in todo:
         label = form_plan.form.label
-        summary[label] = _with_earlier_parts(run_form(form_plan, stored), summary.get(label, {}))
-    store.write_text(workdir / "attacks.json", json.dumps(summary, indent=1))
+        cost = run_form(form_plan, stored)
+        summary[label] = {**summary[label], **_with_earlier_parts(cost, summary[label])}
+        store.write_attack_summary(workdir, summary)
 
 
 def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """A resumed attack's cost is that of all its parts."""
     return {
-        **now,
         "seconds": before.get("seconds", 0.0) + now["seconds"],
         "compiles": max(before.get("compiles", 0), now["compiles"]),
         "views": max(before.get("views", 0), now["views"]),
@@ -114,41 +124,50 @@ def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[
 
 
 def run_form(form_plan: FormPlan, stored: Stored) -> dict[str, Any]:
-    """Run every job of a form that is not stored yet; returns what ``attacks.json`` says of it."""
+    """Run every job of a form that is not stored yet; returns what that cost."""
     form, attack, began = form_plan.form, form_plan.attack, time.monotonic()
-    folder, steps = stored.folder(form), max(1, attack.steps)
+    steps = max(1, attack.steps)
     # what is stored is known by its rows, not its file: blocks differ between machines
-    rows = store.read_table(sorted(folder.glob("*.parquet"))).to_pylist()
-    _check_stored(form, rows, folder)
+    rows = store.read_form(stored.workdir, form.label).to_pylist()
+    _check_stored(form, rows, stored.workdir)
     done = {identity(row) for row in rows}
-    count = sum(_attacks(jobs) for jobs in form_plan.jobs.values())
     total = sum(len(jobs) for jobs in form_plan.jobs.values())
-    progress = Progress(f"attack {form.label}", count, steps * total)
+    progress = Progress(f"attack {form.label}", form_plan.settings, steps * total)
     programs = set()
     for group, jobs in form_plan.jobs.items():
         todo = [job for job in jobs if job.identity not in done]
-        finished = len(jobs) - len(todo)
-        progress.resume(_attacks(jobs) - _attacks(todo), steps * finished)
+        progress.resume(_attacks(jobs) - _attacks(todo), steps * (len(jobs) - len(todo)))
         if todo:
             one = form_plan.attacks[group]
-            programs.add(_run_group(form, group, one, todo, finished, stored, progress))
+            programs.add(_run_group(form, group, one, todo, stored, progress))
     progress.close()
-    if any(job.identity not in done for job in form_plan.logistic):
-        _run_logistic(form_plan.logistic, stored)
+    logistic = [job for job in form_plan.logistic if job.identity not in done]
+    if logistic:
+        _run_logistic(logistic, stored)
+    _check_complete(form_plan, stored)
     return {
-        **_described(form_plan, count),
         "seconds": time.monotonic() - began if programs else 0.0,
         "compiles": sum(program.traces for program in programs),
         "views": len(programs),
     }
 
 
+def _check_complete(form_plan: FormPlan, stored: Stored) -> None:
+    """Refuse to end while a job has no row."""
+    label = form_plan.form.label
+    rows = {identity(row) for row in store.read_form(stored.workdir, label).to_pylist()}
+    missing = sum(job.identity not in rows for job in form_plan.every_job)
+    if missing:
+        unit, why = f"attacks/{label.replace('/', '_')}", f"{missing} rows are missing"
+        raise store.Damaged(stored.workdir, unit, why)
+
+
 def _attacks(jobs: Sequence[Job]) -> int:
     return sum(job.what == ATTACK for job in jobs)
 
 
-def _described(form_plan: FormPlan, count: int) -> dict[str, Any]:
-    """What an attack is, as ``attacks.json`` says it."""
+def _described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
+    """What an attack is, as ``attacks.json`` says it; ``shards`` are trained."""
     form, attack = form_plan.form, form_plan.attack
     owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in form_plan.attacks)
     return {
@@ -160,8 +179,10 @@ def _described(form_plan: FormPlan, count: int) -> dict[str, Any]:
         "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
         "structure": attack.federation,
-        "settings": count,
+        "settings": form_plan.settings,
         "diverged": form_plan.diverged,
+        "rows": len(form_plan.every_job),
+        "shards": shards,
     }
 
 
@@ -170,7 +191,6 @@ def _run_group(
     group: ViewGroup,
     attack: Attack,
     todo: Sequence[Job],
-    finished: int,
     stored: Stored,
     progress: Progress,
 ) -> lanes.Program:
@@ -193,8 +213,7 @@ def _run_group(
             job.figures({name: float(values[i]) for name, values in figures.items()})
             for i, job in enumerate(jobs)
         ]
-        name = f"{group.federation}-{group.number}-{finished + start:06d}.parquet"
-        store.write_rows(stored.folder(form) / name, rows)
+        _write(form, f"{group.federation}-{group.number}", jobs, rows, stored)
         progress.update(_attacks(jobs), steps * len(jobs))
     assert program is not None
     return program
@@ -210,12 +229,19 @@ def _run_logistic(jobs: Sequence[Job], stored: Stored) -> None:
         known = int(job.knobs(len(plan.splits[0].train))["known"])
         classes = plan.dataset.num_classes
         rows.append(job.figures(logistic_figures(common, inputs, classes, job.seed, known)))
-    store.write_rows(stored.folder(jobs[0].form) / "logistic.parquet", rows)
+    _write(jobs[0].form, "logistic", jobs, rows, stored)
+
+
+def _write(
+    form: Form, name: str, jobs: Sequence[Job], rows: list[dict[str, Any]], stored: Stored
+) -> None:
+    identities = [job.identity for job in jobs]
+    store.write_block(stored.workdir, form.label, name, identities, rows)
 
 
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
     """What reads a job's ``AttackInput``: a stored setting's, or with an untrained bottom in place."""
-    plan, workdir = stored.plan, stored.sweep.workdir
+    plan, workdir = stored.plan, stored.workdir
 
     @functools.cache
     def untrained() -> tuple[Any, np.ndarray]:
@@ -331,7 +357,7 @@ def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
     return max(jax.device_count(), min(most, MEMORY // lane))
 
 
-def _check_stored(form: Form, rows: Sequence[Mapping[str, Any]], folder: pathlib.Path) -> None:
+def _check_stored(form: Form, rows: Sequence[Mapping[str, Any]], workdir: pathlib.Path) -> None:
     """Refuse to add to rows that were made with other options or knobs under the same name."""
     options = options_text(form)
     for row in rows:
@@ -341,6 +367,6 @@ def _check_stored(form: Form, rows: Sequence[Mapping[str, Any]], folder: pathlib
         same = row["point"] < len(form.knobs) and knobs == form.knobs[row["point"]]
         if not (same and row["options"] == options):
             raise UserError(
-                f"{form.label} is stored in {folder} with {row['options']} and {knobs}, and now asks "
-                f"for {options} and {form.knobs}: remove that folder to attack anew."
+                f"{form.label} is stored in {workdir} with {row['options']} and {knobs}, and now asks "
+                f"for {options} and {form.knobs}: give it those, or attack in a copy of the workdir."
             )

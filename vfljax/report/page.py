@@ -7,7 +7,6 @@ import csv
 import html
 import io
 import json
-import os
 import pathlib
 from collections.abc import Sequence
 
@@ -52,9 +51,7 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     plt.close(figure)
-    temporary = folder / f".{name}.{os.getpid()}.tmp"
-    temporary.write_bytes(buffer.getvalue())
-    os.replace(temporary, folder / f"{name}.png")
+    store.write_bytes(folder / f"{name}.png", buffer.getvalue())
     data = base64.b64encode(buffer.getvalue()).decode()
     return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
 

@@ -1,46 +1,67 @@
-"""A sweep on disk: self-describing, written atomically, read lazily.
+"""A sweep on disk: self-describing, written atomically, read lazily, every file by its checksum.
 
-``directory`` knows the files of a sweep and what makes them whole, ``checkpoint`` trees of arrays by
-orbax, ``exchange`` what crossed the wire, ``loading`` how a notebook reads all of it.
+``directory`` knows the files of a sweep, ``sealed`` the rule that makes them whole, ``roots`` the two
+records that say what the sweep is, ``attacks`` the rows of attacks, ``checkpoint`` trees of arrays by
+orbax, ``exchange`` what crossed the wire, ``files`` how anything is written, ``lock`` that one process
+writes at a time, ``loading`` how a notebook reads all of it, and ``inspection`` what is damaged.
 """
 
-from vfljax.store.directory import (
-    SCHEMA,
+from vfljax.store.attacks import (
     attack_summary,
+    open_form,
+    read_form,
+    write_attack_summary,
+    write_block,
+)
+from vfljax.store.directory import (
     begin,
     finished,
-    read_arrays,
     read_header,
     read_partial,
-    read_table,
+    read_root_arrays,
     verify,
-    write_arrays,
     write_partial,
-    write_rows,
+    write_root_arrays,
     write_shard,
-    write_text,
 )
+from vfljax.store.files import full, write_bytes, write_text
+from vfljax.store.inspection import Finding, inspect, mend
 from vfljax.store.loading import BASELINES, TIMES, StoredSetting, Sweep, export, load
+from vfljax.store.lock import writing
+from vfljax.store.roots import SCHEMA, header_of, unsealed
+from vfljax.store.sealed import Damaged, remedy
 
 __all__ = [
     "BASELINES",
     "SCHEMA",
     "TIMES",
+    "Damaged",
+    "Finding",
     "StoredSetting",
     "Sweep",
     "attack_summary",
     "begin",
     "export",
     "finished",
+    "full",
+    "header_of",
+    "inspect",
     "load",
-    "read_arrays",
+    "mend",
+    "open_form",
+    "read_form",
     "read_header",
     "read_partial",
-    "read_table",
+    "read_root_arrays",
+    "remedy",
+    "unsealed",
     "verify",
-    "write_arrays",
+    "write_attack_summary",
+    "write_block",
+    "write_bytes",
     "write_partial",
-    "write_rows",
+    "write_root_arrays",
     "write_shard",
     "write_text",
+    "writing",
 ]

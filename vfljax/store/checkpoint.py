@@ -15,16 +15,15 @@ import orbax.checkpoint as ocp
 import tensorstore
 from absl import logging
 
-from vfljax.errors import UserError
 from vfljax.types import PyTree
 
 
-def _broken(path: pathlib.Path, error: Exception) -> UserError:
-    reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-    return UserError(
-        f"the checkpoint {path} is corrupted or incomplete ({reason}): delete the folder "
-        f"{path.parent} and run launch.sweep again; everything else is kept."
-    )
+class Unreadable(ValueError):
+    """A checkpoint that orbax cannot read; its text says why."""
+
+
+def _broken(error: Exception) -> Unreadable:
+    return Unreadable(str(error).splitlines()[0][:120] if str(error) else type(error).__name__)
 
 
 class _Quiet:
@@ -52,7 +51,7 @@ def save(path: pathlib.Path, tree: PyTree) -> None:
 
 
 def load(path: pathlib.Path) -> PyTree:
-    """The whole tree as NumPy arrays; UserError when it cannot be read."""
+    """The whole tree as NumPy arrays; Unreadable when it cannot be read."""
     try:
         with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
             kept = jax.tree.map(
@@ -61,10 +60,10 @@ def load(path: pathlib.Path) -> PyTree:
             return checkpointer.restore(
                 path.absolute(), args=ocp.args.PyTreeRestore(restore_args=kept)
             )
-    except UserError:
+    except Unreadable:
         raise
     except Exception as error:  # orbax and tensorstore raise many kinds for a damaged file
-        raise _broken(path, error) from error
+        raise _broken(error) from error
 
 
 def load_lane(path: pathlib.Path, lane: int) -> PyTree:
@@ -85,16 +84,16 @@ def load_lane(path: pathlib.Path, lane: int) -> PyTree:
             return tensorstore.open(spec, open=True, read=True).result()[lane].read().result()
 
         return jax.tree.map(read, names)
-    except UserError:
+    except Unreadable:
         raise
     except Exception as error:
-        raise _broken(path, error) from error
+        raise _broken(error) from error
 
 
 def _names(checkpointer: ocp.Checkpointer, path: pathlib.Path) -> PyTree:
     if not path.is_dir():
-        raise _broken(path, FileNotFoundError("no such folder"))
+        raise Unreadable("no such folder")
     metadata = checkpointer.metadata(path.absolute()).item_metadata
     if metadata is None:
-        raise _broken(path, ValueError("no metadata"))
+        raise Unreadable("it has no metadata")
     return metadata.tree

@@ -1,36 +1,37 @@
-"""A sweep on disk: self-describing, written atomically, read lazily.
+"""A sweep on disk: self-describing, written atomically, read lazily, every file by its checksum.
 
     sweep.json                     schema, config, command, versions, revision, data checksum, plan
+    manifest.json                  sizes and SHA-256 of splits.npz and teacher.npz
     splits.npz                     per seed: train, validation, test rows, labels, known order, halves
     teacher.npz                    every teacher's scores, where a defense reads them
     shards/<name>/results.parquet  one row a setting, row i = lane i
                   checkpoint/      orbax, final weights, leading lane axis, chunked by setting
                   exchange/        what crossed the wire (``store.exchange``): memory mapped
-                  manifest.json    size and SHA-256 of every file; its folder appears last, whole
-    partial/<name>/<epochs>/       progress of an unfinished shard
-    attacks/<form>/<federation>-<model>-<start>.parquet   one row a setting and attack, by block
-    attacks/<form>/logistic.parquet                       the baseline without any federation
-    attacks.json                   what was run, and what was skipped and why
+                  manifest.json    size and SHA-256 of every file, and of every setting's arrays
+    partial/<name>/<epochs>/       progress of an unfinished shard: checkpoint/ and manifest.json
+    attacks.json                   what is run and was run, and what was skipped and why
+    attacks/<form>/<...>.parquet   one row a setting and attack, by block (``store.attacks``)
+                   manifest.json   sizes and SHA-256 of its blocks
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/*.png     the report
     select_delta/                  a sweep of its own: GAFM's choice of Delta
+    damaged/                       what ``launch.sweep --mend`` has set aside
 
-The column ``structure`` holds the name of a setting's federation (``types.Federation``).
+sweep.json and attacks.json have copies beside them (sweep.copy.json), which are read where the first is
+damaged. The column ``structure`` holds the name of a setting's federation (``types.Federation``).
 
 A shard's folder is built under another name and moved into place, so that it exists if and only
-if it is complete. ``store.load`` reads a directory.
+if it is complete. ``store.load`` reads a directory, ``store.sealed`` has the rule by which its files are
+checked. Sweeps of schema 3 have fewer checksums: they are read, and continued, as they are.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import pathlib
-import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,9 +39,25 @@ import pyarrow.parquet as pq
 from vfljax.config import differences, resolve
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
+from vfljax.store.files import remove, write_arrays, write_folder, write_table
+from vfljax.store.roots import ID, header_of, identity, is_sealed, write_root
+from vfljax.store.sealed import (
+    MANIFEST,
+    ROOT,
+    SEAL,
+    Damaged,
+    Folder,
+    add_files,
+    digest_of_arrays,
+    files_below,
+    manifest,
+    open_folder,
+    reason,
+    seal,
+    write_record,
+)
 from vfljax.types import PyTree
 
-SCHEMA = 3
 # no result depends on these; where data and weights lie may change, not what they are
 MAY_CHANGE = (
     "execution.",
@@ -51,47 +68,78 @@ MAY_CHANGE = (
 )
 
 
-def write_text(path: pathlib.Path, text: str) -> None:
-    """Write a file that is either the old one or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text)
-    os.replace(temporary, path)
+def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
+    """Start a sweep directory, or continue the one that is there if it is the same sweep.
+
+    Returns the header in force: the stored one on resume, so that its plan is reused.
+    """
+    stored = header_of(workdir)
+    if stored is None:
+        strangers = [p for p in ("shards", "attacks", "partial") if (workdir / p).exists()]
+        if strangers:
+            raise UserError(
+                f"workdir {workdir} has lost its sweep.json and the copy of it: restore one of them, or "
+                "choose another --workdir. Nothing was changed."
+            )
+        write_root(workdir, "sweep", {**header, ID: seal(header)[SEAL]})
+        stored = header_of(workdir)
+        assert stored is not None
+        return stored
+    changed = [
+        line
+        # a field that came after the sweep was made had its default then
+        for line in differences(resolve(stored["config"]), header["config"])
+        if not line.startswith(MAY_CHANGE)
+    ]
+    if stored["checksum"] != header["checksum"]:
+        changed.append("data: the values of the data set have changed")
+    elif stored.get("identity", header["identity"]) != header["identity"]:
+        changed.append("data: its parts, groups or columns have changed")
+    if stored.get("pretrained", {}) != header["pretrained"]:
+        changed.append("the file of pretrained weights has changed")
+    if changed:
+        raise UserError(
+            f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
+            "--workdir, or give the config it was made with. Nothing was changed."
+        )
+    if is_sealed(workdir):
+        write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
+    return stored
 
 
-def write_rows(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
-    """Rows as Parquet, atomically; columns in order of first appearance."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = pa.table({name: [row.get(name) for row in rows] for name in names})
-    write_table(path, table)
+def read_header(workdir: pathlib.Path) -> dict[str, Any]:
+    """What ``sweep.json`` says. Raises UserError where there is none, and where it is damaged."""
+    header = header_of(workdir)
+    if header is None:
+        raise UserError(f"{workdir} holds no sweep (no sweep.json): run launch.sweep first.")
+    return header
 
 
-def write_table(path: pathlib.Path, table: pa.Table) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    pq.write_table(table, temporary)
-    os.replace(temporary, path)
+def open_unit(workdir: pathlib.Path, unit: str) -> Folder:
+    """A folder of the sweep, by its manifest."""
+    return open_folder(workdir, unit, identity(workdir), sealed=is_sealed(workdir))
 
 
-def read_table(paths: Iterable[pathlib.Path]) -> pa.Table:
-    """Parquet files as one table, missing columns null; an empty table for no files."""
+def read_tables(paths: Iterable[pathlib.Path]) -> pa.Table:
+    """Parquet files, already checked, as one table, missing columns null; an empty table for none."""
     tables = []
     for path in paths:
         try:
             tables.append(pq.read_table(path))
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(
-                f"{path} is corrupted ({str(error).splitlines()[0][:100]}): delete "
-                f"{path.parent if path.name == 'results.parquet' else path} and run again."
+        except (pa.ArrowException, OSError) as error:  # of schema 3: nothing was to be checked
+            raise Damaged(
+                path.parents[2], str(path.relative_to(path.parents[2])), reason(error)
             ) from error
     if not tables:
         return pa.table({})
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _digest(path: pathlib.Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+# --- shards ---
+
+
+def shard_unit(name: str) -> str:
+    return f"shards/{name}"
 
 
 def write_shard(
@@ -102,20 +150,64 @@ def write_shard(
     arrays: Mapping[str, np.ndarray],
 ) -> None:
     """Commit one finished shard, all of it or nothing; ``arrays`` are those of its exchange."""
-    final = workdir / "shards" / name
-    building = workdir / "shards" / f".{name}.{os.getpid()}.tmp"
-    shutil.rmtree(building, ignore_errors=True)
-    exchange.write(building / "exchange", arrays)
-    write_rows(building / "results.parquet", rows)
-    checkpoint.save(building / "checkpoint", weights)
-    files = sorted(p for p in building.rglob("*") if p.is_file())
-    manifest = {
-        str(p.relative_to(building)): {"bytes": p.stat().st_size, "sha256": _digest(p)}
-        for p in files
+    unit = shard_unit(name)
+
+    def write(folder: pathlib.Path) -> None:
+        exchange.write(folder / "exchange", arrays)
+        write_rows(folder / "results.parquet", rows)
+        checkpoint.save(folder / "checkpoint", weights)
+        lanes = [lane_digests(weights, arrays, lane) for lane in range(len(rows))]
+        names = files_below(folder)
+        record = manifest(folder, unit, identity(workdir), names, settings=lanes)
+        write_record(folder / MANIFEST, record)
+
+    need = bytes_on_disk([*jax.tree.leaves(weights), *arrays.values()])
+    write_folder(workdir / unit, write, need)
+    remove(partial_path(workdir, name))
+
+
+def bytes_on_disk(arrays: Iterable[Any]) -> int:
+    """What a folder of arrays takes, with what orbax writes beside them: a little more than it will."""
+    sizes = [np.asarray(array).nbytes for array in arrays]
+    return sum(sizes) + 4096 * len(sizes) + 65_536
+
+
+def lane_digests(weights: PyTree, arrays: Mapping[str, np.ndarray], lane: int) -> dict[str, str]:
+    """SHA-256 of one setting's weights and exchange, so that it can be checked by itself."""
+    return {
+        "weights": digest_of_arrays(jax.tree.map(lambda a: a[lane], weights)),
+        "exchange": digest_of_arrays({name: array[lane] for name, array in arrays.items()}),
     }
-    write_text(building / "manifest.json", json.dumps(manifest, indent=1))
-    os.replace(building, final)
-    shutil.rmtree(partial_path(workdir, name), ignore_errors=True)
+
+
+def open_shard(workdir: pathlib.Path, name: str) -> Folder | None:
+    """A finished shard, None of one that is not. One that disagrees with its manifest is refused, not
+    trained again: nothing already computed is overwritten. Raises Damaged."""
+    unit = shard_unit(name)
+    return open_unit(workdir, unit) if (workdir / unit).is_dir() else None
+
+
+def finished(workdir: pathlib.Path, name: str) -> bool:
+    """Whether a shard is complete. Raises Damaged."""
+    return open_shard(workdir, name) is not None
+
+
+def verify(folder: pathlib.Path, deep: bool) -> None:
+    """Check a shard's folder against its manifest: sizes, and with ``deep`` also SHA-256. Raises
+    Damaged."""
+    opened = open_unit(folder.parents[1], shard_unit(folder.name))
+    if deep:
+        opened.check_all()
+
+
+def strangers(workdir: pathlib.Path, header: Mapping[str, Any]) -> list[str]:
+    """Folders among the shards that the plan does not name: renamed ones, for example."""
+    names = {shard["name"] for shard in header["shards"]}
+    here = sorted(p.name for p in workdir.glob("shards/*") if not p.name.startswith("."))
+    return [shard_unit(name) for name in here if name not in names]
+
+
+# --- progress of unfinished shards ---
 
 
 def partial_path(workdir: pathlib.Path, name: str) -> pathlib.Path:
@@ -124,139 +216,72 @@ def partial_path(workdir: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def write_partial(workdir: pathlib.Path, name: str, done: int, tree: PyTree) -> None:
-    """Save an unfinished shard after ``done`` epochs; replaces the last save atomically."""
-    final = partial_path(workdir, name)
-    building = final.with_name(f".{name}.{os.getpid()}.tmp")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    checkpoint.save(building / str(done), tree)
-    shutil.rmtree(final, ignore_errors=True)
-    os.replace(building, final)
+    """Save an unfinished shard after ``done`` epochs; the last save goes when this one is whole."""
+    unit = f"partial/{name}/{done}"
+
+    def write(folder: pathlib.Path) -> None:
+        checkpoint.save(folder / "checkpoint", tree)
+        record = manifest(folder, unit, identity(workdir), files_below(folder))
+        write_record(folder / MANIFEST, record)
+
+    need = bytes_on_disk(jax.tree.leaves(tree))
+    if not (workdir / unit).exists():  # the same epochs of the same shard are the same arrays
+        write_folder(workdir / unit, write, need)
+    for path in (workdir / unit).parent.iterdir():
+        if path.name != str(done):
+            remove(path)
 
 
 def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
-    """(epochs done, tree) of an unfinished shard, None when there is none to trust."""
-    final = partial_path(workdir, name)
-    if not final.is_dir():
+    """(epochs done, tree) of an unfinished shard; None when there is none. Raises Damaged."""
+    saves = [p for p in partial_path(workdir, name).glob("*") if not p.name.startswith(".")]
+    if not saves:
         return None
+    if not all(path.name.isdecimal() for path in saves):
+        raise Damaged(workdir, f"partial/{name}", "it holds what no sweep writes")
+    last = max(saves, key=lambda path: int(path.name))
+    unit = f"partial/{name}/{last.name}"
+    if not (last / MANIFEST).exists() and not is_sealed(workdir):
+        state = last  # of schema 3: no checksums
+    else:
+        open_unit(workdir, unit).check_all()
+        state = last / "checkpoint"
     try:
-        (folder,) = final.iterdir()
-        return int(folder.name), checkpoint.load(folder)
-    except (UserError, ValueError):  # half a save is worth nothing: the shard starts again
-        shutil.rmtree(final, ignore_errors=True)
-        return None
-
-
-def finished(workdir: pathlib.Path, name: str) -> bool:
-    """Whether a shard is complete. A shard whose files' sizes disagree with its manifest is
-    refused, not recomputed: nothing already computed is overwritten."""
-    folder = workdir / "shards" / name
-    if not folder.is_dir():
-        return False
-    verify(folder, deep=False)
-    return True
-
-
-def verify(folder: pathlib.Path, deep: bool) -> None:
-    """Check a shard against its manifest: sizes, and with ``deep`` also SHA-256."""
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text())
-        for name, expected in manifest.items():
-            path = folder / name
-            if not path.is_file():
-                raise ValueError(f"{name} is missing")
-            if path.stat().st_size != expected["bytes"]:
-                raise ValueError(f"{name} has {path.stat().st_size} bytes, not {expected['bytes']}")
-            if deep and _digest(path) != expected["sha256"]:
-                raise ValueError(f"{name} does not match its checksum")
-    except (ValueError, OSError, KeyError, TypeError) as error:
-        raise UserError(
-            f"the shard {folder} is corrupted ({error}): delete that folder and run launch.sweep "
-            "again; the other shards are kept."
-        ) from error
-
-
-def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
-    """Start a sweep directory, or continue the one that is there if it is the same sweep.
-
-    Returns the header in force: the stored one on resume, so that its plan is reused.
-    """
-    path = workdir / "sweep.json"
-    if path.exists():
-        stored = read_header(workdir)
-        changed = [
-            line
-            # a field that came after the sweep was made had its default then
-            for line in differences(resolve(stored["config"]), header["config"])
-            if not line.startswith(MAY_CHANGE)
-        ]
-        if stored["checksum"] != header["checksum"]:
-            changed.append("data: the values of the data set have changed")
-        elif stored.get("identity", header["identity"]) != header["identity"]:
-            changed.append("data: its parts, groups or columns have changed")
-        if stored.get("pretrained", {}) != header["pretrained"]:
-            changed.append("the file of pretrained weights has changed")
-        if changed:
-            raise UserError(
-                f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
-                "--workdir, or give the config it was made with. Nothing was changed."
-            )
-        return stored
-    if workdir.exists() and not workdir.is_dir():
-        raise UserError(f"workdir {workdir} is not a folder: choose another --workdir.")
-    try:
-        workdir.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(header, indent=1))
-    except OSError as error:
-        raise UserError(
-            f"workdir {workdir} cannot be written ({error}): choose another."
-        ) from error
-    return header
-
-
-def read_header(workdir: pathlib.Path) -> dict[str, Any]:
-    path = workdir / "sweep.json"
-    if not path.is_file():
-        raise UserError(f"{workdir} holds no sweep (no sweep.json): run launch.sweep first.")
-    try:
-        header = json.loads(path.read_text())
-        schema = header["schema"]
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise UserError(
-            f"{path} is corrupted ({error}): restore it or start a new workdir."
-        ) from error
-    if schema != SCHEMA:
-        raise UserError(
-            f"{path} has schema {schema}, this version reads {SCHEMA}: use that version."
-        )
-    return header
-
-
-def attack_summary(workdir: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """What ``attacks.json`` says of each attack: options, steps, seconds, or why it was skipped."""
-    path = workdir / "attacks.json"
-    try:
-        summary = json.loads(path.read_text()) if path.is_file() else {}
+        return int(last.name), checkpoint.load(state)
     except ValueError as error:
-        summary = error
-    if not isinstance(summary, dict):
-        raise UserError(f"{path} is corrupted: delete it and run launch.attack again.")
-    return summary
+        raise Damaged(workdir, unit, reason(error)) from error
 
 
-def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp.npz")
-    with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    os.replace(temporary, path)
+# --- the arrays beside sweep.json ---
 
 
-def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+def write_root_arrays(workdir: pathlib.Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """splits.npz or teacher.npz, and their place in the manifest."""
+    write_arrays(workdir / name, arrays)
+    add_files(workdir, ROOT, identity(workdir), [name])
+
+
+def read_root_arrays(workdir: pathlib.Path, name: str) -> dict[str, np.ndarray] | None:
+    """splits.npz or teacher.npz; None when there is none that was finished. Raises Damaged."""
+    path = workdir / name
+    if (workdir / MANIFEST).exists():
+        folder = open_folder(workdir, ROOT, identity(workdir), only=[name])
+        if name in folder.files:
+            path = folder.file(name)
+        elif is_sealed(workdir):
+            return None
+    elif is_sealed(workdir) and path.exists() and (workdir / "shards").exists():
+        raise Damaged(workdir, MANIFEST, "it is missing")
+    if not path.exists():
+        return None
     try:
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)
     except Exception as error:  # zip, header and missing-file faults alike
-        raise UserError(
-            f"{path} is missing or corrupted ({error}): run launch.sweep again."
-        ) from error
+        raise Damaged(workdir, name, reason(error)) from error
+
+
+def write_rows(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
+    """Rows as Parquet, atomically; columns in order of first appearance."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    write_table(path, pa.table({name: [row.get(name) for row in rows] for name in names}))

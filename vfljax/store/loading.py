@@ -1,7 +1,7 @@
 """Reading a sweep: all that a notebook needs.
 
 ``load(dir)`` gives the tables now and the arrays of one setting when they are asked for. A setting
-that diverged is reported as diverged and changes no other.
+that diverged is reported as diverged and changes no other. What is read is compared with its checksum.
 """
 
 from __future__ import annotations
@@ -9,17 +9,27 @@ from __future__ import annotations
 import math
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.csv
 
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
-from vfljax.store.directory import finished, read_arrays, read_header, read_table, write_table
+from vfljax.store.attacks import attack_summary, read_forms, unfinished_forms, unit_of
+from vfljax.store.directory import (
+    open_shard,
+    open_unit,
+    read_header,
+    read_root_arrays,
+    read_tables,
+    shard_unit,
+    strangers,
+)
+from vfljax.store.files import write_csv, write_table
+from vfljax.store.sealed import Damaged, digest_of_arrays, reason
 from vfljax.types import PyTree
 
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
@@ -29,17 +39,42 @@ class StoredSetting(NamedTuple):
     """One setting of a stored sweep. Nothing is read before it is asked for."""
 
     row: dict[str, Any]
-    shard: pathlib.Path
+    workdir: pathlib.Path
     lane: int
 
+    @property
+    def shard(self) -> pathlib.Path:
+        """The folder of the shard it was trained in."""
+        return self.workdir / shard_unit(self.row["shard"])
+
     def weights(self) -> PyTree:
-        """Final variables: {"bottoms": {"0": ...}, "active": ...}; reads this lane only."""
-        return checkpoint.load_lane(self.shard / "checkpoint", self.lane)
+        """Final variables: {"bottoms": {"0": ...}, "active": ...}; reads this lane only. Raises UserError
+        where they do not match their checksum."""
+        try:
+            weights = checkpoint.load_lane(self.shard / "checkpoint", self.lane)
+        except ValueError as error:
+            raise Damaged(self.workdir, shard_unit(self.row["shard"]), reason(error)) from error
+        self._check("weights", weights)
+        return weights
 
     def exchange(self) -> dict[str, np.ndarray]:
-        """This lane of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]."""
-        arrays = exchange.read(self.shard / "exchange")
-        return {name: array[self.lane] for name, array in arrays.items()}
+        """This lane of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
+        where they do not match their checksum."""
+        try:
+            arrays = exchange.read(self.shard / "exchange")
+            lane = {name: array[self.lane] for name, array in arrays.items()}
+        except Exception as error:  # NumPy raises many kinds for a damaged header
+            raise Damaged(self.workdir, shard_unit(self.row["shard"]), reason(error)) from error
+        self._check("exchange", lane)
+        return lane
+
+    def _check(self, part: str, arrays: PyTree) -> None:
+        folder = open_unit(self.workdir, shard_unit(self.row["shard"]))
+        if "settings" not in folder.record:  # of schema 3: sums of whole files only
+            return
+        if digest_of_arrays(arrays) != folder.record["settings"][self.lane][part]:
+            why = f"the {part} of setting {self.row['setting']} do not match their checksum"
+            raise Damaged(self.workdir, folder.unit, why)
 
 
 class Sweep(NamedTuple):
@@ -49,6 +84,7 @@ class Sweep(NamedTuple):
     header: dict[str, Any]
     results: pa.Table
     attacks: pa.Table
+    unfinished: tuple[str, ...] = ()  # what is not trained or attacked yet, a line each
 
     @property
     def config(self) -> dict[str, Any]:
@@ -59,37 +95,55 @@ class Sweep(NamedTuple):
         rows = self.results.filter(pyarrow.compute.field("setting") == number).to_pylist()
         if not rows:
             raise UserError(f"setting {number} is not in {self.workdir}: see results['setting'].")
-        return StoredSetting(rows[0], self.workdir / "shards" / rows[0]["shard"], rows[0]["lane"])
+        return StoredSetting(rows[0], self.workdir, rows[0]["lane"])
 
     def splits(self) -> dict[str, np.ndarray]:
         """Per seed: train, validation, test rows [Q, ...], known order; labels [R]."""
-        return read_arrays(self.workdir / "splits.npz")
+        arrays = read_root_arrays(self.workdir, "splits.npz")
+        if arrays is None:
+            raise Damaged(self.workdir, "splits.npz", "it is missing")
+        return arrays
+
+    def require_finished(self) -> None:
+        """Raise UserError where something is not trained or attacked yet."""
+        lines = list(self.unfinished)
+        if lines:
+            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+            raise UserError(
+                f"{self.workdir} is not finished: {lines[0]}{more}. "
+                f"`python -m launch.sweep --workdir={self.workdir}` goes on with it; --unfinished takes "
+                "what there is."
+            )
 
 
-def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> pa.Table:
-    """Rows of every finished shard, in setting order."""
+def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
+    """Rows of every finished shard, in setting order, and the names of the others."""
     names = [shard["name"] for shard in header["shards"]]
-    done = [name for name in names if finished(workdir, name)]
-    table = read_table(workdir / "shards" / name / "results.parquet" for name in done)
-    return table.sort_by("setting") if table.num_rows else table
+    for unit in strangers(workdir, header):
+        raise Damaged(workdir, unit, "the plan names no such shard")
+    shards = {name: open_shard(workdir, name) for name in names}
+    table = read_tables(shard.file("results.parquet") for shard in shards.values() if shard)
+    missing = [name for name, shard in shards.items() if shard is None]
+    return table.sort_by("setting") if table.num_rows else table, missing
 
 
 BASELINES = ("untrained", "logistic", "all_labels")
 
 
-def attacks(workdir: pathlib.Path) -> pa.Table:
-    """One row a setting and attack, its baselines' top-1 beside it: the same attack on an untrained
-    bottom, logistic regression on the same labels (both per seed), and the same attack knowing
-    every label (per setting)."""
-    rows = read_table(sorted(workdir.glob("attacks/*/*.parquet"))).to_pylist()
+def attacks(tables: Mapping[str, pa.Table], settings: Collection[int]) -> pa.Table:
+    """One row a setting and attack, of these ``settings``, its baselines' top-1 beside it: the same
+    attack on an untrained bottom, logistic regression on the same labels (both per seed), and the same
+    attack knowing every label (per setting)."""
+    stored = [tables[label] for label in sorted(tables, key=unit_of) if tables[label].num_rows]
+    rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
     by_place = {}
     for row in rows:
         run = row["setting"] if row["what"] == "all_labels" else row["seed"]
         by_place[row["attack"], row["structure"], row["view"], row["point"], row["what"], run] = row
     out = []
     for row in rows:
-        if row["what"] != "attack":
-            continue
+        if row["what"] != "attack" or row["setting"] not in settings:
+            continue  # a baseline's, or of a shard that was lost and is not trained again yet
         row = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
             run = row["setting"] if what == "all_labels" else row["seed"]
@@ -106,10 +160,21 @@ def attacks(workdir: pathlib.Path) -> pa.Table:
 
 
 def load(workdir: str | os.PathLike[str]) -> Sweep:
-    """A sweep, finished or not, from its directory: tables now, arrays when asked for."""
+    """A sweep, finished or not, from its directory: tables now, arrays when asked for.
+
+    ``unfinished`` says what is missing of one that is not finished. Raises UserError, with the command
+    that mends it, for anything that is read and is not what was written.
+    """
     path = pathlib.Path(workdir)
     header = read_header(path)
-    return Sweep(path, header, results(path, header), attacks(path))
+    trained, missing = results(path, header)
+    summary = attack_summary(path)
+    forms = read_forms(path, summary)
+    shards = len(header["shards"])
+    lines = [f"{len(missing)} of {shards} shards are not trained"] if missing else []
+    lines += unfinished_forms(header["config"]["attacks"], summary, forms, shards - len(missing))
+    ids = set(trained["setting"].to_pylist() if trained.num_rows else ())
+    return Sweep(path, header, trained, attacks(forms, ids), tuple(lines))
 
 
 def export(workdir: pathlib.Path) -> None:
@@ -120,6 +185,4 @@ def export(workdir: pathlib.Path) -> None:
             continue
         write_table(workdir / f"{name}.parquet", table)
         flat = table.select([f.name for f in table.schema if not pa.types.is_list(f.type)])
-        temporary = workdir / f".{name}.{os.getpid()}.tmp.csv"
-        pyarrow.csv.write_csv(flat, temporary)
-        os.replace(temporary, workdir / f"{name}.csv")
+        write_csv(workdir / f"{name}.csv", flat)

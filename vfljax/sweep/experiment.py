@@ -226,9 +226,14 @@ def _check_axes(experiment: Experiment) -> None:
         check_distinct(field, [tuple(sorted(group)) for group in groups])
 
 
+def parse_stored(config: Mapping[str, Any]) -> Experiment:
+    """The records of a config that a sweep was made by, whatever would be refused of a new one."""
+    return _experiment(resolve(config), Limits.none())
+
+
 def experiment_of(sweep: Sweep) -> Experiment:
-    """The experiment that a stored sweep was made by, whatever would be refused of a new one."""
-    return _experiment(resolve(sweep.config), Limits.none())
+    """The experiment that a stored sweep was made by."""
+    return parse_stored(sweep.config)
 
 
 def changed(experiment: Experiment, fields: Mapping[str, Any]) -> Experiment:

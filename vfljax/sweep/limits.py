@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfljax.errors import UserError
+from vfljax.machine import bytes_text
 from vfljax.sweep.records import as_axis, written
 
 LIFT = "lift all limits by launch.sweep's --beyond_limits"
@@ -68,17 +69,6 @@ class Limits:
 
 
 LIMITS = Limits()
-
-
-def bytes_text(count: float) -> str:
-    """'1.3 TB', '700 MB', 'an unknown amount' where it is infinite."""
-    if math.isinf(count):
-        return "an unknown amount"
-    for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if count >= size:
-            number = count / size
-            return f"{number:,.1f} {unit}" if number < 10 else f"{number:,.0f} {unit}"
-    return f"{count / 1e3:,.0f} kB"
 
 
 def lengths(field: str, values: Mapping[str, Any]) -> dict[str, int]:

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import jax
 
 from vfljax import store
-from vfljax.machine import free_disk, free_memory
+from vfljax.machine import bytes_text, free_disk, free_memory
 from vfljax.sweep import teachers
-from vfljax.sweep.limits import bytes_text
 from vfljax.sweep.plan import Plan, Shard
 from vfljax.types import Spec
 
@@ -105,12 +104,13 @@ def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
 def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
     """The shards still to be trained: of the stored plan where there is one, whose division a resume
     keeps."""
-    if not (workdir / "sweep.json").is_file():
+    header = store.header_of(workdir)
+    if header is None:
         return plan.shards
     number = {group.name: i for i, group in enumerate(plan.groups)}
     return [
         Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"])
-        for s in store.read_header(workdir)["shards"]
+        for s in header["shards"]
         if s["group"] in number and not (workdir / "shards" / s["name"]).is_dir()
     ]
 

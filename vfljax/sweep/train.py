@@ -24,7 +24,7 @@ import numpy as np
 from vfljax import store, training
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
-from vfljax.machine import cores
+from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
 from vfljax.sweep import grid, initial, lanes, size, teachers
@@ -108,6 +108,14 @@ def train_sweep(
     """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
     plan = make_plan(experiment)
     needs = size.needs(plan, workdir)  # before anything is written
+    with store.writing(workdir):
+        return _train_sweep(plan, workdir, command, needs, say)
+
+
+def _train_sweep(
+    plan: Plan, workdir: pathlib.Path, command: str, needs: str, say: Callable[[str], None]
+) -> Plan:
+    experiment = plan.experiment
     if prepared.is_prepared(experiment.data.dir):
         prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
     stored = store.begin(workdir, header(plan, command))
@@ -123,7 +131,7 @@ def train_sweep(
         say(f"bottoms start from {experiment.model.pretrained}{rest}")
     arrays = split_arrays(plan.dataset.labels, recorded(plan).splits)
     arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
-    store.write_arrays(workdir / "splits.npz", arrays)
+    store.write_root_arrays(workdir, "splits.npz", arrays)
     done = [store.finished(workdir, shard.name) for shard in plan.shards]
     if not all(done):
         _train_shards(with_teachers(plan, workdir), workdir, done)
@@ -141,9 +149,9 @@ def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
     taught, teacher_of = teachers.lessons(plan.groups, plan.table)
     if taught is None:
         return plan
-    path = workdir / "teacher.npz"
-    if path.exists():
-        scores = store.read_arrays(path)["scores"]
+    arrays = store.read_root_arrays(workdir, "teacher.npz")
+    if arrays is not None:
+        scores = arrays["scores"]
     else:
         scores = teachers.train_teachers(
             plan.experiment.teacher,
@@ -153,7 +161,7 @@ def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
             plan.dataset.num_classes,
             plan.seeds,
         )
-        store.write_arrays(path, {"scores": scores})
+        store.write_root_arrays(workdir, "teacher.npz", {"scores": scores})
     return plan._replace(table=plan.table._replace(scores=jnp.asarray(scores)), teachers=teacher_of)
 
 
@@ -180,6 +188,9 @@ def _train_shards(plan: Plan, workdir: pathlib.Path, done: Sequence[bool]) -> No
                     trainers[number] = Trainer(plan, plan.groups[number], first, pool, orders)
             for number in numbers[:place]:
                 trainers.pop(number, None)  # its tables are done with
+            need = size.bytes_of(plan, shard)
+            if need > free_disk(workdir):
+                raise store.full(workdir / "shards" / shard.name, need)
             train_shard(trainers[shard.group], shard, plan, workdir, progress)
     progress.close()
 

@@ -1,0 +1,47 @@
+"""Check every file of a sweep by its checksum: what is sound, what is damaged, what a rerun will redo.
+
+    python -m launch.verify --workdir=runs/quickstart
+
+Nothing is changed. The exit status is 0 where everything that is there is sound, and 2 where something
+is damaged; `python -m launch.sweep --workdir=DIR --mend` then sets that aside and makes it again.
+"""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+
+from absl import flags
+
+from launch import common
+from vfljax import store
+from vfljax.errors import UserError
+from vfljax.store import inspection
+
+_WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
+
+
+def run() -> None:
+    if not _WORKDIR.value:
+        raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
+    workdir = pathlib.Path(_WORKDIR.value)
+    common.say_unsealed(workdir)
+    counts: collections.Counter[str] = collections.Counter()
+    damaged = []
+    for finding in store.inspect(workdir):
+        counts[finding.state] += 1
+        if finding.state == inspection.DAMAGED:
+            damaged.append(finding)
+        print(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
+    print(", ".join(f"{count} {state}" for state, count in counts.items()))
+    if damaged:
+        raise UserError(
+            f"{len(damaged)} parts of {workdir} are damaged, the first is {damaged[0].unit} "
+            f"({damaged[0].why}): {store.remedy(workdir)} sets them aside and makes them again."
+        )
+    for line in store.load(workdir).unfinished:
+        print(f"not finished: {line}; `python -m launch.sweep --workdir={workdir}` goes on")
+
+
+if __name__ == "__main__":
+    common.start(run)

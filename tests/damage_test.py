@@ -1,0 +1,40 @@
+"""A short run of ``tests.damage``: every kind of file of a finished and of two half-finished sweeps."""
+
+import random
+
+import pytest
+
+from tests import damage
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    return dict(damage.states(tmp_path_factory.mktemp("damage")))
+
+
+@pytest.mark.parametrize("name", ["finished", "killed in training", "killed in attacks"])
+def test_damage_changes_no_figure_unsaid(states, name):
+    rng = random.Random(0)
+    outcomes = [
+        damage.trial(states[name], path, kind, rng, mend)
+        for path, kind, mend in damage.trials(states[name], flips=1, mends=0, rng=rng)
+    ]
+    assert [outcome.what for outcome in outcomes if not outcome.ok] == []
+    assert any("--mend" in outcome.what for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "kind"),
+    [
+        ("finished", "shards/*/results.parquet", damage.flip),
+        ("finished", "attacks/probe/*.parquet", damage.delete),
+        ("killed in training", "partial/*/*/manifest.json", damage.flip),
+        ("killed in training", "teacher.npz", damage.truncate),
+        ("killed in attacks", "attacks.json", damage.flip),
+    ],
+)
+def test_the_printed_remedy_ends_in_the_table_of_an_undamaged_sweep(states, name, path, kind):
+    workdir = states[name].workdir
+    file = sorted(workdir.glob(path))[0].relative_to(workdir)
+    outcome = damage.trial(states[name], file, kind, random.Random(1), mend=True)
+    assert outcome.ok, outcome.what
