@@ -13,7 +13,7 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from vfljax.store.attacks import attack_summary, read_form, unit_of
+from vfljax.store.attacks import attack_summary, read_form, unit_of, write_attack_summary
 from vfljax.store.directory import (
     partial_path,
     read_header,
@@ -23,7 +23,14 @@ from vfljax.store.directory import (
     strangers,
     verify,
 )
-from vfljax.store.roots import damaged_roots, identity, is_sealed, read_root, write_root
+from vfljax.store.roots import (
+    damaged_roots,
+    identity,
+    is_sealed,
+    places,
+    read_root,
+    write_root,
+)
 from vfljax.store.sealed import ROOT, Damaged, add_files, open_folder
 
 SOUND, DAMAGED, MISSING = "sound", "damaged", "not there yet"
@@ -108,13 +115,10 @@ def _set_aside(workdir: pathlib.Path, unit: str) -> None:
         write_root(workdir, kind, read_root(workdir, kind) or {})
         return
     path = workdir / unit
-    if path.exists():
-        folder = workdir / "damaged"
-        folder.mkdir(exist_ok=True)
-        name, number = unit.replace("/", "_"), 0
-        while (folder / f"{name}.{number}").exists():
-            number += 1
-        os.replace(path, folder / f"{name}.{number}")
+    _move(workdir, unit)
+    if unit == "attacks.json" and is_sealed(workdir):  # its copy is lost too
+        _move(workdir, places(workdir, "attacks")[1].name)
+        write_attack_summary(workdir, {})  # what no record describes is attacked again
     if unit.startswith("attacks/"):  # its form has no rows now
         path.mkdir(parents=True, exist_ok=True)
         add_files(workdir, unit, identity(workdir), [], keep=False)
@@ -123,3 +127,15 @@ def _set_aside(workdir: pathlib.Path, unit: str) -> None:
         if unit in beside:
             rest = [name for name in beside if name != unit and (workdir / name).exists()]
             add_files(workdir, ROOT, identity(workdir), rest, keep=False)
+
+
+def _move(workdir: pathlib.Path, unit: str) -> None:
+    """Move a file or folder, if it is there, to ``damaged``, beside what was moved there before."""
+    if not (workdir / unit).exists():
+        return
+    folder = workdir / "damaged"
+    folder.mkdir(exist_ok=True)
+    name, number = unit.replace("/", "_"), 0
+    while (folder / f"{name}.{number}").exists():
+        number += 1
+    os.replace(workdir / unit, folder / f"{name}.{number}")
