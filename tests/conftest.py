@@ -1,8 +1,14 @@
 """Every test runs as strictly as the library promises: no silent rank promotion, two devices."""
 
+import contextlib
+import importlib
 import importlib.metadata
+import io
 import os
 import pathlib
+import signal
+import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +35,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 machine.keep_compiled_programs(machine.default_cache(), min_compile_seconds=0.1)
 
 
+ROOT = pathlib.Path(__file__).parents[1]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _make_room() -> Iterator[None]:
     """Between modules, compiled programs are forgotten if they near the limit of memory maps."""
@@ -40,9 +49,7 @@ def _make_room() -> Iterator[None]:
 
 def real_data(name: str) -> pathlib.Path:
     """A folder of real data, or a skip that says why: $VFLJAX_DATA or ../shared/data."""
-    root = pathlib.Path(
-        os.environ.get("VFLJAX_DATA", pathlib.Path(__file__).parents[2] / "shared" / "data")
-    )
+    root = pathlib.Path(os.environ.get("VFLJAX_DATA", ROOT.parent / "shared" / "data"))
     if not (root / name).is_dir():
         pytest.skip(f"real data {name!r} is not in {root}: set VFLJAX_DATA to run this test")
     return root / name
@@ -87,3 +94,39 @@ def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
         **{"model.aggregation": "mean", "model.top": "generator"},
     )
     return store.load(made_once(tmp_path_factory, "defended", lambda w: train(w, config)))
+
+
+@pytest.fixture
+def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """``launch(name, *arguments)``: an entry point in this process, with its flags alone."""
+    from absl import flags
+
+    from launch import common
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)  # JAX has started
+
+    def run(name: str, *arguments: str) -> types.SimpleNamespace:
+        module, before = f"launch.{name}", set(flags.FLAGS)
+        terminate, out, err = signal.getsignal(signal.SIGTERM), io.StringIO(), io.StringIO()
+        monkeypatch.setattr(sys, "argv", [str(ROOT / "launch" / f"{name}.py"), *arguments])
+        try:
+            sys.modules.pop(module, None)  # anew, for it to define its flags
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+                pytest.raises(SystemExit) as ended,
+            ):
+                common.start(importlib.import_module(module).run)
+        finally:
+            signal.signal(signal.SIGTERM, terminate)
+            for flag in set(flags.FLAGS) - before:  # entry points share names of flags
+                if flag in flags.FLAGS:
+                    delattr(flags.FLAGS, flag)
+            flags.FLAGS.unparse_flags()
+        code = ended.value.code
+        return types.SimpleNamespace(
+            returncode=code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+        )
+
+    return run

@@ -1,19 +1,14 @@
 """Entry points, as a user runs them: mostly within this process, which has imported JAX already."""
 
-import contextlib
-import importlib
-import io
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
-import types
 
 import jax
 import pytest
-from absl import flags
 
 from launch import common
 from vfljax import store
@@ -33,38 +28,6 @@ def process(name, *arguments):
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-
-
-@pytest.fixture
-def launch(monkeypatch):
-    """``launch(name, *arguments)``: an entry point in this process, with its flags alone."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)  # JAX has started
-
-    def run(name, *arguments):
-        module, before = f"launch.{name}", set(flags.FLAGS)
-        terminate, out, err = signal.getsignal(signal.SIGTERM), io.StringIO(), io.StringIO()
-        monkeypatch.setattr(sys, "argv", [str(ROOT / "launch" / f"{name}.py"), *arguments])
-        try:
-            sys.modules.pop(module, None)  # anew, for it to define its flags
-            with (
-                contextlib.redirect_stdout(out),
-                contextlib.redirect_stderr(err),
-                pytest.raises(SystemExit) as ended,
-            ):
-                common.start(importlib.import_module(module).run)
-        finally:
-            signal.signal(signal.SIGTERM, terminate)
-            for flag in set(flags.FLAGS) - before:  # entry points share names of flags
-                if flag in flags.FLAGS:
-                    delattr(flags.FLAGS, flag)
-            flags.FLAGS.unparse_flags()
-        code = ended.value.code
-        return types.SimpleNamespace(
-            returncode=code or 0, stdout=out.getvalue(), stderr=err.getvalue()
-        )
-
-    return run
 
 
 QUICK = "--config=configs/quickstart.py"

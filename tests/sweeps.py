@@ -11,6 +11,7 @@ from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.report.summary import Interval, Point, Worst
 from vfljax.store import roots, sealed
+from vfljax.store.attacks import unit_of
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
@@ -62,14 +63,21 @@ def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True)
 
 def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -> list[str]:
     """Take blocks of an attack's rows away, as if it had been killed before it wrote them; their names."""
-    folder = workdir / "attacks" / label
+    folder = workdir / unit_of(label)
     dropped = sorted(path.name for path in folder.glob(pattern))
     for name in dropped:
         (folder / name).unlink()
     rest = [path.name for path in sorted(folder.glob("*.parquet"))]
-    sweep = roots.identity(workdir)
-    sealed.add_files(workdir, f"attacks/{label}", sweep, rest, keep=False)
+    sealed.add_files(workdir, unit_of(label), roots.identity(workdir), rest, keep=False)
     return dropped
+
+
+def flip(path: pathlib.Path, bit: int | None = None) -> None:
+    """Flip a bit of a file: that one, or one in its middle."""
+    content = bytearray(path.read_bytes())
+    place = 8 * (len(content) // 2) if bit is None else bit
+    content[place // 8] ^= 1 << place % 8
+    path.write_bytes(content)
 
 
 def comparable(table: Any) -> list[dict[str, Any]]:

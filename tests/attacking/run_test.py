@@ -14,14 +14,20 @@ from tests import harness
 from tests.sweeps import TINY, comparable, drop_blocks, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import jobs, run, scoring, view
+from vfljax.errors import UserError
 from vfljax.report import summary, tables
 from vfljax.store import exchange as wire
+from vfljax.store.attacks import unit_of
 from vfljax.sweep import forms, lanes
+from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
-from vfljax.sweep.plan import split_arrays
+from vfljax.sweep.limits import Limits
+from vfljax.sweep.plan import make_plan, split_arrays
 from vfljax.types import Agreed, Scores
 
 MOST_LINES = 40
+DIRECT, RULE = "direct/most_negative", {"rule": "most_negative"}
+ORACLE = "mean/oracle"
 score = harness.quick_jit(scoring.score, static_argnums=2)
 
 
@@ -127,7 +133,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     workdir = shutil.copytree(stored, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
     folder = workdir / "attacks" / "probe_embeddings"
-    assert len(drop_blocks(workdir, "probe_embeddings", "split-*.parquet")) == 1
+    assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
     monkeypatch.setattr(run, "BLOCK", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
         monkeypatch.setattr(run, "width_of", lambda *_: width)
@@ -187,6 +193,72 @@ def test_a_resumed_attack_computes_only_what_is_missing(
     assert comparable(store.load(workdir).attacks) == before
 
 
+def blocks_of(workdir, label):
+    return {path: path.read_bytes() for path in (workdir / unit_of(label)).glob("*.parquet")}
+
+
+@pytest.fixture
+def direct(tiny_sweep, tmp_path, monkeypatch):
+    """A sweep with the direct attack in three blocks, its plan, and its rows."""
+    workdir, config = shutil.copytree(tiny_sweep, tmp_path / "w"), tiny(attacks={"direct": RULE})
+    drop_blocks(workdir, DIRECT)
+    monkeypatch.setattr(run, "BLOCK", 4)
+    run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
+    monkeypatch.setattr(run, "BLOCK", 8)  # the next machine
+    assert len(blocks_of(workdir, DIRECT)) == 3
+    return workdir, plan_of(config), comparable(store.load(tiny_sweep).attacks)
+
+
+def test_a_deleted_block_costs_no_row_on_a_machine_with_other_blocks(direct):
+    workdir, plan, rows = direct
+    sorted(blocks_of(workdir, DIRECT))[0].unlink()
+    with pytest.raises(UserError, match=r"most_negative is damaged .*--mend` sets it aside"):
+        run.attack_sweep(plan, workdir, ["direct"], silent)
+    store.mend(workdir)
+    run.attack_sweep(plan, workdir, ["direct"], silent)
+    assert comparable(store.load(workdir).attacks) == rows
+
+
+def test_what_is_missing_is_written_beside_the_blocks_that_are_there(direct):
+    workdir, plan, rows = direct
+    before = blocks_of(workdir, DIRECT)
+    drop_blocks(workdir, DIRECT, sorted(before)[0].name)
+    kept = blocks_of(workdir, DIRECT)
+    assert any("has 8 of 12 rows" in line for line in store.load(workdir).unfinished)
+    run.attack_sweep(plan, workdir, ["direct"], silent)
+    after = blocks_of(workdir, DIRECT)
+    assert len(after) == 3
+    assert kept.items() <= after.items()
+    assert comparable(store.load(workdir).attacks) == rows
+
+
+def test_an_attack_does_not_end_with_rows_missing(direct, monkeypatch):
+    workdir, plan, _ = direct
+    drop_blocks(workdir, DIRECT)
+    monkeypatch.setattr(store, "write_block", lambda *arguments: None)
+    with pytest.raises(UserError, match=r"most_negative is damaged \(12 rows are missing\)"):
+        run.attack_sweep(plan, workdir, ["direct"], silent)
+
+
+def test_killed_before_its_end_an_oracle_is_still_no_attack(tiny_sweep, tmp_path, monkeypatch):
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    original = store.write_block
+
+    def killed(*arguments):
+        original(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "write_block", killed)
+    config = tiny(attacks={"mean": {"oracle": True}})
+    with pytest.raises(KeyboardInterrupt):
+        run.attack_sweep(plan_of(config), workdir, ["mean"], silent)
+    stored = store.load(workdir)
+    assert any(row["attack"] == ORACLE for row in stored.attacks.to_pylist())
+    worst, oracle = zip(*((p.worst, p.oracle) for p in summary.points(stored)), strict=True)
+    assert {w.attack for of_point in oracle for w in of_point.values()} == {ORACLE}
+    assert all(w.attack != ORACLE for of_point in worst for w in of_point.values())
+
+
 def jobs_of(rows):
     """What kinds of jobs rows are of."""
     return dict.fromkeys(row["what"] for row in rows)
@@ -198,7 +270,8 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     drop_blocks(workdir, "passive")
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
-    run.attack_sweep(plan_of(tiny(attacks={"passive": options, "norm": {}})), workdir, say=silent)
+    wild = parse(tiny(attacks={"passive": options, "norm": {}}), Limits.none())
+    run.attack_sweep(make_plan(wild), workdir, say=silent)
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["attack"] == "passive"]
     assert len(passive) == 12

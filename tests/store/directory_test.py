@@ -1,15 +1,17 @@
 """What is on disk: read lazily, refused when damaged, never overwritten."""
 
+import errno
 import json
 import shutil
 
+import numpy as np
 import pytest
 
-from tests.sweeps import TINY, comparable, plan_of, train
+from tests.sweeps import TINY, comparable, flip, plan_of, train
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.store import directory, files, roots
+from vfljax.store import directory, exchange, files, roots
 
 
 @pytest.fixture
@@ -128,3 +130,103 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
         store.write_text(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+class Killed(BaseException):
+    """Stands for a kill."""
+
+
+def tree(value):
+    return {"progress": {"00000": np.full((2, 3), value, np.float32)}}
+
+
+def saved_after(workdir):
+    """The epochs that the last save is of, and its value."""
+    done, saved = store.read_partial(workdir, "a")
+    return done, float(saved["progress"]["00000"].mean())
+
+
+def test_saved_progress_is_read_back_and_the_last_save_alone_stays(tmp_path):
+    assert store.read_partial(tmp_path, "a") is None
+    for done in (1, 2):
+        store.write_partial(tmp_path, "a", done, tree(done))
+        assert saved_after(tmp_path) == (done, done)
+    assert [path.name for path in (tmp_path / "partial" / "a").iterdir()] == ["2"]
+
+
+def test_no_flipped_bit_of_saved_progress_is_trained_on(tmp_path):
+    store.write_partial(tmp_path, "a", 1, tree(1))
+    save = tmp_path / "partial" / "a" / "1"
+    for path in sorted(p for p in save.rglob("*") if p.is_file() and p.stat().st_size):
+        content = path.read_bytes()
+        flip(path)
+        with pytest.raises(store.Damaged, match=r"partial/a/1 is damaged .*--mend` sets it aside"):
+            store.read_partial(tmp_path, "a")
+        path.write_bytes(content)
+    assert saved_after(tmp_path) == (1, 1)
+
+
+def test_a_renamed_save_is_not_believed(tmp_path):
+    store.write_partial(tmp_path, "a", 1, tree(1))
+    folder = tmp_path / "partial" / "a"
+    for name, why in (("7", "it is partial/a/1"), ("x", "it holds what no sweep writes")):
+        (folder / "1").rename(folder / name)
+        with pytest.raises(store.Damaged, match=why):
+            store.read_partial(tmp_path, "a")
+        (folder / name).rename(folder / "1")
+    folder.rename(folder.with_name("b"))
+    with pytest.raises(store.Damaged, match="it is partial/a/1"):
+        store.read_partial(tmp_path, "b")
+
+
+@pytest.mark.parametrize(("where", "kept"), [("replace", 1), ("remove", 2)])
+def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, kept):
+    """Before the new save is in place, and after that, before the old one goes."""
+    store.write_partial(tmp_path, "a", 1, tree(1))
+
+    def kill(*arguments):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            *{"replace": (files.os, "replace"), "remove": (directory, "remove")}[where], kill
+        )
+        with pytest.raises(Killed):
+            store.write_partial(tmp_path, "a", 2, tree(2))
+    assert saved_after(tmp_path) == (kept, kept)
+    store.write_partial(tmp_path, "a", 3, tree(3))
+    assert saved_after(tmp_path) == (3, 3)
+    assert [path.name for path in (tmp_path / "partial" / "a").iterdir()] == ["3"]
+
+
+def test_a_full_disk_keeps_the_last_save_and_no_half_of_the_next(tmp_path, monkeypatch):
+    store.write_partial(tmp_path, "a", 1, tree(1))
+
+    def full(path, arrays):
+        path.mkdir()
+        (path / "half").write_text("half")
+        raise ValueError("Error writing file: No space left on device [source locations='x']")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(directory.checkpoint, "save", full)
+        for write, unit in (
+            (lambda: store.write_partial(tmp_path, "a", 2, tree(2)), "partial/a/2"),
+            (lambda: store.write_shard(tmp_path, "a", [], tree(2), {}), "shards/a"),
+        ):
+            line = rf"^{tmp_path / unit} cannot be written: about 70 kB are needed and .* are free on this"
+            with pytest.raises(UserError, match=line) as error:
+                write()
+            assert len(str(error.value).splitlines()) == 1
+    assert saved_after(tmp_path) == (1, 1)
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.name.endswith(".tmp")) == []
+    assert list((tmp_path / "shards").iterdir()) == []
+
+
+def test_a_full_disk_in_the_exchange_leaves_no_half_of_a_shard(tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(exchange.np, "save", full)
+    with pytest.raises(UserError, match=r"shards/a cannot be written: about .* are needed"):
+        store.write_shard(tmp_path, "a", [], tree(1), {"party0_gradients": np.ones((2, 3))})
+    assert list((tmp_path / "shards").iterdir()) == []
