@@ -17,6 +17,16 @@ from vfljax.store.sealed import SEAL, Damaged, read_record, reason, seal, write_
 SCHEMA = 4
 UNSEALED = 3  # the schema of sweeps without all checksums, which are still read
 KIND, ID = "of", "id"
+# what is read of sweep.json; fields that came later may be absent
+FIELDS = (
+    *("config", "command", "versions", "revision", "backend", "devices"),
+    *("data", "checksum", "settings", "shards"),
+)
+DATA_FIELDS = (
+    *("name", "rows", "classes", "balance", "party_shapes"),
+    *("train", "validation", "test"),
+)
+SHARD_FIELDS = ("name", "group", "settings", "block")
 
 
 def places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:
@@ -86,12 +96,23 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
             f"{workdir / 'sweep.json'} has schema {schema}, this version reads {UNSEALED} and {SCHEMA}: "
             "use that version."
         )
-    fields = ("config", "checksum", "settings", "shards", "data")
-    missing = [name for name in fields if name not in header]
+    missing = _missing(header)
     if schema is None or missing or (schema == SCHEMA and SEAL not in header):
-        why = f"it has no {missing[0]!r}" if missing else "it has no checksum"
+        why = f"it has no {missing!r}" if missing else "it has no checksum"
         raise UserError(f"{workdir / 'sweep.json'} is damaged ({why}): {remedy}")
     return header
+
+
+def _missing(header: Mapping[str, Any]) -> str:
+    """The first field that a header lacks, '' where none is missing."""
+    for name in FIELDS:
+        if name not in header:
+            return name
+    parts = [("versions", header["versions"], ("jax",)), ("data", header["data"], DATA_FIELDS)]
+    parts += [(f"shards.{i}", shard, SHARD_FIELDS) for i, shard in enumerate(header["shards"])]
+    return next(
+        (f"{part}.{n}" for part, fields, names in parts for n in names if n not in fields), ""
+    )
 
 
 def _known(workdir: pathlib.Path) -> tuple[str, bool]:
