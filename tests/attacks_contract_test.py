@@ -16,7 +16,7 @@ import pytest
 from tests import harness
 from tests.attacks import cases
 from vfljax import attacks
-from vfljax.types import Scores
+from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
 ROWS_OF_A_RUN, KNOWN = 200, 40
 QUICK = {"steps": 200, "batch_size": 8}
@@ -73,15 +73,15 @@ ROWS = {
     ),
     "global_median": Row((2,), "drops", (("epoch", "mean"), ("epoch", -7)), deterministic=True),
     "cosine": Row(
-        (2,),
+        (2, 5),
         "centers",
         (("epoch", -7),),
         ({}, {"epoch": "mean"}, {"oracle": True}),
         deterministic=True,
     ),
-    "inner": Row((2,), "centers", (("epoch", -7),), ({},), deterministic=True),
+    "inner": Row((2, 5), "centers", (("epoch", -7),), ({},), deterministic=True),
     "hint": Row(
-        (2,),
+        (2, 5),
         "centers",
         (("count", 0), ("epoch", -7)),
         ({}, {"count": 3}, {"count": 3, "oracle": True}),
@@ -114,6 +114,23 @@ FORMS = [
     for classes in row.classes
 ]
 every_form = pytest.mark.parametrize(("name", "options", "classes"), FORMS)
+# the first federation of every attack: papers attack it, and it is trained for the attack's sake
+FIRST = {"active": MALICIOUS, "direct": NO_SPLIT, "two_stage": NO_SPLIT}  # of the others: SPLIT
+
+
+def make_without_splitting(name, options, classes):
+    return cases.build_without_splitting(attacks.TABLE[name], classes, **options)
+
+
+def runs_without_splitting(name, options, classes):
+    """Whether it does, and the leaks above are not of that federation already."""
+    return NO_SPLIT in make_without_splitting(name, options, classes).federations[1:]
+
+
+# where parties are malicious the wire carries what it does with splitting; without, C numbers a row
+without_splitting = pytest.mark.parametrize(
+    ("name", "options", "classes"), [form for form in FORMS if runs_without_splitting(*form.values)]
+)
 
 
 def features(rng, labels, classes):
@@ -175,13 +192,44 @@ LEAKS = {
 }
 
 
+def shares(rng, labels, classes):
+    """Gradients without model splitting, softmax less target, of models that find class 0 likely."""
+    shares = np.where(np.arange(classes) == 0, 45, 15 / (classes - 1))
+    return twice(rng.dirichlet(shares, len(labels)) - np.eye(classes)[labels])
+
+
+def shares_and_embeddings(rng, labels, classes):
+    z = points(rng, labels, classes)
+    return {"embeddings": [z, z], **shares(rng, labels, classes)}
+
+
+def shares_and_noise(rng, labels, classes):
+    z = rng.uniform(-1, 1, size=(len(labels), classes))
+    return {"embeddings": [z, z], **shares(rng, labels, classes)}
+
+
+SHARES = {"features": features, "clusters": shares_and_embeddings, "pulls": shares_and_noise}
+
+
+def labels_of(name, rows, classes):
+    return np.int64(rows % 5 == 0) if ROWS[name].rare else rows % classes
+
+
+@functools.cache
+def case_without_splitting(name, classes, leaky):
+    """``case_of``, where bottoms say C numbers of a row and gradients are those of logits."""
+    rng = np.random.default_rng(7)
+    labels = labels_of(name, np.arange(ROWS_OF_A_RUN), classes)
+    leaked = labels if leaky else rng.permutation(labels)
+    arrays = SHARES.get(ROWS[name].leak, shares)(rng, leaked, classes)
+    return labels, cases.make_case(labels, classes, known=KNOWN, cut=classes, **arrays)
+
+
 @functools.cache
 def case_of(name, classes, leaky):
     """A run whose exchange gives the labels away, or those of an unrelated draw of labels."""
     rng = np.random.default_rng(7)
-    labels = np.arange(ROWS_OF_A_RUN) % classes
-    if ROWS[name].rare:
-        labels = np.int64(np.arange(ROWS_OF_A_RUN) % 5 == 0)
+    labels = labels_of(name, np.arange(ROWS_OF_A_RUN), classes)
     leaked = labels if leaky else rng.permutation(labels)
     arrays = LEAKS[ROWS[name].leak](rng, leaked, classes)
     return labels, cases.make_case(labels, classes, known=KNOWN, **arrays)
@@ -241,6 +289,24 @@ def test_the_row_s_rules_are_values_of_its_option_and_the_published_one_its_defa
         assert row.reading.label_with(label, "x") == f"{name}/x/epoch=0/parties=1"
 
 
+@every_row
+def test_the_row_names_the_federations_it_is_defined_on_the_published_one_first(name):
+    for options in ROWS[name].options:
+        attack = make(name, options, ROWS[name].classes[0])
+        assert isinstance(attack.federations, tuple)
+        assert set(attack.federations) <= set(KINDS)
+        assert len(set(attack.federations)) == len(attack.federations)
+        assert attack.federations[0] == FIRST.get(name, SPLIT)
+
+
+def test_what_one_attack_reads_everywhere_it_runs_on_everywhere():
+    everywhere = {n for n in ROWS if set(make(n, {}, ROWS[n].classes[0]).federations) == set(KINDS)}
+    others = {"passive", "active", "direct", "two_stage", "global_median"}
+    assert everywhere == set(ROWS) - others
+    layer = make("spectral", {"signal": cases.LAYER}, 2)
+    assert layer.federations == (SPLIT,)
+
+
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in ("passive", "active")])
 def test_a_view_of_another_rank_is_refused(name):
     """Those two read no exchange."""
@@ -253,10 +319,7 @@ def test_a_view_of_another_rank_is_refused(name):
         jax.eval_shape(attack.run, jax.random.key(0), flat, known, knobs)
 
 
-@every_form
-def test_is_perfect_where_the_labels_are_given_away(name, options, classes):
-    labels, case = case_of(name, classes, leaky=True)
-    scores = scores_of(name, options, classes, case)
+def assert_perfect(labels, scores, classes):
     assert harness.leak(scores.train, jnp.asarray(labels)) > 0.99
     assert harness.accuracy(scores.train, jnp.asarray(labels)) > 0.99
     if scores.test is not None:
@@ -264,10 +327,36 @@ def test_is_perfect_where_the_labels_are_given_away(name, options, classes):
 
 
 @every_form
+def test_is_perfect_where_the_labels_are_given_away(name, options, classes):
+    labels, case = case_of(name, classes, leaky=True)
+    assert_perfect(labels, scores_of(name, options, classes, case), classes)
+
+
+@without_splitting
+def test_is_perfect_without_splitting_where_the_labels_are_given_away(name, options, classes):
+    labels, case = case_without_splitting(name, classes, leaky=True)
+    attack = make_without_splitting(name, options, classes)
+    scores = cases.attack(attack, case, **dict(ROWS[name].knobs))
+    assert_perfect(labels, scores, classes)
+
+
+@every_form
 def test_is_near_chance_where_nothing_tells_of_the_labels(name, options, classes):
     labels, case = case_of(name, classes, leaky=False)
+    assert_near_chance(labels, scores_of(name, options, classes, case), case, classes)
+
+
+@without_splitting
+def test_is_near_chance_without_splitting_where_nothing_tells_of_them(name, options, classes):
+    labels, case = case_without_splitting(name, classes, leaky=False)
+    attack = make_without_splitting(name, options, classes)
+    scores = cases.attack(attack, case, **dict(ROWS[name].knobs))
+    assert_near_chance(labels, scores, case, classes)
+
+
+def assert_near_chance(labels, scores, case, classes):
     rows = unknown_rows(case)
-    train = np.asarray(scores_of(name, options, classes, case).train)[rows]
+    train = np.asarray(scores.train)[rows]
     accuracy = harness.accuracy(jnp.asarray(train), jnp.asarray(labels[rows]))
     guesses = np.mean(np.argmax(train, axis=1)[:, None] == np.arange(classes), axis=0)
     # guesses that know nothing of the labels agree by chance alone

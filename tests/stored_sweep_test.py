@@ -3,7 +3,7 @@
 tests/fixtures/stored_sweep: 00000 to 00004 are trained, 00005 was killed after one of three epochs, 00006
 was never begun; direct, probe and norm were run on what was trained then, passive was killed after its
 first block, active was never run. stored_sweep_expected.json: what was stored, and what the same code
-made of it when it went on.
+made of it when it went on, with the rows of federations that probe and passive are run on since.
 """
 
 import hashlib

@@ -9,7 +9,9 @@ from typing import Any
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.report.summary import Interval, Point, Worst
+from vfljax.report.seeds import Interval
+from vfljax.report.summary import Point
+from vfljax.report.worst import AttackOn, Worst
 from vfljax.store import roots, sealed
 from vfljax.store.attacks import unit_of
 from vfljax.sweep.experiment import parse
@@ -94,13 +96,19 @@ def point(
     attack="passive",
     inverted=0,
     defenses=None,
+    on="split",
     **attacks,
 ):
-    """A point of one federation whose seeds agree. Its chain has the ``defenses`` its knobs are of,
-    unless they are named."""
+    """A point whose seeds agree, and its ``attacks`` on one federation. Its chain has the ``defenses`` its
+    knobs are of, unless they are named."""
 
     def constant(value):
         return Interval(value, 0.0, 3)
+
+    strongest = Worst(
+        *(attack, "split", attack, constant(leak), {0: leak, 1: leak}, leak, 0.55),
+        constant(2 * leak - 1),
+    )
 
     return Point(
         number=0,
@@ -114,13 +122,9 @@ def point(
         accuracy={"split": constant(accuracy)},
         validation={"split": constant(accuracy if validation is None else validation)},
         by_seed={"split": {0: accuracy, 1: accuracy}},
-        attacks={name: constant(value) for name, value in attacks.items()},
+        attacks={AttackOn(name, on): constant(value) for name, value in attacks.items()},
         figures={},
-        worst={
-            "split": Worst(
-                attack, constant(leak), {0: leak, 1: leak}, leak, 0.55, constant(2 * leak - 1)
-            )
-        },
+        worst={"split": strongest},
         published={},
         oracle={},
         diverged=0,

@@ -20,7 +20,7 @@
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
                      sees, ``baselines`` what it had without taking part, and ``scoring`` the one place
                      where true labels meet an attack's scores
-    report/          ``summary`` makes points, intervals and worst cases; the others write them down
+    report/          ``summary`` makes points, ``worst`` their worst cases; the others write them down
     benchmark/       one file per suite
 
 Reading order: README, protocol, one defense (``defenses.kdk``), one attack (``attacks.direct``),
@@ -42,6 +42,10 @@ same batches and initial weights, so differences between them are paired.
 
 A teacher depends on the seed and on the labels that it may see. There is one for each distinct pair:
 one per seed without label DP, one per seed and epsilon with it.
+
+An attack runs on every federation that it is defined on and that was trained, and its figures are keyed
+by both. What is trained is derived from the attacks' first federations, so that settings keep their
+numbers when an attack learns to run on another.
 
 The scale of leakage is the AUC for two classes and balanced top-1 for more. The worst attack is chosen
 on one half of the rows and scored on the other. Strengths are chosen on validation rows and reported

@@ -87,6 +87,7 @@ DEFAULT: dict[str, Any] = {
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
     "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
+    "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
     "published": {},  # figures of a paper to print beside ours, see vfljax.report.published
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }

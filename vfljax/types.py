@@ -45,14 +45,15 @@ class Input(NamedTuple):
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
+KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which settings are numbered
 
 
 class Federation(NamedTuple):
     """Which federation is trained: with or without model splitting, and who is malicious in it.
 
-    ``kind`` is what an attack asks for: ``SPLIT`` (a top model, everybody honest), ``MALICIOUS`` (a
-    top model, some passive parties with the malicious optimizer) or ``NO_SPLIT`` (logits are the sum
-    of the parties' outputs). ``name`` also says who is malicious, "malicious-0-1"; it is the column
+    ``kind`` is what attacks and ``config.federations`` name: ``SPLIT`` (a top model, everybody honest),
+    ``MALICIOUS`` (a top model, some passive parties with the malicious optimizer) or ``NO_SPLIT`` (logits
+    are the sum of the parties' outputs). ``name`` also says who is malicious, "malicious-0-1"; it is the column
     ``structure`` of a stored sweep.
     """
 

@@ -11,7 +11,7 @@ from tests.reference import direct as reference
 from tests.sweeps import plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import run, view
-from vfljax.report import summary
+from vfljax.report import summary, tables, worst
 from vfljax.store import exchange as wire
 from vfljax.sweep import plan as planning
 from vfljax.types import Agreed
@@ -130,8 +130,12 @@ def test_malicious_runs_are_attacked_by_those_who_were_malicious(attacked):
     stored, _, _ = attacked
     pairs = {(r["structure"], r["parties"], r["attack"]) for r in stored.attacks.to_pylist()}
     assert {pair for pair in pairs if pair[0].startswith("malicious")} == {
-        ("malicious-0-1", "0+1", "active/parties=0+1")
+        ("malicious-0-1", "0+1", "active/parties=0+1"),
+        ("malicious-0-1", "0+1", "mean/parties=0+1"),
     }
+    # once each, though three groups of attackers have a form of the mean attack
+    malicious = [r for r in stored.attacks.to_pylist() if r["structure"] == "malicious-0-1"]
+    assert len(malicious) == 2
     assert {pair[1:] for pair in pairs if pair[0] == "split" and pair[2].startswith("mean")} == {
         ("0", "mean"),
         ("1", "mean/parties=1"),
@@ -139,12 +143,41 @@ def test_malicious_runs_are_attacked_by_those_who_were_malicious(attacked):
     }
 
 
+def test_one_attack_has_figures_of_its_own_on_every_federation(attacked):
+    """In the summary, the tables and leaks.csv alike."""
+    stored, _, _ = attacked
+    (point,) = summary.points(stored)
+    label = "mean/parties=0+1"
+    rows = {worst.attack_on(r): r for r in stored.attacks.to_pylist() if r["attack"] == label}
+    kinds = ("split", "malicious", "no_split")
+    assert {key.federation for key in rows} == set(kinds)
+    successes = [point.attacks[label, kind].mean for kind in kinds]
+    assert successes == [rows[label, kind]["success"] for kind in kinds]
+    assert len(set(successes)) == 3
+    leaks = [point.figures[label, kind]["leak"].mean for kind in kinds]
+    assert leaks == [rows[label, kind]["leak"] for kind in kinds]
+
+    header, lines = tables.leak_rows([point])
+    assert header[:3] == ["setting", "attack", "federation"]
+    written = {line[2]: line[header.index("leak")] for line in lines if line[1] == label}
+    assert written == {kind: f"{leak:.4f}" for kind, leak in zip(kinds, leaks, strict=True)}
+
+    header, (line,) = summary.table([point])
+    columns = dict(zip(header, line, strict=True))
+    for words, success in zip(("split", "malicious", "no split"), successes, strict=True):
+        assert columns[f"{label} ({words})"] == f"{success:.3f}"
+    assert "active/parties=0+1" in header  # on one federation: its label alone
+
+
 def test_a_program_is_compiled_once_an_attack_and_shape_of_view(attacked):
     _, costs, programs = attacked
     for cost in costs.values():
         assert cost["compiles"] == cost["views"]
     # parties 0 and 1 own as many columns: their views share a program; two together do not
-    assert programs["mean"] == programs["direct"] == 2
+    assert programs["direct"] == 2
+    assert (
+        programs["mean"] == 4
+    )  # and of two federations: the cut is 4 wide with splitting, 10 without
     assert programs["active"] == 1
     assert programs["spectral"] == 3  # what looks inside is told who attacks
 
@@ -159,8 +192,11 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
     }
     assert not any(one["oracle"] for label, one in described.items() if "spectral" not in label)
     (point,) = summary.points(stored)
-    leaks = {a["attack"]: a["leak_select"] for a in stored.attacks.to_pylist()}
-    split = {a: v for a, v in leaks.items() if not a.startswith("direct")}
-    for worst, diagnostic in ((point.worst["split"], False), (point.oracle["split"], True)):
-        candidates = {a: v for a, v in split.items() if oracle.get(a, False) == diagnostic}
-        assert candidates[worst.attack] == max(candidates.values())
+    split = {
+        (a["attack"], a["structure"].split("-")[0]): a["leak_select"]
+        for a in stored.attacks.to_pylist()
+        if a["structure"] != "no_split"
+    }
+    for strongest, diagnostic in ((point.worst["split"], False), (point.oracle["split"], True)):
+        candidates = {k: v for k, v in split.items() if oracle.get(k[0], False) == diagnostic}
+        assert candidates[strongest.attack, strongest.federation] == max(candidates.values())

@@ -37,7 +37,7 @@ def reason_of(stored, name, options=None, **knobs):
         ("passive", {}, {"known": 9}, ("known=9", "10 classes")),
         ("probe", {}, {"known": 321}, ("known=321", "320 training rows")),
         ("mean", {}, {"known": 319}, ("known=319", "at most", "all 320")),
-        ("active", {}, {"known": 40}, ("'malicious'", "config.attacks", "new workdir")),
+        ("active", {}, {"known": 40}, ("'malicious'", "'active' to config.attacks", "new workdir")),
     ],
 )
 def test_a_refusal_names_the_value_and_the_remedy(stored, name, options, knobs, said):
@@ -128,22 +128,30 @@ def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
     plan, sweep = stored
     form = forms.Form("passive", "passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}])
     form_plan = jobs.plan_form(form, plan, sweep)
-    ((group, listed),) = form_plan.jobs.items()
-    settings = [r for r in sweep.results.to_pylist() if r["structure"] == "split"]
-    assert len(settings) == 12
-    first = {seed: next(r for r in settings if r["seed"] == seed)["setting"] for seed in (0, 1)}
-    expected = []
-    for point in (0, 1):
-        expected += [("split", 0, first[seed], "untrained", point, seed) for seed in (0, 1)]
-        for row in settings:
-            for what in ("attack", "all_labels"):
-                expected.append(("split", 0, row["setting"], what, point, row["seed"]))
-    assert [job.identity for job in listed] == expected
-    assert [job.identity for job in form_plan.logistic] == [
-        ("split", 0, None, "logistic", point, seed) for point in (0, 1) for seed in (0, 1)
+    assert [(g.federation, g.attackers, g.number) for g in form_plan.jobs] == [
+        ("split", (0,), 0),
+        ("no_split", (0,), 1),
     ]
-    assert (group.federation, group.attackers, form_plan.diverged) == ("split", (0,), 0)
-    for job in [*listed, *form_plan.logistic]:
+    for group, listed in form_plan.jobs.items():
+        name, number = group.federation, group.number
+        settings = [r for r in sweep.results.to_pylist() if r["structure"] == name]
+        assert len(settings) == 12
+        first = {seed: next(r for r in settings if r["seed"] == seed)["setting"] for seed in (0, 1)}
+        expected = []
+        for point in (0, 1):
+            expected += [(name, number, first[seed], "untrained", point, seed) for seed in (0, 1)]
+            for row in settings:
+                for what in ("attack", "all_labels"):
+                    expected.append((name, number, row["setting"], what, point, row["seed"]))
+        assert [job.identity for job in listed] == expected
+    assert [job.identity for job in form_plan.logistic] == [
+        (name, number, None, "logistic", point, seed)
+        for name, number in (("split", 0), ("no_split", 1))
+        for point in (0, 1)
+        for seed in (0, 1)
+    ]
+    assert form_plan.diverged == 0
+    for job in form_plan.every_job:
         known = 320 if job.what == "all_labels" else (20, 40)[job.point]
         assert job.knobs(320)["known"] == known
         assert job.figures({})["attack"] == "passive"
@@ -186,6 +194,13 @@ def sweep_of(plan, diverged=()):
     results = pa.table({name: [row[name] for row in rows] for name in names})
     shards = [{"name": group.name, "group": group.name} for group in plan.groups]
     return store.Sweep(None, {"shards": shards}, results, pa.table({}))
+
+
+def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():
+    plan = plan_of(tiny(grid={"undefended": {}}, federations=("split",)))
+    reason = jobs.plan_form(forms.Form("direct", "direct", {}, [{}]), plan, sweep_of(plan))
+    assert "'no_split'" in reason
+    assert "add 'no_split' to config.federations" in reason
 
 
 @pytest.fixture(scope="module")

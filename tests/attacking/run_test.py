@@ -99,17 +99,20 @@ def test_the_halves_for_choosing_and_reporting_are_disjoint(plan):
 def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
     rows = store.load(tiny_sweep).attacks.to_pylist()
     passive = [r for r in rows if r["attack"] == "passive"]
-    assert len(passive) == 12
+    assert [row["structure"] for row in passive].count("split") == 12
+    assert [row["structure"] for row in passive].count("no_split") == 12
     for row in passive:
         for what in store.BASELINES:
             assert 0 <= row[f"{what}_success"] <= 1
             assert 0 <= row[f"{what}_test_success"] <= 1
-    by_seed = {}
-    for row in passive:
-        by_seed.setdefault(row["seed"], set()).add(
-            (row["untrained_success"], row["logistic_success"])
-        )
-    assert all(len(values) == 1 for values in by_seed.values())  # they depend on the seed alone
+    untrained, logistic = {}, {}
+    for row in passive:  # they depend on the seed and the federation's bottoms, or the seed alone
+        of_seed = untrained.setdefault((row["structure"], row["seed"]), set())
+        of_seed.add(row["untrained_success"])
+        logistic.setdefault(row["seed"], set()).add(row["logistic_success"])
+    assert [len(values) for values in untrained.values()] == [1] * 4
+    assert [len(values) for values in logistic.values()] == [1] * 2
+    assert untrained["split", 0] != untrained["no_split", 0]
     assert passive[0]["all_labels_success"] != passive[0]["success"]
     direct = next(r for r in rows if r["attack"].startswith("direct"))
     assert direct["logistic_success"] is None
@@ -120,7 +123,7 @@ def probed(tiny_sweep, tmp_path_factory):
     """A sweep attacked by a small network with all baselines, and the plan."""
     workdir = shutil.copytree(tiny_sweep, tmp_path_factory.mktemp("probed") / "w")
     options = {"inputs": "embeddings", "steps": 2, "known": 20}
-    plan = plan_of(tiny(attacks={"probe": options}))
+    plan = plan_of(tiny(attacks={"probe": options}, federations=("split", "no_split")))
     run.attack_sweep(plan, workdir, ["probe"], silent)
     return workdir, plan
 
@@ -274,13 +277,14 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     run.attack_sweep(make_plan(wild), workdir, say=silent)
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["attack"] == "passive"]
-    assert len(passive) == 12
+    assert len(passive) == 24
     assert all(np.isnan(a["success"]) and np.isnan(a["leak_select"]) for a in passive)
     assert all(a["logistic_success"] > 0.2 for a in passive)
     points = summary.points(stored)
-    assert all(p.worst.get("split") is None or p.worst["split"].attack != "passive" for p in points)
+    assert not any(worst.attack == "passive" for p in points for worst in p.worst.values())
     said = " ".join(tables.not_attacked(stored, points))
-    assert "passive: 12 of its 12 runs diverged" in said
+    assert "passive (split): 12 of its 12 runs diverged" in said
+    assert "passive (no split): 12 of its 12 runs diverged" in said
 
 
 def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_path):

@@ -77,4 +77,4 @@ def test_both_are_marked_and_stand_beside_the_worst_case_not_in_it(attacked):
     (point,) = summary.points(stored)
     assert point.worst["split"].attack == "norm"
     assert point.oracle["split"].attack in ("cosine/oracle", "spectral/top.hidden.0/whole")
-    assert set(point.attacks) == {r["attack"] for r in rows.values()}
+    assert set(point.attacks) == {(r["attack"], "split") for r in rows.values()}

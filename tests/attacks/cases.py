@@ -37,15 +37,17 @@ def make_case(
     features=None,
     test_features=None,
     known=40,
+    cut=CUT,
 ) -> Case:
-    """A stored run of len(labels) training rows; arrays that are left out carry no information."""
+    """A stored run of len(labels) training rows; arrays that are left out carry no information. The bottom
+    hands its first ``cut`` columns through."""
     labels = np.asarray(labels)
     rng, rows = np.random.default_rng(123), len(labels)
     features = rng.normal(size=(rows, WIDTH)) if features is None else features
     test_features = rng.normal(size=(10, WIDTH)) if test_features is None else test_features
     gradients = np.zeros((1, rows, num_classes)) if gradients is None else np.asarray(gradients)
-    epochs, _, cut = gradients.shape
-    embeddings = np.zeros((epochs, rows, cut)) if embeddings is None else np.asarray(embeddings)
+    epochs, _, width = gradients.shape
+    embeddings = np.zeros((epochs, rows, width)) if embeddings is None else np.asarray(embeddings)
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
     received = np.where(sent[:, :, None], gradients, 0.0).astype(np.float32)
@@ -68,8 +70,8 @@ def make_case(
             {
                 "params": {
                     "Dense_0": {
-                        "kernel": np.eye(WIDTH, CUT, dtype=np.float32),
-                        "bias": np.zeros(CUT, np.float32),
+                        "kernel": np.eye(WIDTH, cut, dtype=np.float32),
+                        "bias": np.zeros(cut, np.float32),
                     }
                 }
             },
@@ -110,12 +112,17 @@ def jitted(run):
 
 def build(factory, num_classes, **options) -> Attack:
     """The factory's attack on ``BOTTOMS``: one object, hence one program, for equal options."""
-    return _build(factory, num_classes, tuple(options.items()))
+    return _build(factory, num_classes, CUT, tuple(options.items()))
+
+
+def build_without_splitting(factory, num_classes, **options) -> Attack:
+    """The same on a bottom that says C numbers of a row."""
+    return _build(factory, num_classes, num_classes, tuple(options.items()))
 
 
 @functools.cache
-def _build(factory, num_classes, options):
-    return factory(BOTTOMS, num_classes, **dict(options))
+def _build(factory, num_classes, cut, options):
+    return factory((MLP((), cut),), num_classes, **dict(options))
 
 
 def attack(attack: Attack, case: Case, key=None, **knobs) -> Scores:

@@ -77,3 +77,32 @@ def test_a_positive_that_was_never_sent_is_no_hint(attack):
     )
     expected = twin(g[sent[0]].astype(float), g[positives[1]].astype(float))
     np.testing.assert_allclose(scores[sent[0]], expected - np.median(expected), atol=1e-5)
+
+
+def test_of_several_classes_each_row_is_compared_with_every_class_s_known_rows():
+    """Cosine and inner product with the mean of the class's known rows that were sent, distances with
+    the first of them."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(ROWS) % 3
+    g = rng.normal(size=(1, ROWS, 3)) + np.eye(3)[labels]
+    sent = np.ones((1, ROWS), bool)
+    case = cases.make_case(labels, 3, gradients=g, sent=sent, known=12)
+    _, known = cases.seen_of(case)
+    rows = np.asarray(known.rows)[:12]
+    lost = rows[1]
+    sent[0, lost] = False
+    case = cases.make_case(labels, 3, gradients=g, sent=sent, known=12)
+    members = [[i for i in rows if labels[i] == c and i != lost] for c in range(3)]
+    x = np.float32(g[0]).astype(float)
+    means = [x[rows].mean(axis=0) for rows in members]
+    expected = {
+        cosine: [reference.cosine(x, mean) for mean in means],
+        inner: [reference.inner(x, mean) for mean in means],
+        hint: [reference.hint(x, x[rows[:2]]) for rows in members],
+    }
+    for attack, columns in expected.items():
+        options = {"count": 2} if attack is hint else {}
+        form = cases.build(attack, 3, **options)
+        scores = np.asarray(cases.attack(form, case, known=12).train)
+        assert np.isnan(scores[lost]).all()
+        np.testing.assert_allclose(scores[sent[0]], np.stack(columns, 1)[sent[0]], atol=1e-5)

@@ -11,6 +11,7 @@ from vfljax.report import page, published
 from vfljax.report.published import Cell
 from vfljax.store import roots
 from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.records import Published
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
 
@@ -101,3 +102,18 @@ def test_a_config_without_published_figures_prints_no_such_table(defended):
     experiment = experiment_of(defended)
     assert published.table(defended, experiment)[1] == []
     assert published.caption(defended, experiment) == ""
+
+
+def test_a_published_figure_is_of_the_federation_that_papers_attack(monkeypatch, defended):
+    """Others that the attack ran on stand in other tables."""
+    table = Published("A table", 2, {"undefended": {RULE: (0.5, 0.1)}})
+    described = store.attack_summary(defended.workdir)
+    kinds = {"no_split": 2, "split": 0, "malicious": 0}  # where its two rows are
+    for first, count in kinds.items():
+        about = {
+            **described[RULE],
+            "structure": [first, *(kind for kind in kinds if kind != first)],
+        }
+        monkeypatch.setattr(store, "attack_summary", lambda _, about=about: {RULE: about})
+        (cell,) = published.cells(defended, table)
+        assert len(cell.ours) == count

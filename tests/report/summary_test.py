@@ -90,7 +90,8 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
         outcomes = [
             a
             for a in attacks
-            if rows[a["setting"]]["point"] == one.number and a["attack"] == worst.attack
+            if rows[a["setting"]]["point"] == one.number
+            and (a["attack"], a["structure"]) == (worst.attack, worst.federation)
         ]
         assert worst.by_seed == {a["seed"]: a["leak_report"] for a in outcomes}
 

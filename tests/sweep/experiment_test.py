@@ -22,6 +22,16 @@ from vfljax.types import DefenseSpec
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 
 BAD = [
+    ({"federations": ("split", "no_spilt")}, "'no_spilt'", "did you mean 'no_split'"),
+    ({"federations": ("split", 1)}, "federations 1", "choose from split, malicious, no_split"),
+    ({"federations": ("split", "split")}, "'split' twice", "leave one"),
+    ({"federations": ("malicious", "no_split")}, "['malicious', 'no_split']", "add 'split'"),
+    ({"federations": ("split", "malicious"), "malicious.parties": ()}, "names nobody", "((0,),)"),
+    (
+        {"federations": ("no_split",), "grid": {"x": {"gafm": {"delta": 0.1}}}},
+        "config.grid.x needs a top model",
+        "add 'split'",
+    ),
     ({"grid": {"x": {"kdkk": {}}}}, "kdkk", "did you mean 'kdk'"),
     ({"grid": {"x": {"kdk": {"eps": 1, "k": 2}}}}, "eps", "epsilon"),
     ({"grid": {"x": {"kdk": {"epsilon": 0.5}}}}, "gives no k", "name its value"),
@@ -237,8 +247,11 @@ CONFIG = {
 def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
     stored = json.loads((FIXTURE / "sweep.json").read_text())["config"]
     text = json.dumps(stored)  # as text: the order of fields counts too
-    assert json.dumps(parse(CONFIG).stored) == text
-    assert json.dumps(parse(stored).stored) == text
+    for config in (CONFIG, stored):
+        later = {"federations": []}  # a field that came after it was stored, at its default
+        fields = dict(parse(config).stored)
+        assert {name: fields.pop(name) for name in later} == later
+        assert json.dumps(fields) == text
     assert parse(stored) == parse(CONFIG)
 
 

@@ -82,6 +82,33 @@ def test_only_the_federations_that_some_attack_needs_are_trained():
     assert names(**both, **groups) == ["split", "malicious-1", "malicious-0-1", "no_split"]
 
 
+def test_the_federations_that_a_config_names_are_trained_in_one_order_whatever_the_attacks_need():
+    attacks = {"attacks": {"active": {}, "direct": {}}}
+    assert names(**attacks, federations=("split",)) == ["split"]
+    assert names(attacks={}, federations=("no_split",)) == ["no_split"]
+    every = names(attacks={"mean": {}}, federations=("no_split", "malicious", "split"))
+    assert every == ["split", "malicious-0", "no_split"] == names(**attacks)
+
+
+def test_an_attack_on_several_federations_has_only_the_first_trained_for_it():
+    for attack in ("probe", "passive", "spectral", "mean", "hint"):
+        assert names(attacks={attack: {}}) == ["split"]
+
+
+def test_several_groups_of_attackers_leave_malicious_runs_to_one_form():
+    first, second = forms_of(
+        attacks={"mean": {}}, attackers=((1,), (0, 1)), **{"parties.passive": 2}
+    )
+    attack = forms.make_attack(first, (), 10)
+    assert (first.label, second.label) == ("mean/parties=1", "mean/parties=0+1")
+    for federation in ("split", "no_split"):
+        assert forms.serves(first, attack, federation)
+        assert forms.serves(second, attack, federation)
+    assert forms.serves(first, attack, "malicious-0")
+    assert not forms.serves(second, attack, "malicious-0")
+    assert forms.label_of(first, (0,)) == "mean"
+
+
 @pytest.mark.parametrize(
     "federation",
     [Federation(), Federation(False), Federation(True, (0,)), Federation(True, (0, 2))],

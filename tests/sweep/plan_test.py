@@ -234,3 +234,19 @@ def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_name
     assert plan.width_of(planned.experiment, heavy) == 1
     wide = parse(tiny(**{"attacks": {}, "execution.width": 3}))
     assert plan.width_of(wide, light) == plan.width_of(wide, heavy) == 3
+
+
+def test_settings_keep_their_numbers_where_a_config_names_the_federations_it_trains_anyway():
+    """Ids, shards and all: a field at its default and the same federations by name are one plan."""
+    derived = plan_of(tiny())
+    named = plan_of(tiny(federations=("no_split", "split")))
+    assert [g.settings for g in named.groups] == [g.settings for g in derived.groups]
+    assert named.shards == derived.shards
+    rows = [(s.id, s.federation.name) for g in derived.groups for s in g.settings]
+    assert sorted(rows)[:4] == [(0, "split"), (1, "split"), (2, "no_split"), (3, "no_split")]
+
+
+def test_a_malicious_federation_needs_an_optimizer_that_has_a_malicious_form():
+    fields = {"federations": ("split", "malicious"), "training.optimizer": "adam"}
+    with pytest.raises(UserError, match="malicious.rule='released' is not defined for .*'adam'"):
+        plan_of(tiny(**fields, **{"malicious.rule": "released"}))

@@ -18,10 +18,10 @@ import numpy as np
 from vfljax import store
 from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
-from vfljax.sweep.forms import Form, attackers_of, label_of, make_attack
+from vfljax.sweep.forms import Form, attackers_of, label_of, make_attack, serves
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.plan import Plan
-from vfljax.types import Spec, federation_of
+from vfljax.types import Spec
 
 ATTACK, ALL_LABELS, UNTRAINED, LOGISTIC = "attack", "all_labels", "untrained", "logistic"
 IDENTITY = ("structure", "view", "setting", "what", "point", "seed")
@@ -195,16 +195,12 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
     attack = make_attack(form, tuple(spec.bottoms[p] for p in form.attackers), num_classes)
     columns = ["setting", "seed", "structure", "status", "shard", "lane"]
     rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if federation_of(row["structure"]).kind == attack.federation]
+    rows = [row for row in rows if serves(form, attack, row["structure"])]
     recorded = plan.experiment.training.recorded_epochs
     if attack.binary and num_classes > 2:
         return attack, [], f"defined for two classes, {plan.dataset.name} has {num_classes}"
     if not rows:
-        reason = (
-            f"it needs runs of the structure {attack.federation!r} and this sweep trained none: add "
-            f"{form.name!r} to config.attacks and train in a new workdir"
-        )
-        return attack, [], reason
+        return attack, [], _none_trained(form, attack, plan)
     if attack.epoch >= 0 and attack.epoch not in recorded:
         reason = (
             f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
@@ -224,6 +220,16 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
         if reason:
             return attack, [], reason
     return attack, rows, ""
+
+
+def _none_trained(form: Form, attack: Attack, plan: Plan) -> str:
+    needed = " or ".join(map(repr, attack.federations))
+    named = plan.experiment.federations
+    remedy = f"{needed} to config.federations" if named else f"{form.name!r} to config.attacks"
+    return (
+        f"it needs runs of the federation {needed} and this sweep trained none: add {remedy} and train "
+        "in a new workdir"
+    )
 
 
 def _too_few_or_many(point: Mapping[str, float], plan: Plan) -> str:

@@ -178,7 +178,7 @@ def _described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
         "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
         "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
-        "structure": attack.federation,
+        "structure": list(attack.federations),
         "settings": form_plan.settings,
         "diverged": form_plan.diverged,
         "rows": len(form_plan.every_job),
@@ -221,14 +221,18 @@ def _run_group(
 
 def _run_logistic(jobs: Sequence[Job], stored: Stored) -> None:
     """The baseline without any federation; it runs on the host, and its rows are one file."""
-    plan, rows = stored.plan, []
+    plan = stored.plan
+
+    @functools.cache  # it is the same beside every federation
+    def figures(attackers: tuple[int, ...], seed: int, known: int) -> dict[str, float]:
+        common = jax.device_get(common_data(plan.table, stored.arrays, attackers))
+        inputs = tuple(plan.blocks[p].input for p in attackers)
+        return logistic_figures(common, inputs, plan.dataset.num_classes, seed, known)
+
+    rows = []
     for job in jobs:
-        group = job.group
-        common = jax.device_get(common_data(plan.table, stored.arrays, group.attackers))
-        inputs = tuple(plan.blocks[p].input for p in group.attackers)
         known = int(job.knobs(len(plan.splits[0].train))["known"])
-        classes = plan.dataset.num_classes
-        rows.append(job.figures(logistic_figures(common, inputs, classes, job.seed, known)))
+        rows.append(job.figures(figures(job.group.attackers, job.seed, known)))
     _write(jobs[0].form, "logistic", jobs, rows, stored)
 
 

@@ -1,7 +1,8 @@
 """The visible table of attacks: name -> row, and ``TABLE[name](bottoms, num_classes, **options)``.
 
 A new attack is one file that ends in its row, one line of ``TABLE`` and one contract row. Where it takes
-a defense into account, that defense's row names it in ``known_by``. ``config.attackers`` names who
+a defense into account, that defense's row names it in ``known_by``. An attack names the federations it is
+defined on and runs on each that was trained (``config.federations``). ``config.attackers`` names who
 attacks, ``config.malicious.parties`` who also trains with the malicious optimizer, and the number of
 known labels is a third axis. An attack that a sweep cannot serve is skipped, and the report says why.
 """

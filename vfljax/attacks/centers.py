@@ -12,7 +12,7 @@ the centers are those of the rows whose labels the attacker knows. The published
 ``global_median`` is what GAFM's released code runs under the name of median: a row is called positive
 where its gradient, summed over its entries, exceeds the median of its batch. It needs no label. It calls
 half of a batch positive, so that for a positive rate p <= 1/2 its leak AUC is at most
-1 - (1/2 - p) / (2 (1 - p)).
+1 - (1/2 - p) / (2 (1 - p)). It is not defined without model splitting, where every gradient sums to 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vfljax.attacks.core import (
     place_of,
     received,
 )
-from vfljax.types import SPLIT, Array, Known, Scores, View
+from vfljax.types import KINDS, MALICIOUS, SPLIT, Array, Known, Scores, View
 
 SCORES = ("nearest", "distance")
 
@@ -66,7 +66,7 @@ def _centers(
 
     return Attack(
         run,
-        SPLIT,
+        KINDS,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
         adaptive=isinstance(epoch, str) or scores == "distance",
@@ -134,7 +134,7 @@ def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: in
         positive = by_batch.scatter(above, len(total))
         return Scores(jnp.stack([1 - positive, positive], axis=-1))
 
-    return Attack(run, SPLIT, binary=True, epoch=epoch)
+    return Attack(run, (SPLIT, MALICIOUS), binary=True, epoch=epoch)
 
 
 MEAN = AttackRow(mean)

@@ -301,6 +301,9 @@ def passive(
 ) -> Attack:
     """Complete the model of a passive attacker, after a run in which everybody was honest.
 
+    Without model splitting its bottom gives it C numbers a row, its share of the logits, and the head reads
+    those.
+
     Args:
       bottoms: the attackers' bottom models.
       num_classes: C.
@@ -318,7 +321,7 @@ def passive(
       ValueError: for an option out of range.
     """
     run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
-    return Attack(run, SPLIT, KNOBS, RANGES, baselines=BASELINES, steps=steps)
+    return Attack(run, (SPLIT, NO_SPLIT), KNOBS, RANGES, baselines=BASELINES, steps=steps)
 
 
 def active(
@@ -334,7 +337,7 @@ def active(
     """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was
     malicious."""
     run = _completion(bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size)
-    return Attack(run, MALICIOUS, KNOBS, RANGES, baselines=BASELINES, steps=steps)
+    return Attack(run, (MALICIOUS,), KNOBS, RANGES, baselines=BASELINES, steps=steps)
 
 
 def two_stage(
@@ -375,7 +378,7 @@ def two_stage(
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
     return Attack(
         run,
-        NO_SPLIT,
+        (NO_SPLIT,),
         knobs,
         RANGES,
         adaptive=first.adaptive,

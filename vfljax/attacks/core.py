@@ -38,7 +38,9 @@ class Attack(NamedTuple):
     """
 
     run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
-    federation: str  # which federation must be trained: types.SPLIT, MALICIOUS or NO_SPLIT
+    # the kinds of federation it is defined on, some of types.KINDS: it runs on each that was trained.
+    # The first is the one that papers attack; it is trained where ``config.federations`` names none
+    federations: tuple[str, ...]
     # numeric options and their published values; ``run`` gets arrays. One called "known" is the number
     # of labels the attacker is given (``Known``)
     knobs: Mapping[str, float] = {}

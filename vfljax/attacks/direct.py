@@ -107,7 +107,11 @@ def direct(
 
     adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
     return Attack(
-        run, NO_SPLIT, adaptive=adaptive, epoch=number_of(epoch), over_epochs=isinstance(epoch, str)
+        run,
+        (NO_SPLIT,),
+        adaptive=adaptive,
+        epoch=number_of(epoch),
+        over_epochs=isinstance(epoch, str),
     )
 
 

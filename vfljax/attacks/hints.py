@@ -6,7 +6,10 @@ where g+ is the gradient of one row known to be positive.
 
 Reference: Li, Sun, Yang, Gao, Zhang, Xie, Smith, Wang. "Label Leakage and Protection in Two-party Split
 Learning", ICLR 2022, section 3 (direction attack). The inner product and n = 1, 3, 5 are those of GAFM's
-released code (Han and Guan 2023). All are defined for two classes.
+released code (Han and Guan 2023). All are published for two classes.
+
+With more (ours) each class has a score. ``cosine`` and ``inner`` compare with the mean gradient of its known
+rows, ``hint`` with the first n of them.
 
 The published hints are the clean gradients of the known rows, computed without the defense:
 ``oracle=True`` takes the gradient of the undefended loss at the final weights, in evaluation mode. An
@@ -32,23 +35,30 @@ from vfljax.attacks.core import (
     received,
     two_sided,
 )
-from vfljax.types import SPLIT, Array, Known, Scores, View
+from vfljax.types import KINDS, Array, Known, Scores, View
 
 # the default product keeps only some ten bits of each factor on accelerators
 _multiply = functools.partial(jnp.matmul, precision="highest")
 
 
-def _positives(known: Known, usable_rows: Array, count: int) -> Array:
-    """The first ``count`` known positive rows [count] of which there is a gradient.
+def _first(known: Known, label: int, usable_rows: Array, count: int) -> Array:
+    """The first ``count`` rows [count] known to be of class ``label`` of which there is a gradient.
 
     ``usable_rows`` [N] bool says of which rows there is one. The first such row fills up the rest
-    where there are fewer; where there are none, known positives without a gradient are taken.
+    where there are fewer; where there are none, known rows without a gradient are taken.
     """
-    positive = known.labels == 1
-    usable = positive & usable_rows[known.rows]
-    usable = jnp.where(jnp.any(usable), usable, positive)
+    members = known.labels == label
+    usable = members & usable_rows[known.rows]
+    usable = jnp.where(jnp.any(usable), usable, members)
     places = jnp.nonzero(usable, size=count, fill_value=-1)[0]
     return known.rows[jnp.where(places >= 0, places, places[0])]
+
+
+def _mean(known: Known, label: int, usable_rows: Array, g: Array) -> Array:
+    """The mean gradient [1, D] of the rows known to be of class ``label`` of which there is one."""
+    members = (known.labels == label) & usable_rows[known.rows]
+    total = jnp.sum(jnp.where(members[:, None], g[known.rows], 0.0), axis=0, keepdims=True)
+    return total / jnp.maximum(jnp.sum(members), 1)
 
 
 def _unit(g: Array) -> Array:
@@ -57,9 +67,15 @@ def _unit(g: Array) -> Array:
 
 
 def _hints(
-    likeness: Callable[[Array, Array], Array], count: int, epoch: int | str, oracle: bool
+    likeness: Callable[[Array, Array], Array],
+    num_classes: int,
+    epoch: int | str,
+    oracle: bool,
+    count: int | None = None,
 ) -> Attack:
-    """``likeness(g [N, D], hints [count, D]) -> [N]``, larger for positives."""
+    """``likeness(g [N, D], hints [n, D]) -> [N]``, larger for rows of the hints' class. Hints are the
+    first ``count`` known rows of a class; without ``count`` they are the first known positive, and of
+    more than two classes the mean of all known rows of the class."""
     check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
@@ -70,13 +86,22 @@ def _hints(
             chex.assert_shape(source, g.shape)
         else:
             source, usable = g, sent
-        return Scores(two_sided(likeness(g, source[_positives(known, usable, count)]), sent))
+        if num_classes == 2:
+            hints = source[_first(known, 1, usable, count or 1)]
+            return Scores(two_sided(likeness(g, hints), sent))
+
+        def like(label: int) -> Array:
+            if count is None:
+                return likeness(g, _mean(known, label, usable, source))
+            return likeness(g, source[_first(known, label, usable, count)])
+
+        scores = jnp.stack([like(label) for label in range(num_classes)], axis=-1)
+        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
 
     return Attack(
         run,
-        SPLIT,
+        KINDS,
         knobs={} if oracle else {"known": 40.0},
-        binary=True,
         oracle=oracle,
         adaptive=isinstance(epoch, str),
         diagnostic=CLEAN if oracle else "",
@@ -92,18 +117,23 @@ def cosine(
 
     ``epoch`` says which gradients are read (``core.received``); ``oracle`` takes the clean gradient of
     the known row, as published. The scores [N, 2] are ``core.two_sided``: minus and plus the cosine
-    less its median. A zero gradient has cosine 0.
+    less its median. A zero gradient has cosine 0. With more classes the scores [N, C] are the cosines
+    with the means of the known rows of each.
     """
-    del bottoms, num_classes
-    return _hints(lambda g, hints: _multiply(_unit(g), _unit(hints).T)[:, 0], 1, epoch, oracle)
+    del bottoms
+
+    def likeness(g: Array, hints: Array) -> Array:
+        return _multiply(_unit(g), _unit(hints).T)[:, 0]
+
+    return _hints(likeness, num_classes, epoch, oracle)
 
 
 def inner(
     bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1, oracle: bool = False
 ) -> Attack:
     """``cosine`` with the inner product in place of the cosine, in squared gradient units."""
-    del bottoms, num_classes
-    return _hints(lambda g, hints: _multiply(g, hints.T)[:, 0], 1, epoch, oracle)
+    del bottoms
+    return _hints(lambda g, hints: _multiply(g, hints.T)[:, 0], num_classes, epoch, oracle)
 
 
 def hint(
@@ -117,16 +147,17 @@ def hint(
     """Score each row by minus the distance to the nearest of ``count`` known positives.
 
     Published: 1, 3 and 5 hints. The other options, and the scores' form, are those of ``cosine``; the
-    distances are in the gradients' units. With fewer known positives than ``count``, all are used.
+    distances are in the gradients' units. With fewer known positives than ``count``, all are used. With
+    more classes the scores [N, C] are the distances to the nearest of ``count`` known rows of each.
     """
-    del bottoms, num_classes
+    del bottoms
     check_whole("count", count, 1)
 
     def likeness(g: Array, hints: Array) -> Array:
         apart = jnp.linalg.norm(g[:, None, :] - hints[None, :, :], axis=-1)
         return -jnp.min(apart, axis=-1)
 
-    return _hints(likeness, count, epoch, oracle)
+    return _hints(likeness, num_classes, epoch, oracle, count)
 
 
 COSINE = AttackRow(cosine)

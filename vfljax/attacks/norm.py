@@ -15,7 +15,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax.attacks.core import Attack, AttackRow, check_epoch, number_of, received, two_sided
-from vfljax.types import SPLIT, Array, Known, Scores, View
+from vfljax.types import KINDS, Array, Known, Scores, View
 
 
 def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1) -> Attack:
@@ -34,7 +34,7 @@ def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str =
 
     return Attack(
         run,
-        SPLIT,
+        KINDS,
         binary=True,
         adaptive=isinstance(epoch, str),
         epoch=number_of(epoch),

@@ -32,7 +32,7 @@ from vfljax.attacks.core import (
 from vfljax.models import MLP
 from vfljax.parties import from_module
 from vfljax.rows import over_chunks
-from vfljax.types import SPLIT, Array, Known, PyTree, Scores, View
+from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
 
 INPUTS = ("both", "embeddings", "gradients")
 KNOBS = {"known": 40.0, "learning_rate": 1e-2, "weight_decay": 1e-2}
@@ -128,7 +128,7 @@ def probe(
     baselines = BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
     return Attack(
         run,
-        SPLIT,
+        KINDS,
         KNOBS,
         baselines=baselines,
         adaptive=True,

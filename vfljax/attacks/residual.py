@@ -29,7 +29,7 @@ import jax.numpy as jnp
 
 from vfljax.attacks.core import Attack, AttackRow, batches, check_whole, place_of
 from vfljax.attacks.spectral import centered, multiply, two_clusters
-from vfljax.types import SPLIT, Array, Known, Scores, View
+from vfljax.types import KINDS, Array, Known, Scores, View
 
 
 def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
@@ -89,7 +89,7 @@ def residual(
             s = two_clusters(r, sent.astype(jnp.float32), absolute=False, minority=True)
         return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
 
-    return Attack(run, SPLIT, binary=True, adaptive=True, epoch=epoch)
+    return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch)
 
 
 ROW = AttackRow(residual)

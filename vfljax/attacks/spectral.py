@@ -44,7 +44,7 @@ from vfljax.attacks.core import (
     place_of,
     received,
 )
-from vfljax.types import SPLIT, Array, Known, Scores, View
+from vfljax.types import KINDS, SPLIT, Array, Known, Scores, View
 
 SIGNALS = ("embeddings", "gradients")
 RESTARTS, ROUNDS = 8, 30  # of k-means
@@ -209,7 +209,7 @@ def spectral(
       num_classes: C.
       signal: what is clustered: what was sent ("embeddings"), received ("gradients"), or computed, by a
         layer's name such as "party0.hidden.0" or "top.hidden.0". It is a diagnostic where the layer is
-        not the attacker's.
+        not the attacker's, and layers are looked at in the honest federation with splitting only.
       scores: "signed" or "absolute", for two classes.
       heuristic: "minority" or "larger": which cluster is positive, for two classes.
       whole: whether the rows of an epoch are clustered at once instead of batch by batch, for two
@@ -278,7 +278,7 @@ def spectral(
 
     return Attack(
         run,
-        SPLIT,
+        KINDS if signal in SIGNALS else (SPLIT,),
         knobs={"known": 40.0} if num_classes > 2 and not oracle else {},
         baselines=("untrained",) if signal == "embeddings" and not oracle else (),
         oracle=oracle,

@@ -27,15 +27,6 @@ class Knower(NamedTuple):
     option: str = ""  # the option that the form's label must name; "": any form of the attack
 
 
-READING = (
-    Knower("direct", "mean"),
-    Knower("direct", "votes"),
-    Knower("two_stage", "mean"),
-    Knower("two_stage", "votes"),
-)
-"""Direct reading of what is left of a row's gradient once it is averaged over epochs. It serves
-without model splitting, where the gradient's entries name the classes."""
-
 AVERAGING = (
     Knower("norm", "mean"),
     Knower("mean", "mean"),
@@ -47,6 +38,16 @@ AVERAGING = (
 """Attacks on averages of a row's gradients, or of their signs, over epochs. Noise of mean zero
 averages out, and entries that are sent only now and then add up. (Averaging is as old as additive
 noise. No paper cited here uses it against these defenses.)"""
+
+READING = (
+    Knower("direct", "mean"),
+    Knower("direct", "votes"),
+    Knower("two_stage", "mean"),
+    Knower("two_stage", "votes"),
+    *AVERAGING,
+)
+"""Without model splitting the entries of a gradient name the classes: what is left of it once it is
+averaged over epochs can be read directly too."""
 
 
 def _never(knobs: Mapping[str, float]) -> bool:

@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report.summary import FEDERATIONS, Point
+from vfljax.report.summary import Point
+from vfljax.report.worst import FEDERATIONS, titles
 
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
@@ -179,7 +180,7 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
         for f in FEDERATIONS
         if f in settings[0].accuracy
     ]
-    panels += [(f"{a}", "attacks", a) for a in settings[0].attacks]
+    panels += [(title, "attacks", key) for key, title in titles(settings[0].attacks).items()]
     wide = min(3, len(panels))
     high = -(-len(panels) // wide)
     with plt.rc_context(STYLE):
@@ -237,11 +238,11 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
             for f in FEDERATIONS
             if f in settings[0].accuracy
         ]
-        for number, attack in enumerate(settings[0].attacks):
+        for number, (key, title) in enumerate(titles(settings[0].attacks).items()):
             series.append(
                 (
-                    attack,
-                    [p.attacks[attack] for p in settings if attack in p.attacks],
+                    title,
+                    [p.attacks[key] for p in settings if key in p.attacks],
                     "--",
                     COLORS[number % len(COLORS)],
                 )

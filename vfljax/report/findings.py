@@ -9,15 +9,8 @@ import numpy as np
 
 from vfljax import attacks, defenses
 from vfljax.attacks.core import Reading
-from vfljax.report.summary import (
-    FEDERATIONS,
-    TOLERANCE,
-    Point,
-    Worst,
-    baseline,
-    choices,
-    undefended,
-)
+from vfljax.report.summary import TOLERANCE, Point, baseline, choices, undefended
+from vfljax.report.worst import FEDERATIONS, AttackOn, Worst, attack_on, titles
 from vfljax.store import Sweep
 from vfljax.types import NO_SPLIT
 
@@ -32,7 +25,7 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
         for federation, worst in plain.worst.items():
             out.append(
                 f"{names[federation]}, undefended: test accuracy {plain.accuracy[federation]}; the "
-                f"strongest attack is {worst.attack}, {base['scale']} {worst.leak} (chance "
+                f"strongest attack is {worst.name}, {base['scale']} {worst.leak} (chance "
                 f"{base['chance']:.2f})."
             )
     for choice in choices(all_points):
@@ -47,13 +40,13 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
         if choice.leak_change.mean >= 0:
             out.append(
                 f"{federation}: none of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} "
-                f"validation accuracy leaks less than no defense (worst attack {worst.attack}, "
+                f"validation accuracy leaks less than no defense (worst attack {worst.name}, "
                 f"{worst.leak})."
             )
             continue
         out.append(
             f"{federation}: of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} validation "
-            f"accuracy, {choice.point.label} leaks least: worst attack {worst.attack} at {worst.leak} "
+            f"accuracy, {choice.point.label} leaks least: worst attack {worst.name} at {worst.leak} "
             f"(change to undefended {choice.leak_change}, test accuracy {choice.accuracy_change})."
         )
     out += _broken_findings(all_points)
@@ -106,7 +99,7 @@ def _broken_findings(all_points: Sequence[Point]) -> list[str]:
             out.append(
                 f"{arm} does not protect against an attacker who knows it, at {len(pairs)} of its points "
                 f"and federations, most of all at {p.label}, {FEDERATIONS[f].lower()}: the strongest "
-                f"published attack run here ({published.attack}) reaches {published.leak}, {worst.attack} "
+                f"published attack run here ({published.name}) reaches {published.leak}, {worst.name} "
                 f"{worst.leak}. Published figures show how that attack fails, not that labels are safe."
             )
     return out
@@ -123,11 +116,11 @@ def _reading_findings(all_points: Sequence[Point]) -> list[str]:
 
 
 def _misread(attack: str, rules: Reading, all_points: Sequence[Point]) -> list[str]:
-    labels = dict.fromkeys(label for p in all_points for label in p.attacks)
+    keys = dict.fromkeys(key for p in all_points for key in p.attacks)
     # the first epoch asked for, if several are
     start = f"{attack}/{rules.published}"
-    first = next((label for label in labels if label.startswith(start)), "")
-    most = rules.label_with(first, rules.largest)
+    first = next((key for key in keys if key.attack.startswith(start)), AttackOn("", ""))
+    most = first._replace(attack=rules.label_with(first.attack, rules.largest))
     both = [p for p in all_points if first in p.attacks and most in p.attacks]
     fooled = [p for p in both if p.attacks[most].mean - p.attacks[first].mean > 0.2]
     if not fooled:
@@ -143,7 +136,7 @@ def _misread(attack: str, rules: Reading, all_points: Sequence[Point]) -> list[s
         defenses.TABLE[name].remarks.misread
         for name in dict.fromkeys(name for p in fooled for name in p.defenses)
     ]
-    least = rules.label_with(first, rules.smallest)
+    least = first._replace(attack=rules.label_with(first.attack, rules.smallest))
     for name in dict.fromkeys(name for p in both for name in p.defenses):
         remarks = defenses.TABLE[name].remarks
         beyond = [
@@ -166,11 +159,11 @@ def _passive_findings(sweep: Sweep) -> list[str]:
     rows = sweep.attacks.to_pylist()
     out = []
     # the others' baselines stand in their table
-    completions = dict.fromkeys(
-        row["attack"] for row in rows if attacks.TABLE[row["attack"].split("/")[0]].completion
+    completions = titles(
+        attack_on(row) for row in rows if attacks.TABLE[row["attack"].split("/")[0]].completion
     )
-    for label in completions:
-        outcomes = [row for row in rows if row["attack"] == label and row["point"] == 0]
+    for key, title in completions.items():
+        outcomes = [row for row in rows if attack_on(row) == key and row["point"] == 0]
         comparisons = []
         for what, name in (
             ("untrained", "the same attack on an untrained bottom"),
@@ -186,7 +179,7 @@ def _passive_findings(sweep: Sweep) -> list[str]:
                 comparisons.append(f"{name} in {above} of {len(both)} settings")
         if comparisons:
             out.append(
-                f"{label} leaks more than {', and more than '.join(comparisons)}. Where it does not, taking "
+                f"{title} leaks more than {', and more than '.join(comparisons)}. Where it does not, taking "
                 "part in the federation told the attacker nothing new."
             )
     return out
@@ -211,7 +204,7 @@ def bound_table(sweep: Sweep, all_points: Sequence[Point]) -> tuple[list[str], l
             if bound is None:
                 continue
             worst = [p.worst.get(f) for f in federations]
-            reached = (f"{w.leak} {w.attack}" if w else "-" for w in worst)
+            reached = (f"{w.leak} {w.name}" if w else "-" for w in worst)
             rows.append([p.label, *bound, *reached])
     return header, rows
 

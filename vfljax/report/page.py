@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from vfljax import attacks, store
-from vfljax.report import figures, findings, published, summary, tables
+from vfljax.report import figures, findings, published, summary, tables, worst
 from vfljax.sweep.experiment import experiment_of
 
 CSS = """
@@ -62,18 +62,18 @@ WIDE = 8  # attacks; beyond, the terminal's table has the worst ones only
 def text_table(points: Sequence[summary.Point]) -> str:
     """The summary for a terminal: means over seeds, one line a point."""
     header, rows = summary.table(points)
-    attacks = {name for p in points for name in p.attacks}
-    if len(attacks) > WIDE:  # the report has them all
-        keep = [i for i, name in enumerate(header) if name not in attacks]
+    names = set(worst.titles(key for p in points for key in p.attacks).values())
+    if len(names) > WIDE:  # the report has them all
+        keep = [i for i, name in enumerate(header) if name not in names]
         header, rows = [header[i] for i in keep], [[row[i] for i in keep] for row in rows]
-    names = {
+    brief = {
         "accuracy split": "acc split",
         "accuracy malicious": "acc malic",
         "accuracy no_split": "acc nosplit",
         "AUC malicious": "AUC malic",
         "AUC no_split": "AUC nosplit",
     }
-    short = [names.get(h, h) for h in header]
+    short = [brief.get(h, h) for h in header]
     short = [
         h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
         for h in short

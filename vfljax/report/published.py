@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vfljax import store
 from vfljax.report import summary
+from vfljax.report.worst import AttackOn, attack_on
 from vfljax.store import Sweep
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import AUC, Published
@@ -49,6 +51,7 @@ def cells(sweep: Sweep, published: Published) -> list[Cell]:
     """Every published figure of every point of its arm; with AUC also the one before orientation."""
     results = [r for r in sweep.results.to_pylist() if r["status"] == "ok"]
     attacks = [a for a in sweep.attacks.to_pylist() if a["point"] == 0]
+    described = store.attack_summary(sweep.workdir)
     out = []
     for point in summary.points(sweep):
         trained = [r for r in results if r["point"] == point.number]
@@ -67,7 +70,10 @@ def cells(sweep: Sweep, published: Published) -> list[Cell]:
                     if ours or name != POOLED:  # only where config.training.evaluation asks for it
                         out.append(Cell(point.label, name, ours, beside, note if beside else ""))
                 continue
-            leaks = [a for a in attacks if a["attack"] == figure and a["setting"] in ids]
+            # papers attack the first of the federations that an attack is defined on
+            first, *_ = summary.kinds_of(described.get(figure, {})) or ("",)
+            key = AttackOn(figure, first)
+            leaks = [a for a in attacks if attack_on(a) == key and a["setting"] in ids]
             out.append(Cell(point.label, figure, tuple(a["leak"] for a in leaks), tuple(numbers)))
     return out
 

@@ -1,10 +1,9 @@
 """From stored rows to the numbers of a sweep: points with intervals, worst attacks, chosen strengths.
 
-A *point* is one value for every knob; its seeds are its sample. Worst case: the attack is chosen on
-one half of the unlabeled rows (``leak_select``) and scored on the other (``leak_report``), so that
-picking the best of many does not flatter it; oracle attacks stay out. Strengths are chosen on
-validation accuracy and reported on test rows. The scale of leakage is ``metrics.leak``: leak AUC for
-two classes (chance 1/2), balanced top-1 for more (chance 1/C). The sentences are ``findings``'s.
+A *point* is one value for every knob; its seeds are its sample. Figures are keyed by attack and kind of
+federation (``worst.AttackOn``): one attack may run on several. Strengths are chosen on validation
+accuracy and reported on test rows. The scale of leakage is ``metrics.leak``: leak AUC for two classes
+(chance 1/2), balanced top-1 for more (chance 1/C). The sentences are ``findings``'s.
 
 Leak AUC grants the attacker one bit, which way its scores point: single attacks are given
 max(a, 1 - a), as published, and the worst case takes the direction from the half on which it is not
@@ -17,62 +16,24 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy import stats
-
-from vfljax import defenses, metrics, store
+from vfljax import defenses, store
+from vfljax.report.seeds import Interval, interval, paired
+from vfljax.report.worst import (
+    FEDERATIONS,
+    AttackOn,
+    Marked,
+    Worst,
+    WorstCases,
+    attack_on,
+    names_by_panel,
+    titles,
+    worst_cases,
+)
 from vfljax.store import Sweep
+from vfljax.sweep.forms import without_parties
 from vfljax.types import federation_of
 
-FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
-"""What a report compares: honest and malicious parties with a top model are one panel of it."""
 TOLERANCE = 0.02  # validation accuracy a chosen strength may cost
-
-
-def panel(federation: str) -> str:
-    """The entry of ``FEDERATIONS`` that the federation of that name belongs to."""
-    return "split" if federation_of(federation).split else "no_split"
-
-
-class Interval(NamedTuple):
-    """Mean over seeds and half the width of its 95 % t-interval (nan for one seed)."""
-
-    mean: float
-    half: float
-    count: int
-
-    def __str__(self) -> str:
-        if self.count == 0:
-            return "-"
-        return f"{self.mean:.3f}" + ("" if math.isnan(self.half) else f" ± {self.half:.3f}")
-
-
-def interval(values: Iterable[float | None]) -> Interval:
-    """95 % t-interval over seeds; missing values are left out."""
-    sample = np.array([v for v in values if v is not None and not math.isnan(v)], np.float64)
-    if len(sample) == 0:
-        return Interval(math.nan, math.nan, 0)
-    if len(sample) == 1:
-        return Interval(float(sample[0]), math.nan, 1)
-    error = sample.std(ddof=1) / math.sqrt(len(sample))
-    half = float(stats.t.ppf(0.975, len(sample) - 1)) * error
-    return Interval(float(sample.mean()), half, len(sample))
-
-
-class Worst(NamedTuple):
-    """The strongest attack of a federation at a point."""
-
-    attack: str
-    leak: Interval  # on the half it was not chosen on
-    by_seed: dict[int, float]
-    select: float  # mean leak on the half it was chosen on: what strengths are compared by
-    null: float  # what its scores reach under permuted labels, 95 % of the time; mean over seeds
-    advantage: Interval  # (leak - chance) / (1 - chance)
-
-    @property
-    def tells(self) -> bool:
-        """Whether it leaks more than scores without information do."""
-        return self.leak.mean > self.null
 
 
 class Point(NamedTuple):
@@ -89,11 +50,11 @@ class Point(NamedTuple):
     auc: dict[str, Interval]  # likewise, test AUC (oriented); empty for C > 2
     validation: dict[str, Interval]
     by_seed: dict[str, dict[int, float]]  # a federation's kind -> seed -> test accuracy
-    attacks: dict[str, Interval]  # attack -> top-1 success on all training rows
-    figures: dict[str, dict[str, Interval]]  # attack -> figure -> value; see ``FIGURES``
+    attacks: dict[AttackOn, Interval]  # top-1 success on all training rows
+    figures: dict[AttackOn, dict[str, Interval]]  # figure -> value; see ``FIGURES``
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
-    published: dict[str, Worst]  # likewise, of attacks in the papers: nobody who knows the defense
-    oracle: dict[str, Worst]  # likewise, of attacks that know more than an attacker can
+    published: dict[str, Worst]  # likewise; these three are those of ``WorstCases``
+    oracle: dict[str, Worst]
     diverged: int
     inverted: int  # runs that learned two classes the wrong way round
     settings: int
@@ -138,13 +99,6 @@ FIGURES = (
 )
 
 
-class Marked(NamedTuple):
-    """The attacks of a sweep that ..."""
-
-    oracle: set[str]  # ... know more than an attacker can
-    adaptive: set[str]  # ... are in no paper: they know the defense
-
-
 NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
 
 
@@ -162,11 +116,17 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
         of_setting.setdefault(attack["setting"], []).append(attack)
     varied = {n for n in NUMBERS[:-1] if len({row[n] for row in rows}) > 1}
     named = _named(rows, varied)
+    names = names_by_panel(attack_on(attack) for attack in attacks)
     chance = baseline(sweep)["chance"]
-    return [
-        _point(number, members, named[members[0]["arm"]], of_setting, marked, varied, chance)
-        for number, members in sorted(of_point.items())
-    ]
+    out = []
+    for number, members in sorted(of_point.items()):
+        attacked: dict[AttackOn, list[dict]] = {}
+        for row in members:
+            for attack in of_setting.get(row["setting"], []):
+                attacked.setdefault(attack_on(attack), []).append(attack)
+        cases = worst_cases(attacked, marked, names, chance)
+        out.append(_point(number, members, named[members[0]["arm"]], attacked, cases, varied))
+    return out
 
 
 def _marked(sweep: Sweep, labels: Iterable[str]) -> Marked:
@@ -177,10 +137,17 @@ def _marked(sweep: Sweep, labels: Iterable[str]) -> Marked:
         return {
             label
             for label in labels
-            if summary.get(label, summary.get(label.split("/parties=")[0], {})).get(mark)
+            if summary.get(label, summary.get(without_parties(label), {})).get(mark)
         }
 
     return Marked(*map(having, Marked._fields))
+
+
+def kinds_of(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of federation that an attack is defined on, from its entry of ``attacks.json``, the one
+    that papers attack first; () for one that was skipped. Older sweeps name that one alone."""
+    kinds = about.get("structure", ())
+    return (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
 
 def _named(rows: list[dict], varied: set[str]) -> dict[str, tuple[str, ...]]:
@@ -208,10 +175,9 @@ def _point(
     number: int,
     rows: list[dict],
     named: tuple[str, ...],
-    of_setting: dict[int, list[dict]],
-    marked: Marked,
+    attacked: Mapping[AttackOn, list[dict]],
+    cases: WorstCases,
     varied: set[str],
-    chance: float,
 ) -> Point:
     first = rows[0]
     knobs = {k: v for k, v in first.items() if "." in k and v is not None}
@@ -219,29 +185,6 @@ def _point(
     kinds: dict[str, list[dict]] = {}
     for row in rows:
         kinds.setdefault(federation_of(row["structure"]).kind, []).append(row)
-    attacked: dict[str, list[dict]] = {}
-    for row in rows:
-        for attack in of_setting.get(row["setting"], []):
-            attacked.setdefault(attack["attack"], []).append(attack)
-    worst: dict[str, Worst] = {}
-    published: dict[str, Worst] = {}
-    oracle: dict[str, Worst] = {}
-    for federation in FEDERATIONS:
-        candidates = {
-            label: outcomes
-            for label, outcomes in attacked.items()
-            if panel(outcomes[0]["structure"]) == federation
-            # an attack that diverged on every seed says nothing: it is no candidate
-            and any(math.isfinite(outcome["leak_select"]) for outcome in outcomes)
-        }
-        fair = {a: x for a, x in candidates.items() if a not in marked.oracle}
-        for worst_of, chosen_from in (
-            (worst, fair),
-            (published, {a: x for a, x in fair.items() if a not in marked.adaptive}),
-            (oracle, {a: x for a, x in candidates.items() if a not in fair}),
-        ):
-            if chosen_from:
-                worst_of[federation] = _worst(chosen_from, chance)
     test, validation = (
         f"{part}_oriented_accuracy" if f"{part}_oriented_accuracy" in first else f"{part}_accuracy"
         for part in ("test", "validation")
@@ -263,33 +206,13 @@ def _point(
             k: {name: interval(x.get(name) for x in v) for name in FIGURES}
             for k, v in attacked.items()
         },
-        worst=worst,
-        published=published,
-        oracle=oracle,
+        worst=cases.worst,
+        published=cases.published,
+        oracle=cases.oracle,
         diverged=sum(row["status"] != "ok" for row in rows),
         inverted=sum(row.get("inverted") == 1 for row in rows),
         settings=len(rows),
     )
-
-
-def _worst(candidates: Mapping[str, list[dict]], chance: float) -> Worst:
-    """Chosen on one half of the rows, scored on the other."""
-    label = max(candidates, key=lambda a: _nanmean([x["leak_select"] for x in candidates[a]]))
-    outcomes = candidates[label]
-    seeds = {x["seed"]: x["leak_report"] for x in outcomes}
-    return Worst(
-        label,
-        interval(seeds.values()),
-        seeds,
-        _nanmean([x["leak_select"] for x in outcomes]),
-        _nanmean([x["leak_null"] for x in outcomes]),
-        interval(float(metrics.advantage(v, chance)) for v in seeds.values()),
-    )
-
-
-def _nanmean(values: Sequence[float]) -> float:
-    finite = [v for v in values if not math.isnan(v)]
-    return sum(finite) / len(finite) if finite else -math.inf
 
 
 def baseline(sweep: Sweep) -> dict[str, Any]:
@@ -358,27 +281,22 @@ def choices(all_points: Sequence[Point], tolerance: float = TOLERANCE) -> list[C
                     arm,
                     federation,
                     best,
-                    _paired(best.by_seed[federation], plain.by_seed[federation]),
-                    _paired(best.worst[federation].by_seed, plain.worst[federation].by_seed),
+                    paired(best.by_seed[federation], plain.by_seed[federation]),
+                    paired(best.worst[federation].by_seed, plain.worst[federation].by_seed),
                 )
             )
     return out
 
 
-def _paired(a: Mapping[int, float | None], b: Mapping[int, float | None]) -> Interval:
-    shared = [(a[s], b[s]) for s in a if s in b]
-    return interval(x - y for x, y in shared if x is not None and y is not None)
-
-
 def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
     """The summary table: header and rows of text, one a point."""
-    attacks = list(dict.fromkeys(a for p in all_points for a in p.attacks))
+    attacks = titles(a for p in all_points for a in p.attacks)
     federations = list(dict.fromkeys(k for p in all_points for k in p.accuracy))
     header = [
         "setting",
         *(f"accuracy {f}" for f in federations),
         *(f"AUC {f}" for f in federations),
-        *attacks,
+        *attacks.values(),
         "worst (split)",
         "worst (no split)",
     ]
@@ -390,7 +308,7 @@ def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
         row += [str(p.attacks.get(a, "-")) for a in attacks]
         for federation in FEDERATIONS:
             worst = p.worst.get(federation)
-            row.append(f"{worst.leak} {worst.attack}" if worst else "-")
+            row.append(f"{worst.leak} {worst.name}" if worst else "-")
         rows.append(row)
     keep = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
     return [header[i] for i in keep], [[row[i] for i in keep] for row in rows]

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from vfljax import attacks as attack_table
 from vfljax import defenses, store
 from vfljax.report import findings, published, summary
-from vfljax.report.summary import FEDERATIONS
+from vfljax.report.worst import FEDERATIONS, WORDS, AttackOn, attack_on, panel, titles
 from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.forms import without_parties
+from vfljax.types import federation_of
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -98,13 +100,13 @@ def _alone(base: dict[str, Any]) -> str:
 
 
 def leak_rows(points: Sequence[summary.Point]) -> Table:
-    """Every attack's figures at every setting, means over seeds."""
-    header = ["setting", "attack", *summary.FIGURES]
+    """Every attack's figures at every setting and federation, means over seeds."""
+    header = ["setting", "attack", "federation", *summary.FIGURES]
     rows = []
     for p in points:
-        for attack, figures in p.figures.items():
+        for key, figures in p.figures.items():
             values = [figures[name] for name in summary.FIGURES]
-            rows.append([p.label, attack, *(f"{v.mean:.4f}" if v.count else "" for v in values)])
+            rows.append([p.label, *key, *(f"{v.mean:.4f}" if v.count else "" for v in values)])
     return header, rows
 
 
@@ -129,7 +131,7 @@ def attack_rows(sweep: store.Sweep) -> Table:
         "compiles / shapes of view",
         "settings",
     ]
-    rows = []
+    rows, trained = [], kinds_trained(sweep)
     for label, a in store.attack_summary(sweep.workdir).items():
         if a["status"] == "skipped":
             rows.append([label, "skipped: " + a["reason"], *[""] * 7])
@@ -141,7 +143,7 @@ def attack_rows(sweep: store.Sweep) -> Table:
         rows.append(
             [
                 label,
-                a["structure"],
+                ", ".join(WORDS[kind] for kind in summary.kinds_of(a) if kind in trained),
                 known,
                 "yes" if a.get("oracle") else "no",
                 f"{a['steps']:,}",
@@ -152,6 +154,12 @@ def attack_rows(sweep: store.Sweep) -> Table:
             ]
         )
     return header, rows
+
+
+def kinds_trained(sweep: store.Sweep) -> set[str]:
+    """The kinds of federation that were trained."""
+    names = sweep.results["structure"].unique().to_pylist() if sweep.results.num_rows else []
+    return {federation_of(name).kind for name in names}
 
 
 def baseline_rows(sweep: store.Sweep) -> Table:
@@ -169,10 +177,11 @@ def baseline_rows(sweep: store.Sweep) -> Table:
     point_of = {
         r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
     }
-    grouped: dict[tuple[str, int], list[dict]] = {}
+    grouped: dict[tuple[AttackOn, int], list[dict]] = {}
     for row in sweep.attacks.to_pylist():
         if row.get("logistic_success") is not None and row["point"] == 0:
-            grouped.setdefault((row["attack"], point_of[row["setting"]]), []).append(row)
+            grouped.setdefault((attack_on(row), point_of[row["setting"]]), []).append(row)
+    names = titles(key for key, _ in grouped)
     fields = (
         "success",
         "test_success",
@@ -181,8 +190,8 @@ def baseline_rows(sweep: store.Sweep) -> Table:
         "all_labels_success",
     )
     return header, [
-        [attack, arms[point], *(str(summary.interval(r[f] for r in rows)) for f in fields)]
-        for (attack, point), rows in grouped.items()
+        [names[key], arms[point], *(str(summary.interval(r[f] for r in rows)) for f in fields)]
+        for (key, point), rows in grouped.items()
     ]
 
 
@@ -199,10 +208,10 @@ def worst_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Table:
             oracle = p.oracle.get(federation)
             rows.append(
                 [
-                    *(p.label, FEDERATIONS[federation], worst.attack),
+                    *(p.label, FEDERATIONS[federation], worst.name),
                     *(str(worst.leak), str(worst.advantage), f"{worst.null:.3f}"),
                     "yes" if worst.tells else "no",
-                    *((oracle.attack, str(oracle.leak)) if oracle else ("-", "-")),
+                    *((oracle.name, str(oracle.leak)) if oracle else ("-", "-")),
                 ]
             )
     return header, rows
@@ -213,13 +222,15 @@ def not_attacked(sweep: store.Sweep, points: Sequence[summary.Point]) -> list[st
     attacks = store.attack_summary(sweep.workdir)
     return [
         *(f"{label}: {a['reason']}." for label, a in attacks.items() if a["status"] == "skipped"),
-        *_not_known(attacks, points),
+        *_not_known(attacks, kinds_trained(sweep), points),
         *_diverged_attacks(sweep, attacks),
         *_diverged_settings(points),
     ]
 
 
-def _not_known(attacks: dict[str, dict[str, Any]], points: Sequence[summary.Point]) -> list[str]:
+def _not_known(
+    attacks: dict[str, dict[str, Any]], trained: set[str], points: Sequence[summary.Point]
+) -> list[str]:
     """Defenses and federations where nobody who knows of the defense attacked."""
     out = []
     members = dict.fromkeys((p.arm, name) for p in points for name in p.defenses)
@@ -227,7 +238,8 @@ def _not_known(attacks: dict[str, dict[str, Any]], points: Sequence[summary.Poin
         labels = [
             label
             for label, a in attacks.items()
-            if a["status"] == "ok" and summary.panel(a["structure"]) == federation
+            if a["status"] == "ok"
+            and federation in map(panel, trained.intersection(summary.kinds_of(a)))
         ]
         for arm, name in members if labels else ():
             row = defenses.TABLE[name]
@@ -241,16 +253,16 @@ def _not_known(attacks: dict[str, dict[str, Any]], points: Sequence[summary.Poin
 
 def _diverged_attacks(sweep: store.Sweep, attacks: dict[str, dict[str, Any]]) -> list[str]:
     trained = {label for label, a in attacks.items() if a.get("steps")}
-    successes: dict[str, list[float]] = {}
+    successes: dict[AttackOn, list[float]] = {}
     for row in sweep.attacks.to_pylist():
-        if row["attack"].split("/parties=")[0] in trained:
-            successes.setdefault(row["attack"], []).append(row["success"])
-    out = []
-    for label, values in successes.items():
+        if without_parties(row["attack"]) in trained:
+            successes.setdefault(attack_on(row), []).append(row["success"])
+    names, out = titles(successes), []
+    for key, values in successes.items():
         lost = sum(math.isnan(value) for value in values)
         if lost:
             out.append(
-                f"{label}: {lost} of its {len(values)} runs diverged and are left out, which says "
+                f"{names[key]}: {lost} of its {len(values)} runs diverged and are left out, which says "
                 "nothing about a defense: lower config.attacks' learning_rate or lambda_u."
             )
     return out
@@ -277,24 +289,25 @@ def known_rows(sweep: store.Sweep) -> Table:
         r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
     }
     arms = {p.number: p.label for p in summary.points(sweep)}
-    grouped: dict[tuple[str, int], dict[float, list[dict]]] = {}
+    grouped: dict[tuple[AttackOn, int], dict[float, list[dict]]] = {}
     for row in sweep.attacks.to_pylist():
         known = row.get("attack.known")
         if known is not None:
-            key = (row["attack"], point_of[row["setting"]])
+            key = (attack_on(row), point_of[row["setting"]])
             grouped.setdefault(key, {}).setdefault(known, []).append(row)
     grouped = {key: by_count for key, by_count in grouped.items() if len(by_count) > 1}
+    names = titles(key for key, _ in grouped)
     counts = sorted({known for by_count in grouped.values() for known in by_count})
     header = ["attack", "setting", *(f"{known:g} labels" for known in counts)]
     return header, [
         [
-            *(attack, arms[point]),
+            *(names[key], arms[point]),
             *(
                 str(summary.interval(r["success_unlabeled"] for r in by_count.get(known, [])))
                 for known in counts
             ),
         ]
-        for (attack, point), by_count in grouped.items()
+        for (key, point), by_count in grouped.items()
     ]
 
 
@@ -322,7 +335,7 @@ def choice_rows(points: Sequence[summary.Point]) -> Table:
                 c.point.label,
                 str(c.point.accuracy[c.federation]),
                 str(c.accuracy_change),
-                worst.attack,
+                worst.name,
                 str(worst.leak),
                 str(c.leak_change),
             ]
@@ -341,12 +354,12 @@ def adaptive_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Tabl
     for p in points:
         for federation, worst in p.worst.items() if p.defended else ():
             published = p.published.get(federation)
-            if published is None or published.attack == worst.attack:
+            if published is None or published.name == worst.name:
                 continue
             rows.append(
                 [
-                    *(p.label, FEDERATIONS[federation], published.attack, str(published.leak)),
-                    *(worst.attack, str(worst.leak), findings.verdict(published, worst)),
+                    *(p.label, FEDERATIONS[federation], published.name, str(published.leak)),
+                    *(worst.name, str(worst.leak), findings.verdict(published, worst)),
                 ]
             )
     return header, rows

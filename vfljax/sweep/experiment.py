@@ -40,6 +40,7 @@ from vfljax.sweep.records import (
     at_least,
     tuples,
 )
+from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT
 
 LIMITED = {
     "seeds": "seeds",
@@ -72,6 +73,7 @@ class Experiment:
     arms: tuple[Arm, ...]
     attacks: tuple[AttackRequest, ...]
     attackers: tuple[tuple[int, ...], ...]
+    federations: tuple[str, ...]  # kinds; () for those that the attacks are for
     published: Published | None
     execution: Execution
     stored: Mapping[str, Any]  # the resolved config as JSON values, for the writer of sweep.json
@@ -88,6 +90,7 @@ class Experiment:
         ):
             for group in groups:
                 _check_parties(field, group, passive)
+        _check_federations(self)
         if self.published is not None:
             names = [arm.name for arm in self.arms]
             for name in self.published.rows:
@@ -135,6 +138,25 @@ def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
         raise UserError(f"config.{field} names {list(group)}: a party stands in it twice.")
 
 
+def _check_federations(experiment: Experiment) -> None:
+    """Refuse federations that do not exist, that nobody is malicious in or nothing compares with, and
+    arms that none of them can train."""
+    kinds = experiment.federations
+    for kind in kinds:
+        if kind not in KINDS:
+            raise unknown("federation of config.federations", kind, KINDS)
+    named = f"config.federations={list(kinds)}"
+    if MALICIOUS in kinds and not experiment.malicious.parties:
+        raise UserError(f"{named}: config.malicious.parties=() names nobody: give ((0,),).")
+    if MALICIOUS in kinds and SPLIT not in kinds:
+        raise UserError(
+            f"{named} has no honest federation to compare 'malicious' with: add 'split'."
+        )
+    for arm in experiment.arms:
+        if arm.needs_top and kinds == (NO_SPLIT,):
+            raise UserError(f"{named}: config.grid.{arm.name} needs a top model: add 'split'.")
+
+
 def parse(config: Mapping[str, Any], limits: Limits = LIMITS) -> Experiment:
     """The records of a config; raises UserError with one line for anything it cannot mean, and for a
     new sweep that nobody can have meant."""
@@ -168,6 +190,7 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         arms=parse_arms(fields["grid"], model),
         attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),
         attackers=_groups(fields["attackers"]),
+        federations=tuple(fields["federations"]),
         published=Published(**published) if published else None,
         execution=_record(Execution, fields["execution"]),
         stored=fields,
@@ -219,6 +242,7 @@ def _check_axes(experiment: Experiment) -> None:
     for request in experiment.attacks:
         for option, axis in request.values.items():
             check_distinct(f"attacks.{request.name}.{option}", as_axis(axis))
+    check_distinct("federations", experiment.federations)
     for field, groups in (
         ("malicious.parties", experiment.malicious.parties),
         ("attackers", experiment.attackers),

@@ -15,7 +15,7 @@ from vfljax.models.making import make_network
 from vfljax.sweep.arms import combinations
 from vfljax.sweep.experiment import AttackRequest, Experiment
 from vfljax.sweep.records import MOST, as_axis
-from vfljax.types import MALICIOUS, NO_SPLIT, Federation, Input, federation_of
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Federation, Input, federation_of
 
 
 class Form(NamedTuple):
@@ -26,6 +26,8 @@ class Form(NamedTuple):
     options: dict[str, Any]  # static
     knobs: list[dict[str, float]]  # points of its numeric knobs
     attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
+    # whether it is run where parties are malicious: they attack it themselves, hence in one form only
+    with_malicious: bool = True
 
 
 def attack_forms(experiment: Experiment, num_classes: int, reads: Input) -> list[Form]:
@@ -63,11 +65,11 @@ def _forms(
         points = combinations({k: values.get(k, default) for k, default in attack.knobs.items()})
         _check_ranges(name, points, attack.ranges)
         # a malicious run is attacked by those who were malicious in it
-        honest = [(0,)] if attack.federation == MALICIOUS else attackers
+        honest = [(0,)] if attack.federations == (MALICIOUS,) else attackers
         words = [_word(k, v) for k, v in options.items() if _is_variant(axes[k], v)]
         for parties in honest:
             label = label_by("/".join([name, *words]), parties)
-            forms.append(Form(label, name, options, points, parties))
+            forms.append(Form(label, name, options, points, parties, parties == honest[0]))
     return forms
 
 
@@ -124,7 +126,12 @@ def label_by(label: str, attackers: tuple[int, ...]) -> str:
 
 def label_of(form: Form, attackers: tuple[int, ...]) -> str:
     """What the form is called when these attack: malicious runs have attackers of their own."""
-    return form.label if attackers == form.attackers else label_by(form.label, attackers)
+    return label_by(without_parties(form.label), attackers)
+
+
+def without_parties(label: str) -> str:
+    """The label of the same attack by the first passive party."""
+    return label.partition("/parties=")[0]
 
 
 def attackers_of(federation: str, form: Form) -> tuple[int, ...]:
@@ -132,17 +139,23 @@ def attackers_of(federation: str, form: Form) -> tuple[int, ...]:
     return federation_of(federation).malicious or form.attackers
 
 
+def serves(form: Form, attack: Attack, federation: str) -> bool:
+    """Whether the form, whose attack this is, is run in the federation of that name."""
+    kind = federation_of(federation).kind
+    return kind in attack.federations and (form.with_malicious or kind != MALICIOUS)
+
+
 def federations(
     experiment: Experiment, forms: Sequence[Form], num_classes: int, reads: Input
 ) -> list[Federation]:
-    """The federations to train for these attacks; the honest one with splitting always (its utility)."""
-    bottom = _bottom(experiment, reads)
-    kinds = set()
-    for form in forms:
-        attack = make_attack(form, (bottom,), num_classes)
-        if not (attack.binary and num_classes > 2):
-            kinds.add(attack.federation)
-    out = [Federation()]
+    """The federations to train: those that the experiment names, else the honest one with splitting (its
+    utility) and the first that each attack is defined on."""
+    kinds = set(experiment.federations)
+    if not kinds:
+        bottom = _bottom(experiment, reads)
+        built = [make_attack(form, (bottom,), num_classes) for form in forms]
+        kinds = {SPLIT, *(a.federations[0] for a in built if not (a.binary and num_classes > 2))}
+    out = [Federation()] if SPLIT in kinds else []
     if MALICIOUS in kinds:
         out += [Federation(True, group) for group in experiment.malicious.parties]
     if NO_SPLIT in kinds:

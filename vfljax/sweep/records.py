@@ -201,7 +201,8 @@ class Malicious:
         if honest not in optimizers.MALICIOUS:
             raise UserError(
                 f"config.training.optimizer={honest!r} has no malicious form: choose one of "
-                f"{', '.join(optimizers.MALICIOUS)} or drop the active attack."
+                f"{', '.join(optimizers.MALICIOUS)} or train no malicious federation (the active attack, "
+                "config.federations)."
             )
         forms = optimizers.MALICIOUS[honest]
         if self.rule not in forms:
