@@ -15,7 +15,7 @@ from vfljax.attacks import completion
 from vfljax.attacks.completion import active, complete, passive
 from vfljax.models import MLP
 from vfljax.parties import Party, from_module, together
-from vfljax.types import MALICIOUS, SPLIT
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 CLASSES = 3
 
@@ -258,8 +258,9 @@ def test_none_one_or_all_labels_known_leave_finite_scores(known):
 
 def test_the_active_attack_is_the_passive_one_on_a_malicious_run():
     one, other = passive(cases.BOTTOMS, CLASSES), active(cases.BOTTOMS, CLASSES)
-    assert (one.federation, other.federation) == (SPLIT, MALICIOUS)
-    assert one._replace(federation=MALICIOUS) == other  # the very same program
+    assert one.federations == (SPLIT, NO_SPLIT)
+    assert other.federations == (MALICIOUS,)
+    assert one._replace(federations=(MALICIOUS,)) == other  # the very same program
 
 
 def test_equal_attacks_are_one_object_so_that_they_share_a_program():

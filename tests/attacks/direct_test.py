@@ -14,7 +14,9 @@ from vfljax.attacks.direct import RULES, direct, first_negative, most_negative
 
 CLASSES = 5
 JITTED = {rule: harness.quick_jit(fn) for rule, fn in RULES.items()}
-both_rules = pytest.mark.parametrize("rule", RULES)
+every_rule = pytest.mark.parametrize("rule", RULES)
+# those that read the label where its entry is the only negative one
+usual_rules = pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "most_positive"])
 
 
 def guesses(rule, g):
@@ -25,14 +27,14 @@ def guesses(rule, g):
 
 @given(seed=st.integers(0, 2**16), classes=st.sampled_from([2, 5]))
 @settings(deadline=None, max_examples=30, database=None, derandomize=True)
-@both_rules
+@every_rule
 def test_agrees_with_the_numpy_twin_on_any_gradients(rule, seed, classes):
     g = np.random.default_rng(seed).integers(-2, 3, size=(20, classes))  # with ties and zeros
     assert guesses(rule, g) == getattr(reference, rule)(g)
 
 
-@both_rules
-def test_both_rules_read_every_label_from_undefended_gradients(rule):
+@usual_rules
+def test_the_usual_rules_read_every_label_from_undefended_gradients(rule):
     rng = np.random.default_rng(0)
     labels = rng.integers(CLASSES, size=100)
     g = (rng.dirichlet(np.ones(CLASSES), 100) - np.eye(CLASSES)[labels]) / 100
@@ -70,7 +72,7 @@ def test_under_kdk_the_most_negative_rule_reads_the_label_until_its_companions_w
         assert success("most_negative", *kdk_gradients(epsilon, 3)) == expected
 
 
-@both_rules
+@usual_rules
 def test_a_row_without_a_negative_entry_has_no_guess_and_counts_as_wrong(rule):
     g = jnp.float32([[0, 0], [1, 2], [3, -1]])
     scores = JITTED[rule](g)
@@ -80,11 +82,41 @@ def test_a_row_without_a_negative_entry_has_no_guess_and_counts_as_wrong(rule):
         np.testing.assert_allclose(hits, 1 / 3, rtol=1e-6)
 
 
-@both_rules
+@usual_rules
 def test_rows_without_a_guess_leave_a_finite_leak_for_two_classes(rule):
     """They count as wrong, as they do for more classes; they must not hide the other rows' leak."""
     g, labels = jnp.float32([[1, 2], [3, -1], [-1, 3], [2, -2]]), jnp.int32([0, 1, 0, 1])
     assert np.isfinite(harness.leak(JITTED[rule](g), labels))
+
+
+def code_gradients(spread, rows=600, classes=CLASSES):
+    """Gradients where the targets are one fixed code a class, which gives the class itself no mass;
+    the logits are normal with this spread."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(classes, size=rows)
+    codes = rng.uniform(0.5, 1.5, size=(classes, classes)) * (1 - np.eye(classes))
+    codes /= codes.sum(axis=1, keepdims=True)
+    logits = np.exp(spread * rng.normal(size=(rows, classes)))
+    return logits / logits.sum(axis=1, keepdims=True) - codes[labels], labels
+
+
+def test_under_a_code_without_the_label_the_most_positive_entry_names_it_and_no_negative_one_does():
+    g, labels = code_gradients(0.1)
+    assert success("most_positive", g, labels) == 1
+    for rule in ("first_negative", "most_negative", "least_negative"):
+        assert success(rule, g, labels) == 0
+    # predictions far from uniform hide it
+    assert success("most_positive", *code_gradients(2.0)) < 0.5
+
+
+def test_the_most_positive_rule_is_the_most_negative_one_of_the_turned_gradient():
+    g = np.float32(np.random.default_rng(5).integers(-2, 3, size=(50, CLASSES)))
+    np.testing.assert_array_equal(JITTED["most_positive"](g), JITTED["most_negative"](-g))
+
+
+def test_a_row_without_a_positive_entry_has_no_most_positive_one():
+    g = jnp.float32([[0, 0], [-1, -2], [3, -1]])
+    assert guesses("most_positive", g) == [None, None, 0]
 
 
 def test_a_negative_zero_is_not_negative():
@@ -93,7 +125,7 @@ def test_a_negative_zero_is_not_negative():
     assert np.all(np.isnan(most_negative(jnp.float32([[-0.0, 0.0]]))))
 
 
-@both_rules
+@usual_rules
 def test_epoch_zero_is_the_first_recorded_and_minus_one_the_last(rule):
     rng = np.random.default_rng(2)
     labels = rng.integers(CLASSES, size=30)
@@ -128,7 +160,7 @@ def test_over_epochs_rows_that_no_epoch_sent_have_no_guess():
     np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent.any(axis=0))
 
 
-@both_rules
+@every_rule
 def test_rows_never_sent_have_no_guess(rule):
     labels = np.arange(10) % CLASSES
     g = np.float32(1 / CLASSES - np.eye(CLASSES)[labels])
@@ -138,7 +170,7 @@ def test_rows_never_sent_have_no_guess(rule):
     np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent)
 
 
-@both_rules
+@usual_rules
 def test_reads_every_label_from_a_batch_of_the_protocol_without_splitting(rule):
     spec = harness.make_spec(CLASSES, split=False)
     hparams = harness.make_hparams(spec)
@@ -148,7 +180,7 @@ def test_reads_every_label_from_a_batch_of_the_protocol_without_splitting(rule):
         assert guesses(rule, g) == batch.labels.tolist()
 
 
-@both_rules
+@every_rule
 def test_gradients_of_another_rank_are_refused(rule):
     with pytest.raises(AssertionError):
         RULES[rule](jnp.float32([1, -1]))

@@ -94,7 +94,7 @@ def test_without_any_guess_scores_are_finite():
 
 def test_it_needs_no_known_label_and_a_federation_without_a_top_model():
     one = two_stage(cases.BOTTOMS, CLASSES, epoch=4)
-    assert one.federation == NO_SPLIT
+    assert one.federations == (NO_SPLIT,)
     assert "known" not in one.knobs
     assert one.epoch == 4
     assert not one.oracle

@@ -27,3 +27,12 @@ def least_negative(g):
         negative = [c for c in range(len(row)) if row[c] < 0]
         out.append(max(negative, key=lambda c: row[c]) if negative else None)
     return out
+
+
+def most_positive(g):
+    """[N] guesses: the class with the largest entry, where that is above 0."""
+    out = []
+    for row in g:
+        c = max(range(len(row)), key=lambda j: row[j])
+        out.append(c if row[c] > 0 else None)
+    return out

@@ -7,7 +7,20 @@ attacks, ``config.malicious.parties`` who also trains with the malicious optimiz
 known labels is a third axis. An attack that a sweep cannot serve is skipped, and the report says why.
 """
 
-from vfljax.attacks import centers, completion, direct, hints, norm, probe, residual, spectral
+from vfljax.attacks import (
+    centers,
+    completion,
+    direct,
+    fusion,
+    hints,
+    joint,
+    norm,
+    posterior,
+    probe,
+    residual,
+    similarity,
+    spectral,
+)
 from vfljax.attacks.core import Attack, AttackRow
 
 TABLE: dict[str, AttackRow] = {
@@ -25,6 +38,10 @@ TABLE: dict[str, AttackRow] = {
     "spectral": spectral.ROW,
     "residual": residual.ROW,
     "probe": probe.ROW,
+    "fusion": fusion.ROW,
+    "posterior": posterior.ROW,
+    "similarity": similarity.ROW,
+    "joint": joint.ROW,
 }
 
 __all__ = ["TABLE", "Attack", "AttackRow"]

@@ -6,7 +6,7 @@ one-hot target exactly one entry is negative: the label's.
 Reference: Fu et al. "Label Inference Attacks Against Vertical Federated Learning", USENIX Security 2022,
 section 4.3. The released code reads epoch 0 by ``first_negative``.
 
-Three rules read the label off the negative entries:
+Four rules read the label off the entries:
 
 ===============  ========================================================================================
 first_negative   The first class with a negative entry (released). Under KDk up to k entries are negative,
@@ -16,9 +16,13 @@ most_negative    The class with the most negative entry. It reads the label off 
                  1 - epsilon > epsilon / (k - 1).
 least_negative   (ours) The class with the least negative of the negative entries: for an attacker who
                  knows of KDk beyond epsilon = (k - 1) / k, where the label's mass is the smallest.
+most_positive    (ours) The class with the most positive entry: for targets that give the label no mass
+                 and every other class some, as a confusing code of the classes does (CAE, Zou et al.
+                 2022). While predictions are near uniform, the label's entry is the largest.
 ===============  ========================================================================================
 
-A row without a negative entry has no guess, which counts as wrong.
+A row without a negative entry has no guess, which counts as wrong; for ``most_positive``, a row without a
+positive one.
 
 Over epochs (ours): against zero-mean noise ``epoch="mean"`` reads a row's average gradient; against
 compression, PPDL and rounding ``epoch="votes"`` reads its average sign. Colluders average what they
@@ -68,10 +72,20 @@ def least_negative(g: Array) -> Array:
     return jnp.where(lowest < 0, jnp.where(g < 0, g, 2 * lowest - g), jnp.nan)
 
 
+def most_positive(g: Array) -> Array:
+    """Scores [N, C] of gradients [N, C]: the gradient.
+
+    Rows without a positive entry are NaN. It is ``most_negative`` of -g.
+    """
+    chex.assert_rank(g, 2)
+    return jnp.where(jnp.any(g > 0, axis=-1, keepdims=True), g, jnp.nan)
+
+
 RULES: dict[str, Callable[[Array], Array]] = {
     "first_negative": first_negative,
     "most_negative": most_negative,
     "least_negative": least_negative,
+    "most_positive": most_positive,
 }
 
 
@@ -82,12 +96,12 @@ def direct(
     rule: str = "first_negative",
     epoch: int | str = 0,
 ) -> Attack:
-    """Read the label off the negative entries of what was received, without model splitting.
+    """Read the label off the signs of what was received, without model splitting.
 
     Args:
       bottoms: not read.
       num_classes: C. Colluders' gradients, concatenated to a multiple of C, are averaged.
-      rule: which negative entry is the label's, a name in ``RULES``.
+      rule: which entry is the label's, a name in ``RULES``.
       epoch: which gradients are read, see ``core.received``.
 
     Returns:

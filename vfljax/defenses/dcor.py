@@ -193,8 +193,8 @@ ROW = DefenseRow(
     known_by={
         # gradients still carry the label
         "no_split": (Knower("direct", "most_negative"), *READING),
-        # another direction than the leading one
-        "split": (Knower("probe"), Knower("spectral", "gradients")),
+        # another direction than the leading one; the columns, which no defense of the cut hides
+        "split": (Knower("probe"), Knower("spectral", "gradients"), Knower("joint")),
     },
     neutral={"alpha": 0.0},
 )

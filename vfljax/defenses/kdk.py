@@ -105,7 +105,10 @@ ROW = DefenseRow(
     example={"epsilon": 0.4, "k": 2.0},
     known_by={
         # of the k candidates the label's entry is the most negative, and beyond (k-1)/k the least
-        "no_split": (Knower("direct", "most_negative"), Knower("direct", "least_negative")),
+        "no_split": (
+            *(Knower("direct", "most_negative"), Knower("direct", "least_negative")),
+            *(Knower("fusion", "subtract"), Knower("fusion", "add")),
+        ),
         "split": (Knower("probe"),),  # a few known labels tell which of the k it is
     },
     neutral={"epsilon": 0.0, "k": 1.0},

@@ -272,8 +272,8 @@ ROW = DefenseRow(
     example={"epsilon": 1.0},
     known_by={
         # the likeliest label given the noisy one is the noisy one: whoever reads it has guessed best
-        # (label-only); model completion adds what the columns tell
-        "no_split": (Knower("direct"), Knower("two_stage")),
+        # (label-only); model completion and the posterior add what the columns tell
+        "no_split": (Knower("direct"), Knower("two_stage"), Knower("posterior")),
         # noise that is drawn once is learned away: embeddings average over rows
         "split": (Knower("probe"), Knower("passive"), Knower("spectral")),
     },

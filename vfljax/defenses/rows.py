@@ -34,6 +34,7 @@ AVERAGING = (
     Knower("median", "votes"),
     Knower("probe", "mean"),
     Knower("probe", "votes"),
+    Knower("joint"),
 )
 """Attacks on averages of a row's gradients, or of their signs, over epochs. Noise of mean zero
 averages out, and entries that are sent only now and then add up. (Averaging is as old as additive
@@ -44,10 +45,11 @@ READING = (
     Knower("direct", "votes"),
     Knower("two_stage", "mean"),
     Knower("two_stage", "votes"),
+    Knower("fusion"),
     *AVERAGING,
 )
 """Without model splitting the entries of a gradient name the classes: what is left of it once it is
-averaged over epochs can be read directly too."""
+averaged over epochs can be read directly too, alone or beside the attacker's own logits."""
 
 
 def _never(knobs: Mapping[str, float]) -> bool:

@@ -1,0 +1,65 @@
+"""Fusion (ours): what the attacker's own columns say of a row, and what its gradients say.
+
+    s_ic = zeta(o)_ic - w zeta(g)_ic
+
+o is the attacker's share of the logits, which without model splitting is what it sends, in the last epoch;
+g is the row's gradient averaged over all epochs; zeta standardizes each class's column over the rows.
+Noise in g falls with the number of epochs, and o carries what the federation made of the columns. The sum
+needs no label. w = 0 ranks by the logits alone. Where targets are soft, g = prediction - target says as
+much of the prediction as of the target, and a w well below 1 reads more (KDk).
+
+``sign="subtract"`` is for the usual gradient, whose entry of the label is the smallest. Where a target
+gives the label less mass than its companions (KDk beyond epsilon = (k - 1) / k, or a fixed code of the
+classes), the label's entry is the largest, and ``sign="add"`` is the form that reads it. Which of the two
+counts is chosen as any attack is.
+
+Where the gradients are destroyed it is no better than the logits alone. With model splitting there are no
+logits of one party: what a party sends has no entry of a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from vfljax.attacks.core import Attack, AttackRow, received
+from vfljax.attacks.probe import standardized
+from vfljax.types import NO_SPLIT, Array, Known, Scores, View
+
+SIGNS = {"subtract": -1.0, "add": 1.0}
+
+
+def fusion(bottoms: tuple[nn.Module, ...], num_classes: int, *, sign: str = "subtract") -> Attack:
+    """Score each row by its standardized logits less its standardized mean gradient.
+
+    The knob ``weight`` is w. Of colluders, what they sent is added, as the federation adds it, and what
+    they received is averaged.
+
+    Args:
+      bottoms: not read.
+      num_classes: C.
+      sign: whether the gradient is subtracted ("subtract") or added ("add").
+
+    Returns:
+      An attack whose scores [N, C] are NaN for rows never sent. A row that was not sent in the last
+      epoch is scored by its gradients alone.
+    """
+    del bottoms
+    if sign not in SIGNS:
+        raise ValueError(f"sign={sign!r} is unknown: choose one of {', '.join(SIGNS)}.")
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del key, known
+        g, sent = received(view, "mean")
+        g = jnp.mean(g.reshape(len(g), -1, num_classes), axis=1)
+        logits = jnp.sum(view.embeddings[-1].reshape(len(g), -1, num_classes), axis=1)
+        scores = standardized(logits, view.sent[-1])
+        scores += SIGNS[sign] * knobs["weight"] * standardized(g, sent)
+        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+
+    return Attack(run, (NO_SPLIT,), {"weight": 1.0}, adaptive=True, over_epochs=True)
+
+
+ROW = AttackRow(fusion)

@@ -1,0 +1,186 @@
+"""The joint learner (ours): one classifier of all that its attacker has, trained semi-supervised.
+
+    x_i = [columns_i, z_i, g mean_i, votes_i, g_i of each recorded epoch]
+
+An attacker who owns columns, sent embeddings and received gradients need not choose among them. Each block
+is standardized by column over the rows that have it. The classifier is linear, or an MLP with one hidden
+layer, and AdamW minimizes over all labeled rows at once
+
+    sum_i w_i CE(f(x_i), y_i) + ridge / 2 || W ||^2,   w_i = 1, or tau for a row it labels itself
+
+divided by the sum of w, W the weights without the biases. ridge = 1 is logistic regression as scikit-learn
+has it by default, which matters with few labels: blocks of noise are given little weight. ridge = 0 leaves
+AdamW's weight decay alone.
+
+``scale="column"`` lets every column count alike. ``scale="block"`` divides each block by the square root of
+its width, so that wide blocks do not drown narrow ones; with it a penalty falls on the wide ones most, and
+ridge = 0 is the better choice.
+
+Self-training: each of the ``rounds`` calls the rows by the last classifier and trains a new one, from the
+start, on the known rows and on the most confident share of the rows called each class, whose calls count
+``tau`` times as much as a known label. The shares are .1, .2, .4 and .8. tau = 0 is no self-training.
+
+``blocks="columns"`` is the same learner on the attacker's own columns, without what any federation sent. It
+belongs beside every figure of the others: what it reaches, the federation did not leak.
+``blocks="exchange"`` leaves the columns out, and is a self-trained ``probe``.
+
+Scores are logits: probabilities near 1 are equal in float32, and logits still rank them. Confidence is the
+log odds of the class called, for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from vfljax import keys
+from vfljax.attacks.core import Attack, AttackRow, check_whole, received
+from vfljax.attacks.learner import KNOBS, check_numeric, columns_of, minimize
+from vfljax.attacks.probe import standardized
+from vfljax.models import MLP
+from vfljax.parties import from_module
+from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
+
+BLOCKS = {"all": (True, True), "columns": (True, False), "exchange": (False, True)}
+"""Whether the columns, and what crossed the wire, are read."""
+
+SCALES = ("column", "block")
+
+TENTHS = (1, 2, 4, 8)
+"""The share of the rows called each class that a round learns from, in tenths."""
+
+
+def exchanged(view: View) -> list[Array]:
+    """The blocks [N, W] of what crossed the wire, standardized; rows that a block misses are 0 in it."""
+    mean, ever = received(view, "mean")
+    votes, _ = received(view, "votes")
+    by_epoch = jax.vmap(standardized)(view.gradients, view.sent)  # [E, N, D]
+    return [
+        standardized(view.embeddings[-1], view.sent[-1]),
+        standardized(mean, ever),
+        standardized(votes, ever),
+        jnp.moveaxis(by_epoch, 0, 1).reshape(len(ever), -1),
+    ]
+
+
+def log_odds(logits: Array) -> Array:
+    """The log odds [N] of the class of the largest of logits [N, C]; larger is more confident."""
+    chex.assert_rank(logits, 2)
+    best = jax.nn.one_hot(jnp.argmax(logits, axis=1), logits.shape[1], dtype=bool)
+    others = jax.nn.logsumexp(jnp.where(best, -jnp.inf, logits), axis=1)
+    return jnp.max(logits, axis=1) - others
+
+
+def most_confident(logits: Array, usable: Array, tenths: Array | int) -> Array:
+    """Which rows [N] bool are among the most confident ``tenths`` of those called their class.
+
+    Only rows ``usable`` [N] bool are called. A share that is no whole number of rows is rounded up.
+    """
+    chex.assert_rank([logits, usable], [2, 1])
+    chex.assert_equal_shape_prefix([logits, usable], 1)
+    classes = logits.shape[1]
+    called = jnp.where(usable, jnp.argmax(logits, axis=1), classes)
+    order = jnp.lexsort((-log_odds(logits), called))
+    count = jnp.bincount(called, length=classes + 1)
+    first = jnp.cumsum(count) - count
+    rank = jnp.zeros_like(order).at[order].set(jnp.arange(len(order))) - first[called]
+    return usable & (10 * rank < tenths * count[called])
+
+
+def joint(
+    bottoms: tuple[nn.Module, ...],
+    num_classes: int,
+    *,
+    blocks: str = "all",
+    scale: str = "column",
+    hidden: int = 0,
+    rounds: int = 4,
+    steps: int = 500,
+) -> Attack:
+    """Train a classifier on the known rows, then on the rows it is sure of, and score all rows sent.
+
+    Knobs: how many labels are ``known``, AdamW's ``learning_rate`` and ``weight_decay``, ``tau`` and
+    ``ridge``.
+
+    Args:
+      bottoms: the attackers' bottom models, which say whether their columns are numbers.
+      num_classes: C.
+      blocks: what the classifier reads, a name in ``BLOCKS``.
+      scale: whether each "column" has the same weight, or each "block".
+      hidden: units of its hidden layer, 0 for a linear model, which starts at 0.
+      rounds: of self-training, 0 to 4.
+      steps: optimizer steps a round, each on all rows.
+
+    Returns:
+      An attack whose scores are logits [N, C], NaN for rows never sent. Those rows teach nothing.
+
+    Raises:
+      ValueError: for an option out of range, and where columns to be read are codes or token ids.
+    """
+    for name, value, choices in (("blocks", blocks, BLOCKS), ("scale", scale, SCALES)):
+        if value not in choices:
+            raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
+    with_columns, with_exchange = BLOCKS[blocks]
+    if with_columns:
+        check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
+    check_whole("hidden", hidden, 0)
+    check_whole("rounds", rounds, 0)
+    check_whole("steps", steps, 1)
+    if rounds > len(TENTHS):
+        raise ValueError(f"rounds={rounds!r} is out of range: choose 0 to {len(TENTHS)}.")
+    model = from_module(MLP((hidden,) if hidden else (), num_classes))
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        parts = exchanged(view) if with_exchange else []
+        if with_columns:
+            columns = columns_of(view.features)
+            parts = [standardized(columns, jnp.ones(len(columns), bool)), *parts]
+        if scale == "block":
+            parts = [part / part.shape[1] ** 0.5 for part in parts]
+        x = jnp.concatenate(parts, axis=1)
+        sent = view.sums.count > 0
+        labels = jnp.full(len(x), -1).at[known.rows].set(known.labels)
+        taught = (labels >= 0) & sent
+        start = model.init(keys.fold(key, "model"), x[:1])["params"]
+        if not hidden:
+            start = jax.tree.map(jnp.zeros_like, start)
+
+        def logits_of(params: PyTree) -> Array:
+            return model.apply({"params": params}, x, False, None)[0]
+
+        def train(logits: Array, tenths: Array) -> tuple[Array, None]:
+            sure = most_confident(logits, sent & ~taught, tenths)
+            targets = jnp.where(taught, labels, jnp.argmax(logits, axis=1))
+            weights = taught + knobs["tau"] * sure
+
+            def loss(params: PyTree) -> Array:
+                each = optax.softmax_cross_entropy_with_integer_labels(logits_of(params), targets)
+                kernels = [p for p in jax.tree.leaves(params) if p.ndim == 2]
+                size = sum(jnp.sum(kernel**2) for kernel in kernels)
+                total = jnp.sum(weights * each) + knobs["ridge"] / 2 * size
+                return total / jnp.maximum(jnp.sum(weights), 1e-12)
+
+            return logits_of(minimize(loss, start, knobs, steps)), None
+
+        tenths = jnp.array((0, *TENTHS[:rounds]))
+        logits, _ = jax.lax.scan(train, jnp.zeros((len(x), num_classes)), tenths)
+        return Scores(jnp.where(sent[:, None], logits, jnp.nan))
+
+    return Attack(
+        run,
+        KINDS,
+        {"known": 40.0, **KNOBS, "tau": 0.5, "ridge": 1.0},
+        {"tau": (0.0, 1.0)},
+        baselines=("logistic", "all_labels"),
+        adaptive=True,
+        steps=steps * (rounds + 1),
+        over_epochs=True,
+    )
+
+
+ROW = AttackRow(joint)

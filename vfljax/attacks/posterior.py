@@ -1,0 +1,86 @@
+"""The posterior under label DP (ours): the noisy label that crossed the wire, weighed with the columns.
+
+    s_ic = log p_c(x_i) + epsilon 1[y~_i = c]
+
+Without model splitting the direct attack reads the label y~ on which the federation trained, exactly.
+Randomized response reports c with e^epsilon times the probability of any other class if c is the label,
+so that s_i is, up to a constant, the log posterior of the label given y~ and the columns x. The best guess
+from y~ alone is y~ itself; the columns tell where it was flipped.
+
+p is a linear softmax of the attacker's own columns. It needs no label: y~ is seen of every row, and p is
+fitted to it through the mechanism, by the likelihood
+
+    P(y~_i | x_i) = (1 + (e^epsilon - 1) p_{y~_i}(x_i)) / (e^epsilon + C - 1)
+
+(loss correction: Patrini et al. "Making Deep Neural Networks Robust to Label Noise", CVPR 2017, section 4.)
+epsilon is a public parameter of the mechanism (``vfljax.defenses.label_dp``). At 0 all scores are 0; at
+infinity, which no knob takes, the attack is ``direct``. For RRWithPrior, which responds among a row's
+likeliest classes only, the odds are the same within those.
+
+A row's own y~ also is among the labels p is fitted to: with few rows and many columns it counts twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from vfljax.attacks.core import Attack, AttackRow, check_whole
+from vfljax.attacks.direct import direct
+from vfljax.attacks.learner import KNOBS, check_numeric, columns_of, minimize, multiply
+from vfljax.attacks.probe import standardized
+from vfljax.types import NO_SPLIT, Array, Known, PyTree, Scores, View
+
+
+def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 500) -> Attack:
+    """Score each row by the log posterior of its label, given the noisy one and its columns.
+
+    Knobs: ``epsilon``, that of the mechanism, and AdamW's ``learning_rate`` and ``weight_decay``.
+
+    Args:
+      bottoms: the attackers' bottom models, which say whether their columns are numbers.
+      num_classes: C.
+      steps: optimizer steps, each on all rows.
+
+    Returns:
+      An attack whose scores [N, C] are NaN for rows never sent. A row of which the gradients name no
+      class is scored by its columns.
+
+    Raises:
+      ValueError: where the columns are codes or token ids.
+    """
+    check_numeric(bottoms, "leave this attack out of config.attacks")
+    check_whole("steps", steps, 1)
+    first = direct(bottoms, num_classes, rule="most_negative", epoch="mean")
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        guesses = first.run(key, view, known, {}).train
+        guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
+        noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
+        # -1 is no class: a row of zeros
+        bonus = knobs["epsilon"] * jax.nn.one_hot(noisy, num_classes)
+        x = columns_of(view.features)
+        x = standardized(x, jnp.ones(len(x), bool))
+
+        def log_p(params: PyTree) -> Array:
+            weights, bias = params
+            return jax.nn.log_softmax(multiply(x, weights) + bias[None, :])
+
+        def loss(params: PyTree) -> Array:
+            # minus the log likelihood, up to a constant; 0 for rows without a noisy label
+            return -jnp.mean(jax.nn.logsumexp(log_p(params) + bonus, axis=-1))
+
+        start = (jnp.zeros((x.shape[1], num_classes)), jnp.zeros(num_classes))
+        params = minimize(loss, start, knobs, steps)
+        sent = view.sums.count > 0
+        return Scores(jnp.where(sent[:, None], log_p(params) + bonus, jnp.nan))
+
+    return Attack(
+        run, (NO_SPLIT,), {"epsilon": 1.0, **KNOBS}, adaptive=True, steps=steps, over_epochs=True
+    )
+
+
+ROW = AttackRow(posterior)
