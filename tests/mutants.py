@@ -488,7 +488,90 @@ STORAGE = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*PROTOCOL, *DEFENSES, *ATTACKS, *SCORING, *SUMMARY, *STORAGE)
+DAMAGE = (
+    Mutant(
+        "a-renamed-folder-is-believed",
+        '(record["of"], record["sweep"]) != (unit, sweep)',
+        'record["sweep"] != sweep',
+        ("tests/store/sealed_test.py",),
+    ),
+    Mutant(
+        "a-record-s-own-sum-is-not-compared",
+        "SEAL in record and seal(record)[SEAL] != record[SEAL]",
+        "SEAL not in seal(record)",
+        ("tests/store/sealed_test.py",),
+    ),
+    Mutant(
+        "damage-is-sealed-anew",
+        '{**record, "files": {**files, **record["files"]}}',
+        "{**manifest(path, unit, sweep, files_below(path))}",
+        ("tests/store/sealed_test.py",),
+    ),
+    Mutant(
+        "no-copy-of-a-record-is-read",
+        "for path in (main, copy):",
+        "for path in (main,):",
+        ("tests/store/roots_test.py",),
+    ),
+    Mutant(
+        "a-full-disk-is-known-by-its-number-alone",
+        'any(word in str(error) for word in ("No space left on device", "Disk quota exceeded"))',
+        'error.args == ("full",)',
+        ("tests/store/files_test.py",),
+    ),
+    Mutant(
+        "leftovers-of-dead-writers-stay",
+        'for place in ("shards", "partial", "partial/*", "attacks", "attacks/*"):',
+        'for place in ("shards", "partial", "attacks"):',
+        ("tests/store/lock_test.py",),
+    ),
+    Mutant(
+        "what-others-write-now-is-removed",
+        "if match is None or not _lives(int(match[1])):",
+        "if match is not None:",
+        ("tests/store/lock_test.py",),
+    ),
+    Mutant(
+        "the-old-save-goes-first",
+        "if not (workdir / unit).exists():  # the same epochs",
+        "remove(partial_path(workdir, name))\n    if not (workdir / unit).exists():  # the same epochs",
+        ("tests/store/directory_test.py",),
+    ),
+    Mutant(
+        "blocks-are-named-by-their-place",
+        'f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"',
+        'f"{name}-{len(identities)}.parquet"',
+        ("tests/store/attacks_test.py", "tests/attacking/run_test.py"),
+    ),
+    Mutant(
+        "an-attack-may-end-with-rows-missing",
+        '    if missing:\n        unit, why = f"attacks/',
+        '    if missing > len(rows) + 999:\n        unit, why = f"attacks/',
+        ("tests/attacking/run_test.py",),
+    ),
+    Mutant(
+        "oracles-are-known-at-the-end-alone",
+        "summary[form.label] = {**summary.get(form.label, {}), **about}",
+        'summary[form.label] = {**summary.get(form.label, {}), **about, "oracle": False}',
+        ("tests/attacking/run_test.py",),
+    ),
+    Mutant(
+        "what-is-set-aside-is-overwritten",
+        'while (folder / f"{name}.{number}").exists():',
+        "while number < 0:",
+        ("tests/store/inspection_test.py",),
+    ),
+    Mutant(
+        "both-copies-of-attacks-stay-lost",
+        'if unit == "attacks.json" and is_sealed(workdir):',
+        'if unit == "attacks.copy" and is_sealed(workdir):',
+        ("tests/store/inspection_test.py",),
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (
+    *(*PROTOCOL, *DEFENSES, *ATTACKS, *SCORING, *SUMMARY, *STORAGE, *DAMAGE),
+)
 
 
 def copy_checkout(to: pathlib.Path) -> None:

@@ -76,6 +76,7 @@ def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
     part = store.load(workdir)
     assert part.results.to_pylist() == [row for row in whole if row["shard"] != gone.name]
     assert part.unfinished[0].endswith("shards are not trained")
+    assert set(part.attacks["setting"].to_pylist()) <= set(part.results["setting"].to_pylist())
     for name in ("attacks.json", "attacks.copy.json"):
         (workdir / name).unlink()
     shutil.rmtree(workdir / "attacks")
