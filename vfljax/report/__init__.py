@@ -2,5 +2,6 @@
 
 ``summary`` makes points with intervals and worst cases of the stored rows, ``findings`` sentences,
 ``tables`` and ``figures`` what their names say, ``published`` the comparison with a paper's figures,
-and ``page`` the report.
+and ``page`` the report. ``judging`` gives verdicts on arrays of figures, with what ``choosing`` picks and
+the limits of ``intervals``; ``simulation`` says how often these are right.
 """

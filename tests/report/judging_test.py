@@ -1,0 +1,411 @@
+"""What may be said of a strength: choosing, limits and verdicts, on figures written by hand and drawn."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.reference import judging as twin
+from vfljax.report import choosing, intervals, judging, simulation
+from vfljax.report.intervals import LOWER, UPPER
+from vfljax.report.simulation import Cell
+
+ROWS = 300
+NAN = math.nan
+AWAY = np.full(5, 0.6)
+
+
+def drawn(candidates, seeds, missing=0.0, seed=0):
+    """Figures around .7 with a spread of .05, some of them missing."""
+    random = np.random.default_rng(seed)
+    figures = np.clip(0.7 + 0.05 * random.standard_normal((candidates, seeds)), 0, 1)
+    return np.where(random.random(figures.shape) < missing, np.nan, figures)
+
+
+def names(leaks):
+    return [f"attack {k}" for k in range(len(leaks))]
+
+
+def judged(leaks, undefended, away=AWAY, rows=ROWS):
+    return judging.judge(names(leaks), leaks, undefended, away, rows)
+
+
+def constant(*figures, seeds=5):
+    """A candidate a figure, the same on every seed."""
+    return np.repeat(np.array(figures)[:, None], seeds, axis=1)
+
+
+def plain(values):
+    """Nested lists with None for what is missing."""
+    values = np.asarray(values)
+    if values.ndim == 1:
+        return [None if np.isnan(value) else float(value) for value in values]
+    return [plain(row) for row in values]
+
+
+# choosing
+
+
+@pytest.mark.parametrize(
+    ("seeds", "candidates", "missing"),
+    itertools.product((2, 3, 5, 6, 10), (1, 2, 4, 12), (0.0, 0.3)),
+)
+def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missing):
+    leaks = drawn(candidates, seeds, missing)
+    undefended = drawn(candidates + 1, seeds, missing, seed=1) + 0.1
+    leaks[-1] = leaks[0]  # equal rows count once
+    away = drawn(1, seeds, seed=2)[0]
+    folds = choosing.leave_one_out(leaks)
+    for score, pick, (expected, number) in zip(
+        folds.scores, folds.picks, twin.leave_one_out(plain(leaks))
+    ):
+        assert pick == (choosing.NOBODY if number is None else number)
+        np.testing.assert_equal(score, NAN if expected is None else expected)
+    as_lists = plain(leaks), plain(undefended), plain(away)
+    for limits, expected in (
+        (intervals.worst_limits(leaks, ROWS), twin.worst_limits(as_lists[0], ROWS)),
+        (
+            intervals.excess_limits(leaks, away, ROWS),
+            twin.excess_limits(as_lists[0], as_lists[2], ROWS),
+        ),
+        (
+            intervals.change_limits(leaks, undefended, ROWS),
+            twin.change_limits(as_lists[0], as_lists[1], ROWS),
+        ),
+    ):
+        np.testing.assert_allclose(limits, expected, atol=1e-9)
+
+
+def test_repetitions_are_judged_as_each_alone():
+    leaks = np.stack([drawn(4, 5, seed=s) for s in range(3)])
+    undefended = np.stack([drawn(3, 5, seed=s + 9) for s in range(3)])
+    together = judging.evidence_on(leaks, undefended, np.tile(AWAY, (3, 1)), ROWS)
+    for run in range(3):
+        alone = judging.evidence_on(leaks[run], undefended[run], AWAY, ROWS)
+        np.testing.assert_allclose(together.undefended_excess[run], alone.undefended_excess)
+        np.testing.assert_allclose(np.array(together.change)[:, run], alone.change)
+        np.testing.assert_allclose(np.array(together.excess)[:, run], alone.excess)
+
+
+def test_what_a_fold_picks_does_not_depend_on_the_seed_it_is_scored_on():
+    leaks = drawn(6, 5)
+    before = choosing.leave_one_out(leaks)
+    for seed in range(5):
+        changed = leaks.copy()
+        changed[:, seed] = 1 - changed[:, seed]
+        after = choosing.leave_one_out(changed)
+        assert after.picks[seed] == before.picks[seed]
+        assert after.expected[seed] == before.expected[seed]
+
+
+def test_no_fold_scores_above_the_best_candidate_of_all_seeds():
+    for seed in range(20):
+        leaks = drawn(5, 4, seed=seed)
+        best = leaks[choosing.strongest(leaks)]
+        assert np.all(choosing.leave_one_out(leaks).scores <= best + 1e-12)
+
+
+def test_an_attack_that_diverged_on_a_seed_is_replaced_by_the_next_one():
+    leaks = np.array([[0.9, NAN, 0.9], [0.7, 0.7, 0.7], [NAN, NAN, NAN]])
+    folds = choosing.leave_one_out(leaks)
+    assert list(folds.picks) == [0, 1, 0]
+    assert list(folds.scores) == [0.9, 0.7, 0.9]
+
+
+def test_the_strength_is_the_least_leaking_of_those_that_keep_the_accuracy():
+    leaks = np.stack([constant(0.9, 0.8), constant(0.7, 0.75), constant(0.6, 0.55)])
+    losses = np.array([[0.0] * 5, [0.01] * 5, [0.03] * 5])
+    chosen = choosing.choose_strength(leaks, losses)
+    assert (chosen.strength, chosen.attack, chosen.folds) == (1, 1, 5)
+    assert np.all(chosen.scores == 0.75)
+    lost = choosing.choose_strength(leaks, losses + 1)
+    assert (lost.strength, lost.attack, lost.folds) == (choosing.NOBODY, choosing.NOBODY, 0)
+    assert np.all(np.isnan(lost.scores))
+
+
+def test_one_strength_is_chosen_as_its_attack_is():
+    leaks = drawn(6, 5, missing=0.2)
+    chosen = choosing.choose_strength(leaks[None], np.zeros((1, 5)))
+    folds = choosing.leave_one_out(leaks)
+    np.testing.assert_equal(chosen.scores, folds.scores)
+    np.testing.assert_equal(chosen.attacks, folds.picks)
+
+
+def test_a_strength_is_chosen_on_the_other_seeds_accuracy_too():
+    leaks = np.stack([constant(0.9, seeds=4), constant(0.6, seeds=4)])
+    losses = np.array([[0.0] * 4, [0.0, 0.0, 0.0, 0.2]])  # without seed 3 nothing is lost
+    assert list(choosing.choose_strength(leaks, losses).strengths) == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept"),
+    [
+        ([0.02] * 5, True),
+        ([0.021] * 5, False),
+        ([-0.1] * 5, True),
+        ([0.0, 0.0, 0.055], False),  # a mean of .018, but a limit of .053
+        ([0.02], True),
+        ([0.03], False),
+        ([], False),
+    ],
+)
+def test_a_strength_keeps_the_accuracy_by_its_mean_and_its_limit(losses, kept):
+    assert choosing.keeps_accuracy(losses) == kept
+
+
+def test_a_diverged_seed_counts_as_the_majority_guess():
+    losses = choosing.accuracy_losses([0.9, NAN, 0.9], [0.9, 0.9, NAN], 0.6)
+    np.testing.assert_allclose(losses, [0, 0.3, -0.3])
+
+
+# limits
+
+
+@pytest.mark.parametrize("rows", [1, 20, 5000])
+@pytest.mark.parametrize("figure", [0.0, 0.3, 0.5, 1.0])
+def test_equal_seeds_have_the_limits_of_their_rows(figure, rows):
+    low, high = (intervals.figure_limit([figure] * 5, rows, side) for side in (LOWER, UPPER))
+    assert 0 <= low <= figure <= high <= 1
+    assert low < high
+    mirrored = intervals.figure_limit([1 - figure] * 5, rows, LOWER)
+    assert math.isclose(1 - high, mirrored, abs_tol=1e-12)
+    assert high == 1 or figure < 1
+    more = [intervals.figure_limit([figure] * 5, 4 * rows, side) for side in (LOWER, UPPER)]
+    assert more[1] - more[0] < high - low
+
+
+def test_many_rows_and_a_small_spread_give_the_t_interval():
+    figures = np.array([0.5, 0.501, 0.502, 0.499, 0.498])
+    half = 2.1318 * figures.std(ddof=1) / math.sqrt(5)
+    for side in (LOWER, UPPER):
+        limit = intervals.figure_limit(figures, 10**8, side)
+        assert math.isclose(limit, 0.5 + side * half, abs_tol=1e-6)
+        limit = intervals.difference_limit(figures - 0.5, 10**9, side)
+        assert math.isclose(limit, side * half, abs_tol=1e-6)
+
+
+def test_limits_hold_the_figure_and_grow_with_the_level():
+    for seed in range(10):
+        figures = drawn(1, 5, seed=seed)[0]
+        sides = [
+            [intervals.figure_limit(figures, ROWS, side, level) for level in (0.9, 0.95, 0.99)]
+            for side in (LOWER, UPPER)
+        ]
+        assert sides[0] == sorted(sides[0], reverse=True)
+        assert sides[1] == sorted(sides[1])
+        assert sides[0][0] < figures.mean() < sides[1][0]
+
+
+def test_missing_seeds_are_as_if_they_were_not_there():
+    some = drawn(4, 5)
+    holes = np.insert(some, [0, 2, 5], np.nan, axis=1)
+    np.testing.assert_equal(intervals.worst_limits(holes, ROWS), intervals.worst_limits(some, ROWS))
+
+
+def test_a_hopeless_candidate_changes_no_lower_limit_and_a_repeated_one_nothing():
+    leaks = drawn(2, 6)
+    expected = intervals.worst_limits(leaks, ROWS)
+    hopeless = np.vstack([leaks, constant(0.1, 0.12, seeds=6)])
+    assert intervals.worst_limits(hopeless, ROWS) == expected
+    repeated = np.vstack([leaks, leaks, leaks])
+    assert intervals.worst_limits(repeated, ROWS) == expected
+
+
+def test_an_attack_without_three_figures_rules_nothing_out():
+    leaks = np.vstack([constant(0.6), [[NAN, NAN, NAN, 0.5, 0.5]]])
+    assert intervals.worst_limits(leaks, ROWS).upper == 1
+    assert intervals.excess_limits(leaks, AWAY, ROWS).upper == 1
+    result = judged(leaks, constant(0.9))
+    assert result.verdict == judging.CANNOT_SAY
+    assert result.missing == ("attack 1",)
+
+
+# verdicts
+
+
+@pytest.mark.parametrize(
+    ("leaks", "undefended", "verdict"),
+    [
+        (constant(1.0, 1.0), constant(1.0, 0.9), judging.DOES_NOTHING),
+        (constant(0.0, 0.0), constant(1.0, 0.9), judging.PROTECTS),
+        (constant(0.6, 0.5), constant(1.0, 0.9), judging.PROTECTS),
+        (constant(0.8, 0.5), constant(1.0, 0.9), judging.REDUCES),
+        (constant(1.0, 0.5), constant(0.8, 0.9), judging.CANNOT_SAY),
+        (constant(0.6, 0.5), constant(0.6, 0.5), judging.NOTHING_TO_PROTECT),
+        (constant(1.0, 1.0), constant(0.6, 0.5), judging.NOTHING_TO_PROTECT),
+        (constant(0.98, 0.5), constant(1.0, 0.9), judging.REDUCES),
+        (constant(NAN, 0.6), constant(1.0, 0.9), judging.CANNOT_SAY),
+    ],
+)
+def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, verdict):
+    assert judged(leaks, undefended).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("figure", "few", "many"),
+    [
+        (0.62, judging.REDUCES, judging.PROTECTS),
+        (0.98, judging.CANNOT_SAY, judging.REDUCES),
+        (1.0, judging.CANNOT_SAY, judging.DOES_NOTHING),
+    ],
+)
+def test_of_few_rows_the_same_figures_say_less(figure, few, many):
+    verdicts = [judged(constant(figure), constant(1.0), rows=m).verdict for m in (20, 1000)]
+    assert verdicts == [few, many]
+
+
+def test_fewer_than_three_seeds_have_figures_and_no_verdict():
+    for seeds in (1, 2):
+        result = judged(constant(0.8, 0.7, seeds=seeds), constant(0.9, seeds=seeds), AWAY[:seeds])
+        assert result.verdict == judging.NO_VERDICT
+        assert result.worst.leak == 0.8
+        assert math.isclose(result.excess, 0.2)
+        assert math.isclose(result.change, -0.1)
+        assert str(result.worst.limits) == "-"
+    diverged = constant(0.8, 0.7)
+    diverged[:, :3] = np.nan
+    assert judged(diverged, constant(0.9)).verdict == judging.NO_VERDICT
+    nothing = judged(constant(NAN), constant(0.9))
+    assert nothing.verdict == judging.NO_VERDICT
+    assert nothing.worst.attack == ""
+    assert math.isnan(nothing.worst.leak)
+
+
+def test_seeds_whose_training_diverged_are_left_out():
+    leaks, undefended = constant(0.6, 0.5, seeds=7), constant(1.0, seeds=7)
+    leaks[:, 5:] = np.nan
+    result = judged(leaks, undefended, np.full(7, 0.6))
+    assert result.worst.seeds == 5
+    assert result == judged(leaks[:, :5], undefended[:, :5])._replace(worst=result.worst)
+
+
+def test_no_worst_case_is_below_who_takes_no_part():
+    result = judged(constant(0.3, 0.2), constant(0.9))
+    assert result.worst.attack == judging.TAKING_NO_PART
+    assert (result.worst.leak, result.excess, result.worst.folds) == (0.6, 0, 5)
+    assert result.verdict == judging.PROTECTS
+
+
+def test_without_anybody_who_stays_away_only_changes_are_judged():
+    nobody = np.full(5, NAN)
+    assert judged(constant(0.6), constant(0.9), nobody).verdict == judging.REDUCES
+    assert judged(constant(1.0), constant(1.0), nobody).verdict == judging.DOES_NOTHING
+    assert judged(constant(0.6), constant(0.9), nobody).excess_limits == (-1, 1)
+
+
+def test_the_name_shown_is_chosen_on_all_seeds_with_its_folds():
+    leaks = np.array([[0.9, 0.7, 0.7, 0.7], [0.75, 0.72, 0.72, 0.72]])
+    worst = judging.worst_case(["a", "b"], leaks, ROWS)
+    assert (worst.attack, worst.folds, worst.seeds) == ("a", 3, 4)
+    assert worst.by_seed == (0.75, 0.7, 0.7, 0.7)
+
+
+def test_order_of_candidates_and_of_seeds_does_not_matter():
+    leaks, undefended, away = drawn(7, 5), drawn(5, 5, seed=1) + 0.2, drawn(1, 5, seed=2)[0] - 0.1
+    expected = judging.judge(names(leaks), leaks, undefended, away, ROWS)
+    candidates, seeds = np.random.default_rng(3).permutation(7), [3, 1, 4, 0, 2]
+    result = judging.judge(
+        [names(leaks)[k] for k in candidates],
+        leaks[candidates][:, seeds],
+        undefended[::-1, seeds],
+        away[seeds],
+        ROWS,
+    )
+    np.testing.assert_allclose(result.worst.by_seed, np.array(expected.worst.by_seed)[seeds])
+    np.testing.assert_allclose(result.worst.limits, expected.worst.limits)
+    np.testing.assert_allclose(result.excess_limits, expected.excess_limits)
+    np.testing.assert_allclose(result.change_limits, expected.change_limits)
+    assert result.worst.attack == expected.worst.attack
+    assert result.worst.folds == expected.worst.folds
+    assert result.verdict == expected.verdict
+
+
+def test_a_shift_of_all_figures_changes_no_difference_and_no_verdict():
+    leaks, undefended = drawn(4, 5) - 0.1, drawn(4, 5, seed=1)
+    before, after = (judged(leaks + x, undefended + x, AWAY + x) for x in (0, 0.05))
+    np.testing.assert_allclose(after.change_limits, before.change_limits)
+    np.testing.assert_allclose(after.excess_limits, before.excess_limits)
+    assert math.isclose(after.worst.leak, before.worst.leak + 0.05)
+    assert after.verdict == before.verdict
+
+
+def test_an_attack_that_reads_more_never_makes_a_limit_lower():
+    leaks, undefended = drawn(4, 5) - 0.1, drawn(4, 5, seed=1) + 0.1
+    for candidate in range(4):
+        stronger = leaks.copy()
+        stronger[candidate] += 0.05
+        for limits in (
+            lambda x: intervals.worst_limits(x, ROWS).upper,
+            lambda x: intervals.excess_limits(x, AWAY, ROWS).upper,
+            lambda x: intervals.change_limits(x, undefended, ROWS).upper,
+        ):
+            assert limits(stronger) >= limits(leaks)
+    more = np.vstack([leaks, drawn(1, 5, seed=7)])
+    assert intervals.worst_limits(more, ROWS).upper >= intervals.worst_limits(leaks, ROWS).upper
+
+
+def test_changing_places_changes_the_sign_of_the_change():
+    leaks, undefended = drawn(4, 5), drawn(4, 5, seed=1)
+    one = intervals.change_limits(leaks, undefended, ROWS)
+    other = intervals.change_limits(undefended, leaks, ROWS)
+    assert (one.lower, one.upper) == (-other.upper, -other.lower)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="seeds differ"):
+        judged(constant(0.8), constant(0.9), AWAY[:3])
+    with pytest.raises(ValueError, match="2 names for leaks"):
+        judging.worst_case(["a", "b"], constant(0.8), ROWS)
+    with pytest.raises(ValueError, match="at least one of each"):
+        intervals.worst_limits(np.zeros((0, 5)), ROWS)
+    with pytest.raises(ValueError, match="rows=0"):
+        intervals.figure_limit([0.5] * 5, 0, LOWER)
+
+
+# a short simulation; the long one is analysis/results/judging
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(0)
+
+
+def test_drawn_figures_have_the_mean_and_spread_that_are_said(random):
+    figures = simulation.draw(random, [0.6, 0.97], Cell(5, 2, 0.5, 0.05), 20_000)
+    np.testing.assert_allclose(figures.mean((0, 2)), [0.6, 0.97], atol=2e-3)
+    np.testing.assert_allclose(figures.std((0, 2)), [0.05, 0.05], atol=2e-3)
+    shared = np.corrcoef(figures[:, 0].ravel(), figures[:, 1].ravel())[0, 1]
+    assert 0.35 < shared < 0.5  # a little less than of the normal variables
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_folds_are_unbiased_for_what_they_picked(correlation, random):
+    cell = Cell(3, 10, correlation, 0.05)
+    for profile in ("equal", "close"):
+        result = simulation.choices(cell, simulation.profiles(cell)[profile], 4000, random)
+        assert abs(result["bias"]) <= 0.005
+        assert result["flattery"] > 0.005  # which is what choosing where it is scored costs
+        assert -1e-9 <= result["shortfall"] < 0.05
+
+
+def test_strengths_are_unbiased_for_what_they_picked(random):
+    assert abs(simulation.strengths(Cell(3, 5, 0.0, 0.05), 1000, random)["bias"]) <= 0.005
+
+
+@pytest.mark.parametrize("seeds", [3, 10])
+def test_limits_of_the_worst_case_cover_what_they_say(seeds, random):
+    cell = Cell(seeds, 10, 0.0, 0.05)
+    for profile in ("equal", "close", "clear"):
+        result = simulation.coverage(cell, simulation.profiles(cell)[profile], 500, random)
+        assert result["at_least"] >= 0.92
+        assert result["at_most"] >= 0.92
+
+
+def test_false_verdicts_are_as_rare_as_is_said_and_clear_cases_are_clear(random):
+    cell = Cell(5, 10, 0.5, 0.01)
+    for name, world in simulation.worlds(cell).items():
+        result = simulation.rates(cell, world, 250, random)
+        assert result["false"] <= 0.09, name  # .05, and three standard errors of 250 runs
+        if name in ("protected", "reduced", "nothing there"):
+            assert result["right"] >= 0.95, name

@@ -1,0 +1,159 @@
+"""Attacks and strengths chosen on some seeds and scored on another.
+
+What enters: leak figures [candidates, seeds] of one strength, or [strengths, candidates, seeds], NaN
+where a seed has none. What leaves: what each seed's *fold* chose, and what that scored. A fold chooses
+on the mean over all seeds but one and scores on that one, so nothing is chosen where it is scored.
+
+The mean score is unbiased for what the folds picked. It is no more than the strongest candidate leaks,
+for a fold may pick another one: that shortfall grows with the seeds' spread and is simulated
+(`analysis/results/judging/`). It is also never more than the highest mean over all seeds, where every
+candidate has every seed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+MEAN_LOSS = 0.02
+"""The most validation accuracy that a strength may cost, as the mean over seeds ..."""
+LIMIT_LOSS = 0.04
+"""... and as its upper limit at ``LOSS_LEVEL``, one-sided."""
+LOSS_LEVEL = 0.90
+NOBODY = -1
+
+
+class Folds(NamedTuple):
+    """What each fold chose and what that scored; leading axes are repetitions."""
+
+    scores: Floats  # [..., seeds], of the pick on the seed left out; NaN without a pick
+    picks: Ints  # [..., seeds], candidates; ``NOBODY`` where none could be chosen or scored
+    expected: Floats  # [..., seeds], the highest mean over the other seeds; NaN without one
+
+
+class Chosen(NamedTuple):
+    """A strength and an attack on it, by index; ``NOBODY`` where no strength keeps the accuracy and
+    has figures. Leading axes are repetitions."""
+
+    scores: Floats  # [..., seeds], NaN where a fold chose no strength or its strength has no figure
+    strengths: Ints  # [..., seeds], of each fold
+    attacks: Ints  # [..., seeds], of each fold
+    strength: Ints  # [...], on all seeds: the one to be named ...
+    attack: Ints  # [...]
+    folds: Ints  # [...], ... and how many folds chose that strength
+
+
+def leave_one_out(leaks: ArrayLike) -> Folds:
+    """The strongest candidate of ``leaks`` [..., candidates, seeds], chosen without each seed in turn.
+
+    A seed is scored by the candidate of the highest mean over the other seeds, of those that have a
+    figure on it: an attacker whose attack diverges sees that, and takes the next. The first of equal
+    ones is chosen. With one seed there is nothing to choose on, and no score.
+    """
+    leaks = np.asarray(leaks, np.float64)
+    means = _means_without(leaks)  # [..., K, seeds]
+    scored = np.where(np.isfinite(leaks), means, -np.inf)
+    picks = np.argmax(scored, axis=-2)
+    scores = np.take_along_axis(leaks, picks[..., None, :], axis=-2)[..., 0, :]
+    chosen = np.max(scored, axis=-2) > -np.inf
+    expected = np.max(means, axis=-2)
+    return Folds(
+        np.where(chosen, scores, np.nan),
+        np.where(chosen, picks, NOBODY),
+        np.where(np.isfinite(expected), expected, np.nan),
+    )
+
+
+def strongest(leaks: ArrayLike) -> Ints:
+    """The candidate of the highest mean over all its seeds, [...]; ``NOBODY`` without any figure."""
+    means = _means(np.asarray(leaks, np.float64))
+    return np.where(np.max(means, axis=-1) > -np.inf, np.argmax(means, axis=-1), NOBODY)
+
+
+def choose_strength(leaks: ArrayLike, losses: ArrayLike) -> Chosen:
+    """Of the strengths that keep the accuracy, the one whose strongest attack leaks least.
+
+    ``leaks`` [..., strengths, candidates, seeds], all NaN where a strength was not given an attack;
+    ``losses`` [..., strengths, seeds] of ``accuracy_losses``. Each fold chooses strength and attack on
+    the other seeds, the accuracy included. With one strength that keeps the accuracy in every fold this
+    is ``leave_one_out``. The figures are of a minimum over strengths of maxima over attacks, so they
+    may lie on either side of the best strength's worst case; for what was picked they are unbiased.
+    """
+    leaks, losses = np.asarray(leaks, np.float64), np.asarray(losses, np.float64)
+    of_strength = leave_one_out(leaks)
+    kept = [keeps_accuracy(np.delete(losses, s, axis=-1)) for s in range(leaks.shape[-1])]
+    folds = _least(np.where(np.stack(kept, axis=-1), of_strength.expected, np.nan))
+    worst = np.max(_means(leaks), axis=-1)
+    worst = np.where(keeps_accuracy(losses) & np.isfinite(worst), worst, np.nan)
+    strength = _least(worst[..., None])
+    chosen = folds != NOBODY
+    return Chosen(
+        np.where(chosen, _at(of_strength.scores, folds), np.nan),
+        folds,
+        np.where(chosen, _at(of_strength.picks, folds), NOBODY),
+        strength[..., 0],
+        np.where(strength == NOBODY, NOBODY, _at(strongest(leaks)[..., None], strength))[..., 0],
+        np.sum((folds == strength) & chosen, axis=-1),
+    )
+
+
+def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: float) -> Floats:
+    """What a strength costs, [..., seeds]: ``undefended`` [seeds] less ``accuracies`` [..., seeds], on
+    validation rows. A seed that diverged (NaN) guesses the class of share ``majority``."""
+    accuracies, undefended = np.asarray(accuracies, float), np.asarray(undefended, float)
+    return np.where(np.isfinite(undefended), undefended, majority) - np.where(
+        np.isfinite(accuracies), accuracies, majority
+    )
+
+
+def keeps_accuracy(losses: ArrayLike) -> Bools:
+    """Whether ``losses`` [..., seeds] are small: a mean of at most ``MEAN_LOSS``, and its t-limit at
+    ``LOSS_LEVEL`` at most ``LIMIT_LOSS``. Of one seed there is no limit, and its loss decides; of no
+    seed nothing is known to be kept."""
+    losses = np.asarray(losses, np.float64)
+    count = losses.shape[-1]
+    if count == 0:
+        return np.zeros(losses.shape[:-1], bool)
+    mean = losses.mean(-1)
+    if count == 1:
+        return _at_most(mean, MEAN_LOSS)
+    error = losses.std(-1, ddof=1) / np.sqrt(count)
+    limit = mean + special.stdtrit(count - 1, LOSS_LEVEL) * error
+    return _at_most(mean, MEAN_LOSS) & _at_most(limit, LIMIT_LOSS)
+
+
+def _at_most(values: Floats, bound: float) -> Bools:
+    return values <= bound + 1e-12  # .90 - .88 is .02 and a bit
+
+
+def _means(leaks: Floats) -> Floats:
+    """The mean over the seeds that there are, [..., candidates]; -inf without any."""
+    present = np.isfinite(leaks)
+    count = present.sum(-1)
+    total = np.where(present, leaks, 0.0).sum(-1)
+    # rounded, so that equal figures tie whichever seeds they come from
+    return np.where(count > 0, np.round(total / np.maximum(count, 1), 12), -np.inf)
+
+
+def _means_without(leaks: Floats) -> Floats:
+    """``_means`` of all seeds but one, [..., candidates, seeds]."""
+    seeds = range(leaks.shape[-1])
+    return np.stack([_means(np.delete(leaks, seed, axis=-1)) for seed in seeds], axis=-1)
+
+
+def _least(values: Floats) -> Ints:
+    """The strength of the least of ``values`` [..., strengths, seeds]; ``NOBODY`` where all are NaN."""
+    least = np.argmin(np.where(np.isnan(values), np.inf, values), axis=-2)
+    return np.where(np.all(np.isnan(values), axis=-2), NOBODY, least)
+
+
+def _at(values: NDArray, strengths: Ints) -> NDArray:
+    """``values`` [..., strengths, seeds] of each seed's strength, [..., seeds]."""
+    return np.take_along_axis(values, np.maximum(strengths, 0)[..., None, :], axis=-2)[..., 0, :]
