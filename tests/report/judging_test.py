@@ -243,6 +243,28 @@ def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, v
 
 
 @pytest.mark.parametrize(
+    ("undefended_excess", "excess", "change", "verdict"),
+    [
+        (0.049, 0.30, (-0.30, 0.30), judging.NOTHING_TO_PROTECT),
+        (0.050, 0.049, (-0.30, -0.001), judging.PROTECTS),
+        (0.300, 0.050, (-0.30, -0.001), judging.REDUCES),
+        (0.300, 0.300, (-0.01, -0.001), judging.REDUCES),
+        (0.050, 0.049, (-0.30, 0.000), judging.CANNOT_SAY),
+        (0.300, 0.300, (-0.019, 0.019), judging.DOES_NOTHING),
+        (0.050, 0.049, (-0.019, 0.019), judging.DOES_NOTHING),
+        (0.300, 0.300, (-0.020, 0.019), judging.CANNOT_SAY),
+        (0.300, 0.300, (-0.019, 0.020), judging.CANNOT_SAY),
+        (1.0, 1.0, (-1.0, 1.0), judging.CANNOT_SAY),
+    ],
+)
+def test_a_verdict_is_the_first_that_its_limits_allow(undefended_excess, excess, change, verdict):
+    evidence = judging.Evidence(
+        undefended_excess, intervals.Limits(-1, excess), intervals.Limits(*change)
+    )
+    assert judging.verdicts(evidence) == verdict
+
+
+@pytest.mark.parametrize(
     ("figure", "few", "many"),
     [
         (0.62, judging.REDUCES, judging.PROTECTS),

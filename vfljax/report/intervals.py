@@ -138,7 +138,7 @@ def contenders(leaks: ArrayLike, rows: int) -> Contenders:
     leader = np.argmax(np.where(usable, mean, -np.inf), axis=-1)
     behind = leaks - np.take_along_axis(leaks, leader[..., None, None], axis=-2)
     among = usable & (difference_limit(behind, rows, UPPER, CONTENDER_LEVEL) >= 0)
-    different = np.sum(among & ~_repeated(leaks, among), axis=-1)
+    different = np.sum(among & ~_repeated(leaks), axis=-1)
     scores = choosing.leave_one_out(leaks).scores
     few = np.isfinite(scores).sum(-1) <= FEW_SEEDS
     level = 1 - (1 - LEVEL) / np.maximum(different, 1)
@@ -194,12 +194,12 @@ def _most(leaks: Floats, others: Floats, rows: int) -> Floats:
     return np.max(np.where(rivals.folds[..., None], of_folds, limit), axis=-1)
 
 
-def _repeated(leaks: Floats, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which candidates have, on every seed, the figure of an earlier contender."""
+def _repeated(leaks: Floats) -> NDArray[np.bool_]:
+    """Which candidates have, on every seed, the figure of an earlier one."""
     values = np.where(np.isnan(leaks), -1.0, leaks)
     equal = np.all(values[..., :, None, :] == values[..., None, :, :], axis=-1)  # [..., K, K]
     earlier = np.tril(np.ones(equal.shape[-2:], bool), -1)
-    return np.any(equal & earlier & among[..., None, :], axis=-1)
+    return np.any(equal & earlier, axis=-1)
 
 
 def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
