@@ -1,0 +1,52 @@
+"""A short simulation of judging where the truth is known; the long one is analysis/results/judging."""
+
+import numpy as np
+import pytest
+
+from vfljax.report import simulation
+from vfljax.report.simulation import Cell
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(0)
+
+
+def test_drawn_figures_have_the_mean_and_spread_that_are_said(random):
+    figures = simulation.draw(random, [0.6, 0.97], Cell(5, 2, 0.5, 0.05), 20_000)
+    np.testing.assert_allclose(figures.mean((0, 2)), [0.6, 0.97], atol=2e-3)
+    np.testing.assert_allclose(figures.std((0, 2)), [0.05, 0.05], atol=2e-3)
+    shared = np.corrcoef(figures[:, 0].ravel(), figures[:, 1].ravel())[0, 1]
+    assert 0.35 < shared < 0.5  # a little less than of the normal variables
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_folds_are_unbiased_for_what_they_picked(correlation, random):
+    cell = Cell(3, 10, correlation, 0.05)
+    for profile in ("equal", "close"):
+        result = simulation.choices(cell, simulation.profiles(cell)[profile], 4000, random)
+        assert abs(result["bias"]) <= 0.005
+        assert result["flattery"] > 0.005  # which is what choosing where it is scored costs
+        assert -1e-9 <= result["shortfall"] < 0.05
+
+
+def test_strengths_are_unbiased_for_what_they_picked(random):
+    assert abs(simulation.strengths(Cell(3, 5, 0.0, 0.05), 1000, random)["bias"]) <= 0.005
+
+
+@pytest.mark.parametrize("seeds", [3, 10])
+def test_limits_of_the_worst_case_cover_what_they_say(seeds, random):
+    cell = Cell(seeds, 10, 0.0, 0.05)
+    for profile in ("equal", "close", "clear"):
+        result = simulation.coverage(cell, simulation.profiles(cell)[profile], 500, random)
+        assert result["at_least"] >= 0.92
+        assert result["at_most"] >= 0.92
+
+
+def test_false_verdicts_are_as_rare_as_is_said_and_clear_cases_are_clear(random):
+    cell = Cell(5, 10, 0.5, 0.01)
+    for name, world in simulation.worlds(cell).items():
+        result = simulation.rates(cell, world, 250, random)
+        assert result["false"] <= 0.09, name  # .05, and three standard errors of 250 runs
+        if name in ("protected", "reduced", "nothing there"):
+            assert result["right"] >= 0.95, name
