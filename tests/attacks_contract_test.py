@@ -15,7 +15,7 @@ import pytest
 
 from tests import harness
 from tests.attacks import cases
-from tests.attacks.leaks import LEAKS, SHARES, shares
+from tests.attacks.leaks import LEAKS
 from vfljax import attacks
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
@@ -159,33 +159,8 @@ FIRST = {
 }  # of the others: SPLIT
 
 
-def make_without_splitting(name, options, classes):
-    return cases.build_without_splitting(attacks.TABLE[name], classes, **options)
-
-
-def runs_without_splitting(name, options, classes):
-    """Whether it does, and the leaks above are not of that federation already."""
-    return NO_SPLIT in make_without_splitting(name, options, classes).federations[1:]
-
-
-# where parties are malicious the wire carries what it does with splitting; without, C numbers a row
-without_splitting = pytest.mark.parametrize(
-    ("name", "options", "classes"), [form for form in FORMS if runs_without_splitting(*form.values)]
-)
-
-
 def labels_of(name, rows, classes):
     return np.int64(rows % 5 == 0) if ROWS[name].rare else rows % classes
-
-
-@functools.cache
-def case_without_splitting(name, classes, leaky):
-    """``case_of``, where bottoms say C numbers of a row and gradients are those of logits."""
-    rng = np.random.default_rng(7)
-    labels = labels_of(name, np.arange(ROWS_OF_A_RUN), classes)
-    leaked = labels if leaky else rng.permutation(labels)
-    arrays = SHARES.get(ROWS[name].leak, shares)(rng, leaked, classes)
-    return labels, cases.make_case(labels, classes, known=KNOWN, cut=classes, **arrays)
 
 
 def case_of(name, classes, leaky, options=None):
@@ -301,26 +276,10 @@ def test_is_perfect_where_the_labels_are_given_away(name, options, classes):
     assert_perfect(labels, scores_of(name, options, classes, case), classes)
 
 
-@without_splitting
-def test_is_perfect_without_splitting_where_the_labels_are_given_away(name, options, classes):
-    labels, case = case_without_splitting(name, classes, leaky=True)
-    attack = make_without_splitting(name, options, classes)
-    scores = cases.attack(attack, case, **dict(ROWS[name].knobs))
-    assert_perfect(labels, scores, classes)
-
-
 @every_form
 def test_is_near_chance_where_nothing_tells_of_the_labels(name, options, classes):
     labels, case = case_of(name, classes, leaky=False, options=options)
     assert_near_chance(labels, scores_of(name, options, classes, case), case, classes)
-
-
-@without_splitting
-def test_is_near_chance_without_splitting_where_nothing_tells_of_them(name, options, classes):
-    labels, case = case_without_splitting(name, classes, leaky=False)
-    attack = make_without_splitting(name, options, classes)
-    scores = cases.attack(attack, case, **dict(ROWS[name].knobs))
-    assert_near_chance(labels, scores, case, classes)
 
 
 def assert_near_chance(labels, scores, case, classes):

@@ -20,6 +20,7 @@ import pytest
 from tests.sweeps import comparable
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
+from vfljax.report import gaps, summary
 from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
 
@@ -80,6 +81,12 @@ def test_a_stored_sweep_loads_exactly(workdir):
         arrays = {name: digest(array) for name, array in setting.exchange().items()}
         assert arrays == stored["exchange"][number]
     assert loaded.splits()["train"].shape == (2, 48)
+    # nobody who stays away was scored then: he is no candidate, and the report says so
+    assert loaded.alone.num_rows == 0
+    points = summary.points(loaded)
+    assert all(worst.excess.count == 0 for p in points for worst in p.worst.values())
+    (said,) = [line for line in gaps.not_attacked(loaded, points) if "no candidate" in line]
+    assert "with 10 or 20 known labels" in said
 
 
 def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
@@ -128,8 +135,11 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         assert {n: now[n] for n, v in row.items() if v is not None} == {
             n: v for n, v in row.items() if v is not None
         }
-    summary = store.attack_summary(workdir)
+    assert {(row["attack.known"], row["seed"]) for row in loaded.alone.to_pylist()} == {
+        *((10, 0), (10, 1), (20, 0), (20, 1))
+    }
+    described = store.attack_summary(workdir)
     assert {
-        label: {name: summary[label].get(name) for name in values}
+        label: {name: described[label].get(name) for name in values}
         for label, values in expected["summary"].items()
     } == expected["summary"]

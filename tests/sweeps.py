@@ -107,7 +107,7 @@ def point(
 
     strongest = Worst(
         *(attack, "split", attack, constant(leak), {0: leak, 1: leak}, leak, 0.55),
-        constant(2 * leak - 1),
+        *(constant(2 * leak - 1), constant(leak - 0.5)),
     )
 
     return Point(
@@ -127,6 +127,7 @@ def point(
         worst={"split": strongest},
         published={},
         oracle={},
+        by_budget={20: {"split": strongest}},
         diverged=0,
         inverted=inverted,
         settings=2,

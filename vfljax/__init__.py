@@ -18,8 +18,8 @@
                      ``train`` trains them, ``selection`` chooses Delta
     store/           a sweep on disk; ``loading`` is all that a notebook needs
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
-                     sees, ``baselines`` what it had without taking part, and ``scoring`` the one place
-                     where true labels meet an attack's scores
+                     sees, ``baselines`` what it had without taking part, ``alone`` whoever takes none, and
+                     ``scoring`` the one place where true labels meet an attack's scores
     report/          ``summary`` makes points, ``worst`` their worst cases; the others write them down
     benchmark/       one file per suite
 
@@ -48,7 +48,8 @@ by both. What is trained is derived from the attacks' first federations, so that
 numbers when an attack learns to run on another.
 
 The scale of leakage is the AUC for two classes and balanced top-1 for more. The worst attack is chosen
-on one half of the rows and scored on the other. Strengths are chosen on validation rows and reported
+on one half of the rows and scored on the other. It belongs to a number of known labels, and staying
+away from all federations with as many is a candidate. Strengths are chosen on validation rows and reported
 on test rows.
 
 One jitted call trains one epoch of every setting of a shard. Progress, recording and saves happen

@@ -15,7 +15,7 @@ from tests.sweeps import TINY, comparable, drop_blocks, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import jobs, run, scoring, view
 from vfljax.errors import UserError
-from vfljax.report import summary, tables
+from vfljax.report import gaps, summary
 from vfljax.store import exchange as wire
 from vfljax.store.attacks import unit_of
 from vfljax.sweep import forms, lanes
@@ -282,7 +282,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     assert all(a["logistic_success"] > 0.2 for a in passive)
     points = summary.points(stored)
     assert not any(worst.attack == "passive" for p in points for worst in p.worst.values())
-    said = " ".join(tables.not_attacked(stored, points))
+    said = " ".join(gaps.not_attacked(stored, points))
     assert "passive (split): 12 of its 12 runs diverged" in said
     assert "passive (no split): 12 of its 12 runs diverged" in said
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.sweeps import point
 from vfljax import store
-from vfljax.report import summary
+from vfljax.report import summary, tables
 
 
 def test_the_interval_is_the_t_interval():
@@ -87,20 +87,30 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
     rows = {r["setting"]: r for r in stored.results.to_pylist()}
     for one in summary.points(stored):
         worst = one.worst["split"]
-        outcomes = [
-            a
-            for a in attacks
-            if rows[a["setting"]]["point"] == one.number
-            and (a["attack"], a["structure"]) == (worst.attack, worst.federation)
-        ]
+        if worst.federation == "no federation":
+            outcomes = stored.alone.to_pylist()
+        else:
+            outcomes = [
+                a
+                for a in attacks
+                if rows[a["setting"]]["point"] == one.number
+                and (a["attack"], a["structure"]) == (worst.attack, worst.federation)
+            ]
         assert worst.by_seed == {a["seed"]: a["leak_report"] for a in outcomes}
 
 
 def worst_of(workdir, **leaks):
-    """The worst attack of a sweep of one point, None without a candidate.
+    """The worst attack of a sweep of one point, None without a candidate; ``point_of`` has the rest."""
+    return point_of(workdir, **leaks).worst.get("split")
+
+
+def point_of(workdir, known=None, alone=None, **leaks):
+    """The point of a sweep of one point and federation.
 
     ``leaks`` has a pair for every seed: an attack's leak on the half of the rows that attacks are
-    chosen on, and on the half that they are scored on."""
+    chosen on, and on the half that they are scored on. ``known`` says how many labels each attack's
+    points know; of several, all have the same leaks. ``alone``: the same pairs of whoever stays away, by
+    the number of known labels."""
     results, attacks = [], []
     for seed in range(len(next(iter(leaks.values())))):
         common = {"setting": seed, "point": 0, "seed": seed, "structure": "split"}
@@ -109,13 +119,23 @@ def worst_of(workdir, **leaks):
         results.append({**common, **arm, **figures})
         for attack, by_seed in leaks.items():
             select, report = by_seed[seed]
-            figures = {"success": 0.5, "leak_null": 0.55}
-            halves = {"leak_select": select, "leak_report": report}
-            attacks.append({**common, "attack": attack, **figures, **halves})
-    tables = map(pa.Table.from_pylist, (results, attacks))
-    stored = store.Sweep(workdir, {"data": {"balance": [1, 1]}}, *tables)
-    (only,) = summary.points(stored)
-    return only.worst.get("split")
+            for number, count in enumerate((known or {}).get(attack, (None,))):
+                row = {**common, "point": number, "attack": attack, "attack.known": count}
+                attacks.append({**row, **scored(select, report)})
+    away = [
+        {"attack": "logistic", "parties": "0", "seed": seed, "attack.known": count, **scored(*pair)}
+        for count, pairs in (alone or {}).items()
+        for seed, pair in enumerate(pairs)
+    ]
+    results, attacks, away = map(pa.Table.from_pylist, (results, attacks, away))
+    header = {"data": {"balance": [1, 1]}}
+    (only,) = summary.points(store.Sweep(workdir, header, results, attacks, (), away))
+    return only
+
+
+def scored(select, report):
+    figures = {"success": 0.5, "leak_null": 0.55, "leak": (select + report) / 2}
+    return {**figures, "leak_select": select, "leak_report": report}
 
 
 def test_the_worst_attack_leaks_most_on_the_half_it_is_not_scored_on(tmp_path):
@@ -168,3 +188,67 @@ def test_oriented_figures_turn_inverted_runs_and_leave_the_others(defended):
         assert row["test_oriented_auc"] == pytest.approx(auc, abs=1e-6)
         if not turned:
             assert row["test_oriented_accuracy"] == row["test_accuracy"]
+
+
+def test_who_stays_away_is_a_candidate_like_any_other_with_as_many_labels(tmp_path):
+    passive, his = [(0.7, 0.9), (0.6, 0.8)], [(0.8, 0.6), (0.7, 0.7)]
+    known = {"passive": (20.0,)}
+    worst = point_of(tmp_path, known, {20.0: his}, passive=passive).worst["split"]
+    assert (worst.attack, worst.federation) == ("logistic", "no federation")
+    assert worst.by_seed == {0: 0.6, 1: 0.7}
+    assert (worst.excess.mean, worst.null) == (0, 0.55)
+    with_other_labels = point_of(tmp_path, known, {40.0: his}, passive=passive).worst["split"]
+    assert with_other_labels.attack == "passive"
+    assert with_other_labels.excess.count == 0  # he was not scored with 20
+
+
+def test_he_stands_for_the_seeds_that_were_attacked_and_alone_for_none(tmp_path):
+    his = [(0.95, 0.6), (0.7, 0.7), (0.7, 0.7)]
+    worst = point_of(tmp_path, {"norm": (20.0,)}, {20.0: his}, norm=[(0.8, 0.8)] * 2).worst
+    assert worst["split"].by_seed == {0: 0.6, 1: 0.7}
+    diverged = [(math.nan, math.nan)] * 2
+    assert point_of(tmp_path, {"norm": (20.0,)}, {20.0: his}, norm=diverged).worst == {}
+
+
+def test_the_excess_is_what_an_attack_leaks_beyond_him_seed_by_seed(tmp_path):
+    point = point_of(
+        *(tmp_path, {"passive": (20.0,)}, {20.0: [(0.5, 0.6), (0.5, 0.7)]}),
+        passive=[(0.8, 0.8), (0.8, 0.9)],
+        norm=[(0.6, 0.7), (0.7, 0.7)],
+    )
+    excess = point.worst["split"].excess
+    assert excess.mean == pytest.approx(0.2)
+    assert (excess.half, excess.count) == (pytest.approx(0, abs=1e-9), 2)
+    # figures beside him with as many labels as they know: norm knows none, and he has chance then
+    assert point.figures["passive", "split"]["excess"].mean == pytest.approx(0.825 - 0.575)
+    assert point.figures["norm", "split"]["excess"].mean == pytest.approx(0.675 - 0.5)
+
+
+def test_a_worst_case_belongs_to_a_budget_and_the_first_point_s_leads(tmp_path):
+    point = point_of(
+        *(tmp_path, {"passive": (20.0, 40.0), "mean": (10.0,), "norm": (None,)}),
+        {10.0: [(0.55, 0.55)] * 2, 20.0: [(0.6, 0.6)] * 2, 40.0: [(0.95, 0.95)] * 2},
+        passive=[(0.9, 0.9)] * 2,
+        mean=[(0.8, 0.8)] * 2,
+        norm=[(0.7, 0.7)] * 2,
+    )
+    assert list(point.by_budget) == [20, 0, 10, 40]
+    names = {known: cases["split"].name for known, cases in point.by_budget.items()}
+    assert names == {0: "norm", 10: "mean", 20: "passive known=20", 40: "logistic, no federation"}
+    assert point.worst == point.by_budget[20]
+    excesses = {known: cases["split"].excess.mean for known, cases in point.by_budget.items()}
+    assert excesses == pytest.approx({0: 0.2, 10: 0.25, 20: 0.3, 40: 0})
+    header, (row,) = tables.budget_rows([point])
+    assert header[2:] == ["0 labels", "10 labels", "20 labels", "40 labels"]
+    assert "norm" in row[2]
+    assert "no federation" in row[5]
+
+
+def test_what_knows_more_than_an_attacker_can_sets_no_budget_and_has_no_excess(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(store, "attack_summary", lambda workdir: {"mean": {"oracle": True}})
+    known = {"mean": (90.0,), "passive": (20.0,)}
+    point = point_of(tmp_path, known, {}, mean=[(0.9, 0.9)], passive=[(0.6, 0.6)])
+    assert list(point.by_budget) == [20]
+    assert point.figures["mean", "split"]["excess"].count == 0

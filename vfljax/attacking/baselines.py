@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +17,28 @@ from vfljax.attacking.view import CommonData
 from vfljax.protocol import make_embed
 from vfljax.rows import over_chunks
 from vfljax.training import Table, rows_of
-from vfljax.types import Array, HostArray, Input, Spec, Weights
+from vfljax.types import Array, HostArray, Input, Scores, Spec, Weights
 
 
-def logistic_figures(
-    common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
-) -> dict[str, float]:
-    """Logistic regression (scikit-learn) on ``count`` known labels and the attackers' own columns, on
-    the host: success and test success of top-1, leak on the rows whose label is not known.
+class Fitted(NamedTuple):
+    """Logistic regression fitted to known rows, and the columns it reads."""
+
+    model: LogisticRegression
+    columns: Callable[[Any], Any]  # of raw rows
+    known: HostArray  # [K] places among the training rows
+
+    def scores(self, rows: HostArray, num_classes: int) -> HostArray:
+        """Log odds up to a constant a row [n, C], which rank rows where probabilities tie at 1; a class
+        without a known row is the least likely."""
+        odds = self.model.decision_function(self.columns(rows))
+        odds = np.stack([-odds, odds], axis=1) if odds.ndim == 1 else odds
+        out = np.tile(odds.min(axis=1, keepdims=True) - 1, num_classes)
+        out[:, self.model.classes_] = odds
+        return out.astype(np.float32)
+
+
+def _fit(common: CommonData, inputs: tuple[Input, ...], seed: int, count: int) -> Fitted:
+    """Logistic regression (scikit-learn) of ``count`` known labels on the attackers' columns.
 
     ``common`` holds NumPy arrays; ``inputs`` describe the attackers' columns.
     """
@@ -34,21 +49,40 @@ def logistic_figures(
             return np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
         return hstack([numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
 
-    labels = np.asarray(common.labels)
     known = common.known_order[seed][:count]
-    train, test = common.train[seed], common.test[seed]
+    rows = common.train[seed][known]
     with warnings.catch_warnings():  # an unconverged baseline is still a baseline
         warnings.simplefilter("ignore")
         model = LogisticRegression(max_iter=1000)
-        model.fit(columns(train[known]), labels[train[known]])
-    scores = np.zeros((len(train), num_classes), np.float32)
-    scores[:, model.classes_] = model.predict_proba(columns(train))
+        model.fit(columns(rows), np.asarray(common.labels)[rows])
+    return Fitted(model, columns, np.asarray(known))
+
+
+def logistic_scores(
+    common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
+) -> Scores:
+    """What the attacker who stays away says of all training and test rows."""
+    fitted = _fit(common, inputs, seed, count)
+    train, test = (np.asarray(rows[seed]) for rows in (common.train, common.test))
+    scores: Any = (fitted.scores(rows, num_classes) for rows in (train, test))
+    return Scores(*scores)
+
+
+def logistic_figures(
+    common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
+) -> dict[str, float]:
+    """The baseline beside an attack that knows ``count`` labels: success and test success of top-1, leak
+    on the rows whose label is not known. Arguments are those of ``logistic_scores``."""
+    fitted = _fit(common, inputs, seed, count)
+    labels = np.asarray(common.labels)
+    train, test = common.train[seed], common.test[seed]
     unlabeled = np.ones(len(train), np.float32)
-    unlabeled[known] = 0
+    unlabeled[fitted.known] = 0
+    scores = fitted.scores(np.asarray(train), num_classes)
     leak = metrics.leak(jnp.asarray(scores), jnp.asarray(labels[train]), jnp.asarray(unlabeled))
     return {
-        "success": float(model.score(columns(train), labels[train])),
-        "test_success": float(model.score(columns(test), labels[test])),
+        "success": float(fitted.model.score(fitted.columns(train), labels[train])),
+        "test_success": float(fitted.model.score(fitted.columns(test), labels[test])),
         "leak": float(leak),
     }
 

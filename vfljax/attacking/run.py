@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import attacks, keys, store
+from vfljax.attacking import alone
 from vfljax.attacking.baselines import logistic_figures, untrained_cut
 from vfljax.attacking.diagnostics import belongs_to, make_diagnostic
 from vfljax.attacking.jobs import (
@@ -101,6 +102,10 @@ def _attack_sweep(
             store.open_form(workdir, form.label)
             about = _described(form_plan, len(trained))
             summary[form.label] = {**summary.get(form.label, {}), **about}
+    away = alone.jobs(todo, experiment.seeds)
+    if away:
+        store.open_form(workdir, alone.LABEL)
+        summary[alone.LABEL] = alone.described(away, workdir, len(trained))
     # what an attack is, is known before its first row
     store.write_attack_summary(workdir, summary)
     if todo:
@@ -112,6 +117,7 @@ def _attack_sweep(
         cost = run_form(form_plan, stored)
         summary[label] = {**summary[label], **_with_earlier_parts(cost, summary[label])}
         store.write_attack_summary(workdir, summary)
+    alone.run(away, plan, workdir, arrays, stored.scorer)
 
 
 def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:

@@ -175,3 +175,9 @@ class Scorer:
         output = AttackOutput(scores, *layout.pad(on_host))
         program = lanes.program(make_scorer, (batch_size,), layout, output, self._true)
         return lanes.unpad(program(output, self._true), count)
+
+    def figures_of_one(self, output: AttackOutput, batch_size: int) -> dict[str, float]:
+        """The figures of one attack, whose ``output`` is on the host."""
+        arguments = (output, self._true)
+        program = lanes.compiled(make_scorer, (batch_size,), arguments)
+        return {name: float(value) for name, value in program(*arguments).items()}

@@ -117,7 +117,7 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                 xlim=(lowest, 1.02),
                 ylim=(0.45 if base["chance"] == 0.5 else 0, 1.05),
             )
-            if federation == "split" and not math.isnan(base["alone"]):
+            if not math.isnan(base["alone"]):
                 ax.axhline(base["alone"], color="#B00020", lw=0.9, ls="--")
                 ax.text(
                     0.3,

@@ -26,7 +26,7 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
             out.append(
                 f"{names[federation]}, undefended: test accuracy {plain.accuracy[federation]}; the "
                 f"strongest attack is {worst.name}, {base['scale']} {worst.leak} (chance "
-                f"{base['chance']:.2f})."
+                f"{base['chance']:.2f}{_beyond(worst)})."
             )
     for choice in choices(all_points):
         federation = names[choice.federation]
@@ -47,7 +47,8 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
         out.append(
             f"{federation}: of {choice.arm}'s strengths that cost at most {TOLERANCE:.0%} validation "
             f"accuracy, {choice.point.label} leaks least: worst attack {worst.name} at {worst.leak} "
-            f"(change to undefended {choice.leak_change}, test accuracy {choice.accuracy_change})."
+            f"(change to undefended {choice.leak_change}, test accuracy {choice.accuracy_change}"
+            f"{_beyond(worst)})."
         )
     out += _broken_findings(all_points)
     out += _reading_findings(all_points)
@@ -62,6 +63,12 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
             f"{diverged} of {total} settings diverged; their figures are left out, not zero."
         )
     return out
+
+
+def _beyond(worst: Worst) -> str:
+    """What it leaks beyond the attacker who stays away, as part of a parenthesis; '' where he was not
+    scored."""
+    return f"; excess over staying away {worst.excess}" if worst.excess.count else ""
 
 
 BROKEN = 0.25  # advantage over chance by which an attacker who knows the defense does better

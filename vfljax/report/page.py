@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from vfljax import attacks, store
-from vfljax.report import figures, findings, published, summary, tables, worst
+from vfljax import store
+from vfljax.report import figures, findings, gaps, published, summary, tables, worst
 from vfljax.sweep.experiment import experiment_of
 
 CSS = """
@@ -121,7 +121,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     ]
     notes = list(experiment.notes)
     for label, a in store.attack_summary(workdir).items():
-        full = attacks.TABLE[label.split("/")[0]].published_steps if a["status"] == "ok" else 0
+        full = tables.steps_published(label) if a["status"] == "ok" else 0
         if full and a["steps"] < full:
             notes.append(
                 f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
@@ -130,7 +130,7 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
         parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
     sections = tables.sections(sweep, experiment, points)
     parts += [_section(one) for one in sections if one.leads]
-    missing = tables.not_attacked(sweep, points)
+    missing = gaps.not_attacked(sweep, points)
     if missing:
         parts.append(f"<p>Not attacked:</p>{_list(missing)}")
     parts.append(f"<h2>What this means</h2>{_list(findings.findings(sweep, points))}")

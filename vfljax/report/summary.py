@@ -17,11 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax import defenses, store
+from vfljax.report.budgets import Budget, budgets, known_of
 from vfljax.report.seeds import Interval, interval, paired
 from vfljax.report.worst import (
     FEDERATIONS,
     AttackOn,
     Marked,
+    Run,
     Worst,
     WorstCases,
     attack_on,
@@ -55,6 +57,9 @@ class Point(NamedTuple):
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
     published: dict[str, Worst]  # likewise; these three are those of ``WorstCases``
     oracle: dict[str, Worst]
+    by_budget: dict[
+        int, dict[str, Worst]
+    ]  # ``worst`` with each number of known labels, the first leads
     diverged: int
     inverted: int  # runs that learned two classes the wrong way round
     settings: int
@@ -93,7 +98,7 @@ class Point(NamedTuple):
 
 
 FIGURES = (
-    *("leak", "leak_batch_mean", "auc_batch_q95", "success", "success_unlabeled", "f1"),
+    *("leak", "excess", "leak_batch_mean", "auc_batch_q95", "success", "success_unlabeled", "f1"),
     *("success_top5", "test_success", "test_leak"),
     *("untrained_leak", "logistic_leak", "all_labels_leak"),
 )
@@ -104,10 +109,15 @@ NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
 
 def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     """Every point of a stored sweep, in grid order. ``attack_point`` picks among the points of the
-    attacks' own numeric axes (the first by default)."""
-    rows = sweep.results.to_pylist()
-    attacks = [a for a in sweep.attacks.to_pylist() if a["point"] == attack_point]
+    attacks' own numeric axes (the first by default): what figures are of, and the leading budget of known
+    labels (``budgets``)."""
+    rows, attacks = sweep.results.to_pylist(), sweep.attacks.to_pylist()
     marked = _marked(sweep, dict.fromkeys(a["attack"] for a in attacks))
+    names, chance = names_by_panel(attacks), baseline(sweep)["chance"]
+    allowed = budgets_of(sweep, attack_point)
+    for attack in attacks:  # whoever knows more than an attacker can has no equal who stays away
+        away = None if attack["attack"] in marked.oracle else allowed.get(known_of(attack))
+        attack["excess"] = None if away is None else away.excess(attack, chance)
     of_point: dict[int, list[dict]] = {}
     for row in rows:
         of_point.setdefault(row["point"], []).append(row)
@@ -116,17 +126,27 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
         of_setting.setdefault(attack["setting"], []).append(attack)
     varied = {n for n in NUMBERS[:-1] if len({row[n] for row in rows}) > 1}
     named = _named(rows, varied)
-    names = names_by_panel(attack_on(attack) for attack in attacks)
-    chance = baseline(sweep)["chance"]
     out = []
     for number, members in sorted(of_point.items()):
-        attacked: dict[AttackOn, list[dict]] = {}
+        attacked: dict[Run, list[dict]] = {}
         for row in members:
             for attack in of_setting.get(row["setting"], []):
-                attacked.setdefault(attack_on(attack), []).append(attack)
-        cases = worst_cases(attacked, marked, names, chance)
-        out.append(_point(number, members, named[members[0]["arm"]], attacked, cases, varied))
+                run = Run(attack_on(attack), attack["point"])
+                attacked.setdefault(run, []).append(attack)
+        cases = {
+            known: worst_cases(attacked, marked, names, budget, chance)
+            for known, budget in allowed.items()
+        }
+        first = {run.on: x for run, x in attacked.items() if run.point == attack_point}
+        out.append(_point(number, members, named[members[0]["arm"]], first, cases, varied))
     return out
+
+
+def budgets_of(sweep: Sweep, attack_point: int = 0) -> dict[int, Budget]:
+    """The sweep's budgets of known labels, the one that the report leads with first."""
+    rows = sweep.attacks.to_pylist()
+    oracle = _marked(sweep, dict.fromkeys(row["attack"] for row in rows)).oracle
+    return budgets(sweep, (row for row in rows if row["attack"] not in oracle), attack_point)
 
 
 def _marked(sweep: Sweep, labels: Iterable[str]) -> Marked:
@@ -148,6 +168,12 @@ def kinds_of(about: Mapping[str, Any]) -> tuple[str, ...]:
     that papers attack first; () for one that was skipped. Older sweeps name that one alone."""
     kinds = about.get("structure", ())
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+
+
+def kinds_trained(sweep: Sweep) -> set[str]:
+    """The kinds of federation that were trained."""
+    names = sweep.results["structure"].unique().to_pylist() if sweep.results.num_rows else []
+    return {federation_of(name).kind for name in names}
 
 
 def _named(rows: list[dict], varied: set[str]) -> dict[str, tuple[str, ...]]:
@@ -176,10 +202,10 @@ def _point(
     rows: list[dict],
     named: tuple[str, ...],
     attacked: Mapping[AttackOn, list[dict]],
-    cases: WorstCases,
+    cases: Mapping[int, WorstCases],
     varied: set[str],
 ) -> Point:
-    first = rows[0]
+    first, leading = rows[0], next(iter(cases.values()))
     knobs = {k: v for k, v in first.items() if "." in k and v is not None}
     knobs |= {name: first[name] for name in sorted(varied)}
     kinds: dict[str, list[dict]] = {}
@@ -206,9 +232,10 @@ def _point(
             k: {name: interval(x.get(name) for x in v) for name in FIGURES}
             for k, v in attacked.items()
         },
-        worst=cases.worst,
-        published=cases.published,
-        oracle=cases.oracle,
+        worst=leading.worst,
+        published=leading.published,
+        oracle=leading.oracle,
+        by_budget={known: case.worst for known, case in cases.items()},
         diverged=sum(row["status"] != "ok" for row in rows),
         inverted=sum(row.get("inverted") == 1 for row in rows),
         settings=len(rows),
@@ -229,9 +256,12 @@ def baseline(sweep: Sweep) -> dict[str, Any]:
 
 
 def _alone(sweep: Sweep) -> float:
-    """Leak of logistic regression on the same known labels without any federation; nan if none."""
-    if "logistic_leak" not in sweep.attacks.column_names:
-        return math.nan
+    """Leak of whoever stays away with the leading number of known labels, the best of the parties; of old
+    sweeps that of the baseline beside the attacks. nan if none."""
+    leading = next(iter(budgets_of(sweep).values()))
+    by_parties = [interval(row["leak"] for row in x.values()).mean for x in leading.away.values()]
+    if by_parties or "logistic_leak" not in sweep.attacks.column_names:
+        return max(by_parties, default=math.nan)
     rows = sweep.attacks.select(["point", "logistic_leak"]).to_pylist()
     return interval(r["logistic_leak"] for r in rows if r["point"] == 0).mean
 
@@ -297,8 +327,7 @@ def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
         *(f"accuracy {f}" for f in federations),
         *(f"AUC {f}" for f in federations),
         *attacks.values(),
-        "worst (split)",
-        "worst (no split)",
+        *("worst (split)", "excess (split)", "worst (no split)", "excess (no split)"),
     ]
     rows = []
     for p in all_points:
@@ -308,7 +337,7 @@ def table(all_points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
         row += [str(p.attacks.get(a, "-")) for a in attacks]
         for federation in FEDERATIONS:
             worst = p.worst.get(federation)
-            row.append(f"{worst.leak} {worst.name}" if worst else "-")
+            row += [f"{worst.leak} {worst.name}", str(worst.excess)] if worst else ["-", "-"]
         rows.append(row)
     keep = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
     return [header[i] for i in keep], [[row[i] for i in keep] for row in rows]

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vfljax import attacks as attack_table
-from vfljax import defenses, store
+from vfljax import store
 from vfljax.report import findings, published, summary
-from vfljax.report.worst import FEDERATIONS, WORDS, AttackOn, attack_on, panel, titles
+from vfljax.report.worst import FEDERATIONS, WORDS, AttackOn, attack_on, titles
 from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.forms import without_parties
-from vfljax.types import federation_of
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -31,17 +29,26 @@ def sections(
 ) -> list[Section]:
     """Every table of the report that has rows, the worst case first."""
     base = summary.baseline(sweep)
+    leading = next(iter(summary.budgets_of(sweep)))
     every = [
         Section(
             "Worst case",
-            "For every setting the strongest of the attacks run, chosen on one half of the rows whose "
-            "labels the attacker does not know and scored on the other. Of two classes the attacker is "
-            "granted which way its scores point (one bit, taken from the first half). Null band: what "
-            "the same scores reach when labels are permuted, 95 times of 100. Chance: "
+            "For every setting the strongest of the attacks run by somebody who knows at most "
+            f"{leading} labels, chosen on one half of the rows whose labels he does not know and scored on "
+            "the other. Whoever takes no part in any federation, and fits his columns to as many labels, is "
+            "a candidate too; excess: what the worst case leaks beyond him, seed by seed. Of two classes the "
+            "attacker is granted which way its scores point (one bit, taken from the first half). Null band: "
+            "what the same scores reach when labels are permuted, 95 times of 100. Chance: "
             f"{base['chance']:.2f}. {_alone(base)}Oracle forms know more than an attacker can; they "
-            "stand beside the worst case, not in it. Where an attack's options are an axis, its first.",
+            "stand beside the worst case, not in it.",
             worst_rows(points, base),
             leads=True,
+        ),
+        Section(
+            "Worst case by the number of known labels",
+            "Of all attacks that know at most so many, and of whoever stays away with as many; excess: "
+            "beyond him.",
+            budget_rows(points),
         ),
         Section(
             "Published attacks against attackers who know the defense",
@@ -131,19 +138,18 @@ def attack_rows(sweep: store.Sweep) -> Table:
         "compiles / shapes of view",
         "settings",
     ]
-    rows, trained = [], kinds_trained(sweep)
+    rows, trained = [], summary.kinds_trained(sweep)
     for label, a in store.attack_summary(sweep.workdir).items():
         if a["status"] == "skipped":
             rows.append([label, "skipped: " + a["reason"], *[""] * 7])
             continue
-        name = label.split("/")[0]
-        published_steps = attack_table.TABLE[name].published_steps
+        published_steps = steps_published(label)
         known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
         known = a.get("labels") or known
         rows.append(
             [
                 label,
-                ", ".join(WORDS[kind] for kind in summary.kinds_of(a) if kind in trained),
+                ", ".join(WORDS[k] for k in summary.kinds_of(a) if k in trained) or "none",
                 known,
                 "yes" if a.get("oracle") else "no",
                 f"{a['steps']:,}",
@@ -156,10 +162,10 @@ def attack_rows(sweep: store.Sweep) -> Table:
     return header, rows
 
 
-def kinds_trained(sweep: store.Sweep) -> set[str]:
-    """The kinds of federation that were trained."""
-    names = sweep.results["structure"].unique().to_pylist() if sweep.results.num_rows else []
-    return {federation_of(name).kind for name in names}
+def steps_published(label: str) -> int:
+    """Optimizer steps of the published attack; 0 of one that trains nothing, or takes no part."""
+    name = label.split("/")[0]
+    return 0 if name == store.ALONE else attack_table.TABLE[name].published_steps
 
 
 def baseline_rows(sweep: store.Sweep) -> Table:
@@ -199,7 +205,7 @@ def worst_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Table:
     """The headline: the strongest attack of every point and federation, and what it means."""
     scale = base["scale"]
     header = [
-        *("setting", "federation", "worst attack", scale, "advantage over chance"),
+        *("setting", "federation", "worst attack", scale, "excess", "advantage over chance"),
         *("null band (95 %)", "tells more than nothing", "worst oracle form", f"its {scale}"),
     ]
     rows = []
@@ -209,7 +215,8 @@ def worst_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Table:
             rows.append(
                 [
                     *(p.label, FEDERATIONS[federation], worst.name),
-                    *(str(worst.leak), str(worst.advantage), f"{worst.null:.3f}"),
+                    *(str(worst.leak), str(worst.excess), str(worst.advantage)),
+                    f"{worst.null:.3f}",
                     "yes" if worst.tells else "no",
                     *((oracle.name, str(oracle.leak)) if oracle else ("-", "-")),
                 ]
@@ -217,70 +224,20 @@ def worst_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Table:
     return header, rows
 
 
-def not_attacked(sweep: store.Sweep, points: Sequence[summary.Point]) -> list[str]:
-    """What was not attacked, and why."""
-    attacks = store.attack_summary(sweep.workdir)
-    return [
-        *(f"{label}: {a['reason']}." for label, a in attacks.items() if a["status"] == "skipped"),
-        *_not_known(attacks, kinds_trained(sweep), points),
-        *_diverged_attacks(sweep, attacks),
-        *_diverged_settings(points),
-    ]
-
-
-def _not_known(
-    attacks: dict[str, dict[str, Any]], trained: set[str], points: Sequence[summary.Point]
-) -> list[str]:
-    """Defenses and federations where nobody who knows of the defense attacked."""
-    out = []
-    members = dict.fromkeys((p.arm, name) for p in points for name in p.defenses)
-    for federation, words in FEDERATIONS.items():
-        labels = [
-            label
-            for label, a in attacks.items()
-            if a["status"] == "ok"
-            and federation in map(panel, trained.intersection(summary.kinds_of(a)))
-        ]
-        for arm, name in members if labels else ():
-            row = defenses.TABLE[name]
-            if row.known_by.get(federation) and not row.known_to(federation, labels):
-                out.append(
-                    f"{arm}, {words}: nobody who knows of {name} attacked it; in config.attacks, one "
-                    f"of {row.advice(federation)}."
-                )
-    return out
-
-
-def _diverged_attacks(sweep: store.Sweep, attacks: dict[str, dict[str, Any]]) -> list[str]:
-    trained = {label for label, a in attacks.items() if a.get("steps")}
-    successes: dict[AttackOn, list[float]] = {}
-    for row in sweep.attacks.to_pylist():
-        if without_parties(row["attack"]) in trained:
-            successes.setdefault(attack_on(row), []).append(row["success"])
-    names, out = titles(successes), []
-    for key, values in successes.items():
-        lost = sum(math.isnan(value) for value in values)
-        if lost:
-            out.append(
-                f"{names[key]}: {lost} of its {len(values)} runs diverged and are left out, which says "
-                "nothing about a defense: lower config.attacks' learning_rate or lambda_u."
-            )
-    return out
-
-
-def _diverged_settings(points: Sequence[summary.Point]) -> list[str]:
-    out = []
+def budget_rows(points: Sequence[summary.Point]) -> Table:
+    """The worst case with every number of known labels, where there are several."""
+    counts = sorted({known for p in points for known in p.by_budget})
+    header = ["setting", "federation", *(f"{known} labels" for known in counts)]
+    if len(counts) < 2:
+        return header, []
+    rows = []
     for p in points:
-        if p.diverged:
-            out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
-        missing = [FEDERATIONS[f] for f in _federations(points) if f not in p.worst]
-        if missing and p.diverged < p.settings:
-            out.append(f"{p.label}: no attack on it {' or '.join(missing).lower()}.")
-    return out
-
-
-def _federations(points: Sequence[summary.Point]) -> list[str]:
-    return list(dict.fromkeys(f for p in points for f in p.worst))
+        for federation, words in FEDERATIONS.items():
+            worst = [p.by_budget.get(known, {}).get(federation) for known in counts]
+            cells = [f"{w.leak} {w.name}, excess {w.excess}" if w else "-" for w in worst]
+            if any(worst):
+                rows.append([p.label, words, *cells])
+    return header, rows
 
 
 def known_rows(sweep: store.Sweep) -> Table:
@@ -320,12 +277,13 @@ def choice_rows(points: Sequence[summary.Point]) -> Table:
         "change",
         "worst attack",
         "leak",
+        "excess",
         "change",
     ]
     rows = []
     for c in summary.choices(points):
         if c.point is None:
-            rows.append([c.arm, FEDERATIONS[c.federation], "none keeps the accuracy", *[""] * 5])
+            rows.append([c.arm, FEDERATIONS[c.federation], "none keeps the accuracy", *[""] * 6])
             continue
         worst = c.point.worst[c.federation]
         rows.append(
@@ -337,6 +295,7 @@ def choice_rows(points: Sequence[summary.Point]) -> Table:
                 str(c.accuracy_change),
                 worst.name,
                 str(worst.leak),
+                str(worst.excess),
                 str(c.leak_change),
             ]
         )
@@ -348,7 +307,7 @@ def adaptive_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Tabl
     defense does better."""
     header = [
         *("setting", "federation", "strongest published attack", base["scale"]),
-        *("strongest attack", base["scale"], "beyond the published ones run here"),
+        *("strongest attack", base["scale"], "excess", "beyond the published ones run here"),
     ]
     rows = []
     for p in points:
@@ -359,7 +318,8 @@ def adaptive_rows(points: Sequence[summary.Point], base: dict[str, Any]) -> Tabl
             rows.append(
                 [
                     *(p.label, FEDERATIONS[federation], published.name, str(published.leak)),
-                    *(worst.name, str(worst.leak), findings.verdict(published, worst)),
+                    *(worst.name, str(worst.leak), str(worst.excess)),
+                    findings.verdict(published, worst),
                 ]
             )
     return header, rows

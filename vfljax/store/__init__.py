@@ -26,12 +26,13 @@ from vfljax.store.directory import (
 )
 from vfljax.store.files import full, write_bytes, write_text
 from vfljax.store.inspection import Finding, inspect, mend
-from vfljax.store.loading import BASELINES, TIMES, StoredSetting, Sweep, export, load
+from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
 from vfljax.store.lock import writing
 from vfljax.store.roots import SCHEMA, header_of, unsealed
 from vfljax.store.sealed import Damaged, remedy
 
 __all__ = [
+    "ALONE",
     "BASELINES",
     "SCHEMA",
     "TIMES",

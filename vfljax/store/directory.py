@@ -10,7 +10,8 @@
                   manifest.json    size and SHA-256 of every file, and of every setting's arrays
     partial/<name>/<epochs>/       progress of an unfinished shard: checkpoint/ and manifest.json
     attacks.json                   what is run and was run, and what was skipped and why
-    attacks/<form>/<...>.parquet   one row a setting and attack, by block (``store.attacks``)
+    attacks/<form>/<...>.parquet   one row a setting and attack, by block (``store.attacks``); of the form
+                                   "logistic", who stays away, one a seed and number of known labels
                    manifest.json   sizes and SHA-256 of its blocks
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/*.png     the report
@@ -88,7 +89,7 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
     changed = [
         line
         # a field that came after the sweep was made had its default then
-        for line in differences(resolve(stored["config"]), header["config"])
+        for line in differences(resolve(stored["config"]), resolve(header["config"]))
         if not line.startswith(MAY_CHANGE)
     ]
     if stored["checksum"] != header["checksum"]:

@@ -32,6 +32,7 @@ from vfljax.store.files import write_csv, write_table
 from vfljax.store.sealed import Damaged, digest_of_arrays, reason
 from vfljax.types import PyTree
 
+NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 
@@ -85,6 +86,9 @@ class Sweep(NamedTuple):
     results: pa.Table
     attacks: pa.Table
     unfinished: tuple[str, ...] = ()  # what is not trained or attacked yet, a line each
+    alone: pa.Table = (
+        NO_ROWS  # the attacker who stays away: a row a seed and number of known labels
+    )
 
     @property
     def config(self) -> dict[str, Any]:
@@ -127,6 +131,7 @@ def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table,
     return table.sort_by("setting") if table.num_rows else table, missing
 
 
+ALONE = "logistic"  # the form of whoever stays away; its rows have no setting
 BASELINES = ("untrained", "logistic", "all_labels")
 
 
@@ -170,11 +175,13 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     trained, missing = results(path, header)
     summary = attack_summary(path)
     forms = read_forms(path, summary)
+    alone = forms.pop(ALONE, NO_ROWS)
     shards = len(header["shards"])
     lines = [f"{len(missing)} of {shards} shards are not trained"] if missing else []
-    lines += unfinished_forms(header["config"]["attacks"], summary, forms, shards - len(missing))
+    every, attacked = {**forms, ALONE: alone}, shards - len(missing)
+    lines += unfinished_forms(header["config"]["attacks"], summary, every, attacked)
     ids = set(trained["setting"].to_pylist() if trained.num_rows else ())
-    return Sweep(path, header, trained, attacks(forms, ids), tuple(lines))
+    return Sweep(path, header, trained, attacks(forms, ids), tuple(lines), alone)
 
 
 def export(workdir: pathlib.Path) -> None:

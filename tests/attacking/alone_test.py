@@ -1,0 +1,130 @@
+"""The attacker who stays away: scored as attacks are, once a seed, stored with the sweep."""
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.metrics import balanced_accuracy_score
+
+from tests.sweeps import TINY, comparable, plan_of, tiny
+from vfljax import store
+from vfljax.attacking import alone, jobs, run
+from vfljax.attacking.scoring import Scorer
+from vfljax.report import gaps, summary
+from vfljax.sweep import forms
+from vfljax.types import Scores
+
+
+def silent(line):
+    del line
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of(TINY)
+
+
+def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tiny_sweep, plan):
+    sweep = store.load(tiny_sweep)
+    known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
+    plans = [
+        jobs.plan_form(forms.Form(name, name, {}, points), plan, sweep)
+        for name, points in (("mean", known), ("direct", [{}]))
+    ]
+    assert alone.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
+    assert alone.jobs(plans[1:], 2) == []  # who knows nothing has nothing to learn from
+    together = plans[0]._replace(
+        attacks={group._replace(attackers=(0, 1)): a for group, a in plans[0].attacks.items()}
+    )
+    assert {job.attackers for job in alone.jobs([*plans, together], 2)} == {(0,), (0, 1)}
+
+
+def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
+    sweep = store.load(tiny_sweep)
+    rows = {row["seed"]: row for row in sweep.alone.to_pylist()}
+    assert sorted(rows) == [0, 1]
+    for seed, row in rows.items():
+        assert (row["attack"], row["parties"], row["attack.known"]) == ("logistic", "0", 20.0)
+        beside = [
+            a for a in sweep.attacks.to_pylist() if a["attack"] == "passive" and a["seed"] == seed
+        ]
+        # the same regression as the baseline beside attacks with as many labels
+        assert {a["logistic_leak"] for a in beside} == {row["leak"]}
+        assert beside[0]["logistic_success"] == pytest.approx(row["success"], abs=1e-6)
+        for name in ("leak_select", "leak_report", "leak_null", "success_unlabeled", "test_leak"):
+            assert 0 < row[name] < 1
+        assert row.get("leak_batch_mean") is None
+
+
+def test_his_halves_are_those_of_the_attacks(tiny_sweep, plan, monkeypatch):
+    """By scores that are right on one half of the rows only."""
+    arrays = store.load(tiny_sweep).splits()
+    labels = arrays["labels"][arrays["train"][1]]
+    right = arrays["selects"][1]
+    guess = np.eye(10, dtype=np.float32)[np.where(right, labels, (labels + 1) % 10)]
+    tests = np.zeros((len(arrays["test"][1]), 10), np.float32)
+    monkeypatch.setattr(alone, "logistic_scores", lambda *_: Scores(guess, tests))
+    scorer, written = Scorer(arrays, None), []
+    monkeypatch.setattr(store, "write_block", lambda *block: written.extend(block[-1]))
+    monkeypatch.setattr(store, "read_form", lambda *_: pa.table({}))
+    alone.run([alone.AloneJob((0,), 20, 1)], plan, tiny_sweep, arrays, scorer)
+    (row,) = written
+    assert (row["leak_select"], row["leak_report"]) == (1, 0)
+    unlabeled = np.ones(len(labels), bool)
+    unlabeled[arrays["known_order"][1][:20]] = False
+    expected = balanced_accuracy_score(labels[unlabeled], guess.argmax(1)[unlabeled])
+    assert row["leak"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
+    sweep = store.load(tiny_sweep)
+    his = np.mean([row["leak_select"] for row in sweep.alone.to_pylist()])
+    for point in summary.points(sweep):
+        assert set(point.worst) == {"split", "no_split"}
+        for worst in point.worst.values():
+            assert worst.select >= his
+            assert worst.excess.count == 2
+            if worst.federation == "no federation":
+                assert worst.name == "logistic, no federation"
+                assert worst.excess.mean == 0
+
+
+def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
+    tiny_sweep, tmp_path, monkeypatch
+):
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    before, fitted = comparable(store.load(workdir).alone), []
+    scores = alone.logistic_scores
+
+    def counted(*arguments):
+        fitted.append(arguments[-2:])
+        return scores(*arguments)
+
+    monkeypatch.setattr(alone, "logistic_scores", counted)
+    run.attack_sweep(plan_of(TINY), workdir, say=silent)
+    assert fitted == []
+    more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))
+    run.attack_sweep(plan_of(more), workdir, say=silent)
+    assert fitted == [(0, 30), (1, 30)]
+    sweep = store.load(workdir)
+    about = store.attack_summary(workdir)[alone.LABEL]
+    assert (about["rows"], about["knobs"]) == (4, [{"known": 20.0}, {"known": 30.0}])
+    rows = comparable(sweep.alone)
+    assert [row for row in rows if row["attack.known"] == 20] == before
+    assert not sweep.unfinished
+    assert {known: list(budget.away) for known, budget in summary.budgets_of(sweep).items()} == {
+        20: ["0"],
+        0: [],
+        30: ["0"],
+    }
+
+
+def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_path, monkeypatch):
+    workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
+    killed = tiny(attacks={"mean": {"known": 30}}, federations=("split", "no_split"))
+    monkeypatch.setattr(alone, "run", lambda *_: None)
+    run.attack_sweep(plan_of(killed), workdir, say=silent)
+    sweep = store.load(workdir)
+    assert "the attack logistic has 2 of 4 rows" in sweep.unfinished
+    assert any("with 30 known labels" in line for line in gaps.not_attacked(sweep, []))

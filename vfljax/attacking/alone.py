@@ -1,0 +1,123 @@
+"""The attacker who stays away: logistic regression on his columns and the labels that he knows.
+
+Whoever attacks could have taken no part in any federation, so he is a candidate of the worst case like any
+attack, scored on the same seeds and rows. He depends on the seed, on whose columns are read and on how many
+labels are known, never on a setting: his rows, of the form ``LABEL``, have none.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from vfljax import store
+from vfljax.attacking.baselines import logistic_scores
+from vfljax.attacking.jobs import FormPlan
+from vfljax.attacking.scoring import AttackOutput, Scorer
+from vfljax.attacking.view import CommonData, common_data
+from vfljax.store import ALONE as LABEL
+from vfljax.sweep.forms import label_by
+from vfljax.sweep.plan import Plan
+
+BY_BATCH = (
+    "auc_batch_q95",
+    "leak_batch_mean",
+)  # figures that he, who saw no batches, does not have
+
+
+class AloneJob(NamedTuple):
+    """One regression: whose columns, how many labels, and which seed's rows."""
+
+    attackers: tuple[int, ...]
+    known: int
+    seed: int
+
+    def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
+        """Its row of the form ``LABEL``."""
+        head = {
+            "attack": label_by(LABEL, self.attackers),
+            "seed": self.seed,
+            "parties": "+".join(map(str, self.attackers)),
+            "what": LABEL,
+            "attack.known": float(self.known),
+        }
+        return {**head, **{name: float(v) for name, v in values.items() if name not in BY_BATCH}}
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes a stored row this job's."""
+        return identity(self.figures({}))
+
+
+def identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes a row of the form the same row."""
+    return row["parties"], row["attack.known"], row["seed"]
+
+
+def jobs(form_plans: Iterable[FormPlan], seeds: int) -> list[AloneJob]:
+    """What compares with these attacks: everybody who attacks, with every number of labels known."""
+    plans = list(form_plans)
+    attackers = dict.fromkeys(group.attackers for plan in plans for group in plan.attacks)
+    points = (point for plan in plans for point in plan.form.knobs)
+    known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
+    return [AloneJob(*job) for job in itertools.product(attackers, known, range(seeds))]
+
+
+def described(todo: Iterable[AloneJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
+    """What ``attacks.json`` says of the form, stored rows included; ``shards`` are trained."""
+    stored = {identity(row) for row in store.read_form(workdir, LABEL).to_pylist()}
+    every = stored | {job.identity for job in todo}
+    return {
+        "status": "ok",
+        "steps": 0,
+        "knobs": [{"known": known} for known in sorted({known for _, known, _ in every})],
+        "options": {},
+        "oracle": False,
+        "labels": "",
+        "adaptive": False,
+        "structure": [],
+        "settings": 0,
+        "diverged": 0,
+        "rows": len(every),
+        "shards": shards,
+        "seconds": 0.0,
+        "compiles": 0,
+        "views": 0,
+    }
+
+
+def run(
+    todo: Sequence[AloneJob],
+    plan: Plan,
+    workdir: pathlib.Path,
+    arrays: Mapping[str, np.ndarray],
+    scorer: Scorer,
+) -> None:
+    """Fit, score and store every job that is not stored yet; on the host."""
+    if not todo:
+        return
+    stored = {identity(row) for row in store.read_form(workdir, LABEL).to_pylist()}
+    missing = [job for job in todo if job.identity not in stored]
+
+    @functools.cache
+    def common_of(attackers: tuple[int, ...]) -> CommonData:
+        return jax.device_get(common_data(plan.table, arrays, attackers))
+
+    rows = []
+    for job in missing:
+        inputs = tuple(plan.blocks[p].input for p in job.attackers)
+        classes = plan.dataset.num_classes
+        scores = logistic_scores(common_of(job.attackers), inputs, classes, job.seed, job.known)
+        places = np.arange(len(scores.train), dtype=np.int32)
+        seed, known = np.int32(job.seed), np.int32(job.known)
+        sent = np.ones(len(places), bool)  # he waits for nothing that is sent: every row counts
+        output = AttackOutput(scores, seed, known, places, sent, np.bool_(False))  # type: ignore[arg-type]
+        rows.append(job.figures(scorer.figures_of_one(output, plan.groups[0].spec.batch_size)))
+    if rows:
+        store.write_block(workdir, LABEL, "rows", [job.identity for job in missing], rows)
