@@ -106,8 +106,8 @@ def _broken_findings(all_points: Sequence[Point]) -> list[str]:
             out.append(
                 f"{arm} does not protect against an attacker who knows it, at {len(pairs)} of its points "
                 f"and federations, most of all at {p.label}, {FEDERATIONS[f].lower()}: the strongest "
-                f"published attack run here ({published.name}) reaches {published.leak}, {worst.name} "
-                f"{worst.leak}. Published figures show how that attack fails, not that labels are safe."
+                f"published attack run here, or staying away ({published.name}), reaches {published.leak}, "
+                f"{worst.name} {worst.leak}. Published figures show how that attack fails, not that labels are safe."
             )
     return out
 

@@ -53,7 +53,7 @@ def sections(
         Section(
             "Published attacks against attackers who know the defense",
             "Where the strongest attack is in no paper: it takes the defense into account, or learns from "
-            "what crossed the wire (probe). Published: the strongest of those run here. "
+            "what crossed the wire (probe). Published: the strongest of those run here, or staying away. "
             + _alone(base),
             adaptive_rows(points, base),
             leads=True,
