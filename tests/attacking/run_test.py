@@ -252,7 +252,7 @@ def test_killed_before_its_end_an_oracle_is_still_no_attack(tiny_sweep, tmp_path
         raise KeyboardInterrupt
 
     monkeypatch.setattr(store, "write_block", killed)
-    config = tiny(attacks={"mean": {"oracle": True}})
+    config = tiny(attacks={"mean": {"oracle": True}}, federations=("split", "no_split"))
     with pytest.raises(KeyboardInterrupt):
         run.attack_sweep(plan_of(config), workdir, ["mean"], silent)
     stored = store.load(workdir)

@@ -107,7 +107,8 @@ def _broken_findings(all_points: Sequence[Point]) -> list[str]:
                 f"{arm} does not protect against an attacker who knows it, at {len(pairs)} of its points "
                 f"and federations, most of all at {p.label}, {FEDERATIONS[f].lower()}: the strongest "
                 f"published attack run here, or staying away ({published.name}), reaches {published.leak}, "
-                f"{worst.name} {worst.leak}. Published figures show how that attack fails, not that labels are safe."
+                f"{worst.name} {worst.leak}. Published figures show how that attack fails, not that labels "
+                "are safe."
             )
     return out
 
