@@ -273,7 +273,8 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     drop_blocks(workdir, "passive")
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
-    wild = parse(tiny(attacks={"passive": options, "norm": {}}), Limits.none())
+    attacks, both = {"passive": options, "norm": {}}, ("split", "no_split")
+    wild = parse(tiny(attacks=attacks, federations=both), Limits.none())
     run.attack_sweep(make_plan(wild), workdir, say=silent)
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["attack"] == "passive"]

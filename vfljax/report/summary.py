@@ -112,7 +112,7 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     attacks' own numeric axes (the first by default): what figures are of, and the leading budget of known
     labels (``budgets``)."""
     rows, attacks = sweep.results.to_pylist(), sweep.attacks.to_pylist()
-    marked = _marked(sweep, dict.fromkeys(a["attack"] for a in attacks))
+    marked = marks(sweep, dict.fromkeys(a["attack"] for a in attacks))
     names, chance = names_by_panel(attacks), baseline(sweep)["chance"]
     allowed = budgets_of(sweep, attack_point)
     for attack in attacks:  # whoever knows more than an attacker can has no equal who stays away
@@ -145,11 +145,11 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
 def budgets_of(sweep: Sweep, attack_point: int = 0) -> dict[int, Budget]:
     """The sweep's budgets of known labels, the one that the report leads with first."""
     rows = sweep.attacks.to_pylist()
-    oracle = _marked(sweep, dict.fromkeys(row["attack"] for row in rows)).oracle
+    oracle = marks(sweep, dict.fromkeys(row["attack"] for row in rows)).oracle
     return budgets(sweep, (row for row in rows if row["attack"] not in oracle), attack_point)
 
 
-def _marked(sweep: Sweep, labels: Iterable[str]) -> Marked:
+def marks(sweep: Sweep, labels: Iterable[str]) -> Marked:
     summary = store.attack_summary(sweep.workdir)
 
     def having(mark: str) -> set[str]:

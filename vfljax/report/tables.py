@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from vfljax import attacks as attack_table
 from vfljax import store
-from vfljax.report import findings, published, summary
+from vfljax.report import findings, judging, published, summary, verdicts
 from vfljax.report.worst import FEDERATIONS, WORDS, AttackOn, attack_on, titles
 from vfljax.sweep.experiment import Experiment
 
@@ -42,6 +42,16 @@ def sections(
             f"{base['chance']:.2f}. {_alone(base)}Oracle forms know more than an attacker can; they "
             "stand beside the worst case, not in it.",
             worst_rows(points, base),
+            leads=True,
+        ),
+        Section(
+            "Verdicts",
+            "Each fold chooses the strongest attack on the other seeds and scores it on one: leak is their "
+            "mean, of attackers who know at most "
+            f"{leading} labels and of who takes no part. Upper limits are of every attack, so that they "
+            "choose none; how often limits and verdicts are right is simulated in "
+            f"analysis/results/judging. {judging.COVERS}",
+            verdicts.verdict_rows(sweep, points),
             leads=True,
         ),
         Section(
