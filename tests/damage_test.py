@@ -6,6 +6,9 @@ import pytest
 
 from tests import damage
 
+# tensorstore's threads speak to an event loop that orbax has closed on meeting a damaged checkpoint
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
