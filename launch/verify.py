@@ -36,7 +36,7 @@ def run() -> None:
     print(", ".join(f"{count} {state}" for state, count in counts.items()))
     if damaged:
         raise UserError(
-            f"of {workdir} is damaged: {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
+            f"{workdir} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
             f"({damaged[0].why}): {store.remedy(workdir)} sets them aside and makes them again."
         )
     for line in store.load(workdir).unfinished:

@@ -39,7 +39,7 @@ def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     assert done.returncode == 2
     why = "results.parquet does not match its checksum"
     assert f"damaged        shards/{damaged.name} ({why})\n" in done.stdout
-    assert done.stderr.startswith(f"error: 1 parts of {workdir} are damaged, the first is shards/")
+    assert done.stderr.startswith(f"error: {workdir} is damaged in 1 of ")
     assert f"`python -m launch.sweep --workdir={workdir} --mend`" in done.stderr
     assert done.stderr.count("\n") == 1
 
