@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import pathlib
 import re
 import shlex
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 
@@ -155,6 +157,17 @@ def _fail(text: str) -> int:
     return 2
 
 
+def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Python ignores what is raised in a callback of the garbage collector, and JAX has one: an interrupt
+    that falls there comes again."""
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        timer = threading.Timer(0.05, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(ignored)
+
+
 def start(run: Callable[[], None]) -> None:
     """Run an entry point: a user's mistake is one line and exit status 2, an interrupt 130
     (also SIGTERM)."""
@@ -168,6 +181,7 @@ def start(run: Callable[[], None]) -> None:
         use_this_machine(min_compile_seconds=0.1)
         # a scheduler's signal ends a run as Ctrl-C does: what is half written is taken back
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        sys.unraisablehook = _interrupt_again
         try:
             run()
         except UserError as error:
