@@ -9,6 +9,7 @@ import os
 import pathlib
 import platform
 import sys
+import time
 from collections.abc import Iterator
 
 import filelock
@@ -61,9 +62,11 @@ def writing(workdir: pathlib.Path) -> Iterator[None]:
 
 
 def _holder(workdir: pathlib.Path) -> str:
-    """Who holds the lock, as far as it is known."""
-    try:
-        holder = json.loads((workdir / WRITER).read_text())
-        return f"process {holder['process']} on {holder['host']} since {holder['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
+    """Who holds the lock, as far as it is known; a holder of this moment needs a little to say so."""
+    for _ in range(20):
+        try:
+            holder = json.loads((workdir / WRITER).read_text())
+            return f"process {holder['process']} on {holder['host']} since {holder['since']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            time.sleep(0.05)
+    return "another process"
