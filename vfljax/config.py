@@ -90,7 +90,8 @@ DEFAULT: dict[str, Any] = {
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
     "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
     "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
-    "published": {},  # figures of a paper to print beside ours, see vfljax.report.published
+    "published": {},  # figures that you type, to print beside ours, see vfljax.report.published
+    "reproduces": {},  # the paper's table that this is a run of, see vfljax.sweep.records.Reproduces
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
 
@@ -99,6 +100,7 @@ FREE = (
     "grid",
     "attacks",
     "published",
+    "reproduces",
     "data.options",
     "model.options",
     "teacher.options",

@@ -187,6 +187,24 @@ def test_a_record_refuses_a_bad_value_with_its_field_and_the_remedy(group, field
             {"published": {"source": "x", "digits": 2, "rows": {"kdk": {"AUC": (0.5,)}}}},
             ("config.published.rows.kdk.AUC=[0.5]", "(mean, spread)"),
         ),
+        ({"reproduces": "gafm/2"}, ("config.reproduces='gafm/2'", "for example {'table'")),
+        ({"reproduces": {"dataset": "IMDB"}}, ("names no table", "'gafm/2'")),
+        ({"reproduces": {"table": "gafm/9"}}, ("config.reproduces.table", "gafm/9", "gafm/2")),
+        ({"reproduces": {"table": 2}}, ("config.reproduces.table=2", "no text")),
+        (
+            {"reproduces": {"table": "gafm/2", "dataset": "Imdb"}},
+            ("config.reproduces.dataset", "'Imdb'", "IMDB"),
+        ),
+        (
+            {"reproduces": {"table": "kdk/figure6", "scale": "half"}},
+            ("config.reproduces.scale", "half", "reduced"),
+        ),
+        ({"reproduces": {"table": "kdk/figure6", "arms": 3}}, ("config.reproduces.arms=3",)),
+        ({"reproduces": {"table": "kdk/figure6", "seed": 3}}, ("reproduces.seed", "dataset")),
+        (
+            {"reproduces": {"table": "kdk/figure6", "arms": {"kdkk": "kdk"}}},
+            ("arm of config.reproduces", "did you mean 'kdk'"),
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_one_line(changes, words):
@@ -251,7 +269,7 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
     stored = json.loads((FIXTURE / "sweep.json").read_text())["config"]
     text = json.dumps(stored)  # as text: the order of fields counts too
     for config in (CONFIG, stored):
-        later = {"federations": []}  # a field that came after it was stored, at its default
+        later = {"federations": [], "reproduces": {}}  # fields that came later, at their defaults
         fields = dict(parse(config).stored)
         assert {name: fields.pop(name) for name in later} == later
         for part, name, default in (

@@ -34,6 +34,7 @@ from vfljax.sweep.records import (
     Malicious,
     Model,
     Published,
+    Reproduces,
     Teacher,
     Training,
     as_axis,
@@ -75,6 +76,7 @@ class Experiment:
     attackers: tuple[tuple[int, ...], ...]
     federations: tuple[str, ...]  # kinds; () for those that the attacks are for
     published: Published | None
+    reproduces: Reproduces | None
     execution: Execution
     stored: Mapping[str, Any]  # the resolved config as JSON values, for the writer of sweep.json
     limits: Limits = LIMITS
@@ -91,11 +93,14 @@ class Experiment:
             for group in groups:
                 _check_parties(field, group, passive)
         _check_federations(self)
-        if self.published is not None:
+        for field, named in (
+            ("published", self.published.rows if self.published else {}),
+            ("reproduces", self.reproduces.arms if self.reproduces else {}),
+        ):
             names = [arm.name for arm in self.arms]
-            for name in self.published.rows:
+            for name in named:
                 if name not in names:
-                    raise unknown("arm of config.published", name, names)
+                    raise unknown(f"arm of config.{field}", name, names)
 
     @property
     def numbers(self) -> dict[str, Axis]:
@@ -192,10 +197,25 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         attackers=_groups(fields["attackers"]),
         federations=tuple(fields["federations"]),
         published=Published(**published) if published else None,
+        reproduces=_reproduces(fields["reproduces"]),
         execution=_record(Execution, fields["execution"]),
         stored=fields,
         limits=limits,
     )
+
+
+def _reproduces(group: Any) -> Reproduces | None:
+    if group == {}:
+        return None
+    known = [field.name for field in dataclasses.fields(Reproduces)]
+    if not isinstance(group, Mapping) or "table" not in group:
+        raise UserError(
+            f"config.reproduces={group!r} names no table: give one, for example {{'table': 'gafm/2'}}."
+        )
+    for name in group:
+        if name not in known:
+            raise unknown("config field", f"reproduces.{name}", known)
+    return Reproduces(**group)
 
 
 def _check_names(fields: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vfljax import models, optimizers, parties
+from vfljax import models, optimizers, papers, parties
 from vfljax.config import DEFAULT
 from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
 from vfljax.defenses.core import LARGEST
@@ -308,3 +308,40 @@ class Published:
             for figure in figures:
                 if figure != AUC and figure not in labels:
                     raise unknown(f"figure of config.published.rows.{arm}", figure, [AUC, *labels])
+
+
+SCALES = ("full", "reduced", "sample")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reproduces:
+    """The paper's table that a sweep is a run of; ``vfljax.report.reproduction`` puts them side by side."""
+
+    table: str  # "gafm/2", "kdk/figure6"
+    dataset: str = ""  # as the paper calls it
+    scale: str = (
+        "full"  # "reduced": less training or a smaller network; "sample": of the paper's rows
+    )
+    variant: str = ""  # the name of a rule that is not the paper's; "": none
+    arms: Mapping[str, str] = dataclasses.field(default_factory=dict)  # arm -> the paper's defense
+    attacks: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # paper's attack -> our label
+    setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the paper's numbers
+
+    def __post_init__(self) -> None:
+        for field in ("table", "dataset", "scale", "variant"):
+            if not isinstance(getattr(self, field), str):
+                raise UserError(f"config.reproduces.{field}={getattr(self, field)!r} is no text.")
+        tables = papers.tables()
+        if self.table not in tables:
+            raise unknown("config.reproduces.table", self.table, tables)
+        if tables[self.table] and self.dataset not in tables[self.table]:
+            raise unknown("config.reproduces.dataset", self.dataset, tables[self.table])
+        if self.scale not in SCALES:
+            raise unknown("config.reproduces.scale", self.scale, SCALES)
+        for field in ("arms", "attacks", "setting"):
+            if not isinstance(getattr(self, field), Mapping):
+                raise UserError(
+                    f"config.reproduces.{field}={getattr(self, field)!r} must be a group of fields."
+                )

@@ -1,0 +1,48 @@
+"""The papers' printed numbers: each is there once, and says what table it is of."""
+
+from collections import Counter
+
+import pytest
+
+from vfljax import papers
+
+
+def test_every_number_stands_once_and_each_paper_has_as_many_as_it_prints():
+    numbers = papers.numbers()
+    assert len({number.id for number in numbers}) == len(numbers) == 549
+    by_paper = Counter(number.table.split("/")[0] for number in numbers)
+    assert by_paper == {"kdk": 196, "fu": 24, "gafm": 294, "sun": 35}
+    assert set(by_paper) == set(papers.PAPERS)
+
+
+def test_tables_have_the_names_that_configs_use():
+    tables = papers.tables()
+    assert tables["gafm/2"] == ("Spambase", "IMDB", "Criteo", "ISIC")
+    assert tables["fu/attacks"][-1] == "BHI"
+    assert tables["kdk/figure6"] == ()
+    assert len(papers.of("gafm/2", "Spambase")) == 16
+    assert papers.of("gafm/2", "spambase") == ()
+
+
+@pytest.mark.parametrize(
+    ("printed", "half"),
+    [("80.6%", 0.0005), ("81%", 0.005), ("0.91", 0.005), ("-0.049", 0.0005), ("1.0", 0.05)],
+)
+def test_half_a_unit_is_of_the_last_printed_decimal(printed, half):
+    number = papers.numbers()[0]._replace(printed=printed)
+    assert number.half_unit == pytest.approx(half)
+
+
+def test_a_number_s_text_is_its_value():
+    for number in papers.numbers():
+        text = number.printed.rstrip("%")
+        value = float(text) / (100 if number.printed.endswith("%") else 1)
+        assert value == pytest.approx(number.value, abs=1e-12), number.id
+
+
+def test_shares_are_shares():
+    for number in papers.numbers():
+        if number.metric not in ("gan_gradient_avg", "ce_gradient_avg", "leak_auc_over_train_auc"):
+            assert 0 <= number.value <= 1, number.id
+        for beside in (number.spread, number.worst, number.best):
+            assert beside is None or 0 <= beside <= 1

@@ -1,0 +1,113 @@
+"""The numbers that the papers print, and what a run of ours says of each.
+
+    numbers.json   549 numbers of KDk (196), Fu et al. (24), GAFM (294) and Sun et al. (35), as printed, with
+                   their settings; notes where a paper contradicts itself or leaves something out
+    __init__       reading them: ``TABLES`` and ``numbers``
+    verdicts       whether our seeds agree with a printed number
+
+No number of a paper stands anywhere else: a config names the table that it is a run of
+(``config.reproduces``), and ``vfljax.report.reproduction`` puts the two side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+FILE = pathlib.Path(__file__).with_name("numbers.json")
+PAPERS = {
+    "kdk": "Arazzi et al. 2024 (KDk)",
+    "fu": "Fu et al. 2022",
+    "gafm": "Han and Guan 2023 (GAFM)",
+    "sun": "Sun et al. 2022",
+}
+UNNUMBERED = {"unnumbered table (attack performance)": "attacks"}
+FIGURES = {
+    "kdk": ("figure6", "figure7"),
+    "gafm": ("figure2", "figure3"),
+    "sun": tuple(f"figure{i}" for i in range(2, 8)),
+}  # shown in the papers without numbers
+
+
+class Number(NamedTuple):
+    """One printed number. Shares, AUCs and accuracies are in [0, 1]."""
+
+    id: str
+    table: str  # "gafm/2", "gafm/C.1", "kdk/text", "fu/attacks"
+    dataset: str  # as the paper calls it; "" for a statement about several
+    defense: str
+    attack: str  # "" for a utility
+    setting: Mapping[str, Any]
+    split: str  # "train", "test" or "": not said
+    metric: str
+    value: float
+    spread: float | None  # a standard deviation over runs
+    worst: float | None  # of the runs
+    best: float | None
+    runs: int | None
+    kind: str  # "reported", "approx", "lower_bound", "upper_bound"
+    uncertain: bool  # what is meant is not certain, or what setting
+    printed: str
+    note: str
+
+    @property
+    def half_unit(self) -> float:
+        """Half of the last printed decimal: what rounding may have taken away."""
+        digits = re.match(r"-?\d*\.?(\d*)", self.printed)
+        decimals = len(digits[1]) if digits else 0
+        percent = self.printed.rstrip().endswith("%")
+        return 0.5 * 10.0 ** -(decimals + (2 if percent else 0))
+
+
+def _table(record: Mapping[str, Any]) -> str:
+    name = record["table"].removeprefix("Table ")
+    return f"{record['paper']}/{UNNUMBERED.get(name, name)}"
+
+
+def _number(record: Mapping[str, Any]) -> Number:
+    return Number(
+        id=record["id"],
+        table=_table(record),
+        dataset=record.get("dataset", ""),
+        defense=record["defense"],
+        attack=record.get("attack", ""),
+        setting=record["setting"],
+        split=record.get("split", ""),
+        metric=record["metric"],
+        value=record["value"],
+        spread=record.get("std"),
+        worst=record.get("worst"),
+        best=record.get("best"),
+        runs=record.get("n_runs"),
+        kind=record["value_kind"],
+        uncertain=bool(record.get("uncertain") or record.get("setting_uncertain")),
+        printed=record["raw"],
+        note=record.get("note", ""),
+    )
+
+
+@functools.cache
+def numbers() -> tuple[Number, ...]:
+    """Every printed number, by paper, table and row."""
+    return tuple(map(_number, json.loads(FILE.read_text())))
+
+
+@functools.cache
+def tables() -> dict[str, tuple[str, ...]]:
+    """The data sets of every table, in the papers' order; none of a figure, which prints no numbers."""
+    out: dict[str, list[str]] = {}
+    for number in numbers():
+        sets = out.setdefault(number.table, [])
+        if number.dataset and number.dataset not in sets:
+            sets.append(number.dataset)
+    figures = {f"{paper}/{name}": [] for paper, names in FIGURES.items() for name in names}
+    return {table: tuple(sets) for table, sets in {**out, **figures}.items()}
+
+
+def of(table: str, dataset: str) -> tuple[Number, ...]:
+    """The numbers of one data set in one table."""
+    return tuple(n for n in numbers() if n.table == table and n.dataset == dataset)
