@@ -1,7 +1,10 @@
 """Training refuses arrays whose shapes are not those its records promise."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from tests import harness
@@ -105,3 +108,26 @@ def test_orders_of_other_rows_are_refused(spec, arguments):
         training.epoch_of(jnp.int32(0), jnp.uint32(0), 5)
     with pytest.raises(AssertionError):
         training.rows_of(table, jnp.int32(0), table.train)
+
+
+@pytest.mark.parametrize("classes", [10, 12])
+def test_the_top_5_accuracy_is_of_more_than_ten_classes(spec, arguments, monkeypatch, classes):
+    _, table, _, _ = arguments
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((spec.num_rows, classes)).astype(np.float32)
+    labels = rng.integers(0, classes, spec.num_rows).astype(np.int32)
+    monkeypatch.setattr(training, "make_predict", lambda spec: lambda weights, x, states: x[0])
+    table = table._replace(
+        features=(jnp.asarray(logits),),
+        labels=jnp.asarray(labels),
+        mean=(jnp.zeros((SEEDS, classes)),),
+        scale=(jnp.ones((SEEDS, classes)),),
+        scores=None,
+    )
+    many = dataclasses.replace(spec, num_classes=classes, defenses=())
+    figures = training.make_evaluate(many)((jnp.int32(0), None, {}), table)
+    assert ("test_top5_accuracy" in figures) == (classes > 10)
+    if classes > 10:
+        rows = np.asarray(table.test[0])
+        five = [labels[row] in np.argsort(-logits[row])[:5] for row in rows]
+        assert float(figures["test_top5_accuracy"]) == pytest.approx(np.mean(five))

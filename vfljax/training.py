@@ -308,7 +308,8 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
     are read through; ``states`` are theirs by name.
 
     For C = 2 also AUC, and whether the labels were learned inverted (training AUC below 1/2, which
-    the label party can see) with the "oriented" figures after undoing that; equal where it was not.
+    the label party can see) with the "oriented" figures after undoing that; equal where it was not. For
+    more than ten classes also the test rows' top-5 accuracy.
     """
     predict = make_predict(spec)
 
@@ -346,6 +347,8 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
                 out[f"{part}_auc"] = auc
                 out[f"{part}_oriented_auc"] = jnp.where(inverted, 1 - auc, auc)
                 out[f"{part}_oriented_accuracy"] = metrics.accuracy(turned, labels)
+            if spec.num_classes > 10 and part == "test":  # as CIFAR-100 is reported
+                out["test_top5_accuracy"] = metrics.topk(logits, labels, 5)
         return out
 
     return evaluate

@@ -152,6 +152,10 @@ def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(
         average="macro",
     )
     assert figures["f1"] == pytest.approx(f1, abs=1e-6)
+    assert ("test_f1" in figures) == (classes == 2)
+    if classes == 2:
+        on_test = sklearn.metrics.f1_score(true.test_labels[1], output.scores.test.argmax(1))
+        assert figures["test_f1"] == pytest.approx(on_test, abs=1e-6)
     for name, rows in (
         ("leak", unlabeled),
         ("leak_select", chosen),

@@ -172,6 +172,8 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
         labels = true.test_labels[i]
         out["test_success"] = metrics.accuracy(scores.test, labels)
         out["test_leak"] = metrics.leak(scores.test, labels)
+        if scores.test.shape[1] == 2:
+            out["test_f1"] = metrics.f1(scores.test, labels)
         if scores.test.shape[1] > 5:
             out["test_success_top5"] = metrics.topk(scores.test, labels, 5)
     guessed = jnp.any(jnp.all(jnp.isfinite(scores.train), axis=-1) & output.sent)

@@ -1,0 +1,285 @@
+"""A paper's table beside ours: which of our figures answers a printed number, and what is stored of it.
+
+What enters: a finished sweep whose config names a table (``config.reproduces``). What leaves: for every
+number of that table and data set our figure by seed, as ``Compared``; and a small CSV of them
+(``text``, ``read``) from which every verdict is computed again, without the sweep.
+
+A number is of one point of one arm. The arm is the one that ``reproduces.arms`` gives the paper's defense,
+its point the one whose knobs are the number's setting (``KNOBS``); what else a setting names, such as how
+the columns were divided, must stand in ``reproduces.setting``. Attacks are compared under the labels of
+``reproduces.attacks``, on the federation that papers attack first.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import pathlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from vfljax import papers, store
+from vfljax.errors import UserError
+from vfljax.papers import Number
+from vfljax.papers.verdicts import Verdict, verdict
+from vfljax.report import summary
+from vfljax.report.worst import attack_on
+from vfljax.sweep.records import Reproduces
+from vfljax.types import NO_SPLIT, SPLIT
+
+GAFM = {name: f"gafm.{name}" for name in ("sigma", "delta", "gamma")}
+KNOBS: dict[str, dict[str, str]] = {
+    "none": {},
+    "gafm": GAFM,
+    "gafm+marvell": GAFM,
+    "kdk": {"epsilon": "kdk.epsilon", "k": "kdk.k"},
+    "noisy_gradient": {"noise_scale": "noise.scale"},
+    "gradient_compression": {"keep_rate": "compression.keep_rate"},
+    "ppdl": {"theta_u": "ppdl.theta"},
+    "discrete_sgd": {"bins": "discrete_sgd.intervals"},
+    "dcor": {"alpha_d": "dcor.alpha"},
+    "label_dp": {"epsilon": "label_dp.epsilon"},
+    "marvell": {"s": "marvell.power"},
+}  # a paper's defense -> its setting's name -> our column
+NEUTRAL = {"none": {"alpha_d": 0.0}}  # settings that say of no defense that it is none
+
+UTILITY = {
+    ("auc", "test"): "test_oriented_auc",
+    ("auc", "train"): "train_auc",
+    ("auc", ""): "test_oriented_auc",
+    ("top1_accuracy", ""): "test_accuracy",
+    ("top5_accuracy", ""): "test_top5_accuracy",
+}  # metric and split -> column of a setting
+ATTACKED = {
+    ("leak_auc", ""): "leak",
+    ("asr_top1", "train"): "success",
+    ("asr_top1", "test"): "test_success",
+    ("asr_top5", "train"): "success_top5",
+    ("asr_top5", "test"): "test_success_top5",
+    ("f1", "train"): "f1",
+    ("f1", "test"): "test_f1",
+    ("gan_gradient_avg", ""): "gan_gradient",
+    ("ce_gradient_avg", ""): "ce_gradient",
+}  # metric and split -> column of an attack
+AVERAGED = ("norm", "mean", "median")  # the attacks of ``leak_auc_over_train_auc``
+
+
+class Compared(NamedTuple):
+    """One printed number and our figure for it."""
+
+    number: Number
+    variant: str
+    scale: str
+    point: str  # what our setting is called; "" where no arm of the sweep is the number's
+    federation: str
+    figure: str  # of ours: a column, and the attack's label where there is one
+    ours: tuple[float, ...]  # by seed, runs that did not diverge; () where it was not measured
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """At the published setting; None of a smaller run, and of a figure that was not measured."""
+        return verdict(self.number, self.ours) if self.ours and self.scale == "full" else None
+
+
+def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
+    """Every number of the table and data set, in the paper's order."""
+    reader = Reader(sweep, reproduces)
+    return [reader.compared(n) for n in papers.of(reproduces.table, reproduces.dataset)]
+
+
+class Reader:
+    """The rows of a stored sweep, by point."""
+
+    def __init__(self, sweep: store.Sweep, reproduces: Reproduces) -> None:
+        self._reproduces = reproduces
+        self._arms: dict[str, list[str]] = {}
+        for arm, defense in reproduces.arms.items():
+            self._arms.setdefault(defense, []).append(arm)
+        self._points = summary.points(sweep)
+        self._results: dict[int, list[dict[str, Any]]] = {}
+        for row in sweep.results.to_pylist():
+            if row["status"] == "ok":
+                self._results.setdefault(row["point"], []).append(row)
+        self._attacks: dict[tuple[int, str], list[dict[str, Any]]] = {}
+        of_setting = {row["setting"]: row for rows in self._results.values() for row in rows}
+        for row in sweep.attacks.to_pylist():
+            if row["point"] == 0 and row["setting"] in of_setting:
+                key = (of_setting[row["setting"]]["point"], row["attack"])
+                self._attacks.setdefault(key, []).append(row)
+        self._described = store.attack_summary(sweep.workdir)
+
+    def compared(self, number: Number) -> Compared:
+        """One number; without figures of ours where the sweep has none."""
+        blank = Compared(number, self._reproduces.variant, self._reproduces.scale, "", "", "", ())
+        points = [p for p in self._points if self._matches(number, p)]
+        if len(points) > 1:
+            raise UserError(
+                f"{number.id} of {number.table} is answered by several settings of this sweep "
+                f"({', '.join(p.label for p in points)}): name one by config.reproduces.arms."
+            )
+        if not points:
+            return blank
+        federation, figure, ours = self._figures(number, points[0].number)
+        by_seed = tuple(ours[seed] for seed in sorted(ours) if math.isfinite(ours[seed]))
+        return blank._replace(
+            point=points[0].label, federation=federation, figure=figure, ours=by_seed
+        )
+
+    def _matches(self, number: Number, point: summary.Point) -> bool:
+        if point.arm not in self._arms.get(number.defense, ()):
+            return False
+        knobs = KNOBS.get(number.defense, {})
+        facts = {**NEUTRAL.get(number.defense, {}), **self._reproduces.setting}
+        rows = self._results.get(point.number, [])
+        values = {**point.knobs, **{k: v for k, v in (rows[0] if rows else {}).items() if "." in k}}
+        for name, value in number.setting.items():
+            ours = values.get(knobs[name]) if name in knobs else facts.get(name)
+            if not _same(ours, value):
+                return False
+        return True
+
+    def _figures(self, number: Number, point: int) -> tuple[str, str, dict[int, float]]:
+        """(Federation, figure, our values by seed)."""
+        key = (number.metric, number.split)
+        if key in ATTACKED:
+            return self._attacked(number.attack or number.metric, ATTACKED[key], point)
+        if number.metric == "leak_auc_over_train_auc":
+            return self._ratio(point)
+        if key in UTILITY:
+            return self._utility(UTILITY[key], point)
+        return "", "", {}
+
+    def _utility(self, column: str, point: int) -> tuple[str, str, dict[int, float]]:
+        rows = self._results.get(point, [])
+        kinds = {row["structure"] for row in rows}
+        federation = SPLIT if SPLIT in kinds else NO_SPLIT
+        turned: Callable[[float], float] = _oriented if column == "train_auc" else float
+        ours = {
+            row["seed"]: turned(row[column])
+            for row in rows
+            if row["structure"] == federation and row.get(column) is not None
+        }
+        return federation, column, ours
+
+    def _attacked(self, attack: str, column: str, point: int) -> tuple[str, str, dict[int, float]]:
+        label = self._reproduces.attacks.get(attack, attack)
+        first, *_ = summary.kinds_of(self._described.get(label, {})) or ("",)
+        rows = [
+            r for r in self._attacks.get((point, label), []) if attack_on(r).federation == first
+        ]
+        ours = {row["seed"]: row[column] for row in rows if row.get(column) is not None}
+        return first, f"{label} {column}", ours
+
+    def _ratio(self, point: int) -> tuple[str, str, dict[int, float]]:
+        """Mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
+        federation, _, auc = self._utility("train_auc", point)
+        leaks = [self._attacked(name, "leak", point)[2] for name in AVERAGED]
+        seeds = set(auc).intersection(*leaks)
+        ours = {s: sum(leak[s] for leak in leaks) / len(leaks) / auc[s] for s in seeds}
+        return federation, "mean of norm, mean, median leak / train_auc", ours
+
+
+def _oriented(auc: float) -> float:
+    return max(auc, 1 - auc)
+
+
+def _same(ours: Any, printed: Any) -> bool:
+    if isinstance(ours, (int, float)) and isinstance(printed, (int, float)):
+        return math.isclose(ours, printed, rel_tol=1e-6, abs_tol=1e-12)
+    return ours == printed
+
+
+COLUMNS = (
+    *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
+    *("setting", "printed", "point", "federation", "figure", "ours"),
+)
+
+
+def text(compared: Iterable[Compared]) -> str:
+    """What is stored of a comparison: a row a number that the sweep answers, our figure by seed in its last
+    column."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in compared:
+        if not one.ours:
+            continue
+        number = one.number
+        setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
+        writer.writerow(
+            (
+                *(number.id, number.table, number.dataset, one.variant, one.scale),
+                *(number.defense, number.attack, number.split, number.metric, setting),
+                *(number.printed, one.point, one.federation, one.figure),
+                " ".join(f"{value:.6g}" for value in one.ours),
+            )
+        )
+    return out.getvalue()
+
+
+def read(path: pathlib.Path) -> list[Compared]:
+    """What ``text`` wrote; raises UserError for a file that it did not, with the line."""
+    by_id = {number.id: number for number in papers.numbers()}
+    rows = list(csv.reader(io.StringIO(path.read_text())))
+    if not rows or tuple(rows[0]) != COLUMNS:
+        raise UserError(f"{path} is no table of launch.reproduce: its columns must be {COLUMNS}.")
+    out = []
+    for place, row in enumerate(rows[1:], 2):
+        try:
+            fields = dict(zip(COLUMNS, row, strict=True))
+            ours = tuple(map(float, fields["ours"].split()))
+            number = by_id[fields["id"]]
+        except (KeyError, ValueError) as error:
+            raise UserError(
+                f"{path}, line {place}: {error}: make it again by launch.reproduce."
+            ) from None
+        out.append(
+            Compared(
+                *(number, fields["variant"], fields["scale"]),
+                *(fields["point"], fields["federation"], fields["figure"], ours),
+            )
+        )
+    return out
+
+
+def slug(dataset: str) -> str:
+    """A data set's name as configs spell it: 'yahoo', 'cifar10'."""
+    letters = "".join(c for c in dataset.lower() if c.isalnum())
+    return "yahoo" if letters == "yahooanswers" else letters
+
+
+def table(compared: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of text: ours beside the printed number, and the verdict."""
+    header = ["setting", "figure", "ours (95 %)", "published", "difference", "verdict"]
+    return header, [_row(one) for one in compared]
+
+
+def _row(one: Compared) -> list[str]:
+    number = one.number
+    setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
+    figure = " ".join(word for word in (number.attack, number.metric, number.split) if word)
+    head = [f"{number.defense} {setting}".strip(), figure]
+    if not one.ours:
+        return [*head, "not measured", _printed(number), "", ""]
+    digits = max(3, len(f"{number.value:g}".partition(".")[2]))
+    said = verdict(number, one.ours)
+    low, high = (f"{x:.{digits}f}" for x in (said.low, said.high))
+    between = "" if math.isnan(said.low) else f" ({low} to {high})"
+    says = said.says if one.scale == "full" else f"{one.scale} run: no verdict"
+    return [
+        *head,
+        f"{said.mean:.{digits}f}{between}",
+        _printed(number),
+        f"{said.difference:+.{digits}f}",
+        says,
+    ]
+
+
+def _printed(number: Number) -> str:
+    spread = "" if number.spread is None else f" ± {number.spread:g}"
+    extremes = (
+        "" if number.worst is None else f" ({number.worst:g} to {number.best:g} of {number.runs})"
+    )
+    sign = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
+    return f"{sign.get(number.kind, '')}{number.printed}{spread}{extremes}"
