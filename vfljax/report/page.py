@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import html
 import io
 import json
@@ -21,7 +20,7 @@ from vfljax.report import (
     findings,
     gaps,
     naming,
-    published,
+    reproduction,
     rules,
     summary,
     tables,
@@ -91,10 +90,10 @@ def text_table(points: Sequence[summary.Point]) -> str:
         h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
         for h in short
     ]
-    return _aligned(short, [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows])
+    return aligned(short, [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows])
 
 
-def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table for a terminal, the first column to the left."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = [
@@ -203,11 +202,7 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
         lines += tables.markdown(*section.table)
     out.mkdir(parents=True, exist_ok=True)
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
-    leaks = io.StringIO()
-    csv.writer(leaks, lineterminator="\n").writerows(
-        [tables.leak_rows(points)[0], *tables.leak_rows(points)[1]]
-    )
-    store.write_text(out / "leaks.csv", leaks.getvalue())
+    store.write_text(out / "leaks.csv", reproduction.csv_text(*tables.leak_rows(points)))
     if any(p.worst for p in points):
         _save(figures.frontier(points, summary.baseline(sweep)), out, "frontier")
 
@@ -218,7 +213,7 @@ def present(workdir: pathlib.Path) -> str:
     experiment, points = experiment_of(sweep), summary.points(sweep)
     sentences = "\n".join(f"- {sentence}" for sentence in findings.findings(sweep, points))
     parts = [text_table(points)]
-    beside = published.table(sweep, experiment)
+    caption, beside = tables.beside(sweep, experiment)
     if beside[1]:
-        parts.append(f"{_aligned(*beside)}\n{published.caption(sweep, experiment)}")
+        parts.append(f"{aligned(*beside)}\n{caption}")
     return "\n\n".join([*parts, sentences, f"report: {write(workdir)}"])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from vfljax import papers, store
 from vfljax.errors import UserError
 from vfljax.papers import Number
-from vfljax.papers.verdicts import Verdict, verdict
+from vfljax.papers.verdicts import AGREES, DIFFERS, Verdict, by_chance, verdict
 from vfljax.report import summary
 from vfljax.report.worst import attack_on
 from vfljax.sweep.records import Reproduces
@@ -113,11 +113,8 @@ class Reader:
         """One number; without figures of ours where the sweep has none."""
         blank = Compared(number, self._reproduces.variant, self._reproduces.scale, "", "", "", ())
         points = [p for p in self._points if self._matches(number, p)]
-        if len(points) > 1:
-            raise UserError(
-                f"{number.id} of {number.table} is answered by several settings of this sweep "
-                f"({', '.join(p.label for p in points)}): name one by config.reproduces.arms."
-            )
+        if len(points) > 1:  # which is meant must be said by config.reproduces.arms
+            return blank._replace(figure=f"several: {', '.join(p.label for p in points)}")
         if not points:
             return blank
         federation, figure, ours = self._figures(number, points[0].number)
@@ -199,22 +196,27 @@ COLUMNS = (
 def text(compared: Iterable[Compared]) -> str:
     """What is stored of a comparison: a row a number that the sweep answers, our figure by seed in its last
     column."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for one in compared:
         if not one.ours:
             continue
         number = one.number
         setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
-        writer.writerow(
-            (
+        rows.append(
+            [
                 *(number.id, number.table, number.dataset, one.variant, one.scale),
                 *(number.defense, number.attack, number.split, number.metric, setting),
                 *(number.printed, one.point, one.federation, one.figure),
                 " ".join(f"{value:.6g}" for value in one.ours),
-            )
+            ]
         )
+    return csv_text(COLUMNS, rows)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
     return out.getvalue()
 
 
@@ -252,16 +254,16 @@ def slug(dataset: str) -> str:
 def table(compared: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
     """Header and rows of text: ours beside the printed number, and the verdict."""
     header = ["setting", "figure", "ours (95 %)", "published", "difference", "verdict"]
-    return header, [_row(one) for one in compared]
+    return header, [row(one) for one in compared]
 
 
-def _row(one: Compared) -> list[str]:
+def row(one: Compared) -> list[str]:
     number = one.number
     setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
     figure = " ".join(word for word in (number.attack, number.metric, number.split) if word)
     head = [f"{number.defense} {setting}".strip(), figure]
     if not one.ours:
-        return [*head, "not measured", _printed(number), "", ""]
+        return [*head, one.figure or "not measured", _printed(number), "", ""]
     digits = max(3, len(f"{number.value:g}".partition(".")[2]))
     said = verdict(number, one.ours)
     low, high = (f"{x:.{digits}f}" for x in (said.low, said.high))
@@ -283,3 +285,21 @@ def _printed(number: Number) -> str:
     )
     sign = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
     return f"{sign.get(number.kind, '')}{number.printed}{spread}{extremes}"
+
+
+def caption(compared: Sequence[Compared], reproduces: Reproduces) -> str:
+    """What a table compares with, and how many of its numbers agree."""
+    table, dataset, scale = reproduces.table, reproduces.dataset, reproduces.scale
+    source = f"{papers.PAPERS[table.split('/')[0]]}, {table}, {dataset}"
+    if scale != "full":
+        return (
+            f"{source}. This run is not at the published setting ({scale}): it bears on the order of methods "
+            "and is judged against no number."
+        )
+    judged = [one.verdict for one in compared if one.verdict is not None]
+    says = [v.says for v in judged]
+    return (
+        f"{source}. Ours: mean over seeds and its 95 % interval. Agrees: Welch's test at 5 % where a spread "
+        f"is printed, else our interval, half a printed unit wider. {says.count(AGREES)} agree, "
+        f"{says.count(DIFFERS)} differ, of which chance alone would make up to {by_chance(judged):.1f}."
+    )

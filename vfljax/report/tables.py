@@ -13,6 +13,7 @@ from vfljax.report import (
     findings,
     guarantees,
     published,
+    reproduction,
     rules,
     strengths,
     summary,
@@ -67,8 +68,7 @@ def sections(
         ),
         Section(
             "Beside the published figures",
-            published.caption(sweep, experiment),
-            published.table(sweep, experiment),
+            *beside(sweep, experiment),
             leads=True,
         ),
         Section(
@@ -96,6 +96,17 @@ def sections(
         Section("Attacks", "", attack_rows(sweep)),
     ]
     return [section for section in every if section.table[1]]
+
+
+def beside(sweep: store.Sweep, experiment: Experiment) -> tuple[str, Table]:
+    """Caption and table of the paper's figures that the config names or types; no rows without any."""
+    if experiment.reproduces is None:
+        return published.caption(sweep, experiment), published.table(sweep, experiment)
+    compared = reproduction.compare(sweep, experiment.reproduces)
+    return (
+        reproduction.caption(compared, experiment.reproduces),
+        reproduction.table(compared),
+    )
 
 
 def leak_rows(points: Sequence[summary.Point]) -> Table:

@@ -1,0 +1,145 @@
+"""Run a paper's table and put ours beside the printed numbers.
+
+    python -m launch.reproduce --table=gafm/2 --dataset=spambase --data_dir=DIR
+    python -m launch.reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
+    python -m launch.reproduce --list      # every table and figure: time and needs
+    python -m launch.reproduce --status    # how each of the 549 printed numbers stands
+    python -m launch.reproduce --write     # analysis/REPRODUCTION.md again, from stored files
+
+The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
+value and its spread, the difference, and a verdict (vfljax.papers.verdicts has the rule). --record keeps
+the comparison, a few KB, where --status and --write read it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import shlex
+import time
+
+from absl import flags
+
+from configs.papers.tables import TABLES, Run
+from launch import common
+from vfljax import papers, store
+from vfljax.attacking.run import attack_sweep
+from vfljax.errors import UserError, unknown
+from vfljax.report import page, reproduction, reproduction_page, standing, summary, tables
+from vfljax.sweep.experiment import Experiment, changed, experiment_of, parse
+from vfljax.sweep.train import train_sweep
+
+STORED = pathlib.Path("analysis/results/reproduction")
+PAGE = pathlib.Path("analysis/REPRODUCTION.md")
+
+_TABLE = flags.DEFINE_string("table", None, "paper and number: gafm/2, gafm/C.1, kdk/figure6")
+_DATASET = flags.DEFINE_string("dataset", None, "a data set of the table; default: its first")
+_VARIANT = flags.DEFINE_string(
+    "variant", "", "a named variant of the config; default: the published"
+)
+_WORKDIR = flags.DEFINE_string("workdir", None, "folder of the sweep; default: runs/papers/NAME")
+_DATA_DIR = flags.DEFINE_string("data_dir", "", "where the data is, config.data.dir")
+_LIST = flags.DEFINE_bool("list", False, "print every table: what it needs, and how long it takes")
+_STATUS = flags.DEFINE_bool("status", False, "print how each printed number stands")
+_RECORD = flags.DEFINE_bool("record", False, f"keep the comparison in {STORED}")
+_WRITE = flags.DEFINE_bool("write", False, f"write {PAGE} again from what is kept")
+
+
+def run() -> None:
+    if _LIST.value:
+        print(page.aligned(*_listed()))
+    elif _STATUS.value:
+        print(page.aligned(*standing.status(standing.standings(reproduction_page.stored(STORED)))))
+    elif _TABLE.value:
+        _reproduce(_chosen(_TABLE.value, _DATASET.value, _VARIANT.value))
+    elif not _WRITE.value:
+        raise UserError("give --table, --list, --status or --write; see --help.")
+    if _WRITE.value:
+        store.write_text(PAGE, reproduction_page.text(STORED, _command))
+        print(f"written: {PAGE}")
+
+
+def _listed() -> tuple[list[str], list[list[str]]]:
+    header = ["table", "data set", "numbers", "needs", "device", "hours", "variants"]
+    rows = []
+    for table, datasets in TABLES.items():
+        for dataset, runs in datasets.items():
+            first, variants = runs[0], [run.variant for run in runs[1:]]
+            count = len(papers.of(table, dataset))
+            row = [table, dataset, str(count or ""), first.data, first.device, f"{first.hours:g}"]
+            rows.append([*row, ", ".join(v.partition("-")[2] or v for v in variants)])
+    return header, rows
+
+
+def _chosen(table: str, dataset: str | None, variant: str) -> Run:
+    """The run that the flags name; refuses what nobody published and what has no such variant."""
+    if table not in TABLES:
+        raise unknown("--table", table, TABLES)
+    by_slug = {reproduction.slug(name): runs for name, runs in TABLES[table].items()}
+    name = next(iter(by_slug)) if dataset is None else reproduction.slug(dataset)
+    if name not in by_slug:
+        raise unknown(f"data set of {table}", dataset or "", by_slug)
+    runs = {_rule(run): run for run in by_slug[name]}
+    if variant not in runs:
+        raise unknown(f"variant of {table} on {name}", variant, [r for r in runs if r] or ["none"])
+    return runs[variant]
+
+
+def _rule(run: Run) -> str:
+    return run.variant.partition("-")[2]
+
+
+def _experiment(run: Run, data_dir: str) -> Experiment:
+    module = importlib.import_module(f"configs.papers.{run.config}")
+    experiment = parse(module.get_config(run.variant))
+    return changed(experiment, {"data.dir": data_dir}) if data_dir else experiment
+
+
+def _reproduce(run: Run) -> None:
+    began = time.monotonic()
+    experiment = _experiment(run, _DATA_DIR.value)
+    workdir = pathlib.Path(_WORKDIR.value or f"runs/papers/{experiment.name}")
+    if (workdir / "sweep.json").exists():
+        _check_same(workdir, experiment)
+    plan = train_sweep(experiment, workdir, common.command())
+    attack_sweep(plan, workdir)
+    store.export(workdir)
+    page.write(workdir)
+    sweep = store.load(workdir)
+    reproduces = experiment.reproduces
+    assert reproduces is not None  # of every config in TABLES, by a test
+    compared = reproduction.compare(sweep, reproduces)
+    if compared:
+        print(page.aligned(*reproduction.table(compared)))
+    print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
+    if _RECORD.value:
+        _keep(workdir, compared)
+
+
+def _check_same(workdir: pathlib.Path, experiment: Experiment) -> None:
+    """Refuse the sweep of another config."""
+    stored = experiment_of(store.load(workdir)).name
+    if stored != experiment.name:
+        raise UserError(
+            f"{workdir} holds the sweep {stored!r} and not {experiment.name!r}: give another --workdir."
+        )
+
+
+def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
+    sweep = store.load(workdir)
+    name = sweep.config["name"]
+    STORED.mkdir(parents=True, exist_ok=True)
+    if compared:
+        store.write_text(STORED / f"{name}.csv", reproduction.text(compared))
+    rows = tables.leak_rows(summary.points(sweep))
+    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", reproduction.csv_text(*rows))
+    print(f"kept: {STORED / name}.csv")
+
+
+def _command(table: str, dataset: str) -> str:
+    words = ["--table=" + table, "--dataset=" + reproduction.slug(dataset), "--data_dir=DIR"]
+    return f"python -m launch.reproduce {shlex.join(words)}"
+
+
+if __name__ == "__main__":
+    common.start(run)

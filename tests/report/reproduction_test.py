@@ -1,0 +1,178 @@
+"""Printed numbers beside ours: which figure answers which number, and what is stored of it."""
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from vfljax import papers, store
+from vfljax.errors import UserError
+from vfljax.papers.verdicts import verdict
+from vfljax.report import page, reproduction
+from vfljax.store import roots
+from vfljax.sweep.records import Reproduces
+
+RULE = "direct/most_negative"  # an attack of the stored sweep
+ARMS = {"undefended": "none", "gafm": "gafm"}
+CRITEO = Reproduces("gafm/2", "Criteo", arms=ARMS, attacks={"norm": RULE})
+
+
+@pytest.fixture(scope="module")
+def compared(defended):
+    return {one.number.id: one for one in reproduction.compare(defended, CRITEO)}
+
+
+def rows_of(sweep, federation, **fields):
+    return [
+        row
+        for row in sweep.results.to_pylist()
+        if row["structure"] == federation and all(row[k] == v for k, v in fields.items())
+    ]
+
+
+def number(compared, defense, attack):
+    (one,) = (
+        o for o in compared.values() if (o.number.defense, o.number.attack) == (defense, attack)
+    )
+    return one
+
+
+def test_every_number_of_the_table_is_there_once(compared):
+    assert list(compared) == [n.id for n in papers.of("gafm/2", "Criteo")]
+
+
+def test_a_point_is_the_one_whose_knobs_are_the_number_s_setting(compared, defended):
+    """GAFM's numbers on Criteo are of Delta .5; the sweep has .1 too."""
+    one = number(compared, "gafm", "")
+    rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
+    assert one.ours == tuple(row["test_oriented_auc"] for row in rows)
+    assert one.federation == "split"
+    other = CRITEO.__class__("gafm/2", "Spambase", arms=ARMS)  # Delta .05: none
+    blank = {o.number.defense: o for o in reproduction.compare(defended, other)}
+    assert blank["gafm"].ours == ()
+    assert blank["none"].point == "undefended"
+
+
+def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_attack(
+    compared, defended
+):
+    one = number(compared, "none", "norm")
+    settings = [row["setting"] for row in rows_of(defended, "no_split", arm="undefended")]
+    leaks = {a["setting"]: a["leak"] for a in defended.attacks.to_pylist() if a["attack"] == RULE}
+    assert one.ours == tuple(leaks[setting] for setting in settings)
+    assert (one.federation, one.figure) == ("no_split", f"{RULE} leak")
+    assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack
+    assert number(compared, "marvell", "").ours == ()  # nor such an arm
+
+
+def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
+    def ours(**setting):
+        same = Reproduces("gafm/C.1", "Criteo", arms={"undefended": "none"}, setting=setting)
+        return sum(len(one.ours) > 0 for one in reproduction.compare(defended, same))
+
+    facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
+    assert ours(**facts) == 2  # training and test AUC
+    assert ours(**{**facts, "feature_split": "2:2:1"}) == 0
+    assert ours() == 0
+
+
+def test_training_auc_is_oriented(defended):
+    facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
+    arms = Reproduces("gafm/C.1", "Criteo", arms={"gafm": "gafm"}, setting=facts)
+    auc = [one for one in reproduction.compare(defended, arms) if one.number.split == "train"]
+    ours = next(one.ours for one in auc if one.ours)
+    rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
+    assert ours == tuple(max(row["train_auc"], 1 - row["train_auc"]) for row in rows)
+
+
+def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
+    defended, monkeypatch
+):
+    rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
+    leaks = {"norm": 0.6, "mean": 0.7, "median": 0.95}
+    attacked = [
+        {**defended.attacks.to_pylist()[0], "attack": name, "leak": leak, "structure": "split"}
+        | {"setting": row["setting"], "seed": row["seed"]}
+        for row in rows
+        for name, leak in leaks.items()
+    ]
+    about = {name: {"structure": ["split"]} for name in leaks}
+    monkeypatch.setattr(store, "attack_summary", lambda _: about)
+    arms = Reproduces("gafm/D.6", "IMDB", arms={"gafm": "gafm"}, setting={"sampling_ratio": 1.0})
+    sweep = defended._replace(attacks=pa.Table.from_pylist(attacked))
+    (one,) = (o for o in reproduction.compare(sweep, arms) if o.ours)
+    assert one.number.setting == {"sigma": 0.01, "delta": 0.5, "gamma": 1, "sampling_ratio": 1.0}
+    auc = [max(row["train_auc"], 1 - row["train_auc"]) for row in rows]
+    assert one.ours == pytest.approx([0.75 / a for a in auc])
+
+
+def test_two_arms_for_one_number_are_named_and_neither_is_taken(defended):
+    arms = {"undefended": "none", "plain": "none"}
+    one = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))[-4]
+    assert one.number.defense == "none"
+    assert one.ours == ()
+    assert "several" in one.figure
+    assert "plain epsilon=1" in one.figure
+
+
+def test_what_is_stored_gives_the_same_verdicts_again(compared, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(reproduction.text(compared.values()))
+    again = reproduction.read(path)
+    assert [one.number.id for one in again] == [k for k, one in compared.items() if one.ours]
+    for one in again:
+        first = compared[one.number.id]
+        assert one.ours == pytest.approx(first.ours, rel=1e-5)
+        assert one.verdict is not None
+        assert one.verdict.says == first.verdict.says == verdict(one.number, one.ours).says
+        assert one.point == first.point
+
+
+def test_a_smaller_run_is_judged_against_no_number(compared):
+    one = number(compared, "none", "")
+    assert one.verdict is not None
+    assert one._replace(scale="reduced").verdict is None
+    assert reproduction.row(one._replace(scale="reduced"))[-1] == "reduced run: no verdict"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "is no table of launch.reproduce"),
+        ("a,b\n", "is no table of launch.reproduce"),
+        (",".join(reproduction.COLUMNS) + "\n1,2\n", "line 2"),
+        (",".join(reproduction.COLUMNS) + "\nnobody" + "," * 14 + "\n", "line 2: 'nobody'"),
+    ],
+)
+def test_a_file_of_another_form_is_one_line(tmp_path, text, line):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=line):
+        reproduction.read(path)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "slug"),
+    [("CIFAR-10", "cifar10"), ("Yahoo! Answers", "yahoo"), ("Spambase", "spambase")],
+)
+def test_data_sets_are_spelled_as_configs_spell_them(dataset, slug):
+    assert reproduction.slug(dataset) == slug
+
+
+def test_the_terminal_and_the_page_show_the_paper_beside_ours(defended, tmp_path):
+    workdir = shutil.copytree(defended.workdir, tmp_path / "w")
+    header = store.read_header(workdir)
+    header["config"]["reproduces"] = {
+        "table": "gafm/2",
+        "dataset": "Criteo",
+        "arms": ARMS,
+        "attacks": {"norm": RULE},
+    }
+    roots.write_root(workdir, "sweep", header)
+    text = page.present(workdir)
+    html = (workdir / "report.html").read_text()
+    mean = np.mean([r["test_oriented_auc"] for r in rows_of(defended, "split", arm="undefended")])
+    for words in ("0.72 (0.69 to 0.77 of 10)", "Han and Guan 2023", "differ", f"{mean:.3f}"):
+        assert words in text
+        assert words in html

@@ -1,0 +1,96 @@
+"""Every printed number stands once, and claims are weighed by paired differences."""
+
+import numpy as np
+import pytest
+
+from vfljax import papers
+from vfljax.papers.verdicts import AGREES, DIFFERS
+from vfljax.report import claims, reproduction_page, standing
+from vfljax.report.claims import Evidence
+from vfljax.report.reproduction import Compared, csv_text, text
+
+NUMBER = papers.of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
+
+
+def ran(value, number=NUMBER, scale="full", variant="", spread=0.01, point="gafm"):
+    ours = tuple(value + spread * np.array([-1, 0, 1, 0.5, -0.5]))
+    return Compared(number, variant, scale, point, "split", "norm leak", ours)
+
+
+def test_without_any_run_all_549_stand_once():
+    every = standing.standings([])
+    assert len(every) == len({one.number.id for one in every}) == 549
+    count = standing.counts(every)
+    assert set(count) == {standing.NOT_RUN, standing.NOT_COMPARABLE}
+    header, rows = standing.status(every)
+    assert rows[-1][-1] == "549"
+    assert header[-1] == "numbers"
+    assert sum(int(row[-1]) for row in rows[:-1]) == 549
+    for place, name in enumerate(standing.STANDINGS, 2):
+        assert sum(int(row[place] or 0) for row in rows[:-1]) == count[name]
+
+
+def test_what_cannot_be_compared_says_why():
+    every = [one for one in standing.standings([]) if one.says == standing.NOT_COMPARABLE]
+    assert all(one.why for one in every)
+    assert len(every) == 14
+
+
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        ([ran(0.56)], AGREES),
+        ([ran(0.80)], DIFFERS),
+        ([ran(0.56, scale="reduced")], standing.CLAIMS),
+        ([ran(0.80), ran(0.56, scale="sample")], DIFFERS),
+        ([ran(0.56, variant="minmax")], standing.NOT_RUN),  # a variant alone is not the table's
+        ([ran(0.80), ran(0.56, variant="minmax")], DIFFERS),
+        ([ran(0.56)._replace(ours=(0.56,))], standing.SHOWN),
+        ([ran(0.56, number=NUMBER._replace(id="sun-027", kind="approx"))], standing.NOT_RUN),
+    ],
+)
+def test_a_number_stands_by_its_run_at_the_published_setting(stored, says):
+    (one,) = (s for s in standing.standings(stored) if s.number.id == NUMBER.id)
+    assert one.says == says
+    assert len(one.variants) == sum(bool(s.variant) for s in stored)
+
+
+def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
+    none = next(n for n in papers.of("gafm/2", "Spambase") if n.defense == "none" and n.attack)
+    (tmp_path / "a.csv").write_text(text([ran(0.80), ran(0.95, number=none, point="undefended")]))
+    (tmp_path / "b.csv").write_text(
+        text([ran(0.57, variant="minmax"), ran(0.5, scale="reduced", number=none)])
+    )
+    (tmp_path / "a_leaks.csv").write_text(csv_text(["setting", "leak"], [["gafm", "0.5"]]))
+    page = reproduction_page.text(tmp_path, lambda table, dataset: f"run {table} {dataset}")
+    assert "Of 549 printed numbers 2 were run at the published setting" in page
+    assert "0 agree and 2 differ" in page or "1 agree and 1 differ" in page
+    assert "Variants tried: `minmax` 0.570" in page
+    assert "run gafm/2 Spambase" in page
+    for heading in ("## The claims", "## What differs", "## What cannot be compared", "### gafm/2"):
+        assert heading in page
+    assert "**for**: gafm/2, Spambase, norm leak_auc: 0.800 against 0.950" in page
+
+
+def test_a_difference_is_paired_by_seed():
+    a, b = np.array([0.5, 0.6, 0.7]), np.array([0.6, 0.7, 0.8])
+    mean, low, high = claims.difference(a, b)
+    assert (mean, low, high) == pytest.approx((-0.1, -0.1, -0.1))
+    mean, low, high = claims.difference(a, b[::-1])
+    assert low < mean < high
+    assert np.isnan(claims.difference([0.5], [0.6])[1])
+
+
+@pytest.mark.parametrize(
+    ("leak", "says"), [(0.80, claims.FOR), (0.951, claims.OPEN), (0.99, claims.AGAINST)]
+)
+def test_a_claim_is_for_against_or_open_by_the_interval_of_the_difference(leak, says):
+    of = {n.defense: n for n in papers.of("gafm/2", "Spambase") if n.attack == "norm"}
+    noisy = ran(0.95, number=of["none"])
+    ours = ran(leak, number=of["gafm"])._replace(
+        ours=tuple(np.array(noisy.ours) + leak - 0.95 + 0.002 * np.array([1, -1, 0, 1, -1]))
+    )
+    lines = claims.CLAIMS[0].weigh(Evidence([ours, noisy], {}))
+    assert [line.says for line in lines] == [says]
+    reduced = [one._replace(scale="reduced") for one in (ours, noisy)]
+    assert "reduced" in next(iter(claims.CLAIMS[0].weigh(Evidence(reduced, {})))).text
