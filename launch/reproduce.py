@@ -131,6 +131,9 @@ def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
     STORED.mkdir(parents=True, exist_ok=True)
     if compared:
         store.write_text(STORED / f"{name}.csv", reproduction.text(compared))
+    figure = workdir / "figures" / f"{page.PAPER}.png"
+    if figure.exists():
+        store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
     rows = tables.leak_rows(summary.points(sweep))
     store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", reproduction.csv_text(*rows))
     print(f"kept: {STORED / name}.csv")

@@ -20,6 +20,7 @@ from vfljax.report import (
     findings,
     gaps,
     naming,
+    paper_figures,
     reproduction,
     rules,
     summary,
@@ -68,6 +69,7 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
 
 
+PAPER = "paper"  # the figure in a paper's form
 WIDE = 8  # attacks; beyond, the terminal's table has the worst ones only
 
 
@@ -157,6 +159,10 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
         "attack leaks, and 95 % intervals of accuracy over seeds; rings are strengths that keep the accuracy "
         "and leak least. Settings below chance are inverted or collapsed, not private.</p>"
     )
+    if experiment.reproduces is not None:
+        drawn = paper_figures.draw(sweep, experiment.reproduces)
+        if drawn is not None:
+            parts.append("<h2>In the paper's form</h2>" + _save(drawn, folder, PAPER))
     for arm in dict.fromkeys(p.arm for p in points):
         for plot, figure in (
             ("heat", figures.heat_maps(points, arm)),

@@ -46,10 +46,18 @@ def text(folder: pathlib.Path, command: Callable[[str, str], str]) -> str:
     lines += [*_markdown(*_tables(standings, command)), ""]
     lines += ["## The claims of the papers", "", claims.HEAD, ""]
     lines += claims.text(claims.Evidence(compared, _leaks(folder)))
+    lines += ["## Figures in the papers' form", "", *_figures(folder)]
     lines += ["## What differs", "", *_differs(standings)]
     lines += ["## What cannot be compared", "", *_not_comparable(standings)]
     lines += ["## Every number that was run", "", *_every(compared, command)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _figures(folder: pathlib.Path) -> list[str]:
+    """Every stored figure; diamonds in them are printed numbers."""
+    names = sorted(f.name for f in folder.glob("*.png"))
+    shown = [f"![{name}](results/{folder.name}/{name})" for name in names]
+    return [line for image in shown or ["None was drawn yet."] for line in (image, "")]
 
 
 def _leaks(folder: pathlib.Path) -> dict[str, list[dict[str, str]]]:
