@@ -74,6 +74,8 @@ def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
     facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
     assert ours(**facts) == 2  # training and test AUC
     assert ours(**{**facts, "feature_split": "2:2:1"}) == 0
+    assert ours(undefended=facts) == 2
+    assert ours(gafm=facts) == 0
     assert ours() == 0
 
 

@@ -6,7 +6,7 @@ number of that table and data set our figure by seed, as ``Compared``; and a sma
 
 A number is of one point of one arm. The arm is the one that ``reproduces.arms`` gives the paper's defense,
 its point the one whose knobs are the number's setting (``KNOBS``); what else a setting names, such as how
-the columns were divided, must stand in ``reproduces.setting``. Attacks are compared under the labels of
+the columns were divided, must stand in ``reproduces.setting``, for the whole sweep or under an arm's name. Attacks are compared under the labels of
 ``reproduces.attacks``, on the federation that papers attack first.
 """
 
@@ -16,7 +16,7 @@ import csv
 import io
 import math
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax import papers, store
@@ -127,7 +127,7 @@ class Reader:
         if point.arm not in self._arms.get(number.defense, ()):
             return False
         knobs = KNOBS.get(number.defense, {})
-        facts = {**NEUTRAL.get(number.defense, {}), **self._reproduces.setting}
+        facts = {**NEUTRAL.get(number.defense, {}), **self._facts(point.arm)}
         rows = self._results.get(point.number, [])
         values = {**point.knobs, **{k: v for k, v in (rows[0] if rows else {}).items() if "." in k}}
         for name, value in number.setting.items():
@@ -135,6 +135,12 @@ class Reader:
             if not _same(ours, value):
                 return False
         return True
+
+    def _facts(self, arm: str) -> dict[str, Any]:
+        """What ``reproduces.setting`` says of the whole sweep and of one arm."""
+        setting = self._reproduces.setting
+        of_arm = setting.get(arm, {})
+        return {k: v for k, v in setting.items() if not isinstance(v, Mapping)} | dict(of_arm)
 
     def _figures(self, number: Number, point: int) -> tuple[str, str, dict[int, float]]:
         """(Federation, figure, our values by seed)."""

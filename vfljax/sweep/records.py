@@ -327,7 +327,8 @@ class Reproduces:
     attacks: Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )  # paper's attack -> our label
-    setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the paper's numbers
+    # facts that the paper's numbers name and no knob is: of the whole sweep, or {arm: facts} of one arm
+    setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for field in ("table", "dataset", "scale", "variant"):
