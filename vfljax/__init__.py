@@ -25,6 +25,7 @@
                      ``scoring`` the one place where true labels meet an attack's scores
     report/          ``summary`` makes points, ``worst`` their worst cases, ``judging`` verdicts on them;
                      the others write them down
+    papers/          the numbers that the papers print, and the verdict on ours beside one of them
     benchmark/       one file per suite
 
 Reading order: README, protocol, one defense (``defenses.kdk``), one attack (``attacks.direct``),

@@ -6,8 +6,8 @@ number of that table and data set our figure by seed, as ``Compared``; and a sma
 
 A number is of one point of one arm. The arm is the one that ``reproduces.arms`` gives the paper's defense,
 its point the one whose knobs are the number's setting (``KNOBS``); what else a setting names, such as how
-the columns were divided, must stand in ``reproduces.setting``, for the whole sweep or under an arm's name. Attacks are compared under the labels of
-``reproduces.attacks``, on the federation that papers attack first.
+the columns were divided, must stand in ``reproduces.setting``, for the whole sweep or under an arm's name.
+Attacks are compared under the labels of ``reproduces.attacks``, on the federation that papers attack first.
 """
 
 from __future__ import annotations
