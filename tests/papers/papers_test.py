@@ -46,3 +46,8 @@ def test_shares_are_shares():
             assert 0 <= number.value <= 1, number.id
         for beside in (number.spread, number.worst, number.best):
             assert beside is None or 0 <= beside <= 1
+
+
+def test_a_printed_spread_of_zero_is_a_spread():
+    vanilla = [n for n in papers.of("gafm/2", "Spambase") if n.defense == "none" and n.attack]
+    assert [(n.value, n.spread) for n in vanilla] == [(0.85, 0.07), (1.0, 0.0), (0.91, 0.0)]
