@@ -67,6 +67,7 @@ MAY_CHANGE = (
     "data.resident_gb",
     "model.pretrained",
     "teacher.pretrained",
+    "reproduces",  # what it is compared with
 )
 
 
