@@ -3,7 +3,8 @@
     python -m launch.verify --workdir=runs/quickstart
 
 Nothing is changed. The exit status is 0 where everything that is there is sound, and 2 where something
-is damaged; `python -m launch.sweep --workdir=DIR --mend` then sets that aside and makes it again.
+is damaged; `python -m launch.sweep --workdir=DIR --mend` then sets that aside and makes it again. The sweep
+that chose GAFM's Delta (--select_delta) is checked too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from launch import common
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import inspection
+from vfljax.sweep.selection import FOLDER as SELECTION
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 
@@ -25,6 +27,15 @@ def run() -> None:
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
+    selection = workdir / SELECTION
+    _verify(workdir)
+    if selection.is_dir():  # a sweep of its own, with its own remedy
+        print(f"{selection}:")
+        _verify(selection)
+
+
+def _verify(workdir: pathlib.Path) -> None:
+    """Print the state of every part of one sweep; raises UserError where one is damaged."""
     common.say_unsealed(workdir)
     counts: collections.Counter[str] = collections.Counter()
     damaged = []

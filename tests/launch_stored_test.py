@@ -44,6 +44,17 @@ def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     assert done.stderr.count("\n") == 1
 
 
+def test_verify_checks_the_sweep_that_selected_delta_too(launch, workdir, tiny_sweep):
+    selection = shutil.copytree(tiny_sweep, workdir / "select_delta")
+    done = launch("verify", f"--workdir={workdir}")
+    assert done.returncode == 0
+    assert f"\n{selection}:\n" in done.stdout
+    flip(last_shard(selection) / "results.parquet")
+    done = launch("verify", f"--workdir={workdir}")
+    assert done.returncode == 2
+    assert f"`python -m launch.sweep --workdir={selection} --mend`" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["verify", "report", "attack", "sweep"])
 def test_a_lost_header_is_one_line_wherever_it_is_read(launch, workdir, name):
     for record in ("sweep.json", "sweep.copy.json"):

@@ -27,6 +27,7 @@ from vfljax.sweep.records import as_axis
 from vfljax.sweep.train import train_sweep
 
 SHARE, REPEATS = 0.1, 5  # of the training rows; seeds
+FOLDER = "select_delta"  # of the sweep that selects, in the workdir
 
 
 class Selection(NamedTuple):
@@ -119,7 +120,7 @@ def select(
 ) -> Selection:
     """Train ``candidates`` x 5 seeds on a tenth of the training rows in ``workdir``/select_delta
     (resumed like any sweep) and select; writes selection.json there."""
-    folder = workdir / "select_delta"
+    folder = workdir / FOLDER
     say(f"selecting Delta of gafm among {', '.join(map(str, candidates))}")
     plan = train_sweep(selection_experiment(experiment, candidates), folder, command, say)
     stored = store.load(folder)
