@@ -25,7 +25,7 @@ from launch import common
 from vfljax import papers, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError, unknown
-from vfljax.report import page, reproduction, reproduction_page, standing, summary, tables
+from vfljax.report import page, reproduction, reproduction_page, standing, summary
 from vfljax.sweep.experiment import Experiment, changed, experiment_of, parse
 from vfljax.sweep.train import train_sweep
 
@@ -134,7 +134,7 @@ def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
     figure = workdir / "figures" / f"{page.PAPER}.png"
     if figure.exists():
         store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
-    rows = tables.leak_rows(summary.points(sweep))
+    rows = reproduction.leaks(summary.points(sweep))
     store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", reproduction.csv_text(*rows))
     print(f"kept: {STORED / name}.csv")
 

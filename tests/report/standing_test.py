@@ -9,6 +9,7 @@ from vfljax.report import claims, reproduction_page, standing
 from vfljax.report.claims import Evidence
 from vfljax.report.reproduction import Compared, csv_text, text
 
+LEAKS_LESS = next(c for c in claims.CLAIMS if c.text.startswith("Attacks on gradients leak less"))
 NUMBER = papers.of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
 
 
@@ -90,7 +91,7 @@ def test_a_claim_is_for_against_or_open_by_the_interval_of_the_difference(leak, 
     ours = ran(leak, number=of["gafm"])._replace(
         ours=tuple(np.array(noisy.ours) + leak - 0.95 + 0.002 * np.array([1, -1, 0, 1, -1]))
     )
-    lines = claims.CLAIMS[0].weigh(Evidence([ours, noisy], {}))
+    lines = LEAKS_LESS.weigh(Evidence([ours, noisy], {}))
     assert [line.says for line in lines] == [says]
     reduced = [one._replace(scale="reduced") for one in (ours, noisy)]
-    assert "reduced" in next(iter(claims.CLAIMS[0].weigh(Evidence(reduced, {})))).text
+    assert "reduced" in next(iter(LEAKS_LESS.weigh(Evidence(reduced, {})))).text

@@ -309,3 +309,34 @@ def caption(compared: Sequence[Compared], reproduces: Reproduces) -> str:
         f"is printed, else our interval, half a printed unit wider. {says.count(AGREES)} agree, "
         f"{says.count(DIFFERS)} differ, of which chance alone would make up to {by_chance(judged):.1f}."
     )
+
+
+LEAKS = ("setting", "federation", "attack", "accuracy", "auc", "leak", "success", "excess")
+
+
+def leaks(points: Sequence[summary.Point]) -> tuple[list[str], list[list[str]]]:
+    """What claims are weighed by beside the printed numbers: of every point and federation the utility, each
+    attack, and the worst case of all attackers (``WORST``, with who it is); means over seeds. ``excess`` is
+    over staying away."""
+    rows = []
+    for point in points:
+        for on, figures in point.figures.items():
+            values = (figures[name].mean for name in ("leak", "success", "excess"))
+            rows.append(_leak_row(point, on.federation, on.attack, *values))
+        for kind, worst in point.worst.items():
+            name = f"{WORST}: {worst.name}"
+            rows.append(_leak_row(point, kind, name, worst.leak.mean, math.nan, worst.excess.mean))
+    return list(LEAKS), rows
+
+
+WORST = "worst case"
+
+
+def _leak_row(
+    point: summary.Point, kind: str, attack: str, leak: float, success: float, excess: float
+) -> list[str]:
+    utilities = (
+        values[kind].mean if kind in values else math.nan for values in (point.accuracy, point.auc)
+    )
+    figures = (*utilities, leak, success, excess)
+    return [point.label, kind, attack, *("" if math.isnan(x) else f"{x:.4f}" for x in figures)]
