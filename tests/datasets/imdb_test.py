@@ -15,7 +15,7 @@ from tests.conftest import real_data
 from tests.datasets import reviews as written
 from tests.datasets.words_test import split as keras_words
 from vfljax.datasets import load, options
-from vfljax.datasets.core import checksum
+from vfljax.datasets.core import checksum, split_rows
 from vfljax.datasets.dividing import Parties, divide
 from vfljax.datasets.imdb import imdb
 from vfljax.errors import UserError
@@ -94,6 +94,31 @@ def test_kaggle_s_csv_has_no_published_part_and_keeps_its_order(tmp_path):
     assert data.test is None
     assert data.labels.tolist() == [1, 0, 1, 0, 1, 0]
     assert imdb(str(tmp_path), words=5, rows=3).labels.tolist() == [1, 0, 0]
+
+
+def test_a_redrawn_split_keeps_rows_and_words_and_divides_all_rows_by_seed(tmp_path):
+    folder = str(written.write_folder(tmp_path, ROWS))
+    data, want = (imdb(folder, words=8, split=split) for split in ("redrawn", "published"))
+    assert data.test is None and want.test.sum() == 6
+    np.testing.assert_array_equal(data.features, want.features)
+    assert (data.columns, data.labels.tolist()) == (want.columns, want.labels.tolist())
+    assert "divides all rows" in data.notes[-1]
+    tests = []
+    for seed in range(4):
+        parts = split_rows(data, seed, 0.5, 1 / 6, 1 / 3)
+        assert [len(part) for part in parts] == [6, 2, 4]
+        assert sorted(np.concatenate(parts).tolist()) == list(range(12))
+        tests.append(set(parts.test.tolist()))
+    published = set(np.flatnonzero(want.test).tolist())
+    assert any(test != tests[0] for test in tests)
+    assert any(test - published for test in tests)  # of the published training part too
+
+
+def test_a_redrawn_split_of_kaggle_s_csv_is_the_published_one(tmp_path):
+    written.write_csv(tmp_path, ROWS, name="IMDB Dataset.csv", columns=("review", "sentiment"))
+    one, other = (imdb(str(tmp_path), words=5, split=split) for split in ("redrawn", "published"))
+    np.testing.assert_array_equal(one.features, other.features)
+    assert (one.test, one.notes) == (None, other.notes)
 
 
 def test_some_rows_are_the_first_of_each_class_of_each_part(tmp_path):
@@ -330,6 +355,8 @@ def test_a_damaged_member_ends_no_archive_early(tmp_path):
         ({"rows": 2.5}, "rows=2.5"),
         ({"vocabulary_size": True}, "vocabulary_size=True"),
         ({"lowercase": 1}, "lowercase=1"),
+        ({"split": "redraw"}, "did you mean 'redrawn'"),
+        ({"split": True}, "choose from published, redrawn"),
     ],
 )
 def test_a_bad_option_is_one_line(tmp_path, options, words):

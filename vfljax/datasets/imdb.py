@@ -33,8 +33,9 @@ from vfljax.datasets.imdb_files import (
     tfds_reviews,
 )
 from vfljax.datasets.texts import Form, Texts, check, first_rows, to_dataset
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
+SPLITS = ("published", "redrawn")
 ARCHIVE = "aclImdb_v1.tar.gz"
 CLASSES = ("negative", "positive")
 OFFICIAL = 25_000  # rows of each part
@@ -54,6 +55,7 @@ def imdb(
     vocabulary_size: int = 8192,
     lowercase: bool = True,
     rows: int = 0,
+    split: str = "published",
 ) -> Dataset:
     """Read IMDB; every fault of the files is one clear line.
 
@@ -65,9 +67,13 @@ def imdb(
     rows: 0 takes all; n takes the first n training and n test rows in the order above, classes
         balanced (of a set without published test part: n rows in all).
 
-    GAFM draws its 25,000 test rows anew for each seed; here the published part is kept, except for
-    Kaggle's CSV, which has none.
+    split: "published" keeps the published test part, which Kaggle's CSV does not have. "redrawn"
+        returns the same rows without one, so that shares of training, validation and test rows
+        divide all rows anew for each seed (GAFM, appendix E.1). Words and vocabularies are those of
+        the published training part either way, as are the ranks of Keras' copy.
     """
+    if split not in SPLITS:
+        raise unknown("config.data.options.split", split, SPLITS)
     how = Form(form, words, length, vocabulary, vocabulary_size, lowercase)
     check(how, len(CLASSES), rows=rows)
     reviews, published = _read(folder)
@@ -90,6 +96,9 @@ def imdb(
             f"{counts[0]:,} training and {counts[1]:,} test rows; the official set has 25,000 each"
         )
         data = data._replace(notes=(*data.notes, note))
+    if split == "redrawn" and published:
+        note = "the published test part is not kept apart: every seed divides all rows"
+        data = data._replace(test=None, notes=(*data.notes, note))
     return data
 
 
