@@ -99,7 +99,8 @@ def test_kaggle_s_csv_has_no_published_part_and_keeps_its_order(tmp_path):
 def test_a_redrawn_split_keeps_rows_and_words_and_divides_all_rows_by_seed(tmp_path):
     folder = str(written.write_folder(tmp_path, ROWS))
     data, want = (imdb(folder, words=8, split=split) for split in ("redrawn", "published"))
-    assert data.test is None and want.test.sum() == 6
+    assert data.test is None
+    assert want.test.sum() == 6
     np.testing.assert_array_equal(data.features, want.features)
     assert (data.columns, data.labels.tolist()) == (want.columns, want.labels.tolist())
     assert "divides all rows" in data.notes[-1]
