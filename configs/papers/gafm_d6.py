@@ -1,0 +1,43 @@
+r"""GAFM's Table D.6: leak AUC over training AUC by Delta, on all rows and on a tenth of them.
+
+    python -m launch.sweep --config=configs/papers/gafm_d6.py:DATASET --workdir=runs/gafm_d6_DATASET \
+        --config.data.dir=DIR
+
+DATASET is one of
+
+    spambase, spambase-subset  50 runs, D6_SPAMBASE_TIME; 25 runs on 322 training rows
+    imdb, imdb-subset          50 runs, D6_IMDB_TIME; 25 runs on 2,500 training rows
+    criteo, criteo-subset      50 runs, D6_CRITEO_TIME; 25 runs on 8,000 training rows
+    isic, isic-subset          50 runs, D6_ISIC_TIME; 25 runs on 2,650 training rows
+
+or one of those with a rule of ``configs/papers/gafm.py`` (criteo-reduced, criteo-reduced-subset), which
+also says what DIR holds. All rows are trained on by 10 seeds; a tenth by 5, as published. Which tenth it
+is, each seed draws anew.
+
+The ratio is no column of the sweep. ``vfljax.report.gafm_gradients.leak_over_train_auc`` averages it over
+runs and over the norm, mean and median attacks, with the oriented training AUC: without orientation runs
+that learned the labels inverted make it explode. This is what ``--select_delta`` minimizes.
+"""
+
+from configs.papers import gafm
+
+DELTA = (0.05, 0.1, 0.2, 0.3, 0.5)
+SUBSET = "-subset"
+
+
+def get_config(variant=""):
+    subset = variant.endswith(SUBSET)
+    dataset, rule = gafm.named(variant.removesuffix(SUBSET), ("spambase", "imdb", "criteo", "isic"))
+    grid = {"gafm": gafm.gafm(dataset, delta=DELTA)}
+    config = gafm.config(
+        "D.6",
+        dataset,
+        rule,
+        grid,
+        share=0.1 if subset else 1.0,
+        seeds=5 if subset else 10,
+        median="global_median",
+        setting={"sampling_ratio": 0.1 if subset else 1.0},
+    )
+    config.name += "_subset" if subset else ""
+    return config
