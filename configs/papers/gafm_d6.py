@@ -23,6 +23,7 @@ from configs.papers import gafm
 
 DELTA = (0.05, 0.1, 0.2, 0.3, 0.5)
 SUBSET = "-subset"
+ONE_BATCH = {"spambase": 322}  # fewer training rows than a batch of 1,028: one batch of all of them
 
 
 def get_config(variant=""):
@@ -39,5 +40,7 @@ def get_config(variant=""):
         median="global_median",
         setting={"sampling_ratio": 0.1 if subset else 1.0},
     )
-    config.name += "_subset" if subset else ""
+    if subset:
+        config.name += "_subset"
+        config.training.batch_size = ONE_BATCH.get(dataset, config.training.batch_size)
     return config

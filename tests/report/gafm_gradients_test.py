@@ -1,0 +1,139 @@
+"""GAFM's two gradients, taken apart from what was stored, against their NumPy twin."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.reference import gafm as twin
+from tests.sweeps import tiny, train
+from vfljax import keys, store
+from vfljax.defenses.gafm import draws
+from vfljax.errors import UserError
+from vfljax.report import gafm_gradients
+
+KNOBS = {"delta": 0.3, "gamma": 2.0, "sigma": 0.1, "clip": 0.1, "learning_rate": 0.01}
+CONFIG = tiny(
+    data={"name": "breast_cancer", "train": 70, "validation": 20, "test": 20},
+    parties={"passive": 2, "label_features": False},
+    grid={"gafm": {"gafm": KNOBS}},
+    attacks={},
+    seeds=1,
+    training={"epochs": 2, "batch_size": 32, "learning_rate": 0.1, "optimizer": "sgd"},
+    **{
+        "model.cut": 1,
+        "model.output": "sigmoid",
+        "model.aggregation": "mean",
+        "model.top": "generator",
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("gafm"), CONFIG, attack=False)
+
+
+def test_each_batch_has_parts_of_the_norms_that_are_sent(trained):
+    parts = gafm_gradients.parts(trained, 0)
+    assert np.bincount(parts.batch).tolist() == [32, 32, 6]
+    for number in range(3):
+        mine = parts.batch == number
+        # the GAN's norm tells whether the response was drawn as in training
+        np.testing.assert_allclose(np.linalg.norm(parts.gan[mine]), 2.0, rtol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(parts.ce[mine]), 1.0, rtol=1e-5)
+    assert parts.f.min() > 0
+    assert parts.f.max() < 1
+    exchange = trained.setting(0).exchange()
+    sent = sum(np.float64(exchange[f"party{p}_gradients"][-1]) for p in range(2))
+    np.testing.assert_allclose(parts.gan + parts.ce, sent, atol=1e-7)
+
+
+def test_the_averages_are_those_of_the_rows_of_a_batch_or_of_the_epoch(trained):
+    parts = gafm_gradients.parts(trained, 0)
+    last = gafm_gradients.averages(trained, 0)
+    every = gafm_gradients.averages(trained, 0, "epoch")
+    mine = parts.batch == 2
+    assert last == pytest.approx((parts.gan[mine].mean(), parts.ce[mine].mean()))
+    assert every == pytest.approx((parts.gan.mean(), parts.ce.mean()))
+    assert abs(last[0]) <= 2 / np.sqrt(6) + 1e-6
+    with pytest.raises(UserError, match="did you mean 'last_batch'"):
+        gafm_gradients.averages(trained, 0, "last_batches")
+
+
+class Stored:
+    """A stored setting of one party with a cut of three numbers, summed, in batches of 4, 4 and 2."""
+
+    def __init__(self, terms="both", defenses="gafm"):
+        rng = np.random.default_rng(0)
+        self.f, self.gan = rng.normal(size=(2, 10, 3)).astype(np.float32)
+        self.order, self.labels = rng.permutation(10), rng.integers(0, 2, 10).astype(np.int32)
+        self.row = {"setting": 0, "seed": 3, "defenses": defenses, "gafm.terms": terms}
+        self.row |= {f"gafm.{name}": value for name, value in KNOBS.items()}
+        self.ce = np.zeros((10, 3))
+        for number in range(3):
+            mine = np.argsort(self.order)[4 * number : 4 * number + 4]  # in sending order
+            key = keys.fold(keys.run_key(3), "step", 5 * 3 + number, "gafm")
+            response = np.asarray(draws(key, self.labels[mine], 0.3, 0.1)[1])
+            self.ce[mine] = twin.normalized(twin.label_gradient(self.f[mine], response, False))
+            self.gan[mine] = 2 * twin.normalized(self.gan[mine])
+
+    def exchange(self):
+        sent = {"both": self.gan + self.ce, "gan": self.gan}[self.row["gafm.terms"]]
+        return {
+            "epochs": np.array([5]),
+            "order": self.order[None],
+            "sent": np.ones((1, 10), bool),
+            "party0_embeddings": self.f[None],
+            "party0_gradients": sent[None].astype(np.float32),
+        }
+
+    @property
+    def config(self):
+        return {
+            "model": {"output": "identity", "aggregation": "sum"},
+            "training": {"batch_size": 4, "drop_last": False},
+        }
+
+    workdir = "a sweep"
+
+    def setting(self, number):
+        assert number == 0
+        return self
+
+    def splits(self):
+        return {"train": np.arange(40).reshape(4, 10), "labels": np.tile(self.labels, 4)}
+
+
+@pytest.mark.parametrize("terms", ["both", "gan"])
+def test_a_summed_cut_of_several_numbers_is_taken_apart_as_its_twin(terms):
+    stored = Stored(terms)
+    parts = gafm_gradients.parts(stored, 0)
+    np.testing.assert_allclose(parts.gan, stored.gan, atol=1e-6)
+    np.testing.assert_allclose(parts.ce, stored.ce if terms == "both" else 0 * stored.ce, atol=1e-6)
+    last = stored.order >= 8
+    mean = stored.gan[last].sum(axis=1).mean()
+    assert gafm_gradients.averages(stored, 0)[0] == pytest.approx(mean, abs=1e-6)
+
+
+def test_what_is_not_gafm_s_alone_is_refused():
+    with pytest.raises(UserError, match="setting 0 has the defenses 'gafm\\+marvell'"):
+        gafm_gradients.parts(Stored(defenses="gafm+marvell"), 0)
+    few = Stored()
+    few.order = few.order[:7]
+    with pytest.raises(UserError, match="recorded 7 of 10 training rows.*record_rows=0"):
+        gafm_gradients.parts(few, 0)
+
+
+def table(rows):
+    return pa.table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def test_the_ratio_is_the_mean_leak_over_the_oriented_training_auc():
+    results = table([{"setting": 4, "train_auc": 0.2}, {"setting": 7, "train_auc": 0.9}])
+    leaks = {("norm", 4): 0.6, ("norm", 7): 0.9, ("mean/oracle", 4): 0.8, ("mean/oracle", 7): 0.9}
+    rows = [{"attack": a, "setting": s, "leak": leak} for (a, s), leak in leaks.items()]
+    sweep = store.Sweep(None, {}, results, table(rows))
+    ratios = gafm_gradients.ratios(sweep, ("norm", "mean/oracle"))
+    assert ratios == pytest.approx({4: 0.7 / 0.8, 7: 1.0})
+    with pytest.raises(UserError, match="unknown attack of this sweep 'global_median'"):
+        gafm_gradients.ratios(sweep)

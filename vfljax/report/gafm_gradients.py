@@ -1,0 +1,146 @@
+"""GAFM's figures that no stored column holds: its gradient taken apart, and leak over training AUC.
+
+What enters: a stored sweep with a gafm arm. What leaves: for one setting, the gradients of the GAN loss
+and of the cross entropy in the last recorded epoch (``parts``; Han and Guan 2023, figures 2, C.1 to C.3)
+and their averages (``averages``; Table D.3); for every setting, leak AUC over training AUC (``ratios``;
+Table D.6).
+
+The label party sends gamma a / |a| + b / |b|, with norms over the batch, of the gradients a of the GAN
+loss and b of the cross entropy with respect to f. The second term is known from what is stored: f is the
+mean of the embeddings that were sent, and the randomized response is drawn again with the step's own key.
+The first is what remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import keys
+from vfljax.defenses.gafm import draws, label_loss
+from vfljax.errors import UserError, unknown
+from vfljax.store import Sweep
+from vfljax.types import HostArray
+
+OVER = ("last_batch", "epoch")
+ATTACKS = ("norm", "mean/oracle", "global_median")  # the three that the released code logs
+
+
+class Parts(NamedTuple):
+    """One epoch of one run, in the order of its training rows; rows never sent are left out."""
+
+    f: HostArray  # [N, D] the mean of the parties' embeddings
+    gan: HostArray  # [N, D] gamma a / |a|: sums of squares over a batch are gamma^2
+    ce: HostArray  # [N, D] b / |b|: sums of squares over a batch are 1
+    batch: HostArray  # [N] int, which batch of the epoch a row was in
+    labels: HostArray  # [N] int
+
+
+_ce = jax.jit(jax.grad(label_loss), static_argnums=2)
+
+
+def _unit(g: np.ndarray) -> np.ndarray:
+    norm = np.sqrt((g**2).sum())
+    return g / (norm if norm > 0 else 1.0)
+
+
+def _chain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The knobs and options of a setting whose only defense is gafm."""
+    if row["defenses"] != "gafm":
+        raise UserError(
+            f"setting {row['setting']} has the defenses {row['defenses']!r}: only the gradients of gafm "
+            "alone are its two parts."
+        )
+    own = {name: value for name, value in row.items() if name.startswith("gafm.")}
+    return {"gafm.terms": "both", "gafm.ce_input": "released"} | {
+        name: value for name, value in own.items() if value is not None
+    }
+
+
+def parts(sweep: Sweep, setting: int) -> Parts:
+    """The two parts of what one setting's parties received in its last recorded epoch.
+
+    Raises UserError for a setting with other defenses than gafm, or where a sweep recorded fewer rows
+    than it trained on (``config.training.record_rows``).
+    """
+    stored = sweep.setting(setting)
+    row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
+    knobs, model, training = _chain(row), sweep.config["model"], sweep.config["training"]
+    train = splits["train"][row["seed"]]
+    order, sent = exchange["order"][-1], exchange["sent"][-1]
+    if len(order) < len(train):
+        raise UserError(
+            f"{sweep.workdir} recorded {len(order)} of {len(train)} training rows: GAFM's parts need "
+            "whole batches, config.training.record_rows=0."
+        )
+    parties = sum(name.endswith("_gradients") for name in exchange)
+    f, g = (
+        np.asarray(sum(np.float64(exchange[f"party{p}_{name}"][-1]) for p in range(parties)))
+        for name in ("embeddings", "gradients")
+    )
+    if model["aggregation"] == "mean":
+        f = f / parties
+    else:  # of a sum every party receives the whole gradient
+        g = g / parties
+    size, rows = training["batch_size"], len(train)
+    steps = rows // size + (rows % size > 0 and not training["drop_last"])
+    batch, labels = order // size, splits["labels"][train]
+    ce = np.zeros_like(f)
+    key = keys.run_key(row["seed"])
+    for number in range(steps if knobs["gafm.terms"] != "gan" else 0):
+        members = np.flatnonzero((batch == number) & sent)
+        members = members[np.argsort(order[members])]  # as they were drawn for
+        step = int(exchange["epochs"][-1]) * steps + number
+        drawn = keys.fold(key, "step", step, "gafm")
+        delta, sigma = (np.float32(knobs[f"gafm.{name}"]) for name in ("delta", "sigma"))
+        response = draws(drawn, jnp.asarray(labels[members]), delta, sigma)[1]
+        as_it_is = model["output"] == "sigmoid" and knobs["gafm.ce_input"] == "released"
+        ce[members] = _unit(np.float64(_ce(jnp.float32(f[members]), response, as_it_is)))
+    return Parts(*(array[sent] for array in (f, g - ce, ce, batch, labels)))
+
+
+def averages(sweep: Sweep, setting: int, over: str = "last_batch") -> tuple[float, float]:
+    """The average gradient of the GAN loss and of the cross entropy (Table D.3).
+
+    A row's gradient is summed over its D entries, and the average is over rows. Both parts are those
+    that are sent: each over its norm, and the GAN's times gamma. So a batch of B rows averages to
+    gamma / sqrt(B) at most (times sqrt(D)), and the sign depends on which way round a run learned.
+
+    Args:
+      sweep: the stored sweep.
+      setting: the setting's id.
+      over: "last_batch", the last batch of the last recorded epoch, usually a shorter one, which is all
+        that the released code keeps; or "epoch", all rows of that epoch. The paper does not say.
+    """
+    if over not in OVER:
+        raise unknown("average", over, OVER)
+    found = parts(sweep, setting)
+    mine = found.batch == found.batch.max() if over == "last_batch" else slice(None)
+    return tuple(float(part[mine].sum(axis=1).mean()) for part in (found.gan, found.ce))
+
+
+def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
+    """Leak AUC over oriented training AUC of every setting, averaged over ``attacks`` (Table D.6).
+
+    ``attacks`` are labels as the report prints them. With "median/oracle" for "global_median" these
+    are the ratios that ``--select_delta`` averages over seeds. Raises UserError for an attack that the
+    sweep was not attacked with.
+    """
+    rows = sweep.attacks.to_pylist()
+    labels = sorted({row["attack"] for row in rows})
+    for attack in attacks:
+        if attack not in labels:
+            raise unknown("attack of this sweep", attack, labels)
+    leaks: dict[int, list[float]] = {}
+    for row in rows:
+        if row["attack"] in attacks:
+            leaks.setdefault(row["setting"], []).append(row["leak"])
+    auc = {row["setting"]: row["train_auc"] for row in sweep.results.to_pylist()}
+    return {
+        setting: float(np.mean(found)) / max(auc[setting], 1 - auc[setting])
+        for setting, found in leaks.items()
+    }
