@@ -65,5 +65,6 @@ CRITEO_FORMS = (
     {"form": "unique"},
     {"form": "hashed", "buckets": 256},
     {"form": "frequent"},
+    {"form": "unique", "positive_ratio": 0.5},
     {"form": "hashed", "buckets": 256, "crosses": True, "counts": True, "balanced": True},
 )

@@ -183,7 +183,8 @@ def test_any_block_size_gives_the_whole(tmp_path_factory, options, file, size, r
     try:
         whole = criteo(str(folder), **options)
     except UserError as error:  # too few rows, or of one class
-        assert "asks for more" in str(error) or "at least two classes" in str(error)
+        words = ("asks for more", "at least two classes", "rows read are clicks")
+        assert any(word in str(error) for word in words)
         return
     features, labels = zip(*stream(str(folder), size, **options), strict=True)
     np.testing.assert_array_equal(np.concatenate(features), whole.features)
@@ -265,3 +266,70 @@ def test_the_real_rows_hashed_as_released():
     assert data.features.shape == (2000, 8192)
     assert data.labels.mean() == 0.5
     assert (data.features.sum(1, dtype=int) == 780).all()
+
+
+def test_a_positive_ratio_leaves_out_random_rows_without_a_click(good):
+    whole = criteo(good)
+    clicks = int(whole.labels.sum())
+    assert 0 < clicks < 27  # of 60: 45 % of fewer rows can be clicks
+    for ratio in (0.45, 0.5):
+        data = criteo(good, positive_ratio=ratio)
+        kept = round(clicks * (1 - ratio) / ratio)
+        assert (len(data.labels), int(data.labels.sum())) == (clicks + kept, clicks)
+        places = [np.flatnonzero((whole.features == row).all(1))[0] for row in data.features]
+        assert places == sorted(set(places))  # in the file's order, none twice
+        assert whole.labels[places].tolist() == data.labels.tolist()
+        left = [p for p in np.flatnonzero(whole.labels == 0) if p not in places]
+        assert min(left) < max(places)  # out of the whole file
+        assert max(left) > 30
+    assert checksum(criteo(good, positive_ratio=0.45)) == checksum(
+        criteo(good, positive_ratio=0.45)
+    )
+    part = criteo(good, positive_ratio=0.5, rows=30, offset=5)  # of the rows read
+    inside = whole.labels[5:35]
+    assert part.labels.tolist().count(1) == part.labels.tolist().count(0) == inside.sum()
+
+
+def test_every_row_without_a_click_is_as_likely_to_be_kept():
+    draws = 4000
+    labels = np.array([0, 1, 0, 0, 0, 1, 0])
+    rng = np.random.default_rng(1)
+    counts = np.zeros(7)
+    for _ in range(draws):
+        draw = ctr._Draw(2, 5)
+        draw._rng = rng
+        kept = np.concatenate(
+            [draw.of(np.arange(3), labels[:3]), draw.of(3 + np.arange(4), labels[3:])]
+        )
+        assert len(kept) == 4
+        counts[kept] += 1
+    assert (counts[[1, 5]] == draws).all()
+    np.testing.assert_allclose(counts[[0, 2, 3, 4, 6]] / draws, 2 / 5, atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"positive_ratio": 0.05}, "of the 60 rows read are clicks: give a larger one"),
+        ({"positive_ratio": 0.999}, "of the 60 rows read are clicks: read more rows"),
+        ({"positive_ratio": 1}, "positive_ratio=1: give a share above 0 and below 1"),
+        ({"positive_ratio": -0.1}, "positive_ratio=-0.1: give a share"),
+        ({"positive_ratio": True}, "positive_ratio=True: give a share"),
+        ({"positive_ratio": "half"}, "positive_ratio='half': give a share"),
+        ({"positive_ratio": 0.5, "balanced": True}, "balanced=True makes it 1/2; leave one out"),
+    ],
+)
+def test_a_positive_ratio_that_cannot_be_is_refused(good, options, words):
+    with pytest.raises(UserError, match=words):
+        criteo(good, **options)
+
+
+def test_a_folder_prepared_before_there_was_an_option_is_read_with_its_default(good, tmp_path):
+    out = tmp_path / "out"
+    datasets.prepare("criteo", good, str(out), {"buckets": 50})
+    spec = json.loads((out / "vfljax.json").read_text())
+    del spec["options"]["positive_ratio"]
+    (out / "vfljax.json").write_text(json.dumps(spec))
+    assert len(datasets.load("criteo", str(out), {"buckets": 50}).labels) == 60
+    with pytest.raises(UserError, match="was prepared with"):
+        datasets.load("criteo", str(out), {"buckets": 50, "positive_ratio": 0.5})

@@ -95,7 +95,10 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
             f"{folder} was prepared {by} and config.data.name is {name!r}: correct it, or "
             "give 'prepared'."
         )
-    asked = asking.recorded(_complete(maker, options) if maker in TABLE else dict(options))
+    known = maker in TABLE
+    asked = asking.recorded(_complete(maker, options) if known else dict(options))
+    # a folder made before its loader had an option holds what the option's default makes
+    made = {**(asking.recorded(options_of(maker)) if known else {}), **made}
     if options and not _same(asked, made, FORMS.get(maker, {})):
         raise UserError(
             f"{folder} was prepared with {asking.sentence(made)} and config.data.options are "

@@ -61,6 +61,7 @@ def criteo(
     rows: int = 0,
     offset: int = 0,
     balanced: bool = False,
+    positive_ratio: float = 0.0,
     file: str = "",
 ) -> Dataset:
     """Read Criteo; every fault of the file is one clear line.
@@ -69,10 +70,13 @@ def criteo(
     is 10,000 for "codes" and 8,192 for "hashed". ``numbers``: "log", sign(x) log(1 + |x|), or "raw";
     missing ones are 0; "codes" and "unique" alone have numbers. After ``offset`` rows the first
     ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label are
-    dropped, 50/50 to one row.
+    dropped, 50/50 to one row. Of the rows read, ``positive_ratio`` leaves out random ones of label 0,
+    by a fixed draw, until that share of the rest are clicks (0: none is left out): Sun et al. 2022,
+    Appendix G.
     """
     options = {"form": form, "buckets": buckets, "numbers": numbers, "crosses": crosses}
     options |= {"counts": counts, "rows": rows, "offset": offset, "balanced": balanced}
+    options |= {"positive_ratio": positive_ratio}
     return ctr_forms.load(_plan(folder, **options, file=file))
 
 
@@ -120,7 +124,14 @@ def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
         )
     if FORMS[form] and buckets < 2:
         raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
+    ratio = ctr_forms.share("positive_ratio", options["positive_ratio"])
+    if ratio and balanced:
+        raise UserError(
+            f"config.data.options.positive_ratio={ratio:g}: balanced=True makes it 1/2; leave one out."
+        )
     path = lines.find(folder, ctr_forms.file(options["file"]), LAYOUT.source)
+    if ratio:
+        wanted = ctr.down_sampled(path, LAYOUT, wanted, ratio)
     if form == "hashed":
         made = ctr_forms.hashed(LAYOUT.fields, buckets, crosses, counts)
     elif form == "frequent":

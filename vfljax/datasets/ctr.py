@@ -60,6 +60,13 @@ class Rows(NamedTuple):
     rows: int = 0
     offset: int = 0
     balanced: bool = False  # only rows whose label differs from the last kept one's, 0 first
+    negatives: tuple[int, int] = (0, 0)  # (kept, of how many) rows of label 0; (0, 0): all are
+
+    @property
+    def expected(self) -> int:
+        """How many rows that is; 0 where it is the file that says."""
+        kept, whole = self.negatives
+        return max(0, self.rows - (whole - kept))
 
 
 # whether a value is an integer, or missing
@@ -71,6 +78,7 @@ def read(path: pathlib.Path, layout: Layout, wanted: Rows, size: int = SIZE) -> 
     Blocks come of ``size`` bytes of text; what they hold together does not depend on it."""
     skipped = kept = 0
     last = 1  # as in Fu et al.'s released code: the first row kept is a 0
+    draw = _Draw(*wanted.negatives)
     for block in _parsed(path, layout, size):
         rows = np.arange(max(0, min(wanted.offset - skipped, len(block.labels))), len(block.labels))
         skipped += len(block.labels) - len(rows)
@@ -82,6 +90,8 @@ def read(path: pathlib.Path, layout: Layout, wanted: Rows, size: int = SIZE) -> 
         if len(rows):
             last = int(block.labels[rows[-1]])
             kept += len(rows)
+            rows = draw.of(rows, block.labels[rows])
+        if len(rows):
             yield _checked(path, layout, _taken(block, rows))
         if wanted.rows and kept == wanted.rows:
             return
@@ -90,6 +100,47 @@ def read(path: pathlib.Path, layout: Layout, wanted: Rows, size: int = SIZE) -> 
         which += f" after the first {wanted.offset}" if wanted.offset else ""
         asked = f", and config.data.options.rows={wanted.rows} asks for more" if wanted.rows else ""
         raise UserError(f"{path} has {kept} rows{which}{asked}: correct the options or the file.")
+
+
+def down_sampled(
+    path: pathlib.Path, layout: Layout, wanted: Rows, positive_ratio: float, size: int = SIZE
+) -> Rows:
+    """``wanted`` with as many of its rows of label 0 as make the others this share of all. It takes a
+    pass through the file. Raises UserError where even all of them are too few."""
+    rows = positive = 0
+    for block in read(path, layout, wanted, size):
+        rows, positive = rows + len(block.labels), positive + int(block.labels.sum())
+    kept = round(positive * (1 - positive_ratio) / positive_ratio)
+    if not 0 < kept <= rows - positive:
+        share = f"{positive / rows:.2%} of the {rows:,} rows read are clicks"
+        enough = kept and positive < rows
+        remedy = "give a larger one, for only others are left out" if enough else "read more rows"
+        raise UserError(
+            f"{path}: config.data.options.positive_ratio={positive_ratio:g}, and {share}: {remedy}."
+        )
+    return wanted._replace(negatives=(kept, rows - positive))
+
+
+class _Draw:
+    """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as blocks come
+    by: each next one is kept with probability (still wanted) / (still to come) (Knuth, algorithm
+    3.4.2S). It is the same in every process and for every size of block."""
+
+    def __init__(self, kept: int, whole: int) -> None:
+        self._kept, self._left = kept, whole
+        self._all, self._rng = not whole, np.random.default_rng(0)
+
+    def of(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Those of ``rows`` [r] that are kept, by their ``labels`` [r]."""
+        if self._all:
+            return rows
+        keep = labels > 0
+        negatives = np.flatnonzero(~keep)
+        for place, chance in zip(negatives, self._rng.random(len(negatives)), strict=True):
+            keep[place] = chance * self._left < self._kept
+            self._kept -= int(keep[place])
+            self._left -= 1
+        return rows[keep]
 
 
 def _taken(block: Block, rows: np.ndarray) -> Block:

@@ -177,11 +177,11 @@ def _bounded(plan: Plan) -> Features:
     for features, labels in stream(plan):
         taken, rows = taken + features.nbytes, rows + len(labels)
         # of the rows asked for, twice: blocks are held while they are joined
-        whole = 2 * max(taken, taken * plan.wanted.rows // rows)
+        whole = 2 * max(taken, taken * plan.wanted.expected // rows)
         if whole > MAX_BYTES:
             held = "rows asked for" if plan.wanted.rows else "rows read so far"
             raise UserError(
-                f"{plan.path}: {max(rows, plan.wanted.rows):,} {held} take {whole:,} bytes, more than "
+                f"{plan.path}: {max(rows, plan.wanted.expected):,} {held} take {whole:,} bytes, more than "
                 f"{MAX_BYTES:,}, in memory: prepare them in a folder (launch.data --prepare), or give "
                 "config.data.options.rows."
             )
@@ -225,6 +225,16 @@ def file(value: Any) -> str:
     if not isinstance(value, str):
         raise UserError(f"config.data.options.file={value!r}: give the name of a file.")
     return value
+
+
+def share(name: str, value: Any) -> float:
+    """An option that is a share of rows below 1, 0 for none; raises UserError for anything else."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < 1:
+        raise UserError(
+            f"config.data.options.{name}={value!r}: give a share above 0 and below 1, or 0 for none."
+        )
+    return float(value)
 
 
 def flag(name: str, value: Any) -> bool:
