@@ -25,7 +25,12 @@ MEDIAN = {"spambase": "median/oracle", "imdb": "median/oracle", "criteo": "globa
 def get_config(variant=""):
     dataset, rule = gafm.named(variant, ("spambase", "imdb", "criteo"))
     grid = {**gafm.baselines(), "gafm": gafm.gafm(dataset)}
-    setting = {"non_label_parties": 3}
+    shares = gafm.SHARES[dataset] or (1, 1, 1)
+    setting = {
+        "non_label_parties": 3,
+        "feature_split": ":".join(map(str, shares)),
+        "aggregation": "average",
+    }
     return gafm.config(
         "C.1", dataset, rule, grid, parties=3, median=MEDIAN[dataset], setting=setting
     )

@@ -16,14 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from vfljax import papers
-from vfljax.report import summary
+from vfljax.report import gafm_gradients, summary
+from vfljax.report import paper_figures_sun as sun
 from vfljax.report.figures import COLORS, MARKERS, STYLE
 from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import AttackOn
 from vfljax.store import Sweep
 from vfljax.sweep.records import Reproduces
-from vfljax.types import MALICIOUS, SPLIT
+from vfljax.types import MALICIOUS, SPLIT, HostArray
 
 ATTACKS = {"passive": AttackOn("passive", SPLIT), "active": AttackOn("active", MALICIOUS)}
 GRADIENT_ATTACKS = ("norm", "mean", "median")
@@ -190,9 +191,84 @@ def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
+def gafm_figure2(sweep: Sweep, reproduces: Reproduces) -> Figure:
+    """GAFM's Figure 2: what a party receives over what it sent, of the first seed undefended and with GAFM,
+    and GAFM's two parts, the gradients of the GAN loss and of the cross entropy. Class 1 is orange. Of a
+    cut of several numbers, their sums."""
+    del reproduces
+    rows = [row for row in sweep.results.to_pylist() if row["status"] == "ok"]
+    first = {
+        chain: next((r["setting"] for r in rows if r["defenses"] == chain), None)
+        for chain in ("", "gafm")
+    }
+    panels: list[tuple[str, HostArray, HostArray, HostArray]] = []
+    if first[""] is not None:
+        exchange = sweep.setting(first[""]).exchange()
+        sent = np.asarray(exchange["sent"][-1])
+        splits = sweep.splits()
+        train = splits["train"][sweep.setting(first[""]).row["seed"]]
+        f, g = (exchange[f"party0_{name}"][-1][sent] for name in ("embeddings", "gradients"))
+        panels.append(("undefended", f, g, splits["labels"][train][sent]))
+    if first["gafm"] is not None:
+        parts = gafm_gradients.parts(sweep, first["gafm"])
+        for title, g in (
+            ("GAFM", parts.gan + parts.ce),
+            ("its GAN loss", parts.gan),
+            ("its cross entropy", parts.ce),
+        ):
+            panels.append((title, parts.f, g, parts.labels))
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            1, max(1, len(panels)), figsize=(3 * max(1, len(panels)), 3), squeeze=False
+        )
+        for ax, (title, f, g, labels) in zip(axes[0], panels, strict=False):
+            x, y = np.asarray(f).sum(axis=1), np.asarray(g).sum(axis=1)
+            for label in (0, 1):
+                mine = labels == label
+                ax.plot(x[mine], y[mine], ".", ms=2, alpha=0.5, color=COLORS[label])
+                ax.axhline(float(y[mine].mean()), color=COLORS[label], lw=1)
+            ax.set(title=title, xlabel="f, what the party sent")
+        axes[0][0].set_ylabel("gradient it received")
+        figure.tight_layout()
+    return figure
+
+
+def _sun_layers(reproduces: Reproduces) -> dict[str, list[tuple[float, float]]]:
+    """Panel -> what the text says of the last two layers of the passive party, the fourth and the cut."""
+    panels = {
+        "none": "undefended",
+        "marvell": "marvell power=8",
+        "label_dp": "label_dp epsilon=0.5",
+    }
+    return {
+        panels[n.defense]: [(4.0, n.value), (5.0, n.value)]
+        for n in papers.of("sun/text", reproduces.dataset)
+        if "layers" in n.setting
+    }
+
+
+def _sun_alphas(reproduces: Reproduces) -> dict[str, list[tuple[float, float]]]:
+    """What the text and Table 1 (the large model) print over alpha_d."""
+    text = papers.of("sun/text", reproduces.dataset)
+    table = papers.of("sun/1", reproduces.dataset)
+    return {
+        "leak AUC": [(n.setting["alpha_d"], n.value) for n in text if "alpha_d" in n.setting],
+        "test AUC": [
+            (n.setting["alpha_d"], n.value)
+            for n in table
+            if n.setting["label_party_model"] == "large"
+        ],
+    }
+
+
 FIGURES: dict[str, Callable[[Sweep, Reproduces], Figure]] = {
     "kdk/figure6": kdk_figure6,
     "kdk/figure7": kdk_figure7,
+    "gafm/figure2": gafm_figure2,
     "gafm/figure3": gafm_figure3,
     "gafm/text": gafm_figure3,  # what the text says of the same runs
+    "sun/figure2": lambda sweep, of: sun.figure2(sweep, _sun_layers(of)),
+    "sun/figure4": lambda sweep, of: sun.figure4(sweep),
+    "sun/figure5": lambda sweep, of: sun.figure5(sweep, _sun_alphas(of)),
+    "sun/figure7": lambda sweep, of: sun.figure7(sweep),
 }

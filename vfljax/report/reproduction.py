@@ -13,6 +13,7 @@ Attacks are compared under the labels of ``reproduces.attacks``, on the federati
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 import pathlib
@@ -23,7 +24,7 @@ from vfljax import papers, store
 from vfljax.errors import UserError
 from vfljax.papers import Number
 from vfljax.papers.verdicts import AGREES, DIFFERS, Verdict, by_chance, verdict
-from vfljax.report import summary
+from vfljax.report import gafm_gradients, summary
 from vfljax.report.worst import attack_on
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
@@ -59,10 +60,9 @@ ATTACKED = {
     ("asr_top5", "test"): "test_success_top5",
     ("f1", "train"): "f1",
     ("f1", "test"): "test_f1",
-    ("gan_gradient_avg", ""): "gan_gradient",
-    ("ce_gradient_avg", ""): "ce_gradient",
 }  # metric and split -> column of an attack
 AVERAGED = ("norm", "mean", "median")  # the attacks of ``leak_auc_over_train_auc``
+PARTS = {"gan_gradient_avg": 0, "ce_gradient_avg": 1}  # of ``gafm_gradients.averages``
 
 
 class Compared(NamedTuple):
@@ -84,15 +84,21 @@ class Compared(NamedTuple):
 
 def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
     """Every number of the table and data set, in the paper's order."""
+    numbers = papers.of(reproduces.table, reproduces.dataset)
     reader = Reader(sweep, reproduces)
-    return [reader.compared(n) for n in papers.of(reproduces.table, reproduces.dataset)]
+    out = [reader.compared(n) for n in numbers]
+    if any(n.metric in PARTS for n in numbers):  # the paper does not say over what it averages
+        for over in gafm_gradients.OVER[1:]:
+            other = Reader(sweep, dataclasses.replace(reproduces, variant=over))
+            out += [other.compared(n) for n in numbers]
+    return out
 
 
 class Reader:
     """The rows of a stored sweep, by point."""
 
     def __init__(self, sweep: store.Sweep, reproduces: Reproduces) -> None:
-        self._reproduces = reproduces
+        self._sweep, self._reproduces = sweep, reproduces
         self._arms: dict[str, list[str]] = {}
         for arm, defense in reproduces.arms.items():
             self._arms.setdefault(defense, []).append(arm)
@@ -149,6 +155,8 @@ class Reader:
             return self._attacked(number.attack or number.metric, ATTACKED[key], point)
         if number.metric == "leak_auc_over_train_auc":
             return self._ratio(point)
+        if number.metric in PARTS:
+            return self._part(PARTS[number.metric], point)
         if key in UTILITY:
             return self._utility(UTILITY[key], point)
         return "", "", {}
@@ -176,11 +184,24 @@ class Reader:
 
     def _ratio(self, point: int) -> tuple[str, str, dict[int, float]]:
         """Mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
-        federation, _, auc = self._utility("train_auc", point)
-        leaks = [self._attacked(name, "leak", point)[2] for name in AVERAGED]
-        seeds = set(auc).intersection(*leaks)
-        ours = {s: sum(leak[s] for leak in leaks) / len(leaks) / auc[s] for s in seeds}
-        return federation, "mean of norm, mean, median leak / train_auc", ours
+        labels = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
+        rows = [row for row in self._results.get(point, []) if row["structure"] == SPLIT]
+        attacked = {key[1] for key in self._attacks if key[0] == point}
+        by_setting = (
+            gafm_gradients.ratios(self._sweep, labels) if attacked.issuperset(labels) else {}
+        )
+        ours = {r["seed"]: by_setting[r["setting"]] for r in rows if r["setting"] in by_setting}
+        return SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", ours
+
+    def _part(self, number: int, point: int) -> tuple[str, str, dict[int, float]]:
+        """The average gradient of one of GAFM's two losses."""
+        over = self._reproduces.variant or gafm_gradients.OVER[0]
+        rows = [row for row in self._results.get(point, []) if row["structure"] == SPLIT]
+        ours = {
+            row["seed"]: gafm_gradients.averages(self._sweep, row["setting"], over)[number]
+            for row in rows
+        }
+        return SPLIT, f"mean gradient, {over}", ours
 
 
 def _oriented(auc: float) -> float:
