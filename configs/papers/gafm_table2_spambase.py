@@ -47,6 +47,15 @@ ARMS = {
     "gafm": {"model": OWN_TOP, "gafm": KNOBS},
 }
 CUT = {"marvell_cut": {"marvell": {"power": 1.0, "dimension": "cut"}}}  # Marvell's own d = 1
+DEFENSES = {  # arm -> the paper's defense
+    "undefended": "none",
+    "max_norm": "max_norm",
+    "max_norm_off": "max_norm",
+    "marvell": "marvell",
+    "marvell_cut": "marvell",
+    "gafm": "gafm",
+    "gafm_double_sigmoid": "gafm",
+}
 ROWS = {
     "undefended": VANILLA,
     "max_norm": MAX_NORM,
@@ -59,6 +68,8 @@ ROWS = {
 
 # what each changes; its arms, and fields of config.data, config.model and config.training
 VARIANTS = {
+    # the top network 1 -> 16 -> 1 in every arm: as in the released notebooks
+    "top": ({**ARMS, **CUT, "max_norm_off": {}}, {"model": OWN_TOP}),
     # rules: MaxNorm without noise, Marvell with d = 1, GAFM's cross entropy as its text has it
     "rules": (
         {
@@ -153,6 +164,13 @@ def get_config(variant=""):
                 "source": "Han and Guan 2023, Table 2, Spambase (10 runs)",
                 "digits": 2,
                 "rows": {arm: ROWS[arm] for arm in arms},
+            },
+            "reproduces": {
+                "table": "gafm/2",
+                "dataset": "Spambase",
+                "variant": variant,
+                "arms": {arm: DEFENSES[arm] for arm in arms},
+                "attacks": {"norm": "norm", "mean": "mean/oracle", "median": "global_median"},
             },
             "execution": {"width": 0, "shard_seconds": 60.0},  # one shard a program
         }
