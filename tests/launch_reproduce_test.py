@@ -28,7 +28,7 @@ ARMS = {"undefended": "none", "plain": "label_dp"}
         ),
         (
             ("--table=gafm/2", "--data_dir=nowhere", "--workdir={}/w"),
-            ("'nowhere' is no folder and no file", "spambase.data"),
+            ("'nowhere' is not a folder", "spambase.data"),
         ),
         (
             ("--table=gafm/2", "--data_dir=nowhere", "--workdir={tiny}"),
@@ -67,6 +67,7 @@ def test_the_list_names_every_table_with_what_it_needs(launch):
 def test_a_table_is_trained_resumed_compared_and_kept(launch, tmp_path, monkeypatch):
     config = tiny(
         data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},
+        grid={"undefended": {}},
         attacks={"norm": {}},
         reproduces={"table": "gafm/2", "dataset": "Criteo", "arms": {"undefended": "none"}},
     )
@@ -111,10 +112,10 @@ def test_each_run_of_the_table_is_of_a_config_that_names_it(table, dataset, run)
 
 def test_every_table_of_the_papers_has_a_run():
     absent = set(papers.tables()) - set(TABLES)
-    assert absent == set()
-    for table, datasets in papers.tables().items():
+    assert absent == {"kdk/text"}  # statements about other tables, weighed as claims
+    for table in TABLES:
         if not table.endswith("/text"):
-            assert set(datasets) <= set(TABLES[table]), table
+            assert set(papers.tables()[table]) <= set(TABLES[table]), table
 
 
 def test_the_first_run_of_a_data_set_is_the_published_setting():

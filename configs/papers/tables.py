@@ -1,13 +1,29 @@
 """The visible table of the papers' tables: which config makes each, and what it needs.
 
 ``TABLES[table][data set]`` lists the runs of a data set's numbers, the published setting first. A run is a
-config of this folder and its variant; ``hours`` are those of the published setting on the ``device``,
-measured where it was run and otherwise estimated from a measured step, as the config's docstring says.
+config of this folder and its variant; ``hours`` are those of the published setting on the ``device``:
+settings times the hours of one, which the docstrings of ``gafm``, ``kdk``, ``fu`` and ``sun`` say were
+measured or estimated from what.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+from configs.papers import (
+    fu_attacks,
+    gafm,
+    kdk_4,
+    kdk_5,
+    kdk_6,
+    kdk_7,
+    kdk_8,
+    kdk_9,
+    kdk_figure6,
+    kdk_figure7,
+    sun,
+)
 
 
 class Run(NamedTuple):
@@ -20,13 +36,116 @@ class Run(NamedTuple):
     hours: float
 
 
+class Source(NamedTuple):
+    """A data set as a paper calls it, and what must be at hand."""
+
+    name: str
+    data: str
+
+
 TWO_CORES, GPU = "2 CPU cores", "a GPU"
-SPAMBASE = "UCI's spambase.data"
-IMDB = "the 50,000 IMDB reviews"
 CRITEO = "Kaggle's Criteo train.txt"
+SOURCES = {
+    "spambase": Source("Spambase", "UCI's spambase.data"),
+    "imdb": Source("IMDB", "the 50,000 IMDB reviews"),
+    "isic": Source("ISIC", "SIIM-ISIC 2020"),
+    "cifar10": Source("CIFAR-10", "CIFAR-10"),
+    "cifar100": Source("CIFAR-100", "CIFAR-100"),
+    "cinic10": Source("CINIC-10", "CINIC-10"),
+    "yahoo": Source("Yahoo! Answers", "yahoo_answers_csv, BERT's weights and vocabulary"),
+    "criteo": Source("Criteo", CRITEO),
+    "bhi": Source("BHI", "Kaggle's breast histopathology patches"),
+    "avazu": Source("Avazu", "Kaggle's Avazu train.csv"),
+}
+
+
+def _runs(
+    config: str, dataset: str, rules: Iterable[str], device: str, hours: float
+) -> tuple[Run, ...]:
+    names = [dataset, *(f"{dataset}-{rule}" for rule in rules)]
+    return tuple(
+        Run(config, name, SOURCES[dataset].data, device, round(hours, 2)) for name in names
+    )
+
+
+GAFM_HOURS = {"spambase": 0.0004, "imdb": 0.026, "criteo": 0.1, "isic": 0.5}  # of one run, 2 cores
+ALL_FOUR = ("spambase", "imdb", "criteo", "isic")
+
+
+def _gafm(
+    config: str, runs: int, datasets: tuple[str, ...] = ALL_FOUR, more: tuple[str, ...] = ()
+) -> dict[str, tuple[Run, ...]]:
+    return {
+        SOURCES[name].name: _runs(
+            config, name, (*more, *gafm.RULES[name]), TWO_CORES, runs * GAFM_HOURS[name]
+        )
+        for name in datasets
+    }
+
+
+KDK_HOURS = {
+    "cifar10": 0.75,
+    "cifar100": 1.05,
+    "cinic10": 2.55,
+    "yahoo": 15.0,
+    "criteo": 0.1,
+    "bhi": 0.1,
+}
+"""Of one setting on a GPU, its teachers and attacks included; Criteo's on 2 cores."""
+
+
+def _kdk(
+    config: str, settings: int, variants: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[Run, ...]]:
+    return {
+        SOURCES[name].name: _runs(
+            config,
+            name,
+            rules,
+            TWO_CORES if name == "criteo" else GPU,
+            settings * KDK_HOURS[name],
+        )
+        for name, rules in variants.items()
+    }
+
+
+def _sun(config: str, hours: float, dataset: str = "criteo") -> dict[str, tuple[Run, ...]]:
+    rules = (rule for rule in sun.VARIANTS[dataset] if rule)
+    device = f"{TWO_CORES} or {GPU}"
+    return {SOURCES[dataset].name: _runs(config, dataset, rules, device, hours)}
+
+
 TABLES: dict[str, dict[str, tuple[Run, ...]]] = {
-    "gafm/2": {
-        "Spambase": (Run("gafm_2", "spambase", SPAMBASE, TWO_CORES, 0.02),),
-        "IMDB": (Run("gafm_2", "imdb", IMDB, TWO_CORES, 1.0),),
-    },
+    "kdk/4": _kdk("kdk_4", 9, kdk_4.VARIANTS),
+    "kdk/5": _kdk("kdk_5", 18, kdk_5.VARIANTS),
+    "kdk/6": _kdk("kdk_6", 9, kdk_6.VARIANTS),
+    "kdk/7": _kdk("kdk_7", 12, kdk_7.VARIANTS),
+    "kdk/8": _kdk("kdk_8", 87, kdk_8.VARIANTS),
+    "kdk/9": _kdk("kdk_9", 87, kdk_9.VARIANTS),
+    "kdk/figure6": _kdk("kdk_figure6", 42, kdk_figure6.VARIANTS),
+    "kdk/figure7": _kdk("kdk_figure7", 180, kdk_figure7.VARIANTS),
+    "fu/attacks": _kdk("fu_attacks", 6, fu_attacks.VARIANTS),
+    "gafm/2": _gafm("gafm_2", 40),
+    "gafm/C.1": _gafm("gafm_c1", 40, ("spambase", "imdb", "criteo")),
+    "gafm/D.2": _gafm("gafm_d2", 30),
+    "gafm/D.3": _gafm("gafm_d3", 10),
+    "gafm/D.4": _gafm("gafm_d4", 4, ("isic",)),  # 40 runs on a tenth of the rows
+    "gafm/D.5": _gafm("gafm_d5", 40, ("isic",)),
+    "gafm/D.6": _gafm("gafm_d6", 52, more=("subset",)),
+    "gafm/F.1": _gafm("gafm_f1", 30, ("criteo",)),
+    "gafm/figure2": _gafm("gafm_figure2", 6),
+    "gafm/figure3": _gafm("gafm_figure3", 30, ("spambase",)),
+    "gafm/text": _gafm("gafm_figure3", 30, ("imdb", "criteo", "isic")),
+    "sun/1": _sun("sun_1", 380),
+    "sun/2": _sun("sun_2", 42, "avazu"),
+    "sun/3": _sun("sun_3", 27),
+    "sun/4": _sun("sun_4", 25),
+    "sun/5": _sun("sun_5", 24),
+    "sun/text": _sun("sun_text", 140),
+    "sun/figure2": _sun("sun_figure2", 35),
+    "sun/figure3": _sun("sun_figure3", 115),
+    "sun/figure4": _sun("sun_figure4", 155),
+    "sun/figure5": _sun("sun_figure5", 595),
+    "sun/figure6": _sun("sun_figure6", 115),
+    "sun/figure7": _sun("sun_figure7", 215),
 }

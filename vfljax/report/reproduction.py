@@ -290,7 +290,13 @@ def row(one: Compared) -> list[str]:
     figure = " ".join(word for word in (number.attack, number.metric, number.split) if word)
     head = [f"{number.defense} {setting}".strip(), figure]
     if not one.ours:
-        return [*head, one.figure or "not measured", _printed(number), "", ""]
+        return [
+            *head,
+            one.figure if not one.point and one.figure else "not measured",
+            _printed(number),
+            "",
+            "",
+        ]
     digits = max(3, len(f"{number.value:g}".partition(".")[2]))
     said = verdict(number, one.ours)
     low, high = (f"{x:.{digits}f}" for x in (said.low, said.high))
