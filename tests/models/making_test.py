@@ -153,7 +153,7 @@ def test_arithmetic_that_fails_in_a_network_is_one_line_too(where, monkeypatch):
         raise ZeroDivisionError("division by zero")
 
     if where == "model":
-        monkeypatch.setattr(plan, "make_initial", fails)
+        monkeypatch.setattr(plan.initial, "weight_shapes", fails)
     else:
         monkeypatch.setattr(teachers, "from_module", fails)
     with pytest.raises(UserError, match=rf"^config\.{where}: division by zero"):

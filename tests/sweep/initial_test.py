@@ -10,7 +10,7 @@ from flax import traverse_util
 
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
-from vfljax.sweep import train
+from vfljax.sweep import lanes, train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import (
     initial_weights,
@@ -74,6 +74,14 @@ def test_initial_weights_depend_on_the_seed_alone(planned):
     parts = {name: jax.tree.map(lambda a: a[2:], getattr(planned.table, name)) for name in by_seed}
     last = random_weights(spec, planned.seeds[2:], planned.table._replace(**parts))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[2], b[0], rtol=1e-5), weights, last)
+
+
+def test_sweeps_of_other_rows_and_epochs_share_the_program_and_the_weights(planned):
+    weights, programs = weights_of(planned), len(lanes._PROGRAMS)
+    changes = {"data.train": 300, "training.epochs": 5, "training.batch_size": 50}
+    other = plan_of(tiny(attacks={}, seeds=3, grid={"undefended": {}}, **changes))
+    jax.tree.map(np.testing.assert_array_equal, weights_of(other), weights)
+    assert len(lanes._PROGRAMS) <= programs
 
 
 def test_bottoms_start_alike_whatever_the_top_of_the_arm(planned):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -22,19 +23,54 @@ def plain(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
     return dataclasses.replace(spec, defenses=readers, optimizers=("sgd",) * len(spec.optimizers))
 
 
+def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
+    """``plain`` with one value for every field that neither initial weights nor evaluation read, so that
+    sweeps that differ in those alone share programs."""
+    return dataclasses.replace(
+        plain(spec, readers),
+        **{"num_rows": 1, "batch_size": 1, "epochs": 1, "scope": "all", "drop_last": False},
+        **{"class_weights": (), "recorded": 0, "record_inputs": False},
+    )
+
+
 def random_weights(spec: Spec, seeds: HostArray, table: Table) -> Weights:
     """Randomly drawn weights [Q, ...] of every seed."""
     # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
     heavy = not spec.light and jax.default_backend() == "cpu"
     options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
-    arguments = jnp.asarray(seeds), table._replace(scores=None)
-    return lanes.compiled(make_initial, (plain(spec),), arguments, options)(*arguments)
+    ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
+    arguments = jnp.asarray(seeds), ones
+    return lanes.compiled(make_initial, (models(spec),), arguments, options)(*arguments)
 
 
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:
     """Their shapes [Q, ...], nothing computed."""
-    bare = table._replace(scores=None)
-    return jax.eval_shape(make_initial(plain(spec)), jnp.asarray(seeds), bare)
+    return _shapes(models(spec), len(seeds), _two_rows(table))
+
+
+@functools.lru_cache(maxsize=256)
+def _shapes(spec: Spec, seeds: int, table: Table) -> Weights:
+    return jax.eval_shape(make_initial(spec), jax.ShapeDtypeStruct((seeds,), jnp.uint32), table)
+
+
+def _two_rows(table: Table) -> Table:
+    """The shapes of ``table`` with two rows: weights depend on those of a row alone, so that tables of
+    any length share a program."""
+
+    def like(array: Any, *rows: int) -> Any:
+        return jax.ShapeDtypeStruct((*rows, *array.shape[len(rows) :]), array.dtype)
+
+    part = like(table.train, len(table.train), 2)
+    return Table(
+        features=tuple(like(x, 2) for x in table.features),
+        labels=like(table.labels, 2),
+        train=part,
+        validation=part,
+        test=part,
+        mean=tuple(map(like, table.mean)),
+        scale=tuple(map(like, table.scale)),
+        scores=None,
+    )
 
 
 def initial_weights(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> Weights:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets
@@ -24,7 +23,7 @@ from vfljax.machine import free_memory
 from vfljax.sweep import codebooks, forms, grid, initial, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.table import make_table
-from vfljax.training import Table, make_initial
+from vfljax.training import Table
 from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -128,10 +127,10 @@ def _check_recorded(plan: Plan) -> None:
 def weights_size(spec: Spec, table: Table) -> int:
     """How many numbers the networks of one setting have; nothing is computed."""
     try:
-        weights = jax.eval_shape(make_initial(spec), jnp.zeros(1, jnp.uint32), _first_seed(table))
+        weights = initial.weight_shapes(spec, np.zeros(len(table.train), np.uint32), table)
     except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
         raise UserError(f"config.model: {error}") from error
-    return sum(math.prod(a.shape) for a in jax.tree.leaves(weights))
+    return sum(math.prod(a.shape[1:]) for a in jax.tree.leaves(weights))
 
 
 def plan_shards(
@@ -160,17 +159,6 @@ def plan_shards(
             places = tuple(range(first, min(first + block, len(group.settings))))
             shards.append(Shard(f"{len(shards):05d}-{group.name}", number, places, block))
     return shards
-
-
-def _first_seed(table: Table) -> Table:
-    return table._replace(
-        train=table.train[:1],
-        validation=table.validation[:1],
-        test=table.test[:1],
-        mean=tuple(m[:1] for m in table.mean),
-        scale=tuple(s[:1] for s in table.scale),
-        scores=None,
-    )
 
 
 def recorded(plan: Plan) -> Plan:

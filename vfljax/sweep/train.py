@@ -258,7 +258,7 @@ class Trainer:
         """The figures of ``count`` settings' final weights [count], as ``training.make_evaluate``."""
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
-        static = (initial.plain(self.group.spec, self.readers),)
+        static = (initial.models(self.group.spec, self.readers),)
         program = lanes.program(
             training.make_evaluate, static, self.evaluation_layout, trained, bare
         )
