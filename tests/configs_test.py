@@ -3,6 +3,7 @@
 import importlib.util
 import pathlib
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -51,7 +52,9 @@ def test_the_config_plans_and_trains_one_step(path):
         table = table._replace(scores=jnp.asarray(scores))
     layout = lanes.layout(2)
     lane = layout.pad(grid.lanes_of(spec, settings, []))
-    weights = initial.initial_weights(spec, small, plan.seeds, plan.table)
+    # any weights will do, and drawing them takes a program a config
+    rng, shapes = np.random.default_rng(0), initial.weight_shapes(spec, plan.seeds, plan.table)
+    weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = lanes.share((table, weights, now))
     arguments = (lane, layout.pad(train.empty_snapshot(spec, lane, *shared[:2]))), shared

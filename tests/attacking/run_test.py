@@ -292,6 +292,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
     config = tiny(
         grid={"undefended": {}},
         attacks={"direct": {"rule": "most_negative", "epoch": (0, 1)}},
+        federations=("no_split",),
         **{"training.record": (1, 0), "seeds": 1},
     )
     stored = train(tmp_path, config)

@@ -209,7 +209,8 @@ def test_the_real_reviews_matrix_against_a_plain_restatement():
             counts[word] = counts.get(word, 0) + 1
     words = sorted(counts, key=lambda word: (-counts[word], word))[:500]
     assert [column.name for column in data.columns] == words
-    want = [[word in set(keras_words(row["review"])) for word in words] for row in kept]
+    sets = [set(keras_words(row["review"])) for row in kept]
+    want = [[word in present for word in words] for present in sets]
     np.testing.assert_array_equal(data.features, want)
 
 
