@@ -151,12 +151,16 @@ def alpha_panels(points: Sequence[Point], published: Published | None, attack: s
             for place, (name, intervals) in enumerate(values.items()):
                 ax = axes[0, 2 * number + place]
                 title = f"{name}, {beside}" if beside else name
-                _line(ax, np.array([alpha for alpha, _ in line]), intervals, COLORS[place], "ours")
+                x = np.array([alpha for alpha, _ in line])
+                _line(ax, x, intervals, COLORS[place], "ours")
                 _printed(ax, (published or {}).get(title, ()))
                 ax.axhline(0.5, color="gray", lw=0.8, ls=":")
                 ax.set_xscale("symlog", linthresh=1e-3)
+                ax.set_xticks(x, [f"{alpha:g}" for alpha in x], rotation=60, fontsize=7)
+                ax.minorticks_off()
                 ax.set(title=title, xlabel="$\\alpha_d$", ylim=(0.45, 1.02))
                 ax.tick_params(labelleft=True)
+        axes[0, 0].legend(loc="lower left", fontsize=7)
         figure.tight_layout()
     return figure
 
