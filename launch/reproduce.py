@@ -108,7 +108,7 @@ def _reproduce(run: Run) -> None:
     sweep = store.load(workdir)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in TABLES, by a test
-    compared = reproduction.compare(sweep, reproduces)
+    compared = [one._replace(run=_rule(run)) for one in reproduction.compare(sweep, reproduces)]
     if compared:
         print(page.aligned(*reproduction.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
@@ -136,12 +136,16 @@ def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
         store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
     rows = reproduction.leaks(summary.points(sweep))
     store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", reproduction.csv_text(*rows))
-    print(f"kept: {STORED / name}.csv")
+    print(f"kept: {STORED / name}*")
 
 
-def _command(table: str, dataset: str) -> str:
-    words = ["--table=" + table, "--dataset=" + reproduction.slug(dataset), "--data_dir=DIR"]
-    return f"python -m launch.reproduce {shlex.join(words)}"
+def _command(table: str, dataset: str, variant: str = "") -> str:
+    """The command of a run; "" where no config makes the table."""
+    if dataset not in TABLES.get(table, {}):
+        return ""
+    words = [f"--table={table}", f"--dataset={reproduction.slug(dataset)}"]
+    words += [f"--variant={variant}"] * bool(variant)
+    return f"python -m launch.reproduce {shlex.join(words)} --data_dir=DIR"
 
 
 if __name__ == "__main__":

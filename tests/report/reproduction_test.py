@@ -144,7 +144,7 @@ def test_a_smaller_run_is_judged_against_no_number(compared):
         ("", "is no table of launch.reproduce"),
         ("a,b\n", "is no table of launch.reproduce"),
         (",".join(reproduction.COLUMNS) + "\n1,2\n", "line 2"),
-        (",".join(reproduction.COLUMNS) + "\nnobody" + "," * 14 + "\n", "line 2: 'nobody'"),
+        (",".join(reproduction.COLUMNS) + "\nnobody" + "," * 15 + "\n", "line 2: 'nobody'"),
     ],
 )
 def test_a_file_of_another_form_is_one_line(tmp_path, text, line):

@@ -63,7 +63,9 @@ def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
         text([ran(0.57, variant="minmax"), ran(0.5, scale="reduced", number=none)])
     )
     (tmp_path / "a_leaks.csv").write_text(csv_text(["setting", "leak"], [["gafm", "0.5"]]))
-    page = reproduction_page.text(tmp_path, lambda table, dataset: f"run {table} {dataset}")
+    page = reproduction_page.text(
+        tmp_path, lambda table, dataset, run: f"run {table} {dataset} {run}"
+    )
     assert "Of 549 printed numbers 2 were run at the published setting" in page
     assert "0 agree and 2 differ" in page or "1 agree and 1 differ" in page
     assert "Variants tried: `minmax` 0.570" in page

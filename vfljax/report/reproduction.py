@@ -75,6 +75,7 @@ class Compared(NamedTuple):
     federation: str
     figure: str  # of ours: a column, and the attack's label where there is one
     ours: tuple[float, ...]  # by seed, runs that did not diverge; () where it was not measured
+    run: str = ""  # ``--variant`` of the command that ran it
 
     @property
     def verdict(self) -> Verdict | None:
@@ -216,13 +217,12 @@ def _same(ours: Any, printed: Any) -> bool:
 
 COLUMNS = (
     *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
-    *("setting", "printed", "point", "federation", "figure", "ours"),
+    *("setting", "printed", "point", "federation", "figure", "ours", "run"),
 )
 
 
 def text(compared: Iterable[Compared]) -> str:
-    """What is stored of a comparison: a row a number that the sweep answers, our figure by seed in its last
-    column."""
+    """What is stored of a comparison: a row a number that the sweep answers, with our figure by seed."""
     rows = []
     for one in compared:
         if not one.ours:
@@ -234,7 +234,7 @@ def text(compared: Iterable[Compared]) -> str:
                 *(number.id, number.table, number.dataset, one.variant, one.scale),
                 *(number.defense, number.attack, number.split, number.metric, setting),
                 *(number.printed, one.point, one.federation, one.figure),
-                " ".join(f"{value:.6g}" for value in one.ours),
+                *(" ".join(f"{value:.6g}" for value in one.ours), one.run),
             ]
         )
     return csv_text(COLUMNS, rows)
@@ -266,7 +266,7 @@ def read(path: pathlib.Path) -> list[Compared]:
         out.append(
             Compared(
                 *(number, fields["variant"], fields["scale"]),
-                *(fields["point"], fields["federation"], fields["figure"], ours),
+                *(fields["point"], fields["federation"], fields["figure"], ours, fields["run"]),
             )
         )
     return out

@@ -17,6 +17,8 @@ from vfljax.report.reproduction import Compared
 from vfljax.report.standing import Standing
 
 LEAKS = "_leaks.csv"
+Command = Callable[[str, str, str], str]
+"""(table, data set, variant) -> the command line of a run, "" where there is none."""
 HEAD = """# The papers, reproduced
 
 This page is written by `python -m launch.reproduce --write` from the files in `analysis/results/reproduction/`,
@@ -38,8 +40,8 @@ def stored(folder: pathlib.Path) -> list[Compared]:
     return [one for file in files for one in reproduction.read(file)]
 
 
-def text(folder: pathlib.Path, command: Callable[[str, str], str]) -> str:
-    """The page. ``command`` gives the command line of a table and data set."""
+def text(folder: pathlib.Path, command: Command) -> str:
+    """The page."""
     compared = stored(folder)
     standings = standing.standings(compared)
     lines = [HEAD, "## How the printed numbers stand", "", _sum(standings), ""]
@@ -76,11 +78,10 @@ def _sum(standings: Sequence[Standing]) -> str:
     )
 
 
-def _tables(
-    standings: Sequence[Standing], command: Callable[[str, str], str]
-) -> tuple[list[str], list[list[str]]]:
+def _tables(standings: Sequence[Standing], command: Command) -> tuple[list[str], list[list[str]]]:
     header, rows = standing.status(standings)
-    out = [[*row, f"`{command(row[0], row[1])}`" if row[0] != "all" else ""] for row in rows]
+    lines = [command(row[0], row[1], "") for row in rows]
+    out = [[*row, f"`{line}`" if line else ""] for row, line in zip(rows, lines, strict=True)]
     return [*header, "command"], out
 
 
@@ -112,20 +113,20 @@ def _not_comparable(standings: Iterable[Standing]) -> list[str]:
     return [*(f"- {why}: {', '.join(where)}." for why, where in by_reason.items()), ""]
 
 
-def _every(compared: Sequence[Compared], command: Callable[[str, str], str]) -> list[str]:
-    groups: dict[tuple[str, str, str, str], list[Compared]] = {}
+def _every(compared: Sequence[Compared], command: Command) -> list[str]:
+    groups: dict[tuple[str, str, str, str, str], list[Compared]] = {}
     for one in compared:
-        key = (one.number.table, one.number.dataset, one.scale, one.variant)
+        key = (one.number.table, one.number.dataset, one.scale, one.variant, one.run)
         groups.setdefault(key, []).append(one)
     lines = []
-    for (table, dataset, scale, variant), members in sorted(groups.items()):
+    for (table, dataset, scale, variant, run), members in sorted(groups.items()):
         paper = PAPERS[table.split("/")[0]]
         words = [
             w for w in (scale if scale != "full" else "", variant and f"variant {variant}") if w
         ]
         seeds = max(len(one.ours) for one in members)
         lines += [f"### {table}, {dataset}{': ' if words else ''}{', '.join(words)}", ""]
-        lines += [f"{paper}. {seeds} seeds. `{command(table, dataset)}`", ""]
+        lines += [f"{paper}. {seeds} seeds. `{command(table, dataset, run)}`", ""]
         lines += [*_markdown(*reproduction.table(members)), ""]
     return lines
 
