@@ -8,8 +8,8 @@ criteo-sample; `configs/papers/kdk.py` says what each is, what DIR must hold, an
 DATASET-nosplit is the same without model splitting.
 
 No attack is run. The table does not say which epsilon and k its KDk row has: "kdk" has those of Table 4, and
-"kdk_table5" stands beside it. 12 settings, 9 for Criteo. For CIFAR-10 740 core hours, on a GPU about half a
-day; cifar10-reduced takes about 5 minutes on 2 cores.
+"kdk_table5" stands beside it. 12 settings, 9 for Criteo. For CIFAR-10 740 core hours, on a GPU about 6
+hours; cifar10-reduced takes about 4 minutes on 2 cores.
 """
 
 from configs.papers import kdk, kdk_4, kdk_5

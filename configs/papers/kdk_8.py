@@ -9,7 +9,7 @@ is, what DIR must hold, and what one setting costs.
 Without model splitting (see there). 29 points, 3 seeds: the table's 20, the undefended federation, and PPDL and
 DiscreteSGD as the papers have them ("ppdl_paper", "discrete_sgd_paper"), while "ppdl" sends untreated entries
 where it runs out of them and "discrete_sgd" has the fixed bound .03, both as released. For CIFAR-10 5,400
-core hours, on a GPU about two days. cifar10-reduced has 21 points and 2 seeds, and takes about RT8 minutes on
+core hours, on a GPU about two days. cifar10-reduced has 21 points and 2 seeds, and takes about 10 minutes on
 2 cores.
 """
 

@@ -4,7 +4,7 @@ r"""KDk, Table 9: Table 8 on CINIC-10.
         --config.data.dir=DIR
 
 VARIANT is cinic10 or cinic10-resnet20; DIR holds CINIC-10. 87 settings: 20,000 core hours, on a GPU about a
-week with ResNet-18 bottoms, less than two days with ResNet-20. Its reduced form is Table 8's.
+week with ResNet-18 bottoms, a day with ResNet-20. Its reduced form is Table 8's.
 """
 
 from configs.papers import kdk, kdk_8

@@ -7,8 +7,8 @@ VARIANT is cifar10, cifar100, cinic10, one of them with -resnet20, or cifar10-re
 `configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
 
 The paper does not say which attack the figure is of: it has a success on test rows, so it is a model
-completion, here the passive one. 14 points, 3 seeds: for CIFAR-10 2,600 core hours, on a GPU about a day.
-cifar10-reduced has epsilon .3, .6 and .8 for every k, 2 seeds, and takes about RTF6 minutes on 2 cores.
+completion, here the passive one. 14 points, 3 seeds: for CIFAR-10 2,600 core hours, on a GPU about 30.
+cifar10-reduced has epsilon .3, .6 and .8 for every k, 2 seeds, and takes about 7 minutes on 2 cores.
 """
 
 from configs.papers import kdk

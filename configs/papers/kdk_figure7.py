@@ -6,9 +6,9 @@ r"""KDk, Figure 7: the passive and the active attack under four other defenses a
 VARIANT is cifar10, cifar100, cinic10, one of them with -resnet20, or cifar10-reduced;
 `configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
 
-30 points, honest and malicious, 3 seeds: for CIFAR-10 11,000 core hours, on a GPU about four days. PPDL and
+30 points, honest and malicious, 3 seeds: for CIFAR-10 11,000 core hours, on a GPU about six days. PPDL and
 DiscreteSGD as in Table 8. cifar10-reduced has 10 points without malicious parties, 2 seeds, and takes about
-RTF7 minutes on 2 cores.
+8 minutes on 2 cores.
 """
 
 from configs.papers import kdk
