@@ -5,10 +5,10 @@ r"""GAFM's Table 2: vanilla, MaxNorm, Marvell and GAFM on four data sets, 10 see
 
 DATASET is one of
 
-    spambase  DIR holds UCI's spambase.data. 40 runs of 300 epochs; under a minute on 2 cores
-    imdb      DIR holds the 50,000 reviews (`python -m launch.data`). 40 runs of 300 epochs, IMDB_TIME
-    criteo    DIR holds 100,000 rows of Criteo's train.txt or more. 40 runs of 100 epochs, CRITEO_TIME
-    isic      DIR holds SIIM-ISIC 2020, 33,126 images. 40 runs of 250 epochs, ISIC_TIME
+    spambase  DIR holds UCI's spambase.data. 40 runs of 300 epochs, under a minute on 2 cores
+    imdb      DIR holds the 50,000 reviews. 40 runs of 300 epochs, about 40 minutes on 2 cores
+    criteo    DIR holds 100,000 rows of Criteo's train.txt or more. 40 runs of 100 epochs, about an hour
+    isic      DIR holds SIIM-ISIC 2020, 33,126 images. 40 runs of 250 epochs, about 80 hours, or a GPU
 
 and `imdb-published`, `criteo-all`, `criteo-reduced` and `isic-reduced` are said in
 ``configs/papers/gafm.py``. `configs/papers/gafm_table2_spambase.py` is the first block again, with the

@@ -5,16 +5,18 @@ r"""GAFM's Table C.1: three non-label parties, whose embeddings the label party 
 
 DATASET is one of
 
-    spambase  columns 1:1:1. DIR holds UCI's spambase.data. 40 runs of 300 epochs, C1_SPAMBASE_TIME
-    imdb      columns 2:2:1. DIR holds the 50,000 reviews. 40 runs of 300 epochs, C1_IMDB_TIME
-    criteo    columns 1:1:1. DIR holds 100,000 rows of Criteo's train.txt or more, C1_CRITEO_TIME
+    spambase  columns 1:1:1. DIR holds UCI's spambase.data. 40 runs of 300 epochs, about a minute on 2 cores
+    imdb      columns 2:2:1. DIR holds the 50,000 reviews. 40 runs of 300 epochs, 45 minutes on 2 cores
+    criteo    columns 1:1:1. DIR holds 100,000 rows of Criteo's train.txt or more, about 1.5 hours
 
-or one of those with a rule of ``configs/papers/gafm.py``. Every party receives the same gradient, a third
-of that of the mean, so that what one of them reads is what all do; the attacks are the first party's.
+or one of those with a rule of ``configs/papers/gafm.py``. Every party receives the same gradient, a
+third of that of the mean, so that what one of them reads is what all do; the attacks are the first
+party's.
 
-The paper's median attack is equation 9 (`median/oracle`) on Spambase and IMDB: its 1.00 on the undefended
-Spambase lies above the ceiling of the released `global_median`, .9125 at 39.4 % of positives. On Criteo
-its .82 is that ceiling, and the comparison is with `global_median`. Both are attacked with everywhere.
+The paper's median attack is equation 9 (`median/oracle`) on Spambase and IMDB: its 1.00 on the
+undefended Spambase lies above the ceiling of the released `global_median`, .9125 at 39.4 % of
+positives. On Criteo its .82 is that ceiling, and the comparison is with `global_median`. Both are
+attacked with everywhere.
 """
 
 from configs.papers import gafm

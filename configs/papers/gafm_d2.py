@@ -3,10 +3,10 @@ r"""GAFM's Table D.2: GAFM by sigma, the deviation of the noise on real labels; 
     python -m launch.sweep --config=configs/papers/gafm_d2.py:DATASET --workdir=runs/gafm_d2_DATASET \
         --config.data.dir=DIR
 
-DATASET is spambase (30 runs, D2_SPAMBASE_TIME), imdb (30 runs, D2_IMDB_TIME), criteo (D2_CRITEO_TIME) or
-isic (D2_ISIC_TIME), or one of those with a rule of ``configs/papers/gafm.py``, which also says what DIR
-holds. Its row of sigma .01 is Table 2's, and the released median attack, `global_median`, is the
-published one.
+DATASET is spambase (30 runs, under a minute on 2 cores), imdb (30 runs, 30 minutes on 2 cores), criteo
+(30 runs, 45 minutes) or isic (30 runs, 60 hours, or a GPU), or one of those with a rule of
+``configs/papers/gafm.py``, which also says what DIR holds. Its row of sigma .01 is Table 2's, and the
+released median attack, `global_median`, is the published one.
 """
 
 from configs.papers import gafm

@@ -5,18 +5,19 @@ r"""GAFM's Table D.6: leak AUC over training AUC by Delta, on all rows and on a 
 
 DATASET is one of
 
-    spambase, spambase-subset  50 runs, D6_SPAMBASE_TIME; 25 runs on 322 training rows
-    imdb, imdb-subset          50 runs, D6_IMDB_TIME; 25 runs on 2,500 training rows
-    criteo, criteo-subset      50 runs, D6_CRITEO_TIME; 25 runs on 8,000 training rows
-    isic, isic-subset          50 runs, D6_ISIC_TIME; 25 runs on 2,650 training rows
+    spambase, spambase-subset  50 runs, a minute on 2 cores; 25 runs on 322 training rows
+    imdb, imdb-subset          50 runs, 50 minutes on 2 cores; 25 runs on 2,500 training rows
+    criteo, criteo-subset      50 runs, an hour and a quarter; 25 runs on 8,000 training rows
+    isic, isic-subset          50 runs, 100 hours, or a GPU; 25 runs on 2,650 training rows
 
 or one of those with a rule of ``configs/papers/gafm.py`` (criteo-reduced, criteo-reduced-subset), which
-also says what DIR holds. All rows are trained on by 10 seeds; a tenth by 5, as published. Which tenth it
-is, each seed draws anew.
+also says what DIR holds. All rows are trained on by 10 seeds; a tenth by 5, as published. Which tenth
+it is, each seed draws anew.
 
-The ratio is no column of the sweep. ``vfljax.report.gafm_gradients.leak_over_train_auc`` averages it over
-runs and over the norm, mean and median attacks, with the oriented training AUC: without orientation runs
-that learned the labels inverted make it explode. This is what ``--select_delta`` minimizes.
+The ratio is no column of the sweep. ``vfljax.report.gafm_gradients.ratios`` averages it
+over runs and over the norm, mean and median attacks, with the oriented training AUC: without
+orientation runs that learned the labels inverted make it explode. This is what ``--select_delta``
+minimizes.
 """
 
 from configs.papers import gafm

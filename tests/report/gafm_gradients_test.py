@@ -50,8 +50,8 @@ def test_each_batch_has_parts_of_the_norms_that_are_sent(trained):
 
 def test_the_averages_are_those_of_the_rows_of_a_batch_or_of_the_epoch(trained):
     parts = gafm_gradients.parts(trained, 0)
-    last = gafm_gradients.averages(trained, 0)
-    every = gafm_gradients.averages(trained, 0, "epoch")
+    last = gafm_gradients.averages(trained, 0, oriented=False)
+    every = gafm_gradients.averages(trained, 0, "epoch", oriented=False)
     mine = parts.batch == 2
     assert last == pytest.approx((parts.gan[mine].mean(), parts.ce[mine].mean()))
     assert every == pytest.approx((parts.gan.mean(), parts.ce.mean()))
@@ -63,11 +63,12 @@ def test_the_averages_are_those_of_the_rows_of_a_batch_or_of_the_epoch(trained):
 class Stored:
     """A stored setting of one party with a cut of three numbers, summed, in batches of 4, 4 and 2."""
 
-    def __init__(self, terms="both", defenses="gafm"):
+    def __init__(self, terms="both", defenses="gafm", inverted=0.0):
         rng = np.random.default_rng(0)
         self.f, self.gan = rng.normal(size=(2, 10, 3)).astype(np.float32)
         self.order, self.labels = rng.permutation(10), rng.integers(0, 2, 10).astype(np.int32)
         self.row = {"setting": 0, "seed": 3, "defenses": defenses, "gafm.terms": terms}
+        self.row["inverted"] = inverted
         self.row |= {f"gafm.{name}": value for name, value in KNOBS.items()}
         self.ce = np.zeros((10, 3))
         for number in range(3):
@@ -113,6 +114,12 @@ def test_a_summed_cut_of_several_numbers_is_taken_apart_as_its_twin(terms):
     last = stored.order >= 8
     mean = stored.gan[last].sum(axis=1).mean()
     assert gafm_gradients.averages(stored, 0)[0] == pytest.approx(mean, abs=1e-6)
+
+
+def test_signs_of_a_run_that_learned_the_labels_inverted_are_turned():
+    plain = gafm_gradients.averages(Stored(), 0)
+    assert gafm_gradients.averages(Stored(inverted=1.0), 0) == (-plain[0], -plain[1])
+    assert gafm_gradients.averages(Stored(inverted=1.0), 0, oriented=False) == plain
 
 
 def test_what_is_not_gafm_s_alone_is_refused():
