@@ -27,7 +27,7 @@ or where data are not at hand whole:
     criteo-reduced    whatever rows DIR holds, 20 epochs at 1e-3
     isic-reduced      any images of the loader at 32x32, such as HAM10000's; 50 epochs at 1e-4
 
-Hours in the configs are of 2 cores of a 2 GHz server: measured on Spambase and IMDB (15 ms a step and
+Hours in the configs are of 2 cores with AVX-512: measured on Spambase and IMDB (15 ms a step and
 run), estimated from a measured step of .0025 s on Criteo and .56 s on ISIC. The paper's 40 minutes a run
 of ISIC on a GPU make 27 hours of Table 2. ``criteo-all`` has 14 million steps a run: days on a GPU.
 
