@@ -240,7 +240,20 @@ def baselines():
     }
 
 
-def config(table, dataset, rule, grid, *, parties=1, seeds=10, share=1.0, median, **reproduced):
+def config(
+    table,
+    dataset,
+    rule,
+    grid,
+    *,
+    parties=1,
+    seeds=10,
+    share=1.0,
+    suffix="",
+    training=None,
+    median,
+    **reproduced,
+):
     """The config of one table on one data set.
 
     table: as the paper numbers it, "2", "C.1", "figure2" or "text".
@@ -248,6 +261,8 @@ def config(table, dataset, rule, grid, *, parties=1, seeds=10, share=1.0, median
     grid: the arms.
     parties: passive parties; three of them have ``SHARES`` of the columns.
     share: of the data set's rows that are used at all.
+    suffix: what the sweep's name ends in.
+    training: fields of it that differ from the data set's.
     median: which of our attacks the table's median attack is, "global_median" or "median/oracle".
     reproduced: further fields of ``config.reproduces``, such as ``setting``.
     """
@@ -259,7 +274,7 @@ def config(table, dataset, rule, grid, *, parties=1, seeds=10, share=1.0, median
     notes = (rules["note"] if "published" in rule else NOTES[dataset], CENTERS)
     if rule and "published" not in rule:
         notes = (*notes, rules["note"])
-    name = f"gafm_{table.lower().replace('.', '')}_{dataset}{'_' if rule else ''}{rule}"
+    name = f"gafm_{table.lower().replace('.', '')}_{dataset}{'_' if rule else ''}{rule}{suffix}"
     return ordered(
         {
             "name": name,
@@ -268,7 +283,7 @@ def config(table, dataset, rule, grid, *, parties=1, seeds=10, share=1.0, median
             "data": {"name": dataset, "dir": "", **data},
             "parties": {"passive": parties, "label_features": False, **owners},
             "model": {**MODEL[dataset], **rules.get("model", {})},
-            "training": {**TRAINING[dataset], **rules.get("training", {})},
+            "training": {**TRAINING[dataset], **rules.get("training", {}), **(training or {})},
             "grid": grid,
             "attacks": ATTACKS,
             "reproduces": {

@@ -31,17 +31,16 @@ def get_config(variant=""):
     subset = variant.endswith(SUBSET)
     dataset, rule = gafm.named(variant.removesuffix(SUBSET), ("spambase", "imdb", "criteo", "isic"))
     grid = {"gafm": gafm.gafm(dataset, delta=DELTA)}
-    config = gafm.config(
+    few = {"batch_size": ONE_BATCH[dataset]} if subset and dataset in ONE_BATCH else {}
+    return gafm.config(
         "D.6",
         dataset,
         rule,
         grid,
         share=0.1 if subset else 1.0,
         seeds=5 if subset else 10,
+        suffix="_subset" if subset else "",
+        training=few,
         median="global_median",
         setting={"sampling_ratio": 0.1 if subset else 1.0},
     )
-    if subset:
-        config.name += "_subset"
-        config.training.batch_size = ONE_BATCH.get(dataset, config.training.batch_size)
-    return config

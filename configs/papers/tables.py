@@ -68,7 +68,12 @@ def _runs(
     )
 
 
-GAFM_HOURS = {"spambase": 0.0004, "imdb": 0.026, "criteo": 0.1, "isic": 0.5}  # of one run, 2 cores
+GAFM_HOURS = {
+    "spambase": 0.0004,
+    "imdb": 0.017,
+    "criteo": 0.026,
+    "isic": 2.0,
+}  # of one run, 2 cores
 ALL_FOUR = ("spambase", "imdb", "criteo", "isic")
 
 

@@ -118,6 +118,14 @@ def draws(
     return labels + noise, perturbed_labels(keys.fold(key, "response"), labels, delta)
 
 
+def draws_of(
+    seed: int, step: int, labels: Array, delta: Array | float, sigma: Array | float
+) -> tuple[Array, Array]:
+    """``draws`` of a training step again: those of the run of ``seed`` in its ``step``, counted from 0 over
+    all epochs, for the batch's ``labels`` [B] in the order of the batch."""
+    return draws(keys.fold(keys.run_key(seed), "step", step, "gafm"), labels, delta, sigma)
+
+
 def label_loss(f: Array, response: Array, ends_in_sigmoid: bool) -> Array:
     """L_CE [] of ``f`` [B, D] against the ``response`` y~ [B].
 

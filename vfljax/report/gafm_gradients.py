@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import keys
-from vfljax.defenses.gafm import draws, label_loss
+from vfljax.defenses.gafm import draws_of, label_loss
 from vfljax.errors import UserError, unknown
 from vfljax.store import Sweep
+from vfljax.sweep.experiment import experiment_of
 from vfljax.types import HostArray
 
 OVER = ("last_batch", "epoch")
@@ -55,9 +55,9 @@ def _chain(row: Mapping[str, Any]) -> dict[str, Any]:
             f"setting {row['setting']} has the defenses {row['defenses']!r}: only the gradients of gafm "
             "alone are its two parts."
         )
-    own = {name: value for name, value in row.items() if name.startswith("gafm.")}
+    values = {name: value for name, value in row.items() if name.startswith("gafm.")}
     return {"gafm.terms": "both", "gafm.ce_input": "released"} | {
-        name: value for name, value in own.items() if value is not None
+        name: value for name, value in values.items() if value is not None
     }
 
 
@@ -69,7 +69,8 @@ def parts(sweep: Sweep, setting: int) -> Parts:
     """
     stored = sweep.setting(setting)
     row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
-    knobs, model, training = _chain(row), sweep.config["model"], sweep.config["training"]
+    knobs, experiment = _chain(row), experiment_of(sweep)
+    model, training = experiment.model, experiment.training
     train = splits["train"][row["seed"]]
     order, sent = exchange["order"][-1], exchange["sent"][-1]
     if len(order) < len(train):
@@ -82,24 +83,23 @@ def parts(sweep: Sweep, setting: int) -> Parts:
         np.asarray(sum(np.float64(exchange[f"party{p}_{name}"][-1]) for p in range(parties)))
         for name in ("embeddings", "gradients")
     )
-    if model["aggregation"] == "mean":
+    if model.aggregation == "mean":
         f = f / parties
     else:  # of a sum every party receives the whole gradient
         g = g / parties
-    size, rows = training["batch_size"], len(train)
-    steps = rows // size + (rows % size > 0 and not training["drop_last"])
+    size, rows = training.batch_size, len(train)
+    steps = rows // size + (rows % size > 0 and not training.drop_last)
     batch, labels = order // size, splits["labels"][train]
     ce = np.zeros_like(f)
-    key = keys.run_key(row["seed"])
     for number in range(steps if knobs["gafm.terms"] != "gan" else 0):
         members = np.flatnonzero((batch == number) & sent)
         members = members[np.argsort(order[members])]  # as they were drawn for
         step = int(exchange["epochs"][-1]) * steps + number
-        drawn = keys.fold(key, "step", step, "gafm")
-        delta, sigma = (np.float32(knobs[f"gafm.{name}"]) for name in ("delta", "sigma"))
-        response = draws(drawn, jnp.asarray(labels[members]), delta, sigma)[1]
-        as_it_is = model["output"] == "sigmoid" and knobs["gafm.ce_input"] == "released"
-        ce[members] = _unit(np.float64(_ce(jnp.float32(f[members]), response, as_it_is)))
+        delta, sigma = (jnp.float32(knobs[f"gafm.{name}"]) for name in ("delta", "sigma"))
+        response = draws_of(row["seed"], step, jnp.asarray(labels[members]), delta, sigma)[1]
+        as_it_is = model.output == "sigmoid" and knobs["gafm.ce_input"] == "released"
+        slopes = np.asarray(_ce(jnp.float32(f[members]), response, as_it_is), np.float64)
+        ce[members] = _unit(slopes)
     return Parts(*(array[sent] for array in (f, g - ce, ce, batch, labels)))
 
 
@@ -123,10 +123,10 @@ def averages(
     """
     if over not in OVER:
         raise unknown("average", over, OVER)
-    found = parts(sweep, setting)
-    mine = found.batch == found.batch.max() if over == "last_batch" else slice(None)
+    both = parts(sweep, setting)
+    rows = both.batch == both.batch.max() if over == "last_batch" else slice(None)
     sign = -1.0 if oriented and sweep.setting(setting).row["inverted"] else 1.0
-    gan, ce = (sign * float(part[mine].sum(axis=1).mean()) for part in (found.gan, found.ce))
+    gan, ce = (sign * float(part[rows].sum(axis=1).mean()) for part in (both.gan, both.ce))
     return gan, ce
 
 
@@ -148,6 +148,6 @@ def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
             leaks.setdefault(row["setting"], []).append(row["leak"])
     auc = {row["setting"]: row["train_auc"] for row in sweep.results.to_pylist()}
     return {
-        setting: float(np.mean(found)) / max(auc[setting], 1 - auc[setting])
-        for setting, found in leaks.items()
+        setting: float(np.mean(values)) / max(auc[setting], 1 - auc[setting])
+        for setting, values in leaks.items()
     }

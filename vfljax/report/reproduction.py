@@ -63,6 +63,13 @@ ATTACKED = {
 }  # metric and split -> column of an attack
 AVERAGED = ("norm", "mean", "median")  # the attacks of ``leak_auc_over_train_auc``
 PARTS = {"gan_gradient_avg": 0, "ce_gradient_avg": 1}  # of ``gafm_gradients.averages``
+# the paper does not say over what it averages; the first is what the released code keeps
+AVERAGES = {
+    "": ("last_batch", False),
+    "epoch": ("epoch", False),
+    "oriented": ("last_batch", True),
+    "epoch_oriented": ("epoch", True),
+}  # variant -> over which rows, and whether runs that learned the labels inverted are turned
 
 
 class Compared(NamedTuple):
@@ -88,9 +95,9 @@ def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
     numbers = papers.of(reproduces.table, reproduces.dataset)
     reader = Reader(sweep, reproduces)
     out = [reader.compared(n) for n in numbers]
-    if any(n.metric in PARTS for n in numbers):  # the paper does not say over what it averages
-        for over in gafm_gradients.OVER[1:]:
-            other = Reader(sweep, dataclasses.replace(reproduces, variant=over))
+    if any(n.metric in PARTS for n in numbers) and not reproduces.variant:
+        for variant in list(AVERAGES)[1:]:
+            other = Reader(sweep, dataclasses.replace(reproduces, variant=variant))
             out += [other.compared(n) for n in numbers]
     return out
 
@@ -196,13 +203,15 @@ class Reader:
 
     def _part(self, number: int, point: int) -> tuple[str, str, dict[int, float]]:
         """The average gradient of one of GAFM's two losses."""
-        over = self._reproduces.variant or gafm_gradients.OVER[0]
+        over, oriented = AVERAGES.get(self._reproduces.variant, AVERAGES[""])
         rows = [row for row in self._results.get(point, []) if row["structure"] == SPLIT]
         ours = {
-            row["seed"]: gafm_gradients.averages(self._sweep, row["setting"], over)[number]
+            row["seed"]: gafm_gradients.averages(self._sweep, row["setting"], over, oriented)[
+                number
+            ]
             for row in rows
         }
-        return SPLIT, f"mean gradient, {over}", ours
+        return SPLIT, f"mean gradient, {over}{', oriented' * oriented}", ours
 
 
 def _oriented(auc: float) -> float:
