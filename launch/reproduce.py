@@ -64,10 +64,10 @@ def _listed() -> tuple[list[str], list[list[str]]]:
     rows = []
     for table, datasets in TABLES.items():
         for dataset, runs in datasets.items():
-            first, variants = runs[0], [run.variant for run in runs[1:]]
+            first = runs[0]
             count = len(papers.of(table, dataset))
             row = [table, dataset, str(count or ""), first.data, first.device, f"{first.hours:g}"]
-            rows.append([*row, ", ".join(v.partition("-")[2] or v for v in variants)])
+            rows.append([*row, ", ".join(run.rule for run in runs[1:])])
     return header, rows
 
 
@@ -79,14 +79,10 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     name = next(iter(by_slug)) if dataset is None else reproduction.slug(dataset)
     if name not in by_slug:
         raise unknown(f"data set of {table}", dataset or "", by_slug)
-    runs = {_rule(run): run for run in by_slug[name]}
+    runs = {run.rule: run for run in by_slug[name]}
     if variant not in runs:
         raise unknown(f"variant of {table} on {name}", variant, [r for r in runs if r] or ["none"])
     return runs[variant]
-
-
-def _rule(run: Run) -> str:
-    return run.variant.partition("-")[2]
 
 
 def _experiment(run: Run, data_dir: str) -> Experiment:
@@ -108,7 +104,7 @@ def _reproduce(run: Run) -> None:
     sweep = store.load(workdir)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in TABLES, by a test
-    compared = [one._replace(run=_rule(run)) for one in reproduction.compare(sweep, reproduces)]
+    compared = [one._replace(run=run.rule) for one in reproduction.compare(sweep, reproduces)]
     if compared:
         print(page.aligned(*reproduction.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")

@@ -107,7 +107,8 @@ def test_each_run_of_the_table_is_of_a_config_that_names_it(table, dataset, run)
     assert reproduces is not None
     assert reproduces.table == table
     assert reproduces.dataset == dataset
-    assert run.variant.partition("-")[0] == reproduction.slug(dataset)
+    assert reproduction.slug(dataset) in (run.variant.partition("-")[0], run.config.split("_")[-1])
+    assert run.variant.endswith(run.rule)
 
 
 def test_every_table_of_the_papers_has_a_run():
@@ -121,4 +122,4 @@ def test_every_table_of_the_papers_has_a_run():
 def test_the_first_run_of_a_data_set_is_the_published_setting():
     for table, dataset, run in RUNS:
         if run is TABLES[table][dataset][0]:
-            assert "-" not in run.variant, (table, dataset)
+            assert not run.rule, (table, dataset)

@@ -109,13 +109,28 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     assert one.ours == pytest.approx([0.75 / a for a in auc])
 
 
-def test_two_arms_for_one_number_are_named_and_neither_is_taken(defended):
-    arms = {"undefended": "none", "plain": "none"}
-    one = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))[-4]
-    assert one.number.defense == "none"
-    assert one.ours == ()
-    assert "several" in one.figure
-    assert "plain epsilon=1" in one.figure
+def test_another_arm_for_a_number_is_a_variant_of_its_name(defended):
+    rows = reproduction.compare(
+        defended, Reproduces("gafm/2", "Criteo", arms={"undefended": "none", "gafm": "none"})
+    )
+    auc = [one for one in rows if one.number.defense == "none" and not one.number.attack]
+    assert [one.figure for one in auc] == ["several: undefended, gafm delta=0.1, gafm delta=0.5"]
+    assert auc[0].ours == ()  # gafm has two points, and which is meant is not said
+    arms = {"gafm": "gafm", "undefended": "gafm"}  # no number of GAFM is of an empty chain
+    rows = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
+    assert [one.variant for one in rows if one.number.defense == "gafm"] == [""] * 4
+
+
+def test_of_two_arms_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
+    points = reproduction.summary.points(defended)
+    plain = next(p for p in points if not p.defended)
+    twice = [plain, plain._replace(arm="again")]
+    monkeypatch.setattr(reproduction.summary, "points", lambda sweep: twice)
+    arms = {"undefended": "none", "again": "none"}
+    one = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
+    rows = [c for c in reproduction.compare(defended, one) if c.number.defense == "none"]
+    assert [c.variant for c in rows[:2]] == ["minmax", "minmax again"]
+    assert rows[0].ours == rows[1].ours
 
 
 def test_what_is_stored_gives_the_same_verdicts_again(compared, tmp_path):

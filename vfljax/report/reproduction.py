@@ -94,11 +94,11 @@ def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
     """Every number of the table and data set, in the paper's order."""
     numbers = papers.of(reproduces.table, reproduces.dataset)
     reader = Reader(sweep, reproduces)
-    out = [reader.compared(n) for n in numbers]
+    out = [one for n in numbers for one in reader.compared(n)]
     if any(n.metric in PARTS for n in numbers) and not reproduces.variant:
         for variant in list(AVERAGES)[1:]:
             other = Reader(sweep, dataclasses.replace(reproduces, variant=variant))
-            out += [other.compared(n) for n in numbers]
+            out += [one for n in numbers for one in other.compared(n)]
     return out
 
 
@@ -123,18 +123,26 @@ class Reader:
                 self._attacks.setdefault(key, []).append(row)
         self._described = store.attack_summary(sweep.workdir)
 
-    def compared(self, number: Number) -> Compared:
-        """One number; without figures of ours where the sweep has none."""
+    def compared(self, number: Number) -> list[Compared]:
+        """One number, without figures of ours where the sweep has none. Of several arms for the paper's
+        defense the first is the sweep's own variant, and each other one is a variant of its name."""
         blank = Compared(number, self._reproduces.variant, self._reproduces.scale, "", "", "", ())
         points = [p for p in self._points if self._matches(number, p)]
-        if len(points) > 1:  # which is meant must be said by config.reproduces.arms
-            return blank._replace(figure=f"several: {', '.join(p.label for p in points)}")
-        if not points:
-            return blank
-        federation, figure, ours = self._figures(number, points[0].number)
-        by_seed = tuple(ours[seed] for seed in sorted(ours) if math.isfinite(ours[seed]))
+        if len({p.arm for p in points}) < len(points):  # of one arm which is meant is not said
+            return [blank._replace(figure=f"several: {', '.join(p.label for p in points)}")]
+        return [
+            self._compared(blank, point, point.arm if place else "")
+            for place, point in enumerate(points)
+        ] or [blank]
+
+    def _compared(self, blank: Compared, point: summary.Point, arm: str) -> Compared:
+        federation, figure, ours = self._figures(blank.number, point.number)
         return blank._replace(
-            point=points[0].label, federation=federation, figure=figure, ours=by_seed
+            variant=" ".join(filter(None, (blank.variant, arm))),
+            point=point.label,
+            federation=federation,
+            figure=figure,
+            ours=tuple(ours[seed] for seed in sorted(ours) if math.isfinite(ours[seed])),
         )
 
     def _matches(self, number: Number, point: summary.Point) -> bool:
