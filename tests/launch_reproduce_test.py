@@ -44,7 +44,7 @@ def test_what_nobody_published_or_is_not_there_is_one_line(
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
-    assert [word for word in words if word not in done.stderr] == []
+    assert [word for word in words if word not in done.stderr] == [], done.stderr
     assert not (tmp_path / "w").exists()
 
 
@@ -117,6 +117,13 @@ def test_every_table_of_the_papers_has_a_run():
     for table in TABLES:
         if not table.endswith("/text"):
             assert set(papers.tables()[table]) <= set(TABLES[table]), table
+
+
+def test_no_two_runs_of_a_data_set_are_called_alike():
+    for datasets in TABLES.values():
+        for runs in datasets.values():
+            rules = [run.rule for run in runs]
+            assert len(set(rules)) == len(rules), runs
 
 
 def test_the_first_run_of_a_data_set_is_the_published_setting():

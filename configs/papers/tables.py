@@ -64,10 +64,9 @@ SOURCES = {
 def _runs(
     config: str, dataset: str, rules: Iterable[str], device: str, hours: float
 ) -> tuple[Run, ...]:
-    names = [dataset, *(f"{dataset}-{rule}" for rule in rules)]
-    return tuple(
-        Run(config, name, SOURCES[dataset].data, device, round(hours, 2)) for name in names
-    )
+    needs = (SOURCES[dataset].data, device, round(hours, 2))
+    others = (Run(config, f"{dataset}-{rule}", *needs, rule) for rule in rules)
+    return (Run(config, dataset, *needs), *others)
 
 
 GAFM_HOURS = {
