@@ -10,7 +10,7 @@ from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
 from vfljax import papers
-from vfljax.report import reproduction
+from vfljax.report import reproduction, reproduction_page
 from vfljax.sweep.experiment import parse
 
 ARMS = {"undefended": "none", "plain": "label_dp"}
@@ -130,3 +130,10 @@ def test_the_first_run_of_a_data_set_is_the_published_setting():
     for table, dataset, run in RUNS:
         if run is TABLES[table][dataset][0]:
             assert not run.rule, (table, dataset)
+
+
+def test_the_page_is_the_one_that_the_stored_files_make(launch):
+    assert launch("reproduce", "--status").returncode == 0  # in the checkout's folder
+    module = sys.modules["launch.reproduce"]
+    text = reproduction_page.text(module.STORED, module._command)
+    assert module.PAGE.read_text() == text

@@ -86,9 +86,12 @@ def test_worst_cases_are_shown_with_their_excess():
         row("kdk epsilon=0.4", "worst case: probe", leak=0.97, excess=0.3),
         row("kdk epsilon=0.4", "probe"),
         row("gafm", "worst case: norm", excess=None),
+        row("gafm", "joint/exchange"),
     ]
     ((kind, text),) = means.worst_cases("kdk_")({"kdk_4_x": rows[:2], "gafm_2_x": rows[2:]})
     assert kind == MEASURED
     assert "0.970 by probe, +0.300 over staying away" in text
     ((_, text),) = means.worst_cases("gafm_")({"gafm_2_x": rows[2:]})
     assert text.endswith("by norm.")
+    published_only = {"gafm_2_x": [row("gafm", "worst case: norm"), row("gafm", "norm")]}
+    assert list(means.worst_cases("gafm_")(published_only)) == []

@@ -16,6 +16,7 @@ Leaks = Mapping[str, Rows]
 Weighed = Iterator[tuple[str, str]]
 
 FOR, AGAINST, OPEN, MEASURED = "for", "against", "open", "measured"
+KNOWING = {"probe", "joint", "fusion"}  # attackers who use all they have
 SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al.
 BENCHMARKS = ("noise", "compression", "ppdl", "discrete_sgd")
 MATTERS = 0.05  # of top-1 success: what k may change
@@ -203,6 +204,8 @@ def worst_cases(prefix: str) -> Callable[[Leaks], Weighed]:
 
     def weigh(leaks: Leaks) -> Weighed:
         for name, rows in _of(leaks, prefix):
+            if not KNOWING & {row["attack"].split("/")[0] for row in rows}:
+                continue  # published attacks alone: no worst case
             for row in rows:
                 if row["attack"].startswith(WORST):
                     excess = _number(row, "excess")
