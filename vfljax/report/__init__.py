@@ -4,6 +4,8 @@
 among them, and ``verdicts`` judges them. ``guarantees`` compares figures with what formal guarantees
 allow. ``findings`` makes sentences, ``tables`` and ``figures`` what their names say, ``captions`` what
 stands above the tables, ``published`` the comparison with a paper's figures, and ``page`` the report.
-``judging`` gives verdicts on arrays of figures, with what ``choosing`` picks and the limits of
+``reproduction`` puts a paper's table beside ours, ``standing`` counts the printed numbers, ``claims`` weighs
+what the papers claim, ``reproduction_page`` writes all of it down, and ``paper_figures`` draws the papers'
+figures. ``judging`` gives verdicts on arrays of figures, with what ``choosing`` picks and the limits of
 ``intervals``; ``simulation`` says how often these are right.
 """
