@@ -66,6 +66,16 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
     assert number(compared, "marvell", "").ours == ()  # nor such an arm
 
 
+def test_the_released_evaluation_counts_where_the_sweep_has_it(defended):
+    rows = defended.results.to_pylist()
+    pooled = [{**row, reproduction.POOLED: 0.25 + row["seed"]} for row in rows]
+    sweep = defended._replace(results=pa.Table.from_pylist(pooled))
+    one = next(
+        o for o in reproduction.compare(sweep, CRITEO) if o.ours and o.number.metric == "auc"
+    )
+    assert (one.figure, one.ours) == (reproduction.POOLED, (0.25, 1.25))
+
+
 def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
     def ours(**setting):
         same = Reproduces("gafm/C.1", "Criteo", arms={"undefended": "none"}, setting=setting)
