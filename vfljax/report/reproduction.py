@@ -308,7 +308,8 @@ def row(one: Compared) -> list[str]:
     number = one.number
     setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
     figure = " ".join(word for word in (number.attack, number.metric, number.split) if word)
-    head = [f"{number.defense} {setting}".strip(), figure]
+    variant = f" [{one.variant}]" if one.variant else ""
+    head = [f"{number.defense} {setting}".strip() + variant, figure]
     if not one.ours:
         return [
             *head,
