@@ -2,13 +2,15 @@
 
     python -m launch.reproduce --table=gafm/2 --dataset=spambase --data_dir=DIR
     python -m launch.reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
+    python -m launch.reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
     python -m launch.reproduce --list      # every table and figure: time and needs
     python -m launch.reproduce --status    # how each of the 549 printed numbers stands
     python -m launch.reproduce --write     # analysis/REPRODUCTION.md again, from stored files
 
 The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
-value and its spread, the difference, and a verdict (vfljax.papers.verdicts has the rule). --record keeps
-the comparison, a few KB, where --status and --write read it.
+value and its spread, the difference, and a verdict (vfljax.papers.verdicts has the rule). --attacks attacks
+further than the paper does, for the worst case that stands beside its claims. --record keeps the comparison,
+a few KB, where --status and --write read it.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ _VARIANT = flags.DEFINE_string(
 )
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of the sweep; default: runs/papers/NAME")
 _DATA_DIR = flags.DEFINE_string("data_dir", "", "where the data is, config.data.dir")
+_ATTACKS = flags.DEFINE_list("attacks", None, "further attacks than the config's, by name")
 _LIST = flags.DEFINE_bool("list", False, "print every table: what it needs, and how long it takes")
 _STATUS = flags.DEFINE_bool("status", False, "print how each printed number stands")
 _RECORD = flags.DEFINE_bool("record", False, f"keep the comparison in {STORED}")
@@ -99,6 +102,8 @@ def _reproduce(run: Run) -> None:
         _check_same(workdir, experiment)
     plan = train_sweep(experiment, workdir, common.command())
     attack_sweep(plan, workdir)
+    if _ATTACKS.value:
+        attack_sweep(plan, workdir, _ATTACKS.value)
     store.export(workdir)
     page.write(workdir)
     sweep = store.load(workdir)

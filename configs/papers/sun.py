@@ -135,6 +135,21 @@ def config(
     )
 
 
+def balanced(table: str, variant: str, positive_ratio: float) -> Any:
+    """The config of Table 3, 4 or 5: undefended and dCor at alpha_d = .03 with that share of clicks."""
+    return config(
+        table,
+        variant,
+        {"undefended": {}, "dcor": {"dcor": {"alpha": 0.03}}},
+        {
+            "arms": {"undefended": "none", "dcor": "dcor"},
+            "attacks": PRINTED,
+            "setting": {"positive_ratio": positive_ratio},
+        },
+        positive_ratio=positive_ratio,
+    )
+
+
 def choose(variant: str, datasets: tuple[str, ...]) -> tuple[str, str]:
     """(data set, training) of a variant; raises UserError for one that a table does not have."""
     known = {

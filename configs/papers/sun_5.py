@@ -15,18 +15,6 @@ cores or a GPU.
 
 from configs.papers import sun
 
-RATIO = 0.50
-
 
 def get_config(variant=""):
-    return sun.config(
-        "sun/5",
-        variant,
-        {"undefended": {}, "dcor": {"dcor": {"alpha": 0.03}}},
-        {
-            "arms": {"undefended": "none", "dcor": "dcor"},
-            "attacks": sun.PRINTED,
-            "setting": {"positive_ratio": RATIO},
-        },
-        positive_ratio=RATIO,
-    )
+    return sun.balanced("sun/5", variant, 0.5)

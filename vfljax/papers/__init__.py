@@ -2,7 +2,7 @@
 
     numbers.json   549 numbers of KDk (196), Fu et al. (24), GAFM (294) and Sun et al. (35), as printed, with
                    their settings; notes where a paper contradicts itself or leaves something out
-    __init__       reading them: ``TABLES`` and ``numbers``
+    __init__       reading them: ``tables``, ``numbers`` and ``of``
     verdicts       whether our seeds agree with a printed number
 
 No number of a paper stands anywhere else: a config names the table that it is a run of
@@ -53,6 +53,11 @@ class Number(NamedTuple):
     uncertain: bool  # what is meant is not certain, or what setting
     printed: str
     note: str
+
+    @property
+    def figure(self) -> str:
+        """What is measured: 'mean leak_auc', 'auc test'."""
+        return " ".join(word for word in (self.attack, self.metric, self.split) if word)
 
     @property
     def half_unit(self) -> float:

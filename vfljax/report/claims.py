@@ -21,9 +21,11 @@ from vfljax.papers import PAPERS
 from vfljax.report import claims_of_means as means
 from vfljax.report.reproduction import Compared
 
-HEAD = """Each claim is in the paper's sense and our words. **For**, **against** and **open** say where a
-paired difference over seeds and its 95 % interval lie; runs that are reduced or of a sample are named as such,
-bear on the order of methods only, and prove nothing about the published setting."""
+HEAD = """Each claim is in the paper's sense and our words. Where a paper prints numbers, **for**, **against**
+and **open** say where a paired difference over seeds and its 95 % interval lie. Where it prints none, lines
+name the sweep that they are of, and means over seeds are held against a threshold of ours, without an
+interval: with two or three seeds this is a hint. Runs that are reduced or of a sample are named as such, bear
+on the order of methods only, and prove nothing about the published setting."""
 
 FOR, AGAINST, OPEN = "for", "against", "open"
 SIMILAR = 0.05  # of AUC: what "similar utility" may cost
@@ -37,13 +39,13 @@ class Evidence(NamedTuple):
 
     def pick(self, **fields: str) -> list[Compared]:
         """The comparisons without a variant whose number (or own field) has these values."""
-        own = set(Compared._fields)
+        beside = set(Compared._fields)
         return [
             one
             for one in self.compared
             if not one.variant
             and all(
-                str(getattr(one if f in own else one.number, f)) == v for f, v in fields.items()
+                str(getattr(one if f in beside else one.number, f)) == v for f, v in fields.items()
             )
         ]
 
@@ -136,18 +138,13 @@ def _less(
             lines.append(
                 Line(
                     _below(by, 0.0),
-                    f"{_where(one)}, {_what(one)}: {np.mean(one.ours):.3f} against {against}"
+                    f"{_where(one)}, {one.number.figure}: {np.mean(one.ours):.3f} against {against}"
                     f"{np.mean(other.ours):.3f}, {_words(by)}.",
                 )
             )
         return lines
 
     return weigh
-
-
-def _what(one: Compared) -> str:
-    number = one.number
-    return " ".join(word for word in (number.attack, number.metric, number.split) if word)
 
 
 def _similar(
@@ -162,7 +159,7 @@ def _similar(
             lines.append(
                 Line(
                     _below(lost, limit),
-                    f"{_where(one)}, {_what(one)}: {np.mean(one.ours):.3f} against "
+                    f"{_where(one)}, {one.number.figure}: {np.mean(one.ours):.3f} against "
                     f"{np.mean(other.ours):.3f}, {_words(lost)} lost.",
                 )
             )
@@ -298,7 +295,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "gafm",
-        "Not claimed: what attackers who know the defense read, and what staying away reads.",
+        "Not claimed: what attackers who know the defense read, and what staying away reads (Table 2, with "
+        "`--attacks=residual,probe,spectral`).",
         _of_leaks(means.worst_cases("gafm_2_")),
     ),
     Claim(

@@ -307,9 +307,8 @@ def table(compared: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
 def row(one: Compared) -> list[str]:
     number = one.number
     setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
-    figure = " ".join(word for word in (number.attack, number.metric, number.split) if word)
     variant = f" [{one.variant}]" if one.variant else ""
-    head = [f"{number.defense} {setting}".strip() + variant, figure]
+    head = [f"{number.defense} {setting}".strip() + variant, number.figure]
     if not one.ours:
         return [
             *head,

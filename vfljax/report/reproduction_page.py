@@ -34,6 +34,11 @@ with no number. **Not run** means that the config is complete and what it needs 
 """
 
 
+DIFFERING = """Most variants were tried because the main form differed. That one agrees shows what would make
+a number as printed. It does not show that the authors ran it, and of several tries one agrees sooner by chance.
+The turned readings of Table D.3 (`oriented`) were added after the first two had differed."""
+
+
 def stored(folder: pathlib.Path) -> list[Compared]:
     """Every comparison in the folder, by file name."""
     files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
@@ -49,7 +54,7 @@ def text(folder: pathlib.Path, command: Command) -> str:
     lines += ["## The claims of the papers", "", claims.HEAD, ""]
     lines += claims.text(claims.Evidence(compared, _leaks(folder)))
     lines += ["## Figures in the papers' form", "", *_figures(folder)]
-    lines += ["## What differs", "", *_differs(standings)]
+    lines += ["## What differs", "", DIFFERING, "", *_differs(standings)]
     lines += ["## What cannot be compared", "", *_not_comparable(standings)]
     lines += ["## Every number that was run", "", *_every(compared, command)]
     return "\n".join(lines).rstrip() + "\n"

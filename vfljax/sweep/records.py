@@ -319,14 +319,12 @@ class Reproduces:
 
     table: str  # "gafm/2", "kdk/figure6"
     dataset: str = ""  # as the paper calls it
-    scale: str = (
-        "full"  # "reduced": less training or a smaller network; "sample": of the paper's rows
-    )
+    # "reduced": less training or a smaller network; "sample": some of the paper's rows
+    scale: str = "full"
     variant: str = ""  # the name of a rule that is not the paper's; "": none
-    arms: Mapping[str, str] = dataclasses.field(default_factory=dict)  # arm -> the paper's defense
-    attacks: Mapping[str, str] = dataclasses.field(
-        default_factory=dict
-    )  # paper's attack -> our label
+    # arm -> the paper's defense; the paper's attack -> our label
+    arms: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    attacks: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # facts that the paper's numbers name and no knob is: of the whole sweep, or {arm: facts} of one arm
     setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
