@@ -284,20 +284,23 @@ def trial(
             return Outcome(False, f"{kind} {what}: {type(error).__name__}: {error} ({places})")
 
 
+STATES = ("finished", "killed in training", "killed in attacks")
+
+
 def states(folder: pathlib.Path) -> Iterator[tuple[str, State]]:
-    """A finished sweep, one killed in training, and one killed in attacks."""
+    """Each of ``STATES`` with its name."""
     plan = make_plan(parse(CONFIG))
     done = folder / "done"
     finish(plan, done)
     arrays = {n: settings_read(done, n) for n in (0, 3)}
-    yield "finished", State(done, plan, figures(done), True, arrays)
+    yield STATES[0], State(done, plan, figures(done), True, arrays)
     trained = folder / "trained"
     half_finished(trained)
-    yield "killed in training", State(trained, plan, figures(done), False, {})
+    yield STATES[1], State(trained, plan, figures(done), False, {})
     attacked = folder / "attacked"
     half_attacked(attacked, plan)
     yield (
-        "killed in attacks",
+        STATES[2],
         State(attacked, plan, figures(done), False, {n: arrays[n] for n in (0,)}),
     )
 
@@ -331,12 +334,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=300, help="flipped bits a kind of file")
     parser.add_argument("--mends", type=int, default=3, help="of them followed by the remedy")
+    parser.add_argument("--state", choices=STATES, help="the only state to damage; default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     rng, bad, count, began = random.Random(arguments.seed), [], 0, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for name, state in states(pathlib.Path(folder)):
+            if arguments.state not in (None, name):
+                continue
             for kind, damage, mend in trials(state, arguments.flips, arguments.mends, rng):
                 outcome = trial(state, kind, damage, rng, mend)
                 count += 1
