@@ -3,8 +3,12 @@
 What enters: a sweep's directory. What leaves: the sweep as a report shows it. Where known labels name the
 classes of an attack better than it does itself, its figures under those names stand beside its own, as an
 attack called "direct/named" that knows so many labels: a candidate of the worst case like any other. A mere
-renaming of the classes thus protects nobody. Of two classes there is nothing to add, as every figure that
-counts has its direction from labels (``metrics.leak_turned``).
+renaming of the classes thus protects nobody.
+
+Of two classes there is nothing to add, as every figure that counts has its direction from the half of the rows
+that is not scored (``metrics.leak_turned``). This grants an attacker one bit. Known rows are no substitute: an
+attack that returns the labels it knows points the right way there even where it is wrong everywhere else, so
+that the worst case would understate what a more careful attacker reads.
 """
 
 from __future__ import annotations
