@@ -101,7 +101,7 @@ def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
     rgb, gray = images.pixels(entries), images.pixels(entries, gray=True)
     np.testing.assert_array_equal(rgb[0], np.asarray(source.convert("RGB")))
     assert gray.shape == (1, 4, 6)
-    np.testing.assert_array_equal(images.surveyed(entries)[0], [[4, 6]])
+    np.testing.assert_array_equal(images.distinct(entries, str, measure=True)[1], [[4, 6]])
 
 
 def test_many_images_keep_their_order_whatever_the_archive_s(tmp_path):

@@ -152,11 +152,47 @@ def test_an_npz_keeps_its_size_or_gets_another(tmp_path):
     assert patients.groups.tolist() == [2, 2, 0, 1]
 
 
+@pytest.mark.parametrize("file", ["train.csv", "ISIC_2020_Training_GroundTruth.csv"])
+def test_file_chooses_between_tables(tmp_path, file):
+    other = "ISIC_2020_Training_GroundTruth.csv"
+    small.write(
+        tmp_path,
+        {
+            **photos(""),
+            "train.csv": SIIM,
+            other: SIIM.replace(b"IP_7,male,benign,0", b"IP_7,male,benign,1"),
+        },
+    )
+    data = isic(str(tmp_path), size=4, file=file)
+    assert data.labels.tolist() == [int(file != "train.csv"), 1, 0, 0]
+    assert f"by {file}" in data.notes[0]
+
+
+def test_second_copies_of_an_image_are_left_out_and_counted(tmp_path):
+    # as in Kaggle's HAM10000, whose two parts lie in four folders
+    files = {**photos("HAM10000_images_part_1/"), **photos("ham10000_images_part_1/")}
+    data = isic(small.write(tmp_path, {**files, "a.csv": SIIM}), size=4)
+    assert data.labels.tolist() == [0, 1, 0, 0]
+    assert data.notes[0].startswith("read 4 of 4 images")
+    assert data.notes[1] == "4 second copies of an image left out"
+
+
 GOOD = photos("")
 CASES = {
     "nothing": ({}, {}, "no CSV file with 'target' or 'dx'"),
     "no table": (GOOD, {}, "no CSV file with"),
-    "two tables": ({**GOOD, "a.csv": SIIM, "b.csv": HAM}, {}, "holds a.csv, b.csv"),
+    "two tables": (
+        {**GOOD, "a.csv": SIIM, "b.csv": HAM},
+        {},
+        "holds a.csv, b.csv: name one by config.data.options.file.",
+    ),
+    "no such file": ({**GOOD, "a.csv": SIIM}, {"file": "b.csv"}, "b.csv is not a file"),
+    "a file of no labels": (
+        {**GOOD, "a.csv": SIIM, "test.csv": b"image_name\n"},
+        {"file": "test.csv"},
+        "test.csv has no column 'target' (or dx) beside image_name or image_id: correct",
+    ),
+    "a file that is a number": ({**GOOD, "a.csv": SIIM}, {"file": 3}, "file=3 must be a name"),
     "no such column": ({**GOOD, "a.csv": HAM}, {"target": "sick"}, "no CSV file with 'sick'"),
     "an image missing": (
         {**photos("", numbers=(1, 2, 3)), "a.csv": SIIM},
@@ -168,7 +204,11 @@ CASES = {
         {},
         "archives not read, since images lie beside them",
     ),
-    "an image twice": ({**GOOD, **photos("b/"), "a.csv": SIIM}, {}, "have one name"),
+    "another image of one name": (
+        {**GOOD, "b/ISIC_2.png": GOOD["ISIC_3.png"], "a.csv": SIIM},
+        {},
+        "b/ISIC_2.png have one name and are not the same file: remove the wrong one",
+    ),
     "a row twice": (
         {**GOOD, "a.csv": SIIM.replace(b"ISIC_2", b"ISIC_1")},
         {},

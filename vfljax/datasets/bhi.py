@@ -115,27 +115,19 @@ def _files(root: pathlib.Path) -> Patches:
     everything = image_files.find(root)
     if not everything:
         raise fault(f"{root} holds nothing of BHI: give the folder that holds {LAYOUTS}.")
-    place: dict[str, int] = {}  # of the first image of a name
-    firsts = [place.setdefault(image.parts[-1], at) for at, image in enumerate(everything)]
-    order = [place[name] for name in sorted(place)]
-    found = [everything[at] for at in order]
+    unsorted, shapes, copies = images.distinct(
+        everything, lambda image: image.parts[-1], measure=True
+    )
+    order = sorted(range(len(unsorted)), key=lambda at: unsorted[at].parts[-1])
+    found = [unsorted[at] for at in order]
     patients, labels = zip(*map(_told, found))
-    shapes, digests = images.surveyed(everything)
-    for at, first in enumerate(firsts):
-        if digests[at] != digests[first]:
-            raise fault(
-                f"{everything[first].where} and {everything[at].where} have one name and are not the "
-                "same file: remove the wrong one."
-            )
     fitting = np.flatnonzero((shapes[order] == SIDE).all(1))
     if not len(fitting):
         raise fault(f"{root} has no patch of {SIDE}x{SIDE} pixels: fetch BHI again.")
     notes = [f"read {len(fitting)} patches in {root}"]
     if len(found) > len(fitting):
         notes.append(f"{len(found) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
-    if len(everything) > len(found):  # Kaggle's download holds every patch in two folders
-        notes.append(f"{len(everything) - len(found)} second copies of a patch left out")
-    notes += image_files.ignored(root, everything)
+    notes += (*copies, *image_files.ignored(root, everything))
     numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)
     kept = [found[at] for at in fitting]
     return Patches(kept, np.array(labels, np.int32)[fitting], numbers[fitting], tuple(notes))

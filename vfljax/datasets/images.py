@@ -12,7 +12,7 @@ import hashlib
 import io
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -158,12 +158,33 @@ def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
     return out
 
 
-def surveyed(images: Sequence[Image]) -> tuple[np.ndarray, list[bytes]]:
-    """((height, width) of each image by its file's header, [R, 2]; a digest of each whole file)."""
-    out, digests = np.empty((len(images), 2), np.int64), [b""] * len(images)
+def distinct(
+    images: Sequence[Image], key: Callable[[Image], str], measure: bool = False
+) -> tuple[list[Image], np.ndarray, tuple[str, ...]]:
+    """(The first image of every name, their (height, width) if asked for, a note on the others).
+
+    Images of one name, which ``key`` tells, must be copies of one file, byte for byte; UserError names
+    the two that are not. Only what is compared or measured is read."""
+    first: dict[str, int] = {}
+    firsts = [first.setdefault(key(image), at) for at, image in enumerate(images)]
+    places = {at: rank for rank, at in enumerate(first.values())}
+    repeated = {at for at, other in zip(firsts, range(len(images))) if at != other}
+    read = [at for at, one in enumerate(firsts) if one in repeated or (measure and at == one)]
+    digests, shapes = {}, np.zeros((len(first), 2), np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for at, data in stored(images):
-            out[at] = _shape(data, images[at].where)
-            digests[at] = hashlib.sha256(data).digest()
-    return out, digests
+        for number, data in stored([images[at] for at in read]):
+            at = read[number]
+            if firsts[at] in repeated:
+                digests[at] = hashlib.sha256(data).digest()
+            if measure and at in places:
+                shapes[places[at]] = _shape(data, images[at].where)
+    for at in digests:
+        if digests[at] != digests[firsts[at]]:
+            raise fault(
+                f"{images[firsts[at]].where} and {images[at].where} have one name and are not the same "
+                "file: remove the wrong one."
+            )
+    copies = len(images) - len(first)
+    notes = (f"{copies:,} second copies of an image left out",) if copies else ()
+    return [images[at] for at in first.values()], shapes, notes

@@ -70,6 +70,7 @@ def isic(
     target: str = "target",
     groups: bool = True,
     max_bytes: int = MAX_BYTES,
+    file: str = "",
 ) -> Dataset:
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
 
@@ -79,7 +80,7 @@ def isic(
     column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
     spread evenly over the file (``given.spread``). ``groups=False``: rows of a patient or lesion may
     part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
-    own.
+    own. ``file`` names the CSV (or .npz) file where the folder holds several.
 
     The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray images,
     split by row. ``gray`` and ``groups`` are not so by default.
@@ -89,12 +90,11 @@ def isic(
     rows, grouped = count("rows", rows), flag("groups", groups)
     target = word("target", target)
     root = folder_of(folder, LAYOUTS)
-    stored = only(root)
-    found = (
-        _stored(stored, rows, **pixel_options)
-        if stored
-        else _files(root, rows, target, pixel_options)
-    )
+    path = _the_file(root, target, word("file", file, empty=True))
+    if path.suffix.lower() == ".npz":
+        found = _stored(path, rows, **pixel_options)
+    else:
+        found = _files(root, path, rows, target, pixel_options)
     key = next((key for key in GROUPS if key in found.columns), None)
     own = None
     if key and grouped:
@@ -126,11 +126,14 @@ def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int
     return Rows(labels, chosen, pixels, path, found, tuple(notes))
 
 
-def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]) -> Rows:
-    path, table = _the_table(root, target)
+def _files(
+    root: pathlib.Path, path: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]
+) -> Rows:
+    table = _read(path)
     labels = _labels(path, table, target)
     everything = image_files.find(root)
-    entries = _images(root, path, table, everything)
+    found, _, copies = images.distinct(everything, _stem)
+    entries = _images(root, path, table, found)
     chosen = spread(labels, rows)
     pixels = images.pixels([entries[row] for row in chosen], **pixel_options)
     columns = {
@@ -138,25 +141,44 @@ def _files(root: pathlib.Path, rows: int, target: str, pixel_options: Mapping[st
         for key in GROUPS
         if key in table
     }
-    note = f"read {len(chosen)} of {len(everything)} images in {root} by {path.name}"
-    notes = (note, *image_files.ignored(root, everything))
+    note = f"read {len(chosen)} of {len(found)} images in {root} by {path.name}"
+    notes = (note, *copies, *image_files.ignored(root, everything))
     return Rows(labels, chosen, pixels, path, columns, notes)
 
 
-def _the_table(root: pathlib.Path, target: str) -> tuple[pathlib.Path, Table]:
-    """The one CSV file that names images and says what they are."""
-    found = []
-    for path in inside(root):
-        named = path.suffix.lower() == ".csv" or path.name == "HAM10000_metadata"
-        if named and not path.name.startswith("sample_submission"):
-            header = _lines(path, 1)[0]
-            told = target in header or (target == "target" and "dx" in header)
-            if told and any(name in header for name in NAMES):
-                found.append(path)
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or f"no CSV file with {target!r} or 'dx'"
-        raise fault(f"{root} holds {names}: give the folder that holds {LAYOUTS}.")
-    return found[0], _read(found[0])
+def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
+    """The file named, or the only .npz file, or the one CSV file that names images and says what they
+    are."""
+    if file:
+        if not _tells(root / file, target):
+            raise fault(
+                f"{root / file} has no column {target!r} (or dx) beside {' or '.join(NAMES)}: correct "
+                "config.data.options.file or target."
+            )
+        return root / file
+    stored = only(root)
+    if stored:
+        return stored
+    named = [p for p in inside(root) if p.suffix.lower() == ".csv" or p.name == "HAM10000_metadata"]
+    samples = "sample_submission"
+    found = [p for p in named if not p.name.startswith(samples) and _tells(p, target)]
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise fault(f"{root} holds {names}: name one by config.data.options.file.")
+    if not found:
+        raise fault(
+            f"{root} holds no CSV file with {target!r} or 'dx': give the folder that holds {LAYOUTS}."
+        )
+    return found[0]
+
+
+def _tells(path: pathlib.Path, target: str) -> bool:
+    """Whether a file can be the one of labels; of a .npz its arrays tell later."""
+    if path.suffix.lower() == ".npz":
+        return True
+    header = _lines(path, 1)[0]
+    told = target in header or (target == "target" and "dx" in header)
+    return told and any(name in header for name in NAMES)
 
 
 def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:
@@ -190,20 +212,19 @@ def _labels(path: pathlib.Path, table: Table, target: str) -> np.ndarray:
     return np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
 
 
+def _stem(image: image_files.Image) -> str:
+    return image.parts[-1].rpartition(".")[0]
+
+
 def _images(
-    root: pathlib.Path, path: pathlib.Path, table: Table, everything: Sequence[image_files.Image]
+    root: pathlib.Path, path: pathlib.Path, table: Table, found: Sequence[image_files.Image]
 ) -> list[image_files.Image]:
     """Each row's image, by its name without a suffix."""
-    named: dict[str, image_files.Image] = {}
-    for image in everything:
-        stem = image.parts[-1].rpartition(".")[0]
-        if stem in named:
-            raise fault(f"{named[stem].where} and {image.where} have one name: remove one.")
-        named[stem] = image
+    named = {_stem(image): image for image in found}
     seen: dict[str, int] = {}
     for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
         if name not in named:
-            said = "".join(f" ({note})" for note in image_files.ignored(root, everything))
+            said = "".join(f" ({note})" for note in image_files.ignored(root, found))
             raise fault(
                 f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the "
                 f"images there{said}."
