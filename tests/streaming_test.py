@@ -10,7 +10,7 @@ import pytest
 from tests.sweeps import comparable, plan_of, tiny, train
 from vfljax import datasets
 from vfljax.datasets import prepared
-from vfljax.datasets.mapped import Part
+from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
 from vfljax.rows import Streamed
 from vfljax.sweep import lanes, plan

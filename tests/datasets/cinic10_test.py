@@ -57,8 +57,8 @@ def test_the_official_archive_is_read_in_place_and_rows_is_a_balanced_share(tmp_
         ("test/", {}, "no image in test/<class>/"),
         ("valid/", {"validation": "train"}, "no image in valid/<class>/"),
         ("train/frog/", {}, "train/frog holds no image"),
-        ("", {}, "holds nothing of CINIC-10"),
-        ("valid/", {"validation": "no"}, "choose drop, train, test"),
+        ("", {}, "does not hold train/<class>/"),
+        ("valid/", {"validation": "no"}, "must be one of drop, train, test"),
     ],
 )
 def test_what_is_missing_is_named(tmp_path, gone, options, message):

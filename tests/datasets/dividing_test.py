@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
 from vfljax.datasets.dividing import Parties, divide, places
-from vfljax.datasets.mapped import Part
+from vfljax.datasets.npy import Part
 from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 

@@ -28,8 +28,12 @@ def refused(what, *args, **options):
     return str(error.value)
 
 
+def entries_of(folder):
+    return image_files.find(folder).images
+
+
 def found(folder):
-    return ["/".join(image.parts) for image in image_files.find(folder)]
+    return ["/".join(image.parts) for image in entries_of(folder)]
 
 
 def test_images_are_found_by_suffix_of_any_case_in_order_and_hidden_ones_are_not(tmp_path):
@@ -42,10 +46,10 @@ def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     inner = {"./a/1.png": PNG, "__MACOSX/a/1.png": PNG, "../2.png": PNG, "a/b.txt": b""}
     small.write(tmp_path, {"x.zip": small.zipped(inner), "y.tgz": small.tar({"z/3.jpg": PNG})})
     assert found(tmp_path) == ["a/1.png", "z/3.jpg"]
-    assert image_files.ignored(tmp_path, image_files.find(tmp_path)) == ()
+    assert image_files.find(tmp_path).notes == ()
     small.write(tmp_path, {"b/1.png": PNG})
     assert found(tmp_path) == ["b/1.png"]
-    (note,) = image_files.ignored(tmp_path, image_files.find(tmp_path))
+    (note,) = image_files.find(tmp_path).notes
     assert "archives not read" in note
     assert "b/1.png): x.zip, y.tgz" in note
 
@@ -54,7 +58,7 @@ def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
 def test_a_link_to_a_folder_above_it_is_refused(tmp_path, to):
     small.write(tmp_path / "own", {"train/cat/1.png": PNG, "train/dog/2.png": PNG})
     (tmp_path / "own/train/cat/loop").symlink_to(to)
-    said = refused(image_files.find, tmp_path / "own")
+    said = refused(entries_of, tmp_path / "own")
     assert "loop leads back to" in said
     assert "remove that link" in said
 
@@ -63,7 +67,7 @@ def test_two_links_to_each_other_s_folders_are_refused(tmp_path):
     small.write(tmp_path, {"own/a/1.png": PNG, "other/2.png": PNG})
     (tmp_path / "own/a/b").symlink_to(tmp_path / "other")
     (tmp_path / "other/a").symlink_to(tmp_path / "own/a")
-    assert "b/a leads back to" in refused(image_files.find, tmp_path / "own")
+    assert "b/a leads back to" in refused(entries_of, tmp_path / "own")
 
 
 def test_links_to_folders_of_images_elsewhere_are_followed(tmp_path):
@@ -77,7 +81,7 @@ def test_links_to_folders_of_images_elsewhere_are_followed(tmp_path):
 
 def test_what_is_no_image_is_named_and_not_by_an_address_in_memory(tmp_path):
     small.write(tmp_path, {"1.png": b"no image at all"})
-    said = refused(images.pixels, image_files.find(tmp_path))
+    said = refused(images.pixels, entries_of(tmp_path))
     assert str(tmp_path / "1.png") in said
     assert "object at" not in said
     assert "<" not in said
@@ -97,30 +101,30 @@ def test_every_8_bit_png_becomes_rgb_or_gray(tmp_path, mode):
     stream = io.BytesIO()
     source.save(stream, "PNG")
     small.write(tmp_path, {"a.png": stream.getvalue()})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
     rgb, gray = images.pixels(entries), images.pixels(entries, gray=True)
     np.testing.assert_array_equal(rgb[0], np.asarray(source.convert("RGB")))
     assert gray.shape == (1, 4, 6)
-    np.testing.assert_array_equal(images.distinct(entries, str, measure=True)[1], [[4, 6]])
+    np.testing.assert_array_equal(images.shapes(entries), [[4, 6]])
 
 
 def test_many_images_keep_their_order_whatever_the_archive_s(tmp_path):
     arrays = [small.picture(k, 2, 2) for k in range(300)]  # more than are decoded at once
     files = {f"{k:03}.png": small.encoded(array) for k, array in enumerate(arrays)}
     small.write(tmp_path, {"a.tar": small.tar(dict(reversed(files.items())), "w")})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
     np.testing.assert_array_equal(images.pixels(entries), arrays)
     np.testing.assert_array_equal(images.pixels(entries[::-7]), arrays[::-7])
 
 
 def test_another_format_under_a_png_name_is_refused(tmp_path):
     small.write(tmp_path, {"a.png": small.encoded(small.picture(0, 4, 6), "GIF")})
-    assert "a.png cannot be read" in refused(images.pixels, image_files.find(tmp_path))
+    assert "a.png cannot be read" in refused(images.pixels, entries_of(tmp_path))
 
 
 def test_an_array_beyond_the_limit_is_refused_with_its_size(tmp_path):
     small.write(tmp_path, {"a.png": PNG, "b.png": PNG})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
     assert images.pixels(entries, max_bytes=144).shape == (2, 4, 6, 3)
     assert "2x4x6x3 values take 144 bytes" in refused(images.pixels, entries, max_bytes=143)
 
@@ -130,7 +134,7 @@ def test_the_array_is_refused_before_anything_is_decoded(tmp_path, monkeypatch, 
     small.write(tmp_path, {"a.png": PNG, "b.png": PNG})
     decoded = []
     monkeypatch.setattr(images, "_image", lambda *args: decoded.append(args))
-    said = refused(images.pixels, image_files.find(tmp_path), max_bytes=100, **options)
+    said = refused(images.pixels, entries_of(tmp_path), max_bytes=100, **options)
     assert "more than 100: set rows" in said
     assert not decoded
 
@@ -150,7 +154,7 @@ def test_no_more_files_are_held_than_the_group_s_bytes_allow():
 def test_after_a_fault_nothing_more_is_decoded(tmp_path, monkeypatch):
     other = small.encoded(small.picture(0, 5, 6))
     small.write(tmp_path, {f"{k:03}.png": other if k == 1 else PNG for k in range(200)})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
     begun, real = [], images._image
 
     def slow(data, name, *args):
@@ -187,7 +191,7 @@ def test_no_memory_and_no_package_are_not_called_damage(tmp_path, monkeypatch, e
         raise error
 
     monkeypatch.setattr(Image, "open", fail)
-    said = refused(images.pixels, image_files.find(tmp_path))
+    said = refused(images.pixels, entries_of(tmp_path))
     assert words in said
     assert "damaged" not in said
 
@@ -195,12 +199,12 @@ def test_no_memory_and_no_package_are_not_called_damage(tmp_path, monkeypatch, e
 @pytest.mark.parametrize("color", [0, 2, 6])
 def test_16_bits_a_channel_are_refused_in_gray_and_color(tmp_path, color):
     small.write(tmp_path, {"a.png": small.png16(4, 6, color)})
-    assert "more than 8 bits a pixel" in refused(images.pixels, image_files.find(tmp_path))
+    assert "more than 8 bits a pixel" in refused(images.pixels, entries_of(tmp_path))
 
 
 def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
     small.write(tmp_path, {"a.png": PNG})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
 
     def deny(*args):
         raise PermissionError(13, "Permission denied")
@@ -208,19 +212,19 @@ def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(pathlib.Path, "read_bytes", deny)
     assert "a.png may not be read: check its permissions" in refused(images.pixels, entries)
     monkeypatch.setattr(pathlib.Path, "iterdir", deny)
-    assert str(tmp_path) in refused(image_files.find, tmp_path)
+    assert str(tmp_path) in refused(entries_of, tmp_path)
 
 
 def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
     small.write(tmp_path, {"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})})
-    assert "a b [2J .png cannot be read" in refused(images.pixels, image_files.find(tmp_path))
+    assert "a b [2J .png cannot be read" in refused(images.pixels, entries_of(tmp_path))
 
 
 def test_an_archive_with_one_name_twice_is_refused(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         for _ in range(2):
             archive.addfile(tarfile.TarInfo("1.png"))
-    assert "holds '1.png' twice" in refused(image_files.find, tmp_path)
+    assert "holds '1.png' twice" in refused(entries_of, tmp_path)
 
 
 def test_a_tar_file_whose_sizes_lead_back_ends_in_one_line(tmp_path):
@@ -228,7 +232,7 @@ def test_a_tar_file_whose_sizes_lead_back_ends_in_one_line(tmp_path):
     info.size = -512
     block = info.tobuf(tarfile.GNU_FORMAT)
     (tmp_path / "a.tar").write_bytes(block + bytes(10_240))
-    assert "a.tar" in refused(image_files.find, tmp_path)
+    assert "a.tar" in refused(entries_of, tmp_path)
 
 
 def test_an_encrypted_zip_is_one_line(tmp_path):
@@ -238,14 +242,14 @@ def test_an_encrypted_zip_is_one_line(tmp_path):
     content[6] |= 1
     content[start + 8] |= 1
     (tmp_path / "a.zip").write_bytes(bytes(content))
-    assert "encrypted" in refused(images.pixels, image_files.find(tmp_path))
+    assert "encrypted" in refused(images.pixels, entries_of(tmp_path))
 
 
 def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_covered(tmp_path):
     x = np.zeros((4, 6, 3), np.uint8)
     x[:, 3:] = 240
     small.write(tmp_path, {"a.png": small.encoded(x)})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
     (grown,) = images.pixels(entries, size=12)
     # 2 pixels of the result a pixel across: between the two in the middle, quarters of the step
     np.testing.assert_allclose(grown[0, :, 0], [0] * 5 + [60, 180] + [240] * 5, atol=1)
@@ -261,7 +265,7 @@ def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_
 def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
     arrays = np.stack([small.picture(k, 20, 30) for k in range(3)])
     small.write(tmp_path, {f"{k}.png": small.encoded(array) for k, array in enumerate(arrays)})
-    entries = image_files.find(tmp_path)
+    entries = entries_of(tmp_path)
     for options in ({"size": 10}, {"size": 25, "gray": True}, {"gray": True}, {}):
         np.testing.assert_array_equal(
             images.changed(arrays, **options), images.pixels(entries, **options)

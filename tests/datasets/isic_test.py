@@ -179,8 +179,8 @@ def test_second_copies_of_an_image_are_left_out_and_counted(tmp_path):
 
 GOOD = photos("")
 CASES = {
-    "nothing": ({}, {}, "no CSV file with 'target' or 'dx'"),
-    "no table": (GOOD, {}, "no CSV file with"),
+    "nothing": ({}, {}, "(no CSV file has a column 'target', or dx)"),
+    "no table": (GOOD, {}, "no CSV file has"),
     "two tables": (
         {**GOOD, "a.csv": SIIM, "b.csv": HAM},
         {},
@@ -193,7 +193,11 @@ CASES = {
         "test.csv has no column 'target' (or dx) beside image_name or image_id: correct",
     ),
     "a file that is a number": ({**GOOD, "a.csv": SIIM}, {"file": 3}, "file=3 must be a name"),
-    "no such column": ({**GOOD, "a.csv": HAM}, {"target": "sick"}, "no CSV file with 'sick'"),
+    "no such column": (
+        {**GOOD, "a.csv": HAM},
+        {"target": "sick"},
+        "no CSV file has a column 'sick'",
+    ),
     "an image missing": (
         {**photos("", numbers=(1, 2, 3)), "a.csv": SIIM},
         {},

@@ -55,19 +55,28 @@ def test_names_of_the_arrays_and_groups_are_options(tmp_path):
 CASES = {
     "objects": ({"x": np.array([None] * 4), "y": Y}, "never opened"),
     "no x": ({"a": X, "y": Y}, "no array 'x': it has a, y"),
-    "one axis": ({"x": Y, "y": Y}, "has shape (4,)"),
-    "five axes": ({"x": X[..., None, None], "y": Y}, "images are [rows"),
-    "no pixels": ({"x": X[:, :0], "y": Y}, "has shape (4, 0, 6)"),
+    "one axis": ({"x": Y, "y": Y}, "of shape (4,)"),
+    "five axes": ({"x": X[..., None, None], "y": Y}, "must be numbers [rows"),
+    "no pixels": ({"x": X[:, :0], "y": Y}, "of shape (4, 0, 6)"),
     "channels first": ({"x": np.zeros((4, 3, 8, 8)), "y": Y}, "channels last"),
-    "NaN": ({"x": np.where(X == 50, np.nan, X), "y": Y}, "in row 2 holds NaN"),
-    "infinity": ({"x": np.full((4, 2), np.inf), "y": Y}, "row 1 holds infinity or a number beyond"),
-    "an image with NaN": ({"x": np.full((4, 2, 2), np.nan), "y": Y}, "every pixel must be finite"),
-    "beyond float32": ({"x": np.full((4, 2), 1e300), "y": Y}, "beyond float32"),
-    "words": ({"x": np.array([["a"]] * 4), "y": Y}, "features are numbers"),
-    "complex numbers": ({"x": X * 1j, "y": Y}, "features are numbers"),
-    "fewer labels": ({"x": X, "y": Y[:3]}, "y has 3 rows and x has 4"),
-    "one label": ({"x": X, "y": np.array(1)}, "y has no axis"),
-    "no rows": ({"x": X[:0], "y": Y[:0]}, "x has 0 rows"),
+    "NaN": ({"x": np.where(X == 50, np.nan, X), "y": Y}, "in row 2 holds nan"),
+    "infinity": ({"x": np.full((4, 2), np.inf), "y": Y}, "row 1 holds inf: numbers must be finite"),
+    "an image with NaN": (
+        {"x": np.full((4, 2, 2), np.nan), "y": Y},
+        "holds nan: numbers must be finite",
+    ),
+    "holds 1e+300": ({"x": np.full((4, 2), 1e300), "y": Y}, "holds 1e+300"),
+    "words": ({"x": np.array([["a"]] * 4), "y": Y}, "must be numbers"),
+    "complex numbers": ({"x": X * 1j, "y": Y}, "must be numbers"),
+    "fewer labels": (
+        {"x": X, "y": Y[:3]},
+        "y is int64 of shape (3,): it must be 1 or more rows, as many as x",
+    ),
+    "one label": ({"x": X, "y": np.array(1)}, "y is int64 of shape ()"),
+    "no rows": (
+        {"x": X[:0], "y": Y[:0]},
+        "x is uint8 of shape (0, 5, 6): it must be 1 or more rows",
+    ),
     "labels in words": ({"x": X, "y": np.array(list("abca"))}, "one integer a row"),
     "labels in two columns": ({"x": X, "y": np.eye(4)}, "one integer a row"),
     "a gap": ({"x": X, "y": np.array([0, 1, 5, 0])}, "label 5 and no row of label 2"),
@@ -91,7 +100,7 @@ def test_groups_must_be_one_a_row_and_known(tmp_path):
 
 def test_files_that_are_none_are_named(tmp_path):
     assert "data.dir is empty" in refused("")
-    assert "holds no .npz file" in refused(tmp_path)
+    assert "does not hold exactly one .npz" in refused(tmp_path)
     (tmp_path / "a.npz").write_bytes(b"no zip")
     assert "cannot be read" in refused(tmp_path)
     (tmp_path / "b.npz").write_bytes(b"")

@@ -143,7 +143,7 @@ FAULTS = {
     "a stray member": ("x.npz", with_member, "'note.txt' is not an array"),
     "strings": ("x.npz", lambda p: np.savez(p, w=np.asarray(["a"])), "'w' is of type <U1"),
     "complex": ("x.npz", lambda p: np.savez(p, w=np.ones(2, complex)), "'w' is of type complex128"),
-    "float8": ("x.safetensors", lambda p: float8(p), "'w' has type F8_E4M3"),
+    "float8": ("x.safetensors", lambda p: float8(p), "float8_e4m3fn"),
 }
 
 
@@ -182,7 +182,7 @@ def test_numbers_that_are_not_finite_are_refused_by_name(tmp_path, suffix, wrong
 def test_without_the_package_safetensors_the_remedy_is_named(tmp_path, monkeypatch):
     path = tmp_path / "x.safetensors"
     path.write_bytes(b"12345678")
-    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     with pytest.raises(UserError, match=r"pip install 'vfljax\[text\]'"):
         read(str(path))
 

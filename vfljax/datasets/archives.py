@@ -6,19 +6,19 @@ archive's own order (a compressed tar can be read in no other without starting a
 
 from __future__ import annotations
 
-import collections
+import functools
 import pathlib
 import tarfile
 import zipfile
-from collections.abc import Callable, Collection, Iterator
-from typing import IO
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from vfljax.datasets.given import explained, fault
-from vfljax.errors import UserError
+from vfljax.datasets.given import content, explained, fault, inside
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 REMEDY = "the archive is damaged or cut off; fetch it again"
 LARGEST = 1 << 30  # bytes of one member
+Member = tuple[str, int, Callable[[], Any]]  # its name and bytes, and what opens it
 
 
 def is_archive(path: pathlib.Path) -> bool:
@@ -26,17 +26,8 @@ def is_archive(path: pathlib.Path) -> bool:
 
 
 def members(path: pathlib.Path) -> list[str]:
-    """Names of the plain files inside; links and devices do not count."""
-    names = [name for name, _ in _walk(path, lambda name: False)]
-    seen = collections.Counter(names)
-    if len(seen) < len(names):
-        raise _twice(path, seen.most_common(1)[0][0])
-    return names
-
-
-def contents(path: pathlib.Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    """(name, bytes) of each wanted file; raises UserError for a damaged archive."""
-    return chosen(path, frozenset(wanted).__contains__)
+    """Names of the plain files inside; links and devices do not count. Raises as ``chosen``."""
+    return [name for name, *_ in _walk(path, lambda name: True)]
 
 
 def chosen(
@@ -44,44 +35,51 @@ def chosen(
 ) -> Iterator[tuple[str, bytes]]:
     """(name, bytes) of each file whose name is ``wanted``, in one reading; raises UserError for a
     damaged archive, a name that comes twice or a file of more than ``largest`` bytes."""
+    for name, size, opened in _walk(path, wanted):
+        if size > largest:
+            raise fault(f"{path}: {name} has {size:,} bytes: it is not the data set's file.")
+        with explained(path, REMEDY), opened() as stream:
+            data = stream.read(size + 1)
+        if len(data) != size:
+            raise fault(f"{path}: {name} has {len(data)} bytes and not {size}: {REMEDY}.")
+        yield name, data
+
+
+def named(place: pathlib.Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """The files of a folder, or of any folder in an archive, whose name is ``wanted``; {} where the
+    place is neither. Raises as ``chosen``, also for one name in two folders."""
+    if place.is_dir():
+        return {path.name: content(path) for path in inside(place) if wanted(path.name)}
+    found: dict[str, bytes] = {}
+    if place.exists():
+        for member, data in chosen(place, lambda member: wanted(member.rpartition("/")[2])):
+            name = member.rpartition("/")[2]
+            if name in found:
+                raise fault(f"{place} holds {name} twice: fetch it again.")
+            found[name] = data
+    return found
+
+
+def _walk(path: pathlib.Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
+    """Each member that is wanted, to be opened before the next is asked for."""
     seen = set()
-    for name, content in _walk(path, wanted, largest):
-        if content is not None:
-            if name in seen:
-                raise _twice(path, name)
-            seen.add(name)
-            yield name, content
-
-
-def _twice(path: pathlib.Path, name: str) -> UserError:
-    return fault(f"{path} holds {name!r} twice: pack it anew.")
-
-
-def _walk(
-    path: pathlib.Path, wanted: Callable[[str], bool], largest: int = LARGEST
-) -> Iterator[tuple[str, bytes | None]]:
-    """Every plain file's name, with the bytes of those wanted."""
-    zipped = path.name.lower().endswith(".zip")
     with explained(path, REMEDY):
-        yield from (_zip(path, wanted, largest) if zipped else _tar(path, wanted, largest))
+        for member in (_zip if path.name.lower().endswith(".zip") else _tar)(path):
+            if wanted(member[0]):
+                if member[0] in seen:
+                    raise fault(f"{path} holds {member[0]!r} twice: pack it anew.")
+                seen.add(member[0])
+                yield member
 
 
-def _zip(
-    path: pathlib.Path, wanted: Callable[[str], bool], largest: int
-) -> Iterator[tuple[str, bytes | None]]:
+def _zip(path: pathlib.Path) -> Iterator[Member]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if not info.is_dir():
-                read = wanted(info.filename)
-                yield (
-                    info.filename,
-                    _read(path, archive.open(info), info, largest) if read else None,
-                )
+                yield info.filename, info.file_size, functools.partial(archive.open, info)
 
 
-def _tar(
-    path: pathlib.Path, wanted: Callable[[str], bool], largest: int
-) -> Iterator[tuple[str, bytes | None]]:
+def _tar(path: pathlib.Path) -> Iterator[Member]:
     with tarfile.open(path, "r:*") as archive:
         last = 0
         for info in archive:
@@ -89,27 +87,11 @@ def _tar(
                 raise fault(f"{path}: {info.name} has an impossible size: {REMEDY}.")
             last = archive.offset
             if info.isreg():
-                stream = archive.extractfile(info) if wanted(info.name) else None
-                yield info.name, None if stream is None else _read(path, stream, info, largest)
+                yield info.name, info.size, functools.partial(archive.extractfile, info)
         # tarfile takes a damaged header, or a file cut between two members, for the end
-        stream = archive.fileobj
-        assert stream is not None
+        stream: Any = archive.fileobj
         stream.seek(archive.offset)
         if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
             raise fault(f"{path} ends without a tar file's end mark: {REMEDY}.")
         while stream.read(1 << 20):  # to gzip's own end, where its checksum is
             pass
-
-
-def _read(
-    path: pathlib.Path, stream: IO[bytes], info: zipfile.ZipInfo | tarfile.TarInfo, largest: int
-) -> bytes:
-    size = info.file_size if isinstance(info, zipfile.ZipInfo) else info.size
-    name = info.filename if isinstance(info, zipfile.ZipInfo) else info.name
-    if size > largest:
-        raise fault(f"{path}: {name} has {size:,} bytes: it is not the data set's file.")
-    with stream:
-        content = stream.read(size + 1)
-    if len(content) != size:
-        raise fault(f"{path}: {name} has {len(content)} bytes and not {size}: {REMEDY}.")
-    return content

@@ -18,7 +18,7 @@ import numpy as np
 
 from vfljax.datasets import image_files, images
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import MAX_BYTES, count, fault, fits, folder_of, spread
+from vfljax.datasets.given import MAX_BYTES, count, fault, fits, folder_of, spread, without
 from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
 
 SIDE = 50
@@ -64,9 +64,7 @@ def bhi(
     if stored:
         pixels = images.changed(found.pixels[flat], size=size)
     else:
-        chosen = [found.pixels[at] for at in flat]
-        resized = size if size != SIDE else 0
-        pixels = images.pixels(chosen, size=resized, max_bytes=max_bytes)
+        pixels = images.pixels([found.pixels[at] for at in flat], size=size, max_bytes=max_bytes)
     labels = classes(f"{root}, its {len(places)} rows", found.labels[places[:, 0]], 2)
     notes = found.notes
     if left:
@@ -102,8 +100,7 @@ def together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np
 
 def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
     found = arrays(path, ("x", "y", "patient"), ("name",), max_bytes)
-    x = rgb(path, "x", found["x"], (SIDE, SIDE))
-    y = labels_of(path, "y", found["y"], 2)
+    x, y = rgb(path, "x", found["x"], SIDE), labels_of(path, "y", found["y"], 2)
     patients = numbered(path, "patient", found["patient"])
     order = np.arange(len(y))
     if "name" in found:
@@ -112,36 +109,31 @@ def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
 
 
 def _files(root: pathlib.Path) -> Patches:
-    everything = image_files.find(root)
-    if not everything:
-        raise fault(f"{root} holds nothing of BHI: give the folder that holds {LAYOUTS}.")
-    unsorted, shapes, copies = images.distinct(
-        everything, lambda image: image.parts[-1], measure=True
-    )
-    order = sorted(range(len(unsorted)), key=lambda at: unsorted[at].parts[-1])
-    found = [unsorted[at] for at in order]
-    patients, labels = zip(*map(_told, found))
-    fitting = np.flatnonzero((shapes[order] == SIDE).all(1))
+    # Kaggle's download holds every patch in two folders
+    everything = image_files.find(root, lambda image: image.parts[-1])
+    if not everything.images:
+        raise without(root, LAYOUTS)
+    found = sorted(everything.images, key=lambda image: image.parts[-1])
+    patients, labels = zip(*map(_named, found))
+    fitting = np.flatnonzero((images.shapes(found) == SIDE).all(1))
     if not len(fitting):
         raise fault(f"{root} has no patch of {SIDE}x{SIDE} pixels: fetch BHI again.")
     notes = [f"read {len(fitting)} patches in {root}"]
     if len(found) > len(fitting):
         notes.append(f"{len(found) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
-    notes += (*copies, *image_files.ignored(root, everything))
-    numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)
+    numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)[fitting]
     kept = [found[at] for at in fitting]
-    return Patches(kept, np.array(labels, np.int32)[fitting], numbers[fitting], tuple(notes))
+    return Patches(kept, np.array(labels, np.int32)[fitting], numbers, (*notes, *everything.notes))
 
 
-def _told(image: image_files.Image) -> tuple[str, int]:
+def _named(image: image_files.Image) -> tuple[str, int]:
     """A patch's patient and label, by its name and by its folders, which must agree."""
     match = NAME.fullmatch(image.parts[-1])
     if not match:
         raise fault(f"{image.where} is not named as a patch of BHI: give a folder with {LAYOUTS}.")
-    told = (match["patient"], match["label"])
-    if image.parts[-3:-1] != told:
+    if image.parts[-3:-1] != match.groups():
         raise fault(
             f"{image.where} lies in {'/'.join(image.parts[-3:-1]) or 'no folder'} and not in "
-            f"{'/'.join(told)}: folder and name must agree."
+            f"{'/'.join(match.groups())}: folder and name must agree."
         )
-    return told[0], int(told[1])
+    return match["patient"], int(match["label"])

@@ -21,21 +21,64 @@ image. Get it from cs.toronto.edu/~kriz/cifar.html or TFDS.
 from __future__ import annotations
 
 import pathlib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import cifar_binary, class_folders, tfds_folders
+from vfljax.datasets import archives, class_folders, image_files, tfds_folders
+from vfljax.datasets.class_folders import Part, part_rows
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import choice, count, fault, folder_of
-from vfljax.datasets.image_files import ignored, listing
-from vfljax.datasets.images import decoded, pixels
+from vfljax.datasets.given import choice, count, fault, folder_of, without
 
 NAMES10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
-SPLITS = {"train": "train", "test": "test"}
+SPLITS = ("train", "test")
 OFFICIAL = (50_000, 10_000)  # training and test rows
+PIXELS = 3 * 32 * 32
+
+
+class Version(NamedTuple):
+    """The official binary version of one set: files of rows, each its label bytes and then 1,024 red,
+    green and blue bytes, row by row of the image."""
+
+    name: str
+    folder: str
+    pickled: tuple[str, ...]  # names of the "python version"
+    train: tuple[str, ...]  # the training files, in order
+    batch: str  # pattern of any training file's name
+    test: str
+    below: tuple[int, ...]  # number of classes of each label byte
+    texts: tuple[str, ...]  # names of those classes
+
+    @property
+    def archive(self) -> str:
+        return f"{self.folder.replace('-batches-bin', '-binary')}.tar.gz"
+
+
+CIFAR10 = Version(
+    "cifar10",
+    "cifar-10-batches-bin",
+    ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1"),
+    tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+    r"data_batch_\d+\.bin",
+    "test_batch.bin",
+    (10,),
+    ("batches.meta.txt",),
+)
+CIFAR100 = Version(
+    "cifar100",
+    "cifar-100-binary",
+    ("cifar-100-python.tar.gz", "cifar-100-python", "meta"),
+    ("train.bin",),
+    r"train\.bin",
+    "test.bin",
+    (20, 100),
+    ("coarse_label_names.txt", "fine_label_names.txt"),
+)
 
 
 def cifar10(folder: str, *, rows: int = 0) -> Dataset:
@@ -44,7 +87,7 @@ def cifar10(folder: str, *, rows: int = 0) -> Dataset:
     ``rows=n`` keeps the first n training and n // 5 test rows; of image folders, whose rows go round
     the classes, that is a balanced share.
     """
-    return _load(folder, "cifar10", cifar_binary.CIFAR10, count("rows", rows), "label", 10)
+    return _load(folder, CIFAR10, count("rows", rows), 0)
 
 
 def cifar100(folder: str, *, rows: int = 0, labels: str = "fine") -> Dataset:
@@ -54,111 +97,108 @@ def cifar100(folder: str, *, rows: int = 0, labels: str = "fine") -> Dataset:
     as of ``cifar10``. Image folders are numbered in alphabetical order, which is the official one.
     """
     fine = choice("labels", labels, ("fine", "coarse")) == "fine"
-    key, classes = ("label", 100) if fine else ("coarse_label", 20)
-    return _load(folder, "cifar100", cifar_binary.CIFAR100, count("rows", rows), key, classes)
+    return _load(folder, CIFAR100, count("rows", rows), int(fine))
 
 
-def _load(
-    folder: str, name: str, version: cifar_binary.Version, rows: int, key: str, num_classes: int
-) -> Dataset:
-    """The data set, with a note where rows of the official set are missing."""
-    data = _read(folder, name, version, rows, key, num_classes)
-    assert data.test is not None
-    has = (int((~data.test).sum()), int(data.test.sum()))
-    asked = class_folders.part_rows(rows)
-    if has != tuple(min(n or full, full) for n, full in zip(asked, OFFICIAL)):
-        note = (
-            f"{has[0]:,} training and {has[1]:,} test rows; the official set has 50,000 and 10,000"
-        )
-        data = data._replace(notes=(*data.notes, note))
-    return data
-
-
-def _read(
-    folder: str, name: str, version: cifar_binary.Version, rows: int, key: str, num_classes: int
-) -> Dataset:
+def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
+    """The first layout there is, with the labels of one label byte of the binary version."""
     layouts = (
-        f"{name}/<version>/ of TFDS, {version.folder}/, {version.archive}, or image folders "
+        f"{version.name}/<version>/ of TFDS, {version.folder}/, {version.archive}, or image folders "
         "train/<class>/ and test/<class>/ (or archives of them)"
     )
     root = folder_of(folder, layouts)
-    prepared = tfds_folders.locate(root, name)
-    if prepared:
-        return _prepared(prepared, name, rows, key, num_classes)
-    files = cifar_binary.locate(root, version)
-    if files:
-        return _binary(files, name, version, rows, key, num_classes)
-    cifar_binary.refuse_pickled(root, version)
-    images, others = listing(root)
-    folders = class_folders.splits(images, SPLITS)
-    notes = (*class_folders.left_out(images, others, SPLITS), *ignored(root, images))
-    if not folders:
-        said = "".join(f" ({note})" for note in ignored(root, images))
-        raise fault(f"{root} holds none of the layouts of {name}: {layouts}{said}.")
-    if key == "coarse_label":
-        raise fault(
-            f"{root}: image folders have fine labels only: use labels='fine' or {version.archive}."
-        )
-    return _folders(root, name, folders, rows, num_classes, notes)
-
-
-def _prepared(version: pathlib.Path, name: str, rows: int, key: str, num_classes: int) -> Dataset:
-    tfds_folders.check(version, name)
-    parts, names = [], ()
-    for part, wanted in zip(SPLITS, class_folders.part_rows(rows), strict=True):
-        encoded, labels, names = tfds_folders.split(version, name, part, key, wanted)
-        if not encoded:
-            raise fault(f"{version}: split {part!r} has no row: {tfds_folders.REMEDY}.")
-        where = [f"{version}, {part} row {row + 1}" for row in range(len(encoded))]
-        parts.append((decoded(iter(enumerate(encoded)), where, shape=(32, 32)), labels))
-    names = NAMES10 if name == "cifar10" else names if len(names) == num_classes else ()
-    note = f"read {version} (TFDS)"
-    return class_folders.joined(name, parts[0], parts[1], names, num_classes, (note,), rows)
-
-
-def _binary(
-    files: cifar_binary.Files,
-    name: str,
-    version: cifar_binary.Version,
-    rows: int,
-    key: str,
-    num_classes: int,
-) -> Dataset:
-    column = -1 if key == "label" else 0  # of the label bytes: coarse, fine
-    parts = [
-        (x[: wanted or None], y[: wanted or None, column].astype(np.int64))
-        for (x, y), wanted in zip(
-            cifar_binary.parts(files, version), class_folders.part_rows(rows), strict=True
-        )
-    ]
-    text = version.texts[0 if key == "label" else -1]
-    names = NAMES10 if name == "cifar10" else cifar_binary.names(files, text, num_classes)
-    note = f"read {files.where} (official binary version)"
-    return class_folders.joined(name, parts[0], parts[1], names, num_classes, (note,), rows)
-
-
-def _folders(
-    root: pathlib.Path,
-    name: str,
-    folders: dict[str, class_folders.Folders],
-    rows: int,
-    num_classes: int,
-    more: tuple[str, ...],
-) -> Dataset:
-    for split in SPLITS:
-        if split not in folders:
-            raise fault(f"{root} has no image in {split}/<class>/: put the {split} part there.")
-    names = NAMES10 if name == "cifar10" else tuple(sorted(folders["train"]))
-    if len(names) != num_classes:
-        raise fault(f"{root}/train has {len(names)} class folders and not {num_classes}.")
-    parts, lossy = [], False
-    for split, wanted in zip(SPLITS, class_folders.part_rows(rows), strict=True):
-        images, labels = class_folders.labeled(root, split, folders[split], names, wanted)
-        lossy |= any(not image.parts[-1].lower().endswith(".png") for image in images)
-        parts.append((pixels(images, shape=(32, 32)), labels))
-    notes = [f"read image folders in {root}", *more]
-    if lossy:
+    coarse = byte < len(version.below) - 1
+    if prepared := tfds_folders.locate(root, version.name):
+        key = "coarse_label" if coarse else "label"
+        parts, names = tfds_folders.parts(prepared, version.name, key, part_rows(rows))
+        notes = [f"read {prepared} (TFDS)"]
+    elif found := _binary(root, version):
+        parts, names = _binary_parts(*found, version, byte, part_rows(rows))
+        notes = [f"read {found[0]} (official binary version)"]
+    else:
+        images = image_files.find(root)
+        train = {i.parts[-2] for i in class_folders.of_splits(images, SPLITS[:1])}
+        if not class_folders.of_splits(images, SPLITS):
+            raise without(root, layouts, images.notes)
+        if coarse:
+            raise fault(f"{root}: image folders have fine labels only: use labels='fine'.")
+        names = sorted(train) if version is CIFAR100 else NAMES10
+        if train and len(names) != version.below[-1]:
+            raise fault(f"{root}/train has {len(names)} class folders and not 100.")
+        parts = class_folders.parts(root, images, [[split] for split in SPLITS], names, rows)
+        notes = [f"read image folders in {root}", *class_folders.notes(images, SPLITS)]
+    has = tuple(len(labels) for _, labels in parts)
+    if has != tuple(min(n or full, full) for n, full in zip(part_rows(rows), OFFICIAL)):
         notes.append(
-            "pixels were decoded from JPEG, which is lossy: they are not the official ones"
+            f"{has[0]:,} training and {has[1]:,} test rows; the official set has 50,000 and 10,000"
         )
-    return class_folders.joined(name, parts[0], parts[1], names, num_classes, notes, rows)
+    names = NAMES10 if version is CIFAR10 else names
+    return class_folders.joined(version.name, parts, names, version.below[byte], notes, rows)
+
+
+def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[str, bytes]] | None:
+    """Where the binary version is, and its files by name; None where there is none.
+
+    Raises UserError where only the python version is there: it is pickled, and unpickling a file
+    can run anything."""
+
+    def wanted(name: str) -> bool:
+        return name in (version.test, *version.texts) or bool(re.fullmatch(version.batch, name))
+
+    archive = folder / version.archive
+    for place in (folder, folder / version.folder, archive):
+        files = archives.named(place, wanted)
+        if any(name.endswith(".bin") for name in files):
+            return place, files
+    if archive.exists():
+        raise fault(f"{archive} holds no .bin file of the binary version: fetch it again.")
+    for name in version.pickled:
+        if (folder / name).exists():
+            raise fault(
+                f"{folder / name} is the python (pickle) version, which is never opened: fetch the "
+                f"binary version, {version.archive}."
+            )
+    return None
+
+
+def _binary_parts(
+    where: pathlib.Path, files: dict[str, bytes], version: Version, byte: int, rows: Sequence[int]
+) -> tuple[list[Part], Sequence[str]]:
+    """The training and the test part, each its first ``rows`` (0: all), and the classes' names (()
+    where no file has them). A file may hold any number of rows, but every official one must be there."""
+    expected = (*version.train, version.test)
+    for name in (*expected, *sorted(files)):
+        if name not in files:
+            raise fault(f"{where} has no {name}: fetch {version.archive} again.")
+        if name not in (*expected, *version.texts):
+            raise fault(f"{where / name} is no file of {version.archive}: remove it.")
+    parts = []
+    for batches, most in zip((version.train, (version.test,)), rows, strict=True):
+        every = [_binary_rows(where / name, files[name], version) for name in batches]
+        data = np.concatenate(every)[: most or None]
+        x = data[:, len(version.below) :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        parts.append((x, data[:, byte].astype(np.int64)))
+    text, number = version.texts[byte], version.below[byte]
+    lines = files.get(text, b"").decode("utf-8", "replace").splitlines()
+    names = [line.strip() for line in lines if line.strip()]
+    if text in files and len(names) != number:
+        raise fault(f"{where / text} has {len(names)} names and not {number}: fetch it again.")
+    return parts, names
+
+
+def _binary_rows(file: pathlib.Path, data: bytes, version: Version) -> np.ndarray:
+    """One file's rows, [R, label bytes and pixels] uint8."""
+    width = len(version.below) + PIXELS
+    if not data or len(data) % width:
+        raise fault(
+            f"{file} has {len(data):,} bytes, not whole rows of {width:,}: it is cut off, or not the "
+            f"binary version; fetch {version.archive} again."
+        )
+    rows = np.frombuffer(data, np.uint8).reshape(-1, width)
+    for column, below in enumerate(version.below):
+        for row in np.flatnonzero(rows[:, column] >= below)[:1]:
+            raise fault(
+                f"{file} row {row + 1} has label {rows[row, column]}: labels must be 0..{below - 1}; "
+                f"fetch {version.archive} again."
+            )
+    return rows

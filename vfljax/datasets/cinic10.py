@@ -11,16 +11,13 @@ github.com/BayesWatch/cinic-10.
 
 from __future__ import annotations
 
-import numpy as np
-
 from vfljax.datasets import class_folders
 from vfljax.datasets.cifar import NAMES10
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import choice, count, fault, folder_of
-from vfljax.datasets.image_files import ignored, listing
-from vfljax.datasets.images import pixels
+from vfljax.datasets.given import choice, count, folder_of, without
+from vfljax.datasets.image_files import find
 
-SPLITS = {"train": "train", "valid": "valid", "test": "test"}
+SPLITS = ("train", "valid", "test")
 LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
 
 
@@ -35,24 +32,11 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
     rows = count("rows", rows)
     choice("validation", validation, ("drop", "train", "test"))
     root = folder_of(folder, LAYOUTS)
-    found, others = listing(root)
-    folders = class_folders.splits(found, SPLITS)
-    if not folders:
-        said = "".join(f" ({note})" for note in ignored(root, found))
-        raise fault(
-            f"{root} holds nothing of CINIC-10: give the folder that holds {LAYOUTS}{said}."
-        )
-    parts = []
-    for part, wanted in zip(("train", "test"), class_folders.part_rows(rows), strict=True):
-        images, labels = [], []
-        for split in (part, "valid") if validation == part else (part,):
-            if split not in folders:
-                raise fault(f"{root} has no image in {split}/<class>/: put the {split} part there.")
-            own, y = class_folders.labeled(root, split, folders[split], NAMES10)
-            images += own
-            labels += y.tolist()
-        images, labels = images[: wanted or None], labels[: wanted or None]
-        parts.append((pixels(images, shape=(32, 32)), np.array(labels)))
+    found = find(root)
+    if not class_folders.of_splits(found, SPLITS):
+        raise without(root, LAYOUTS, found.notes)
+    wanted = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
+    parts = class_folders.parts(root, found, wanted, NAMES10, rows)
     note = f"read image folders in {root}; published validation part: {validation}"
-    more = (*class_folders.left_out(found, others, SPLITS), *ignored(root, found))
-    return class_folders.joined("cinic10", parts[0], parts[1], NAMES10, 10, (note, *more), rows)
+    notes = (note, *class_folders.notes(found, SPLITS))
+    return class_folders.joined("cinic10", parts, NAMES10, 10, notes, rows)

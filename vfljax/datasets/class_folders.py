@@ -1,114 +1,119 @@
 """Data sets kept as folders of images: ``<split>/<class>/<image>``, below any further folders.
 
-What enters: image entries. What leaves: each split's images and labels, the classes in the order a
-caller gives; and a ``Dataset`` joined from a training and a published test part.
+What enters: what ``image_files.find`` found. What leaves: pixels and labels of a training and a
+published test part, and the ``Dataset`` joined from two such parts.
 """
 
 from __future__ import annotations
 
 import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.faults import one_line
 from vfljax.datasets.given import fault
-from vfljax.datasets.image_files import Image
+from vfljax.datasets.image_files import Found, Image
+from vfljax.datasets.images import pixels
 
-Folders = dict[str, list[Image]]  # class -> its images, in order of name
+Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
 
-def splits(images: Sequence[Image], names: Mapping[str, str]) -> dict[str, Folders]:
-    """split -> class -> images; ``names`` maps a split folder's name to the split's. Images that lie
-    in no such folder do not count."""
-    out: dict[str, Folders] = {}
-    for image in images:
-        above, kind = ("", "", *image.parts)[-3:-1]
-        split = names.get(above.lower())
-        if split:
-            out.setdefault(split, {}).setdefault(kind, []).append(image)
+def of_splits(found: Found, splits: Sequence[str]) -> list[Image]:
+    """Images that lie in ``<split>/<class>/`` of one of the splits."""
+    return [image for image in found.images if _split(image) in splits]
+
+
+def _split(image: Image) -> str:
+    return ("", "", *image.parts)[-3].lower()
+
+
+def notes(found: Found, splits: Sequence[str]) -> list[str]:
+    """What lies in the folders ``splits`` and is no row."""
+    said = []
+    for kind, left in (
+        (
+            "images that do not lie in <split>/<class>/",
+            set(found.images) - set(of_splits(found, splits)),
+        ),
+        (
+            "files that are no PNG or JPEG, or lie too deep,",
+            {i for i in found.others if any(part.lower() in splits for part in i.parts[:-1])},
+        ),
+    ):
+        if left:
+            said.append(f"{len(left):,} {kind} left out, such as {'/'.join(min(left).parts)}")
+    if any(not i.parts[-1].lower().endswith(".png") for i in of_splits(found, splits)):
+        said.append("pixels were decoded from JPEG, which is lossy: they are not the official ones")
+    return [*said, *found.notes]
+
+
+def parts(
+    root: pathlib.Path,
+    found: Found,
+    wanted: Sequence[Sequence[str]],
+    names: Sequence[str],
+    rows: int,
+) -> list[Part]:
+    """The training and the test part, each of the splits ``wanted``; labels are places in ``names``."""
+    out = []
+    for splits, most in zip(wanted, part_rows(rows), strict=True):
+        both = [one for split in splits for one in _labeled(root, found, split, names)]
+        images, labels = zip(*both[: most or None])
+        out.append((pixels(images, shape=(32, 32)), np.array(labels, np.int64)))
     return out
 
 
-def left_out(
-    images: Sequence[Image], others: Sequence[Sequence[str]], names: Mapping[str, str]
-) -> tuple[str, ...]:
-    """A note on what lies in the split folders ``names`` and is no row; () where nothing does."""
-    astray = [i.parts for i in images if ("", "", *i.parts)[-3].lower() not in names]
-    of_no_kind = [parts for parts in others if any(p.lower() in names for p in parts[:-1])]
-    notes = []
-    if astray:
-        notes.append(
-            f"{len(astray):,} images that do not lie in <split>/<class>/ left out, such as "
-            f"{'/'.join(astray[0])}"
-        )
-    if of_no_kind:
-        notes.append(
-            f"{len(of_no_kind):,} files that are no PNG or JPEG, or lie too deep, left out, such as "
-            f"{'/'.join(of_no_kind[0])}"
-        )
-    return tuple(notes)
-
-
-def labeled(
-    folder: pathlib.Path, split: str, folders: Folders, names: Sequence[str], rows: int = 0
-) -> tuple[list[Image], np.ndarray]:
-    """The first ``rows`` (0: all) images of a split and their labels, places in ``names``.
-
-    Order: the first image of every class, then the second of every class, and so on, so that the
-    first rows are as balanced as all. Raises UserError for a class without images or an unknown one.
-    """
-    strange = sorted(set(folders) - set(names))
-    if strange:
+def _labeled(
+    root: pathlib.Path, found: Found, split: str, names: Sequence[str]
+) -> list[tuple[Image, int]]:
+    """A split's images and labels: the first image of every class, then the second of every class,
+    and so on, so that the first rows are as balanced as all."""
+    folders: dict[str, list[Image]] = {}
+    for image in of_splits(found, [split]):
+        folders.setdefault(image.parts[-2], []).append(image)
+    if not folders:
+        raise fault(f"{root} has no image in {split}/<class>/: put the {split} part there.")
+    for name in sorted(set(folders) ^ set(names)):
+        if name in names:
+            raise fault(f"{root}: {split}/{name} holds no image: fetch the data set again.")
+        few = ", ".join(names) if len(names) <= 10 else f"{names[0]}, ..., {names[-1]}"
         raise fault(
-            f"{folder}: {split}/{strange[0]} is none of the classes {_few(names)}: "
-            "remove that folder, or correct data.name."
+            f"{root}: {split}/{name} is none of the classes {few}: remove that folder, or correct "
+            "data.name."
         )
-    missing = [name for name in names if name not in folders]
-    if missing:
-        raise fault(f"{folder}: {split}/{missing[0]} holds no image: fetch the data set again.")
     rounds = itertools.zip_longest(*(folders[name] for name in names))
-    both = [(i, y) for one in rounds for y, i in enumerate(one) if i is not None]
-    both = both[: rows or None]
-    return [image for image, _ in both], np.array([y for _, y in both], np.int64)
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 10 else f"{names[0]}, ..., {names[-1]}"
+    return [(i, y) for one in rounds for y, i in enumerate(one) if i is not None]
 
 
 def joined(
     name: str,
-    train: tuple[np.ndarray, np.ndarray],
-    test: tuple[np.ndarray, np.ndarray],
+    parts: Sequence[Part],
     names: Sequence[str],
     num_classes: int,
-    notes: Sequence[str],
-    rows: int = 0,
+    said: Sequence[str],
+    rows: int,
 ) -> Dataset:
-    """One image ``Dataset`` of a training part and a published test part, each (pixels, labels);
-    ``rows`` is the option that made them small."""
-    for part, (_, labels) in (("training", train), ("test", test)):
+    """One image ``Dataset`` of a training part and a published test part; ``rows`` is the option that
+    made them small."""
+    for which, (_, labels) in zip(("training", "test"), parts):
         if rows and len(np.unique(labels)) < 2:
             raise fault(
-                f"config.data.options.rows={rows} leaves {len(labels)} rows of one class in the {part} "
+                f"config.data.options.rows={rows} leaves {len(labels)} rows of one class in the {which} "
                 f"part: rows must be at least {5 * num_classes} for every class to be in the test part."
             )
-        classes(f"{name}, {part} part", labels, num_classes)
-    held = np.repeat([False, True], [len(train[1]), len(test[1])])
-    labels = np.concatenate([train[1], test[1]]).astype(np.int32)
-    pixels = np.concatenate([train[0], test[0]])
+        classes(f"{name}, {which} part", labels, num_classes)
     return Dataset(
         name,
-        pixels,
-        labels,
+        np.concatenate([x for x, _ in parts]),
+        np.concatenate([y for _, y in parts]).astype(np.int32),
         num_classes,
         "image",
         classes=tuple(map(one_line, names)),
-        test=held,
-        notes=tuple(notes),
+        test=np.repeat([False, True], [len(y) for _, y in parts]),
+        notes=tuple(said),
     )
 
 

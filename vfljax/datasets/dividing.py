@@ -23,7 +23,7 @@ import numpy as np
 
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Block, Dataset
-from vfljax.datasets.mapped import part
+from vfljax.datasets.npy import part
 from vfljax.datasets.ragged import spans
 from vfljax.errors import UserError
 from vfljax.types import Input

@@ -10,6 +10,7 @@ import math
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,21 +42,24 @@ def explained(what: object, remedy: str) -> Iterator[None]:
     except MemoryError as error:
         raise fault(f"{what} does not fit in memory: set rows to read fewer.") from error
     except Exception as error:
-        kind = type(error).__name__
-        said = NAMELESS.sub("", str(error))[:200]
-        raise fault(f"{what} cannot be read ({kind}: {said}): {remedy}.") from error
+        said = f"{type(error).__name__}: {NAMELESS.sub('', str(error))[:200]}"
+        raise fault(f"{what} cannot be read ({said}): {remedy}.") from error
 
 
 def folder_of(folder: str, layouts: str) -> pathlib.Path:
     """``data.dir`` as an existing folder; ``layouts`` says what it should hold."""
-    if not folder:
-        raise fault(f"data.dir is empty: give the folder that holds {layouts}.")
     path = pathlib.Path(folder)
-    if path.is_file():
-        raise fault(f"data.dir={folder!r} is a file: give the folder that holds {layouts}.")
-    if not path.is_dir():
-        raise fault(f"data.dir={folder!r} is not a folder: give the one that holds {layouts}.")
+    if not folder or not path.is_dir():
+        kind = "is a file" if path.is_file() else "is not a folder"
+        what = f"data.dir={folder!r} {kind}" if folder else "data.dir is empty"
+        raise fault(f"{what}: give the folder that holds {layouts}.")
     return path
+
+
+def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> UserError:
+    """A folder that holds nothing of a set's ``layouts``; ``notes`` may say why."""
+    said = "".join(f" ({note})" for note in notes)
+    return fault(f"{root} does not hold {layouts}{said}: correct data.dir.")
 
 
 def inside(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -74,44 +78,40 @@ def content(path: pathlib.Path, largest: int = 1 << 30) -> bytes:
         return path.read_bytes()
 
 
-def count(option: str, value: object, least: int = 0, most: float = math.inf) -> int:
+def _option(option: str, value: Any, good: bool, kind: str) -> Any:
+    if not good:
+        value = value.item() if isinstance(value, np.generic) else value
+        raise fault(f"config.data.options.{option}={value!r} must be {kind}.")
+    return value
+
+
+def count(option: str, value: Any, least: int = 0, most: float = math.inf) -> int:
     """An option that is a whole number."""
-    switch = isinstance(value, bool)
-    if isinstance(value, int | np.integer) and not switch and least <= value <= most:
-        return int(value)
-    value = value.item() if isinstance(value, np.generic) else value
     bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
-    raise fault(f"config.data.options.{option}={value!r} must be an integer {bounds}.")
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    good = bool(whole and least <= value <= most)
+    return int(_option(option, value, good, f"an integer {bounds}"))
 
 
 def flag(option: str, value: object) -> bool:
     """An option that is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise fault(f"config.data.options.{option}={value!r} must be True or False.")
-    return bool(value)
+    return bool(_option(option, value, isinstance(value, bool | np.bool_), "True or False"))
 
 
 def choice(option: str, value: object, choices: Sequence[str]) -> str:
     """An option that is one of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        raise fault(
-            f"config.data.options.{option}={value!r} is unknown: choose {', '.join(choices)}."
-        )
-    return value
+    good = isinstance(value, str) and value in choices
+    return _option(option, value, good, f"one of {', '.join(choices)}")
 
 
 def word(option: str, value: object, empty: bool = False) -> str:
     """An option that is a name."""
-    if not isinstance(value, str) or not (value or empty):
-        raise fault(f"config.data.options.{option}={value!r} must be a name.")
-    return value
+    return _option(option, value, isinstance(value, str) and bool(value or empty), "a name")
 
 
 def fits(what: object, shape: Sequence[int], itemsize: int, max_bytes: int, remedy: str) -> None:
     """Refuse an array that would not fit before it is made."""
-    size = itemsize
-    for length in shape:
-        size *= int(length)
+    size = math.prod(map(int, shape)) * itemsize
     if size > max_bytes:
         raise fault(
             f"{what}: {'x'.join(map(str, shape))} values take {size:,} bytes, more than "

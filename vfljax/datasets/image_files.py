@@ -7,16 +7,17 @@ no image file itself. Hidden files are left out; links to folders are followed, 
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from vfljax.datasets import archives
 from vfljax.datasets.given import content, fault, inside
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
+HIDDEN = (".", "__MACOSX")
 DEPTH = 5  # folders in folders; deeper ones are no data set's
 
 
@@ -32,73 +33,74 @@ class Image(NamedTuple):
         return f"{self.source}: {self.member}" if self.member else str(self.source)
 
 
-def find(folder: pathlib.Path) -> list[Image]:
-    """Every image below a folder, else of every archive in it, sorted by folders and name."""
-    return listing(folder)[0]
+class Found(NamedTuple):
+    """What a folder holds."""
+
+    images: list[Image]  # sorted by folders and name
+    others: list[Image]  # all other files, and folders too deep to enter
+    notes: tuple[str, ...]  # on what was left out
 
 
-def listing(folder: pathlib.Path) -> tuple[list[Image], list[tuple[str, ...]]]:
-    """(What ``find`` finds, the parts of all other files there and of folders too deep to enter)."""
-    images, others = [], []
-    for path, parts in _loose(folder, ()):
-        if _counts(parts) and path.is_file():
-            images.append(Image(parts, path))
-        else:
-            others.append(parts)
-    if not images:
-        for archive in _archives(folder):
-            for name in archives.members(archive):
-                parts = tuple(part for part in name.split("/") if part not in ("", "."))
-                if parts and _counts(parts):
-                    images.append(Image(parts, archive, name))
-                elif parts and not _hidden(parts):
-                    others.append(parts)
-    images.sort()
-    for one, other in itertools.pairwise(images):
-        if one.parts == other.parts:
-            raise fault(f"{one.where} and {other.where} are the same image: remove one archive.")
-    return images, others
+def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image.parts) -> Found:
+    """Every image below a folder, else of every archive in it; of those with one ``key`` the first.
+
+    Images of one key must be copies of one file, byte for byte: only they are read. Raises UserError
+    for two that are not, for a link to a folder above it, and for a damaged archive.
+    """
+    packed = [path for path in inside(folder) if archives.is_archive(path)]
+    every, notes = list(_loose(folder, (), (_real(folder),))), []
+    if not any(map(_is_image, every)):
+        every += [
+            Image(tuple(part for part in name.split("/") if part not in ("", ".")), path, name)
+            for path in packed
+            for name in archives.members(path)
+        ]
+    elif packed:
+        names = ", ".join(path.name for path in packed[:3]) + (", ..." if len(packed) > 3 else "")
+        first = next(filter(_is_image, every)).where
+        notes.append(f"archives not read, since images lie beside them ({first}): {names}")
+    every = [i for i in every if i.parts and not any(p.startswith(HIDDEN) for p in i.parts)]
+    images = sorted(filter(_is_image, every))
+    firsts = _firsts(images, key)
+    if len(firsts) < len(images):
+        notes.append(f"{len(images) - len(firsts):,} second copies of an image left out")
+    return Found(firsts, [i for i in every if not _is_image(i)], tuple(notes))
 
 
-def ignored(folder: pathlib.Path, images: Sequence[Image]) -> tuple[str, ...]:
-    """A note where archives were not read because ``images`` lie beside them; else ()."""
-    unread = [path.name for path in _archives(folder)]
-    if not unread or not images or images[0].member:
-        return ()
-    more = ", ..." if len(unread) > 3 else ""
-    return (
-        f"archives not read, since images lie beside them ({images[0].where}): "
-        f"{', '.join(unread[:3])}{more}",
-    )
+def _is_image(image: Image) -> bool:
+    named = image.parts[-1:] and image.parts[-1].lower().endswith(SUFFIXES)
+    return bool(named) and bool(image.member or image.source.is_file())
 
 
-def _archives(folder: pathlib.Path) -> list[pathlib.Path]:
-    return list(filter(archives.is_archive, inside(folder)))
-
-
-def _hidden(parts: Sequence[str]) -> bool:
-    return any(part.startswith((".", "__MACOSX")) for part in parts)
-
-
-def _counts(parts: Sequence[str]) -> bool:
-    return parts[-1].lower().endswith(SUFFIXES) and not _hidden(parts)
+def _firsts(images: Sequence[Image], key: Callable[[Image], Any]) -> list[Image]:
+    first: dict[Any, Image] = {}
+    pairs = [(first.setdefault(key(image), image), image) for image in images]
+    copies = [(one, other) for one, other in pairs if one is not other]
+    read = list(dict.fromkeys(image for pair in copies for image in pair))
+    digests = {read[at]: hashlib.sha256(data).digest() for at, data in stored(read)}
+    for one, other in copies:
+        if digests[one] != digests[other]:
+            raise fault(
+                f"{one.where} and {other.where} have one name and are not the same file: remove the "
+                "wrong one."
+            )
+    return list(first.values())
 
 
 def _loose(
-    folder: pathlib.Path, above: tuple[str, ...], over: tuple[pathlib.Path, ...] = ()
-) -> Iterator[tuple[pathlib.Path, tuple[str, ...]]]:
+    folder: pathlib.Path, above: tuple[str, ...], over: tuple[pathlib.Path, ...]
+) -> Iterator[Image]:
     """Every file that is not hidden, and every folder that is too deep to enter. Raises UserError for
     a link to one of the folders ``over`` it: every image would count again at each turn."""
-    over = (*over, _real(folder))
     for path in inside(folder):
         parts = (*above, path.name)
         if path.is_dir() and len(parts) <= DEPTH:
             real = _real(path)
             if any(one.is_relative_to(real) for one in over):
                 raise fault(f"{path} leads back to {real}, a folder above it: remove that link.")
-            yield from _loose(path, parts, over)
+            yield from _loose(path, parts, (*over, real))
         else:
-            yield path, parts
+            yield Image(parts, path)
 
 
 def _real(folder: pathlib.Path) -> pathlib.Path:
@@ -114,5 +116,5 @@ def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
         else:
             yield place, content(image.source)
     for archive, places in inner.items():
-        for name, found in archives.contents(archive, places):
-            yield places[name], found
+        for name, data in archives.chosen(archive, places.__contains__):
+            yield places[name], data

@@ -1,18 +1,16 @@
 """Image files as one array of pixels: PNG and JPEG, decoded by Pillow to 8-bit RGB or gray.
 
-What enters: ``Image`` entries of ``vfljax.datasets.image_files``, or files' bytes. What leaves:
-``pixels`` of them, in their order.
+What enters: ``Image`` entries of ``vfljax.datasets.image_files``, or files' bytes. What leaves: pixels.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import hashlib
 import io
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,34 +26,27 @@ THREADS = 2
 REMEDY = "it is damaged, or no PNG or JPEG image; fetch it again"
 
 
-def pixels(
-    images: Sequence[Image],
+def pixels(images: Sequence[Image], **options: Any) -> np.ndarray:
+    """``decoded`` pixels of image files, in the order of ``images``."""
+    return decoded(stored(images), [image.where for image in images], **options)
+
+
+def decoded(
+    files: Iterator[tuple[int, bytes]],
+    names: Sequence[str],
     *,
     gray: bool = False,
     size: int = 0,
     shape: tuple[int, int] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> np.ndarray:
-    """Pixels [R, H, W, 3], or [R, H, W] if ``gray``, uint8, in the order of ``images``.
+    """Pixels [R, H, W, 3], or [R, H, W] if ``gray``, uint8, of (place among ``names``, file's bytes).
 
     ``size`` > 0 brings every image to size x size whatever its shape was: by the mean of the pixels
     covered (box) where it shrinks, bilinear where it grows. Otherwise all images must have
     ``shape``, or that of the first. Raises UserError that names the file, or the size of an array
     above ``max_bytes``.
     """
-    files = stored(images)
-    return decoded(files, [i.where for i in images], gray, size, shape, max_bytes)
-
-
-def decoded(
-    files: Iterator[tuple[int, bytes]],
-    names: Sequence[str],
-    gray: bool = False,
-    size: int = 0,
-    shape: tuple[int, int] | None = None,
-    max_bytes: int = MAX_BYTES,
-) -> np.ndarray:
-    """``pixels`` of files already at hand: (place, bytes) of each of ``names``."""
     groups = _groups(files)
     first = next(groups)
     with warnings.catch_warnings():
@@ -94,10 +85,6 @@ def _groups(files: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, byte
         yield group
 
 
-def _by(shape: Sequence[int]) -> str:
-    return f"{shape[1]}x{shape[0]}"
-
-
 @contextlib.contextmanager
 def _opened(data: bytes, name: str) -> Iterator[Any]:
     """A file whose header was read, and its pixels not yet."""
@@ -123,7 +110,7 @@ def _image(data: bytes, name: str, gray: bool, size: int, shape: tuple[int, int]
     with _opened(data, name) as image:
         if not size and (image.height, image.width) != tuple(shape):
             raise fault(
-                f"{name} is {_by((image.height, image.width))} pixels and not {_by(shape)}: all "
+                f"{name} is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}: all "
                 "images need one size."
             )
         # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
@@ -131,16 +118,18 @@ def _image(data: bytes, name: str, gray: bool, size: int, shape: tuple[int, int]
             raise fault(f"{name} has more than 8 bits a pixel: save it as an 8-bit PNG.")
         if size and image.format == "JPEG":
             image.draft("", (8 * size, 8 * size))  # decodes a far larger image at a reduced scale
-        picture = image.convert("L" if gray else "RGB")
-        return np.asarray(_resized(picture, size) if size else picture)
+        return np.asarray(_changed(image, gray, size))
 
 
-def _resized(picture, size: int):
+def _changed(image: Any, gray: bool, size: int) -> Any:
     import PIL.Image
 
+    picture = image.convert("L" if gray else "RGB")
+    if not size or picture.size == (size, size):
+        return picture
     shrinks = picture.width >= size and picture.height >= size
     way = PIL.Image.Resampling.BOX if shrinks else PIL.Image.Resampling.BILINEAR
-    return picture if picture.size == (size, size) else picture.resize((size, size), way)
+    return picture.resize((size, size), way)
 
 
 def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
@@ -152,39 +141,15 @@ def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
     side = (size, size) if size else x.shape[1:3]
     out = np.empty((len(x), *side, *(() if gray else (3,))), np.uint8)
     for row, image in enumerate(x):
-        picture = PIL.Image.fromarray(image)
-        picture = picture.convert("L") if gray else picture
-        out[row] = np.asarray(_resized(picture, size) if size else picture)
+        out[row] = np.asarray(_changed(PIL.Image.fromarray(image), gray, size))
     return out
 
 
-def distinct(
-    images: Sequence[Image], key: Callable[[Image], str], measure: bool = False
-) -> tuple[list[Image], np.ndarray, tuple[str, ...]]:
-    """(The first image of every name, their (height, width) if asked for, a note on the others).
-
-    Images of one name, which ``key`` tells, must be copies of one file, byte for byte; UserError names
-    the two that are not. Only what is compared or measured is read."""
-    first: dict[str, int] = {}
-    firsts = [first.setdefault(key(image), at) for at, image in enumerate(images)]
-    places = {at: rank for rank, at in enumerate(first.values())}
-    repeated = {at for at, other in zip(firsts, range(len(images))) if at != other}
-    read = [at for at, one in enumerate(firsts) if one in repeated or (measure and at == one)]
-    digests, shapes = {}, np.zeros((len(first), 2), np.int64)
+def shapes(images: Sequence[Image]) -> np.ndarray:
+    """(height, width) of each image by its file's header, [R, 2]."""
+    out = np.empty((len(images), 2), np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number, data in stored([images[at] for at in read]):
-            at = read[number]
-            if firsts[at] in repeated:
-                digests[at] = hashlib.sha256(data).digest()
-            if measure and at in places:
-                shapes[places[at]] = _shape(data, images[at].where)
-    for at in digests:
-        if digests[at] != digests[firsts[at]]:
-            raise fault(
-                f"{images[firsts[at]].where} and {images[at].where} have one name and are not the same "
-                "file: remove the wrong one."
-            )
-    copies = len(images) - len(first)
-    notes = (f"{copies:,} second copies of an image left out",) if copies else ()
-    return [images[at] for at in first.values()], shapes, notes
+        for at, data in stored(images):
+            out[at] = _shape(data, images[at].where)
+    return out

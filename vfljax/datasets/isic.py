@@ -36,6 +36,7 @@ from vfljax.datasets.given import (
     folder_of,
     inside,
     spread,
+    without,
     word,
 )
 from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
@@ -47,17 +48,16 @@ LAYOUTS = (
     "images and one CSV file of image_name, target (SIIM-ISIC 2020) or of image_id, dx (HAM10000), "
     "or one .npz file"
 )
-Table = Mapping[str, Sequence[str]]  # column -> values
 
 
 class Rows(NamedTuple):
-    """All labels; the rows chosen, and the pixels of those."""
+    """All labels and what tells the group of each; the rows chosen, and the pixels of those."""
 
     labels: np.ndarray
     chosen: np.ndarray
     pixels: np.ndarray
-    source: pathlib.Path
-    columns: Mapping[str, Any]  # of all rows
+    group: str  # "patient_id", "lesion_id" or "" where no group is known
+    groups: np.ndarray
     notes: tuple[str, ...]
 
 
@@ -87,23 +87,21 @@ def isic(
     """
     pixel_options = {"size": count("size", size, 0, images.MOST_SIZE), "gray": flag("gray", gray)}
     pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)
-    rows, grouped = count("rows", rows), flag("groups", groups)
-    target = word("target", target)
+    rows, grouped, target = count("rows", rows), flag("groups", groups), word("target", target)
     root = folder_of(folder, LAYOUTS)
     path = _the_file(root, target, word("file", file, empty=True))
     if path.suffix.lower() == ".npz":
         found = _stored(path, rows, **pixel_options)
     else:
         found = _files(root, path, rows, target, pixel_options)
-    key = next((key for key in GROUPS if key in found.columns), None)
     own = None
-    if key and grouped:
-        every = numbered(found.source, key, found.columns[key])
+    if found.group and grouped:
+        every = numbered(path, found.group, found.groups)
         own = np.unique(every[found.chosen], return_inverse=True)[1].astype(np.int32)
     return Dataset(
-        "ham10000" if key == "lesion_id" else "isic",
+        "ham10000" if found.group == "lesion_id" else "isic",
         found.pixels,
-        classes(f"{found.source}, {len(found.chosen)} rows", found.labels[found.chosen], 2),
+        classes(f"{path}, {len(found.chosen)} rows", found.labels[found.chosen], 2),
         2,
         "image",
         classes=("no melanoma", "melanoma"),
@@ -123,27 +121,53 @@ def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int
     if size and x.shape[1:3] != (size, size):
         notes.append(f"images of {x.shape[2]}x{x.shape[1]} pixels resized to {size}x{size}")
     pixels = images.changed(x, gray=gray, size=size)
-    return Rows(labels, chosen, pixels, path, found, tuple(notes))
+    group = next((key for key in GROUPS if key in found), "")
+    return Rows(labels, chosen, pixels, group, found.get(group, labels), tuple(notes))
 
 
 def _files(
     root: pathlib.Path, path: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]
 ) -> Rows:
-    table = _read(path)
-    labels = _labels(path, table, target)
-    everything = image_files.find(root)
-    found, _, copies = images.distinct(everything, _stem)
-    entries = _images(root, path, table, found)
+    table = _table(path)
+    column = target if target in table else "dx"
+    allowed = DIAGNOSES if column == "dx" else ("0", "1", "0.0", "1.0")
+    for row, value in enumerate(table[column]):
+        if value not in allowed:
+            raise fault(
+                f"{path} row {row + 1}: {column} is {value!r} and not one of {', '.join(allowed)}."
+            )
+    labels = np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
+    found = image_files.find(root, _stem)
+    names = next(table[key] for key in NAMES if key in table)
+    every = _in_order(root, path, names, found)
     chosen = spread(labels, rows)
-    pixels = images.pixels([entries[row] for row in chosen], **pixel_options)
-    columns = {
-        key: np.array([value or f"row {row}" for row, value in enumerate(table[key])])
-        for key in GROUPS
-        if key in table
-    }
-    note = f"read {len(chosen)} of {len(found)} images in {root} by {path.name}"
-    notes = (note, *copies, *image_files.ignored(root, everything))
-    return Rows(labels, chosen, pixels, path, columns, notes)
+    pixels = images.pixels([every[row] for row in chosen], **pixel_options)
+    group = next((key for key in GROUPS if key in table), "")
+    groups = [value or f"row {row}" for row, value in enumerate(table.get(group, ()))]
+    note = f"read {len(chosen)} of {len(found.images)} images in {root} by {path.name}"
+    return Rows(labels, chosen, pixels, group, np.array(groups), (note, *found.notes))
+
+
+def _stem(image: image_files.Image) -> str:
+    return image.parts[-1].rpartition(".")[0]
+
+
+def _in_order(
+    root: pathlib.Path, path: pathlib.Path, names: Sequence[str], found: image_files.Found
+) -> list[image_files.Image]:
+    """Each row's image, by its name without a suffix."""
+    named = {_stem(image): image for image in found.images}
+    rows: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if name not in named:
+            said = "".join(f" ({note})" for note in found.notes)
+            raise fault(
+                f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the images "
+                f"there{said}."
+            )
+        if rows.setdefault(name, row) != row:
+            raise fault(f"{path} rows {rows[name] + 1} and {row + 1} both name the image {name!r}.")
+    return [named[name] for name in names]
 
 
 def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
@@ -166,9 +190,7 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
         names = ", ".join(path.name for path in found)
         raise fault(f"{root} holds {names}: name one by config.data.options.file.")
     if not found:
-        raise fault(
-            f"{root} holds no CSV file with {target!r} or 'dx': give the folder that holds {LAYOUTS}."
-        )
+        raise without(root, LAYOUTS, [f"no CSV file has a column {target!r}, or dx"])
     return found[0]
 
 
@@ -187,10 +209,10 @@ def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:
         return list(itertools.islice(csv.reader(text, strict=True), most)) or [[]]
 
 
-def _read(path: pathlib.Path) -> Table:
-    header, *lines = _lines(path)
+def _table(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
+    """The file's columns; blank lines are no rows."""
+    header, *lines = (line for line in _lines(path) if line)
     all_different(header, str(path))
-    lines = [line for line in lines if line]  # blank ones, which csv reads as no fields
     for number, line in enumerate(lines):
         if len(line) != len(header):
             raise fault(
@@ -200,35 +222,3 @@ def _read(path: pathlib.Path) -> Table:
     if not lines:
         raise fault(f"{path} has no row: fetch it again.")
     return dict(zip(header, zip(*lines)))
-
-
-def _labels(path: pathlib.Path, table: Table, target: str) -> np.ndarray:
-    column, allowed = (target, ("0", "1", "0.0", "1.0")) if target in table else ("dx", DIAGNOSES)
-    for row, value in enumerate(table[column]):
-        if value not in allowed:
-            raise fault(
-                f"{path} row {row + 1}: {column} is {value!r} and not one of {', '.join(allowed)}."
-            )
-    return np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
-
-
-def _stem(image: image_files.Image) -> str:
-    return image.parts[-1].rpartition(".")[0]
-
-
-def _images(
-    root: pathlib.Path, path: pathlib.Path, table: Table, found: Sequence[image_files.Image]
-) -> list[image_files.Image]:
-    """Each row's image, by its name without a suffix."""
-    named = {_stem(image): image for image in found}
-    seen: dict[str, int] = {}
-    for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
-        if name not in named:
-            said = "".join(f" ({note})" for note in image_files.ignored(root, found))
-            raise fault(
-                f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the "
-                f"images there{said}."
-            )
-        if seen.setdefault(name, row) != row:
-            raise fault(f"{path} rows {seen[name] + 1} and {row + 1} both name the image {name!r}.")
-    return [named[name] for name in seen]

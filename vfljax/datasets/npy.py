@@ -1,16 +1,18 @@
 """NumPy's .npy files: written while the number of rows is not known, and opened with suspicion.
 
 What enters: blocks of rows, or a path and what the file should hold. What leaves: the file, or a
-read-only array mapped from it. Arrays of numbers and bools only; nothing is pickled.
+read-only array mapped from it, or a ``Part`` of one that is cut when its rows are read. Arrays of
+numbers and bools only; nothing is pickled.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import warnings
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from vfljax.errors import UserError
 
 BYTES = 1 << 22  # written or read at a time
 KINDS = "biuf"  # bools, integers, floats
+AGAIN = "prepare the data set again"
 
 
 class Growing:
@@ -71,23 +74,49 @@ def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
             warnings.simplefilter("error")  # NumPy warns of headers that only seem readable
             array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: prepare the data set again.") from error
+        raise UserError(f"{path} is missing: {AGAIN}.") from error
     except PermissionError as error:
         raise unpermitted(path) from error
     except Exception as error:  # of a header's bytes NumPy raises whatever its parser meets
-        raise UserError(
-            f"{path} is not an array ({' '.join(str(error).split())}): prepare the data set again."
-        ) from error
+        said = " ".join(str(error).split())
+        raise UserError(f"{path} is not an array ({said}): {AGAIN}.") from error
     if not isinstance(array, np.memmap) or array.dtype.kind not in KINDS:
-        raise UserError(f"{path} holds no array of numbers: prepare the data set again.")
+        raise UserError(f"{path} holds no array of numbers: {AGAIN}.")
     if str(array.dtype) != dtype or array.shape != tuple(shape) or not array.flags.c_contiguous:
         raise UserError(
-            f"{path} holds {array.dtype} {array.shape} and {dtype!r} {tuple(shape)} is recorded: "
-            "prepare the data set again."
+            f"{path} holds {array.dtype} {array.shape} and {dtype!r} {tuple(shape)} is recorded: {AGAIN}."
         )
-    excess = os.path.getsize(path) - array.offset - array.nbytes
-    if excess:
-        raise UserError(
-            f"{path} has {excess} bytes too many: it was changed; prepare the data set again."
-        )
+    if excess := os.path.getsize(path) - array.offset - array.nbytes:
+        raise UserError(f"{path} has {excess} bytes too many: it was changed; {AGAIN}.")
     return array
+
+
+class Part:
+    """Some columns or pixels of every row of an array mapped from disk: ``part[rows]`` reads those rows
+    and cuts them, ``np.asarray(part)`` all. Where the array is in memory its copy is taken instead."""
+
+    def __init__(self, rows: np.ndarray, *where: Any) -> None:
+        self._rows, self._where = rows, where
+        self.dtype = rows.dtype
+        self.shape = (len(rows), *self._cut(np.empty((0, *rows.shape[1:]), rows.dtype)).shape[1:])
+        self.ndim = len(self.shape)
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+
+    def _cut(self, some: np.ndarray) -> np.ndarray:
+        return some[:, *self._where]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, which: Any) -> np.ndarray:
+        return self._cut(np.asarray(self._rows[which]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        del copy  # always one
+        return np.ascontiguousarray(self._cut(self._rows), dtype)
+
+
+def part(rows: np.ndarray, *where: Any) -> Any:
+    """``rows[:, *where]``: a ``Part`` where ``rows`` is mapped from disk, else a copy."""
+    own = Part(rows, *where)
+    return own if isinstance(rows, np.memmap) else np.asarray(own)

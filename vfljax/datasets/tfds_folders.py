@@ -1,6 +1,6 @@
 """Image sets prepared by TensorFlow Datasets, read without TensorFlow.
 
-What enters: a folder. What leaves: encoded images, labels and names of the classes of one split.
+What enters: a folder. What leaves: pixels, labels and names of the classes.
 Readable are the formats array_record and parquet; tfrecord, TFDS's default, needs TensorFlow. What
 a record holds is taken from the installed TFDS's code, never from the folder's features.json.
 """
@@ -10,14 +10,18 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from vfljax.datasets.given import content, explained, fault, inside
+from vfljax.datasets.images import decoded
 
 READABLE = ("array_record", "parquet")
 INFO = "dataset_info.json"
+VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 REMEDY = "prepare it anew with file_format='array_record'"
 
 
@@ -26,80 +30,66 @@ def locate(folder: pathlib.Path, name: str) -> pathlib.Path | None:
     None where nothing of TFDS is there; UserError where it is but was never finished."""
     if (folder / INFO).is_file():
         return folder
-    for parent in (folder / name, folder):
-        if parent.is_dir() and parent.name == name:
-            versions = [p for p in inside(parent) if p.is_dir() and _version(p.name)]
-            ready = [p for p in versions if (p / INFO).is_file()]
-            if ready:
-                return max(ready, key=lambda p: _version(p.name))
-            if versions:
-                raise fault(
-                    f"{versions[-1]} has no {INFO}: TFDS did not finish preparing it; {REMEDY}."
-                )
-    if any(p.name.startswith(f"{name}-") and "record" in p.name for p in inside(folder)):
-        raise fault(f"{folder} holds shards of {name} and no {INFO}: {REMEDY}.")
+    parents = [p for p in (folder / name, folder) if p.is_dir() and p.name == name]
+    versions = [p for parent in parents for p in inside(parent) if VERSION.fullmatch(p.name)]
+    ready = [p for p in versions if (p / INFO).is_file()]
+    if ready:
+        return max(ready, key=lambda p: tuple(map(int, p.name.split("."))))
+    shards = [p for p in inside(folder) if p.name.startswith(f"{name}-") and "record" in p.name]
+    if versions or shards:
+        place = versions[-1] if versions else folder
+        raise fault(f"{place} has no {INFO}: TFDS did not finish preparing it; {REMEDY}.")
     return None
 
 
-def _version(name: str) -> tuple[int, ...]:
-    parts = name.split(".")
-    return tuple(map(int, parts)) if all(p.isdecimal() and p.isascii() for p in parts) else ()
-
-
-def _json(path: pathlib.Path) -> Any:
-    with explained(path, REMEDY):
-        return json.loads(content(path))
-
-
-def check(version: pathlib.Path, name: str) -> None:
+def _check(version: pathlib.Path, name: str) -> None:
     """Refuse another data set, or a format that only TensorFlow reads."""
-    info = _json(version / INFO)
-    known = info if isinstance(info, dict) else {}
-    if known.get("name") != name:
+    with explained(version / INFO, REMEDY):
+        info = dict(json.loads(content(version / INFO)))
+    if info.get("name") != name:
         raise fault(
-            f"{version / INFO} is of {known.get('name')!r} and not {name!r}: correct data.name or dir."
+            f"{version / INFO} is of {info.get('name')!r} and not {name!r}: correct data.name or dir."
         )
-    if known.get("fileFormat") not in READABLE:
+    if info.get("fileFormat") not in READABLE:
         raise fault(
-            f"{version} was prepared as {known.get('fileFormat') or 'tfrecord'}, which only "
+            f"{version} was prepared as {info.get('fileFormat') or 'tfrecord'}, which only "
             f"TensorFlow reads: {REMEDY}, e.g. tfds.builder({name!r}, "
             "file_format='array_record').download_and_prepare()."
         )
 
 
-def _builder(version: pathlib.Path, name: str) -> Any:
-    """The installed official builder of ``name`` at this folder.
+def parts(
+    version: pathlib.Path, name: str, label: str, rows: Sequence[int]
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[str, ...]]:
+    """(pixels [R, 32, 32, 3], labels [R]) of train and test, each its first ``rows`` (0: all), and the
+    classes' names (() where TFDS knows none).
 
-    Features come from its code: TFDS imports whatever module a folder's features.json names, so a
-    builder is never made of the folder itself, as ``tfds.builder`` may do.
+    Features come from the installed official builder's code: TFDS imports whatever module a folder's
+    features.json names, so a builder is never made of the folder itself, as ``tfds.builder`` may do.
     """
     import tensorflow_datasets as tfds
 
+    _check(version, name)
     home = pathlib.Path(os.path.abspath(version))
     official: Any = tfds.builder_cls(name)
-    builder = official(data_dir=home.parent.parent)
-    if pathlib.Path(builder.data_dir) != home:
-        raise fault(
-            f"{home} does not end in {name}/{builder.version}, where the installed "
-            f"tensorflow_datasets looks: keep that path, or {REMEDY}."
-        )
-    return builder
-
-
-def split(
-    version: pathlib.Path, name: str, part: str, label: str, rows: int
-) -> tuple[list[bytes], np.ndarray, tuple[str, ...]]:
-    """The first ``rows`` (0: all) encoded images and labels of a split, and the classes' names (()
-    where TFDS knows none)."""
-    import tensorflow_datasets as tfds
-
-    with explained(f"{version}, split {part!r},", REMEDY):
-        builder = _builder(version, name)
-        encoded: Any = tfds.decode.SkipDecoding
-        source = builder.as_data_source(part, decoders={"image": encoded()})
-        total = len(source)
-        examples = [source[i] for i in range(min(rows, total) if rows else total)]
-        images = [bytes(example["image"]) for example in examples]
-        labels = np.array([example[label] for example in examples], np.int64)
-        names = tuple(builder.info.features[label].names)
-    return images, labels, () if all(name.isdecimal() for name in names) else names
+    encoded: Any = tfds.decode.SkipDecoding
+    out, names = [], ()
+    for part, most in zip(("train", "test"), rows, strict=True):
+        with explained(f"{version}, split {part!r},", REMEDY):
+            builder = official(data_dir=home.parent.parent)
+            if pathlib.Path(builder.data_dir) != home:
+                raise fault(
+                    f"{home} does not end in {name}/{builder.version}, where the installed "
+                    f"tensorflow_datasets looks: keep that path, or {REMEDY}."
+                )
+            source = builder.as_data_source(part, decoders={"image": encoded()})
+            total = len(source)
+            examples = [source[at] for at in range(min(most or total, total))]
+            files = [bytes(example["image"]) for example in examples]
+            labels = np.array([example[label] for example in examples], np.int64)
+            names = tuple(builder.info.features[label].names)
+        if not files:
+            raise fault(f"{version}: split {part!r} has no row: {REMEDY}.")
+        where = [f"{version}, {part} row {row + 1}" for row in range(len(files))]
+        out.append((decoded(iter(enumerate(files)), where, shape=(32, 32)), labels))
+    return out, () if all(one.isdecimal() for one in names) else names

@@ -1,7 +1,7 @@
 """A PyTorch state dict from the file torch.save writes, without PyTorch and without running it.
 
 What enters: the path of a zip archive (PyTorch 1.6 and later) holding ``data.pkl`` and one record of
-raw numbers a storage. What leaves: the tensors as NumPy arrays, bfloat16 as float32.
+raw numbers a storage. What leaves: the tensors as NumPy arrays, bfloat16 as ``ml_dtypes`` has it.
 
 A pickle is a program. Here it may only build plain containers and the inert records below: the
 operations it may use and the names it may refer to are listed, anything else is refused by name, and
@@ -11,6 +11,7 @@ tensors are made from the records once the program has ended.
 from __future__ import annotations
 
 import collections
+import functools
 import io
 import math
 import pathlib
@@ -19,30 +20,32 @@ import zipfile
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from vfljax.errors import UserError
 
 LARGEST_REPEAT = 2**24  # elements a tensor may have beyond its storage's (an expanded tensor)
+ALONE = "save the weights alone, torch.save(model.state_dict(), file), or as .safetensors"
 
 _STORAGES = {
-    "DoubleStorage": "float64",
-    "FloatStorage": "float32",
-    "HalfStorage": "float16",
-    "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64",
-    "IntStorage": "int32",
-    "ShortStorage": "int16",
-    "CharStorage": "int8",
-    "ByteStorage": "uint8",
-    "BoolStorage": "bool",
+    "torch.DoubleStorage": np.dtype("<f8"),
+    "torch.FloatStorage": np.dtype("<f4"),
+    "torch.HalfStorage": np.dtype("<f2"),
+    "torch.BFloat16Storage": np.dtype(jnp.bfloat16),
+    "torch.LongStorage": np.dtype("<i8"),
+    "torch.IntStorage": np.dtype("<i4"),
+    "torch.ShortStorage": np.dtype("<i2"),
+    "torch.CharStorage": np.dtype("i1"),
+    "torch.ByteStorage": np.dtype("u1"),
+    "torch.BoolStorage": np.dtype("?"),
 }
 
 
 class Storage(NamedTuple):
     """What a persistent id names: ``count`` numbers in the record ``data/<key>``."""
 
-    dtype: str
+    dtype: np.dtype
     key: str
     count: int
 
@@ -71,7 +74,7 @@ _NAMES: dict[str, Any] = {
     "torch.Size": tuple,
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_parameter": _parameter,
-    **{f"torch.{name}": dtype for name, dtype in _STORAGES.items()},  # only ever an argument
+    **_STORAGES,  # only ever an argument
 }
 
 # What torch.save writes under pickle protocols 2 and 4. Not among them: every way to make an object
@@ -103,14 +106,13 @@ class _Reader(pickle._Unpickler):
         if f"{module}.{name}" not in _NAMES:
             raise UserError(
                 f"{self.path} refers to {f'{module}.{name}'!r}, which is no part of plain tensors: "
-                "refused, nothing of it was run; save the weights alone, "
-                "torch.save(model.state_dict(), file), or as .safetensors."
+                f"refused, nothing of it was run; {ALONE}."
             )
         return _NAMES[f"{module}.{name}"]
 
     def persistent_load(self, pid: Any) -> Storage:
         kind, dtype, key, _, count = pid
-        if kind != "storage" or dtype not in _STORAGES.values():
+        if kind != "storage" or not isinstance(dtype, np.dtype):
             raise ValueError("an unknown kind of storage")
         return Storage(dtype, key, count)
 
@@ -130,6 +132,7 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
             raise UserError(f"{path} holds no data.pkl: it is not a file of torch.save.")
         folder = programs[0].removesuffix("data.pkl")
 
+        @functools.cache  # tensors share storages
         def record(name: str) -> bytes:
             if archive.getinfo(folder + name).compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"{name} is compressed, which torch.save never does")
@@ -143,63 +146,23 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
                 state = state[wrapper]
                 break
         if not isinstance(state, dict):
-            raise UserError(f"{path} holds no state dict, but {_kind(state)}.")
-        return _arrays(path, state, record)
+            raise UserError(f"{path} holds no state dict, but a {type(state).__name__}: {ALONE}.")
+        for name, tensor in state.items():
+            if not isinstance(name, str) or not isinstance(tensor, Tensor):
+                kind = type(tensor).__name__
+                raise UserError(f"{path}: {str(name)[:80]!r} is a {kind}, not a tensor: {ALONE}.")
+        return {name: _array(name, tensor, record) for name, tensor in state.items()}
 
 
-def _arrays(
-    path: pathlib.Path, state: dict[Any, Any], record: Callable[[str], bytes]
-) -> dict[str, np.ndarray]:
-    storages: dict[Storage, np.ndarray] = {}
-    arrays = {}
-    for name, tensor in state.items():
-        if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise UserError(
-                f"{path}: entry {str(name)[:80]!r} is {_kind(tensor)}, not a tensor: save the weights "
-                "alone, torch.save(model.state_dict(), file)."
-            )
-        if not isinstance(tensor.storage, Storage):
-            raise ValueError(f"tensor {name!r} has no storage")
-        if tensor.storage not in storages:
-            storages[tensor.storage] = _numbers(tensor.storage, record)
-        arrays[name] = _strided(name, tensor, storages[tensor.storage])
-    return arrays
-
-
-def _kind(value: Any) -> str:
-    return f"of type {type(value).__name__}"
-
-
-def _numbers(storage: Storage, record: Callable[[str], bytes]) -> np.ndarray:
-    raw = record(f"data/{storage.key}")
-    if storage.dtype == "bfloat16":
-        values = from_bfloat16(raw)
-    else:
-        values = np.frombuffer(raw, np.dtype(storage.dtype).newbyteorder("<"))
-    if len(values) != storage.count:
-        raise ValueError(f"storage {storage.key} has {len(values)} numbers, not {storage.count}")
-    return values
-
-
-def from_bfloat16(raw: bytes | bytearray) -> np.ndarray:
-    """Little-endian bfloat16 numbers as float32: they are its upper halves."""
-    return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
-
-
-def _strided(name: str, tensor: Tensor, values: np.ndarray) -> np.ndarray:
-    """The tensor as an array of its own. Bounds are checked here: NumPy would read past the end."""
-    offset, size, stride = tensor.offset, tuple(tensor.size), tuple(tensor.stride)
-    if len(size) != len(stride) or not all(
-        isinstance(n, int) and 0 <= n < 2**48 for n in (offset, *size, *stride)
-    ):
+def _array(name: str, tensor: Tensor, record: Callable[[str], bytes]) -> np.ndarray:
+    """The tensor as an array of its own; NumPy checks that the view lies within its storage."""
+    (dtype, key, count), offset, size, stride = tensor
+    raw = record(f"data/{key}")
+    if len(raw) != count * dtype.itemsize:
+        raise ValueError(f"storage {key} has {len(raw)} bytes, not {count} numbers of {dtype}")
+    if len(size) != len(stride) or min((offset, *size, *stride)) < 0:
         raise ValueError(f"tensor {name!r} has no valid shape")
-    count = math.prod(size)
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride))
-    if count and last >= len(values):
-        raise ValueError(f"tensor {name!r} reaches beyond its storage")
-    if count > max(len(values), LARGEST_REPEAT):
-        raise ValueError(f"tensor {name!r} repeats {len(values)} numbers {count} times")
-    if not count:
-        return np.empty(size, values.dtype)
-    steps = [step * values.itemsize for step in stride]
-    return np.lib.stride_tricks.as_strided(values[offset:], size, steps).copy()
+    if math.prod(size) > max(count, LARGEST_REPEAT):
+        raise ValueError(f"tensor {name!r} repeats {count} numbers {math.prod(size)} times")
+    steps = [step * dtype.itemsize for step in stride]
+    return np.ndarray(size, dtype, raw, offset * dtype.itemsize, steps).copy()

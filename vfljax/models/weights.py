@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
+import jax.numpy as jnp
 import numpy as np
 
 from vfljax.errors import UserError
@@ -32,20 +33,7 @@ FROM_TORCH: dict[type[nn.Module], FromTorch] = {
 
 FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
 
-_SAFETENSORS = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-}
+LARGEST = 8 << 30  # bytes of a .npz's arrays, which may be compressed
 
 
 def digest(path: str) -> str:
@@ -104,9 +92,10 @@ def _file(path: str) -> pathlib.Path:
                 "folder (weights in several parts are not read) or a file."
             )
         file = found[0]
+    suffix = file.suffix.lower()
     if not os.path.isfile(file):
         raise UserError(f"{path} is missing: correct the path of the weights.")
-    if file.suffix.lower() not in _READERS:
+    if suffix not in _READERS:
         raise UserError(f"{path} is none of {', '.join(_READERS)}: convert the weights.")
     try:
         with file.open("rb") as stream:
@@ -114,20 +103,20 @@ def _file(path: str) -> pathlib.Path:
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from error
     if start.startswith(b"version https://"):
+        raise UserError(f"{file} is a Git LFS pointer: fetch the weights with git lfs pull.")
+    if start.startswith(b"\x80") and _READERS[suffix] is torchfile.read:
         raise UserError(
-            f"{file} is a Git LFS pointer, not the weights: fetch them with git lfs pull."
+            f"{file} is in PyTorch's format from before 1.6, which is not read: open it in PyTorch "
+            "with weights_only=True and torch.save it again, or as .safetensors."
         )
-    if file.suffix.lower() != ".safetensors" and not start.startswith(b"PK"):
-        if start.startswith(b"\x80") and file.suffix.lower() != ".npz":
-            raise UserError(
-                f"{file} is in PyTorch's format from before 1.6, which is not read: open it in PyTorch "
-                "with weights_only=True and torch.save it again, or as .safetensors."
-            )
-        raise UserError(f"{file} does not begin as a {file.suffix.lower()} file: fetch it again.")
+    if suffix != ".safetensors" and not start.startswith(b"PK"):
+        raise UserError(f"{file} does not begin as a {suffix} file: fetch it again.")
     return file
 
 
 def _number(file: pathlib.Path, name: str, value: np.ndarray) -> np.ndarray:
+    if value.dtype == jnp.bfloat16:
+        value = value.astype(np.float32)
     if value.dtype.kind not in "fiub":
         raise UserError(f"{file}: tensor {name!r} is of type {value.dtype}, not numbers.")
     if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -137,30 +126,24 @@ def _number(file: pathlib.Path, name: str, value: np.ndarray) -> np.ndarray:
 
 def _read_safetensors(file: pathlib.Path) -> dict[str, np.ndarray]:
     try:
-        from safetensors import deserialize  # the numpy half of the library refuses bfloat16
+        from safetensors.numpy import load_file
     except ImportError as error:
         raise UserError(
             f"{file} needs the package safetensors: pip install 'vfljax[text]' (or safetensors)."
         ) from error
-    state = {}
-    for name, tensor in deserialize(file.read_bytes()):
-        kind, raw = tensor["dtype"], tensor["data"]
-        if kind not in _SAFETENSORS and kind != "BF16":
-            raise UserError(
-                f"{file}: tensor {name!r} has type {kind}, which is not read: convert it to F32."
-            )
-        values = (
-            torchfile.from_bfloat16(raw)
-            if kind == "BF16"
-            else np.frombuffer(raw, _SAFETENSORS[kind])
-        )
-        state[name] = values.reshape(tensor["shape"])
-    return state
+    try:
+        return load_file(file)
+    except AttributeError as error:  # a type that NumPy lacks, and safetensors looks up there
+        raise UserError(
+            f"{file} is of a type that is not read ({error}): convert it to F32."
+        ) from error
 
 
 def _read_npz(file: pathlib.Path) -> dict[str, np.ndarray]:
     # numpy leaves a file that is no zip open, so it is opened here
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        if sum(member.file_size for member in archive.zip.infolist()) > LARGEST:
+            raise UserError(f"{file} unpacks to more than {LARGEST:,} bytes: these are no weights.")
         state = {name: archive[name] for name in archive.files}
     for name, value in state.items():
         if not isinstance(value, np.ndarray):
@@ -170,8 +153,6 @@ def _read_npz(file: pathlib.Path) -> dict[str, np.ndarray]:
 
 _READERS: dict[str, Callable[[pathlib.Path], dict[str, np.ndarray]]] = {
     ".safetensors": _read_safetensors,
-    ".pt": torchfile.read,
-    ".pth": torchfile.read,
-    ".bin": torchfile.read,
+    **dict.fromkeys((".pt", ".pth", ".bin"), torchfile.read),
     ".npz": _read_npz,
 }
