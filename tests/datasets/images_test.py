@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.datasets import small
-from vfljax.datasets import archives, image_files, images
+from vfljax.datasets import archives, images
 from vfljax.datasets.given import spread
 from vfljax.errors import UserError
 
@@ -29,7 +29,7 @@ def refused(what, *args, **options):
 
 
 def entries_of(folder):
-    return image_files.find(folder).images
+    return images.find(folder).images
 
 
 def found(folder):
@@ -46,10 +46,10 @@ def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     inner = {"./a/1.png": PNG, "__MACOSX/a/1.png": PNG, "../2.png": PNG, "a/b.txt": b""}
     small.write(tmp_path, {"x.zip": small.zipped(inner), "y.tgz": small.tar({"z/3.jpg": PNG})})
     assert found(tmp_path) == ["a/1.png", "z/3.jpg"]
-    assert image_files.find(tmp_path).notes == ()
+    assert images.find(tmp_path).notes == ()
     small.write(tmp_path, {"b/1.png": PNG})
     assert found(tmp_path) == ["b/1.png"]
-    (note,) = image_files.find(tmp_path).notes
+    (note,) = images.find(tmp_path).notes
     assert "archives not read" in note
     assert "b/1.png): x.zip, y.tgz" in note
 

@@ -1,4 +1,4 @@
-"""Small image files in the published formats."""
+"""Small sets in the published formats of images."""
 
 import io
 import struct
@@ -7,7 +7,10 @@ import zipfile
 import zlib
 
 import numpy as np
+import pytest
 from PIL import Image
+
+from vfljax.errors import UserError
 
 
 def picture(seed, height=32, width=32):
@@ -76,3 +79,87 @@ def binary_rows(seed, rows, labels, classes):
     x = rng.integers(0, 256, (rows, 3, 32, 32)).astype(np.uint8)
     content = b"".join(y[i].tobytes() + x[i].tobytes() for i in range(rows))
     return content, x.transpose(0, 2, 3, 1), y
+
+
+def binary10(prefix="cifar-10-batches-bin/", rows=(12, 4, 2, 1, 3, 10)):
+    """{path: bytes} of five training batches and the test batch, and their pixels and labels."""
+    files, xs, ys = {}, [], []
+    names = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
+    for seed, (name, many) in enumerate(zip(names, rows)):
+        files[prefix + name], x, y = binary_rows(seed, many, 1, (10,))
+        xs.append(x)
+        ys.append(y[:, 0])
+    return files, np.concatenate(xs), np.concatenate(ys)
+
+
+def binary100(prefix="cifar-100-binary/", rows=110):
+    files, xs, ys = {}, [], []
+    for seed, name in enumerate(("train.bin", "test.bin")):
+        files[prefix + name], x, y = binary_rows(seed, rows, 2, (20, 100))
+        xs.append(x)
+        ys.append(y)
+    return files, np.concatenate(xs), np.concatenate(ys)
+
+
+def archived(**arrays):
+    """The bytes of a .npz; arrays that are None are left out."""
+    stream = io.BytesIO()
+    np.savez(stream, **{name: array for name, array in arrays.items() if array is not None})
+    return stream.getvalue()
+
+
+# BHI: patient 10253 has 3 patches of class 0 and 2 of class 1, patient 9 has 2 and 1
+PATCHES = {
+    f"{patient}/{label}/{patient}_idx5_x{50 * k + 51}_y1001_class{label}.png": encoded(
+        picture(10 * p + k, 50, 50)
+    )
+    for p, (patient, label, many) in enumerate(
+        [("10253", 0, 3), ("10253", 1, 2), ("9", 0, 2), ("9", 1, 1)]
+    )
+    for k in range(many)
+}
+SIIM = (
+    b"image_name,patient_id,sex,benign_malignant,target\r\n"
+    b"ISIC_1,IP_7,male,benign,0\r\n"
+    b"ISIC_2,IP_7,male,malignant,1\r\n"
+    b"ISIC_3,IP_2,female,benign,0\r\n"
+    b"ISIC_4,,female,benign,0\r\n"
+)
+HAM = (
+    b"lesion_id,image_id,dx,dx_type,age\n"
+    b"HAM_9,ISIC_4,bkl,histo,80.0\n"
+    b"HAM_9,ISIC_3,bkl,histo,80.0\n"
+    b"HAM_1,ISIC_2,mel,histo,\n"
+    b"HAM_2,ISIC_1,nv,histo,45.0\n"
+)
+SHAPES = {1: (96, 64), 2: (64, 64), 3: (20, 30), 4: (128, 128)}
+
+
+def photos(folder="", form="PNG", numbers=(1, 2, 3, 4), shapes=SHAPES):
+    """Lesions of the tables ``SIIM`` and ``HAM``."""
+    suffix = {"PNG": "png", "JPEG": "jpg"}[form]
+    return {f"{folder}ISIC_{n}.{suffix}": encoded(picture(n, *shapes[n]), form) for n in numbers}
+
+
+def lesions(**changes):
+    x = np.stack([picture(n, 16, 16) for n in range(4)])
+    y = np.array([0, 1, 0, 1], np.uint8)
+    return archived(**{"x": x, "y": y, "lesion_id": np.array(list("baac")), **changes})
+
+
+def patches(**changes):
+    arrays = {
+        "x": np.stack([picture(i, 50, 50) for i in range(6)]),
+        "y": np.array([0, 0, 1, 1, 0, 1], np.uint8),
+        "patient": np.array([7, 7, 7, 7, 3, 3], np.int32),
+        "name": np.array(list("fedcba")),
+    }
+    return archived(**{**arrays, **changes})
+
+
+def refused(what, *args, **options):
+    """The one line that ``what`` raises."""
+    with pytest.raises(UserError) as error:
+        what(*args, **options)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import pathlib
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import image_files, images
+from vfljax.datasets import images
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import MAX_BYTES, count, fault, fits, folder_of, spread, without
+from vfljax.datasets.given import MAX_BYTES, count, fault, folder_of, spread, without
 from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
 
 SIDE = 50
@@ -28,12 +29,12 @@ LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or on
 
 
 class Patches(NamedTuple):
-    """Every patch of 50x50 pixels, in order of name; pixels not read yet where they are files."""
+    """Every patch of 50x50 pixels, in order of name."""
 
-    pixels: Any  # [R, 50, 50, 3] uint8, or [R] image_files.Image
     labels: np.ndarray  # [R]
     patients: np.ndarray  # [R] int32
     notes: tuple[str, ...]
+    pixels: Callable[..., np.ndarray]  # (places, size=, max_bytes=) -> [N, size, size, 3] uint8
 
 
 def bhi(
@@ -59,18 +60,9 @@ def bhi(
     if not len(places):
         raise fault(f"{root} has no {per_row} patches of one patient and class: set patches lower.")
     places = places[spread(found.labels[places[:, 0]], rows)]
-    fits(root, (places.size, size, size, 3), 1, max_bytes, "set rows, or raise max_bytes")
-    flat = places.ravel()
-    if stored:
-        pixels = images.changed(found.pixels[flat], size=size)
-    else:
-        pixels = images.pixels([found.pixels[at] for at in flat], size=size, max_bytes=max_bytes)
+    pixels = found.pixels(places.ravel(), size=size, max_bytes=max_bytes)
     labels = classes(f"{root}, its {len(places)} rows", found.labels[places[:, 0]], 2)
-    notes = found.notes
-    if left:
-        notes += (
-            f"{left} patches that fill no row of {per_row} of one patient and class left out",
-        )
+    astray = f"{left} patches that fill no row of {per_row} of one patient and class left out"
     return Dataset(
         "bhi",
         pixels.reshape(len(places), per_row, size, size, 3) if per_row > 1 else pixels,
@@ -79,7 +71,7 @@ def bhi(
         "patches" if per_row > 1 else "image",
         classes=("not IDC", "IDC"),
         groups=found.patients[places[:, 0]],
-        notes=notes,
+        notes=(*found.notes, astray) if left else found.notes,
     )
 
 
@@ -105,12 +97,13 @@ def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
     order = np.arange(len(y))
     if "name" in found:
         order = np.argsort(numbered(path, "name", found["name"]), kind="stable")
-    return Patches(x[order], y[order], patients[order], (f"read {path}",))
+    x, y, patients = x[order], y[order], patients[order]
+    return Patches(y, patients, (f"read {path}",), lambda at, **form: images.changed(x[at], **form))
 
 
 def _files(root: pathlib.Path) -> Patches:
     # Kaggle's download holds every patch in two folders
-    everything = image_files.find(root, lambda image: image.parts[-1])
+    everything = images.find(root, lambda image: image.parts[-1])
     if not everything.images:
         raise without(root, LAYOUTS)
     found = sorted(everything.images, key=lambda image: image.parts[-1])
@@ -122,18 +115,19 @@ def _files(root: pathlib.Path) -> Patches:
     if len(found) > len(fitting):
         notes.append(f"{len(found) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
     numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)[fitting]
-    kept = [found[at] for at in fitting]
-    return Patches(kept, np.array(labels, np.int32)[fitting], numbers, (*notes, *everything.notes))
+    y, every = np.array(labels, np.int32)[fitting], (*notes, *everything.notes)
+    return Patches(
+        y, numbers, every, lambda at, **form: images.pixels([found[i] for i in fitting[at]], **form)
+    )
 
 
-def _named(image: image_files.Image) -> tuple[str, int]:
+def _named(image: images.Image) -> tuple[str, int]:
     """A patch's patient and label, by its name and by its folders, which must agree."""
     match = NAME.fullmatch(image.parts[-1])
     if not match:
         raise fault(f"{image.where} is not named as a patch of BHI: give a folder with {LAYOUTS}.")
-    if image.parts[-3:-1] != match.groups():
-        raise fault(
-            f"{image.where} lies in {'/'.join(image.parts[-3:-1]) or 'no folder'} and not in "
-            f"{'/'.join(match.groups())}: folder and name must agree."
-        )
+    lies, should = image.parts[-3:-1], match.groups()
+    if lies != should:
+        said = f"{'/'.join(lies) or 'no folder'} and not in {'/'.join(should)}"
+        raise fault(f"{image.where} lies in {said}: folder and name must agree.")
     return match["patient"], int(match["label"])

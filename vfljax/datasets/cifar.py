@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import archives, class_folders, image_files, tfds_folders
+from vfljax.datasets import archives, class_folders, images, tfds_folders
 from vfljax.datasets.class_folders import Part, part_rows
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.given import choice, count, fault, folder_of, without
@@ -47,37 +47,33 @@ class Version(NamedTuple):
 
     name: str
     folder: str
-    pickled: tuple[str, ...]  # names of the "python version"
+    archive: str
     train: tuple[str, ...]  # the training files, in order
-    batch: str  # pattern of any training file's name
     test: str
     below: tuple[int, ...]  # number of classes of each label byte
     texts: tuple[str, ...]  # names of those classes
-
-    @property
-    def archive(self) -> str:
-        return f"{self.folder.replace('-batches-bin', '-binary')}.tar.gz"
+    pickled: tuple[str, ...]  # names of the "python version"
 
 
 CIFAR10 = Version(
-    "cifar10",
-    "cifar-10-batches-bin",
-    ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1"),
-    tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-    r"data_batch_\d+\.bin",
-    "test_batch.bin",
-    (10,),
-    ("batches.meta.txt",),
+    name="cifar10",
+    folder="cifar-10-batches-bin",
+    archive="cifar-10-binary.tar.gz",
+    train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+    test="test_batch.bin",
+    below=(10,),
+    texts=("batches.meta.txt",),
+    pickled=("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1"),
 )
 CIFAR100 = Version(
-    "cifar100",
-    "cifar-100-binary",
-    ("cifar-100-python.tar.gz", "cifar-100-python", "meta"),
-    ("train.bin",),
-    r"train\.bin",
-    "test.bin",
-    (20, 100),
-    ("coarse_label_names.txt", "fine_label_names.txt"),
+    name="cifar100",
+    folder="cifar-100-binary",
+    archive="cifar-100-binary.tar.gz",
+    train=("train.bin",),
+    test="test.bin",
+    below=(20, 100),
+    texts=("coarse_label_names.txt", "fine_label_names.txt"),
+    pickled=("cifar-100-python.tar.gz", "cifar-100-python", "meta"),
 )
 
 
@@ -112,26 +108,25 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         key = "coarse_label" if coarse else "label"
         parts, names = tfds_folders.parts(prepared, version.name, key, part_rows(rows))
         notes = [f"read {prepared} (TFDS)"]
-    elif found := _binary(root, version):
-        parts, names = _binary_parts(*found, version, byte, part_rows(rows))
-        notes = [f"read {found[0]} (official binary version)"]
+    elif files := _binary(root, version):
+        parts, names = _binary_parts(*files, version, byte, part_rows(rows))
+        notes = [f"read {files[0]} (official binary version)"]
     else:
-        images = image_files.find(root)
-        train = {i.parts[-2] for i in class_folders.of_splits(images, SPLITS[:1])}
-        if not class_folders.of_splits(images, SPLITS):
-            raise without(root, layouts, images.notes)
+        found = images.find(root)
+        train = {i.parts[-2] for i in class_folders.of_splits(found, SPLITS[:1])}
+        if not class_folders.of_splits(found, SPLITS):
+            raise without(root, layouts, found.notes)
         if coarse:
             raise fault(f"{root}: image folders have fine labels only: use labels='fine'.")
         names = sorted(train) if version is CIFAR100 else NAMES10
         if train and len(names) != version.below[-1]:
             raise fault(f"{root}/train has {len(names)} class folders and not 100.")
-        parts = class_folders.parts(root, images, [[split] for split in SPLITS], names, rows)
-        notes = [f"read image folders in {root}", *class_folders.notes(images, SPLITS)]
-    has = tuple(len(labels) for _, labels in parts)
-    if has != tuple(min(n or full, full) for n, full in zip(part_rows(rows), OFFICIAL)):
-        notes.append(
-            f"{has[0]:,} training and {has[1]:,} test rows; the official set has 50,000 and 10,000"
-        )
+        parts = class_folders.parts(root, found, [[split] for split in SPLITS], names, rows)
+        notes = [f"read image folders in {root}", *class_folders.notes(found, SPLITS)]
+    has = [len(labels) for _, labels in parts]
+    if has != [min(n or full, full) for n, full in zip(part_rows(rows), OFFICIAL)]:
+        said = f"{has[0]:,} training and {has[1]:,} test rows"
+        notes.append(f"{said}; the official set has 50,000 and 10,000")
     names = NAMES10 if version is CIFAR10 else names
     return class_folders.joined(version.name, parts, names, version.below[byte], notes, rows)
 
@@ -143,7 +138,9 @@ def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[
     can run anything."""
 
     def wanted(name: str) -> bool:
-        return name in (version.test, *version.texts) or bool(re.fullmatch(version.batch, name))
+        return name in (*version.train, version.test, *version.texts) or (
+            version is CIFAR10 and bool(re.fullmatch(r"data_batch_\d+\.bin", name))
+        )
 
     archive = folder / version.archive
     for place in (folder, folder / version.folder, archive):
@@ -154,10 +151,8 @@ def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[
         raise fault(f"{archive} holds no .bin file of the binary version: fetch it again.")
     for name in version.pickled:
         if (folder / name).exists():
-            raise fault(
-                f"{folder / name} is the python (pickle) version, which is never opened: fetch the "
-                f"binary version, {version.archive}."
-            )
+            pickled = f"{folder / name} is the python (pickle) version, never opened"
+            raise fault(f"{pickled}: fetch the binary version, {version.archive}.")
     return None
 
 
@@ -190,15 +185,11 @@ def _binary_rows(file: pathlib.Path, data: bytes, version: Version) -> np.ndarra
     """One file's rows, [R, label bytes and pixels] uint8."""
     width = len(version.below) + PIXELS
     if not data or len(data) % width:
-        raise fault(
-            f"{file} has {len(data):,} bytes, not whole rows of {width:,}: it is cut off, or not the "
-            f"binary version; fetch {version.archive} again."
-        )
+        wrong = f"{file} has {len(data):,} bytes, not whole rows of {width:,}"
+        raise fault(f"{wrong}: it is cut off or another version; fetch {version.archive} again.")
     rows = np.frombuffer(data, np.uint8).reshape(-1, width)
     for column, below in enumerate(version.below):
         for row in np.flatnonzero(rows[:, column] >= below)[:1]:
-            raise fault(
-                f"{file} row {row + 1} has label {rows[row, column]}: labels must be 0..{below - 1}; "
-                f"fetch {version.archive} again."
-            )
+            wrong = f"{file} row {row + 1} has label {rows[row, column]}, not one of 0..{below - 1}"
+            raise fault(f"{wrong}: fetch {version.archive} again.")
     return rows

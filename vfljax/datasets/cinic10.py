@@ -15,7 +15,7 @@ from vfljax.datasets import class_folders
 from vfljax.datasets.cifar import NAMES10
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.given import choice, count, folder_of, without
-from vfljax.datasets.image_files import find
+from vfljax.datasets.images import find
 
 SPLITS = ("train", "valid", "test")
 LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"

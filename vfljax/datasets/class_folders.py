@@ -1,6 +1,6 @@
 """Data sets kept as folders of images: ``<split>/<class>/<image>``, below any further folders.
 
-What enters: what ``image_files.find`` found. What leaves: pixels and labels of a training and a
+What enters: what ``images.find`` found. What leaves: pixels and labels of a training and a
 published test part, and the ``Dataset`` joined from two such parts.
 """
 
@@ -15,37 +15,29 @@ import numpy as np
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.faults import one_line
 from vfljax.datasets.given import fault
-from vfljax.datasets.image_files import Found, Image
-from vfljax.datasets.images import pixels
+from vfljax.datasets.images import Found, Image, pixels
 
 Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
 
 def of_splits(found: Found, splits: Sequence[str]) -> list[Image]:
     """Images that lie in ``<split>/<class>/`` of one of the splits."""
-    return [image for image in found.images if _split(image) in splits]
-
-
-def _split(image: Image) -> str:
-    return ("", "", *image.parts)[-3].lower()
+    return [i for i in found.images if ("", "", *i.parts)[-3].lower() in splits]
 
 
 def notes(found: Found, splits: Sequence[str]) -> list[str]:
     """What lies in the folders ``splits`` and is no row."""
-    said = []
-    for kind, left in (
-        (
-            "images that do not lie in <split>/<class>/",
-            set(found.images) - set(of_splits(found, splits)),
-        ),
-        (
-            "files that are no PNG or JPEG, or lie too deep,",
-            {i for i in found.others if any(part.lower() in splits for part in i.parts[:-1])},
-        ),
-    ):
-        if left:
-            said.append(f"{len(left):,} {kind} left out, such as {'/'.join(min(left).parts)}")
-    if any(not i.parts[-1].lower().endswith(".png") for i in of_splits(found, splits)):
+    rows = of_splits(found, splits)
+    others = [i for i in found.others if any(part.lower() in splits for part in i.parts[:-1])]
+    said = [
+        f"{len(left):,} {kind} left out, such as {'/'.join(min(left).parts)}"
+        for kind, left in (
+            ("images that do not lie in <split>/<class>/", set(found.images) - set(rows)),
+            ("files that are no PNG or JPEG, or lie too deep,", others),
+        )
+        if left
+    ]
+    if any(not image.parts[-1].lower().endswith(".png") for image in rows):
         said.append("pixels were decoded from JPEG, which is lossy: they are not the official ones")
     return [*said, *found.notes]
 
@@ -80,10 +72,8 @@ def _labeled(
         if name in names:
             raise fault(f"{root}: {split}/{name} holds no image: fetch the data set again.")
         few = ", ".join(names) if len(names) <= 10 else f"{names[0]}, ..., {names[-1]}"
-        raise fault(
-            f"{root}: {split}/{name} is none of the classes {few}: remove that folder, or correct "
-            "data.name."
-        )
+        said = f"{split}/{name} is none of the classes {few}"
+        raise fault(f"{root}: {said}: remove that folder, or correct data.name.")
     rounds = itertools.zip_longest(*(folders[name] for name in names))
     return [(i, y) for one in rounds for y, i in enumerate(one) if i is not None]
 

@@ -1,29 +1,131 @@
-"""Image files as one array of pixels: PNG and JPEG, decoded by Pillow to 8-bit RGB or gray.
+"""Images of a folder, or of .tar, .tar.gz and .zip archives lying in it: found, then decoded by Pillow.
 
-What enters: ``Image`` entries of ``vfljax.datasets.image_files``, or files' bytes. What leaves: pixels.
+What enters: a folder. What leaves: its PNG and JPEG files (by suffix, of any case) in order of their
+names, and pixels of those one chooses, 8-bit RGB or gray. Archives count only where the folder holds
+no image file itself. Hidden files are left out; links to folders are followed, not in circles.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import hashlib
 import io
 import itertools
+import os
+import pathlib
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets.given import MAX_BYTES, explained, fault, fits
-from vfljax.datasets.image_files import Image, stored
+from vfljax.datasets import archives
+from vfljax.datasets.given import MAX_BYTES, content, explained, fault, fits, inside
 
+SUFFIXES = (".png", ".jpg", ".jpeg")
+HIDDEN = (".", "__MACOSX")
+DEPTH = 5  # folders in folders; deeper ones are no data set's
 LARGEST = 100_000_000  # pixels of one image: more is an attack or a mistake
 AT_ONCE = 256  # images decoded together, or fewer:
 BYTES_AT_ONCE = 64 << 20  # of their files
 MOST_SIZE = 4096  # pixels a side that images may be brought to
 THREADS = 2
 REMEDY = "it is damaged, or no PNG or JPEG image; fetch it again"
+FEWER = "set rows to read fewer, or raise max_bytes"
+
+
+class Image(NamedTuple):
+    """One image file, not read yet."""
+
+    parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
+    source: pathlib.Path  # the file, or the archive it lies in
+    member: str = ""  # its name within the archive
+
+    @property
+    def where(self) -> str:
+        return f"{self.source}: {self.member}" if self.member else str(self.source)
+
+
+class Found(NamedTuple):
+    """What a folder holds."""
+
+    images: list[Image]  # sorted by folders and name
+    others: list[Image]  # all other files, and folders too deep to enter
+    notes: tuple[str, ...]  # on what was left out
+
+
+def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image.parts) -> Found:
+    """Every image below a folder, else of every archive in it; of those with one ``key`` the first.
+
+    Images of one key must be copies of one file, byte for byte: only they are read. Raises UserError
+    for two that are not, for a link to a folder above it, and for a damaged archive.
+    """
+    packed = [path for path in inside(folder) if archives.is_archive(path)]
+    every, notes = list(_loose(folder, (), (_real(folder),))), []
+    loose = next(filter(_is_image, every), None)
+    if loose is None:
+        for path in packed:
+            for name in archives.members(path):
+                parts = tuple(part for part in name.split("/") if part not in ("", "."))
+                every.append(Image(parts, path, name))
+    elif packed:
+        names = ", ".join(path.name for path in packed[:3]) + (", ..." if len(packed) > 3 else "")
+        notes.append(f"archives not read, since images lie beside them ({loose.where}): {names}")
+    every = [i for i in every if i.parts and not any(p.startswith(HIDDEN) for p in i.parts)]
+    images = sorted(filter(_is_image, every))
+    first: dict[Any, Image] = {}
+    pairs = [(first.setdefault(key(image), image), image) for image in images]
+    copies = [(one, other) for one, other in pairs if one is not other]
+    read = list(dict.fromkeys(image for pair in copies for image in pair))
+    digests = {read[at]: hashlib.sha256(data).digest() for at, data in stored(read)}
+    for one, other in copies:
+        if digests[one] != digests[other]:
+            raise fault(
+                f"{one.where} and {other.where} have one name and are not the same file: remove the "
+                "wrong one."
+            )
+    if copies:
+        notes.append(f"{len(copies):,} second copies of an image left out")
+    return Found(list(first.values()), [i for i in every if not _is_image(i)], tuple(notes))
+
+
+def _is_image(image: Image) -> bool:
+    named = image.parts and image.parts[-1].lower().endswith(SUFFIXES)
+    return bool(named and (image.member or image.source.is_file()))
+
+
+def _loose(
+    folder: pathlib.Path, above: tuple[str, ...], over: tuple[pathlib.Path, ...]
+) -> Iterator[Image]:
+    """Every file that is not hidden, and every folder that is too deep to enter. Raises UserError for
+    a link to one of the folders ``over`` it: every image would count again at each turn."""
+    for path in inside(folder):
+        parts = (*above, path.name)
+        if path.is_dir() and len(parts) <= DEPTH:
+            real = _real(path)
+            if any(one.is_relative_to(real) for one in over):
+                raise fault(f"{path} leads back to {real}, a folder above it: remove that link.")
+            yield from _loose(path, parts, (*over, real))
+        else:
+            yield Image(parts, path)
+
+
+def _real(folder: pathlib.Path) -> pathlib.Path:
+    return pathlib.Path(os.path.realpath(folder))
+
+
+def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
+    """(place among ``images``, the file's bytes), archives in their own order."""
+    inner: dict[pathlib.Path, dict[str, int]] = {}
+    for place, image in enumerate(images):
+        if image.member:
+            inner.setdefault(image.source, {})[image.member] = place
+        else:
+            yield place, content(image.source)
+    for archive, places in inner.items():
+        for name, data in archives.chosen(archive, places.__contains__):
+            yield places[name], data
 
 
 def pixels(images: Sequence[Image], **options: Any) -> np.ndarray:
@@ -53,9 +155,7 @@ def decoded(
         warnings.simplefilter("ignore")  # of metadata that nobody reads here
         shape = (size, size) if size else shape or _shape(first[0][1], names[first[0][0]])
         whole = (len(names), *shape, *(() if gray else (3,)))
-        fits("images", whole, 1, max_bytes, "set rows to read fewer, or raise max_bytes")
-        with explained("images", "set rows to read fewer"):
-            out = np.empty(whole, np.uint8)
+        out = _room(whole, max_bytes)
 
         def work(at: int, data: bytes) -> None:
             out[at] = _image(data, names[at], gray, size, shape)
@@ -132,17 +232,25 @@ def _changed(image: Any, gray: bool, size: int) -> Any:
     return picture.resize((size, size), way)
 
 
-def changed(x: np.ndarray, *, gray: bool = False, size: int = 0) -> np.ndarray:
+def changed(
+    x: np.ndarray, *, gray: bool = False, size: int = 0, max_bytes: int = MAX_BYTES
+) -> np.ndarray:
     """Pixels [R, H, W, 3] uint8 made gray and resized as ``pixels`` does."""
     if not gray and (not size or x.shape[1:3] == (size, size)):
         return x
     import PIL.Image
 
     side = (size, size) if size else x.shape[1:3]
-    out = np.empty((len(x), *side, *(() if gray else (3,))), np.uint8)
+    out = _room((len(x), *side, *(() if gray else (3,))), max_bytes)
     for row, image in enumerate(x):
         out[row] = np.asarray(_changed(PIL.Image.fromarray(image), gray, size))
     return out
+
+
+def _room(shape: tuple[int, ...], max_bytes: int) -> np.ndarray:
+    fits("images", shape, 1, max_bytes, FEWER)
+    with explained("images", FEWER):
+        return np.empty(shape, np.uint8)
 
 
 def shapes(images: Sequence[Image]) -> np.ndarray:

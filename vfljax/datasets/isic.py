@@ -17,28 +17,15 @@ import csv
 import io
 import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import image_files, images
+from vfljax.datasets import given, images
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.faults import all_different
-from vfljax.datasets.given import (
-    MAX_BYTES,
-    content,
-    count,
-    explained,
-    fault,
-    fits,
-    flag,
-    folder_of,
-    inside,
-    spread,
-    without,
-    word,
-)
+from vfljax.datasets.given import content, explained, fault, folder_of, inside, without
 from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
 
 DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")  # HAM10000's dx
@@ -51,14 +38,13 @@ LAYOUTS = (
 
 
 class Rows(NamedTuple):
-    """All labels and what tells the group of each; the rows chosen, and the pixels of those."""
+    """What the files say of all rows."""
 
     labels: np.ndarray
-    chosen: np.ndarray
-    pixels: np.ndarray
     group: str  # "patient_id", "lesion_id" or "" where no group is known
     groups: np.ndarray
-    notes: tuple[str, ...]
+    notes: list[str]
+    pixels: Callable[..., np.ndarray]  # (places, size=, gray=, max_bytes=) -> pixels of these rows
 
 
 def isic(
@@ -69,7 +55,7 @@ def isic(
     rows: int = 0,
     target: str = "target",
     groups: bool = True,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = given.MAX_BYTES,
     file: str = "",
 ) -> Dataset:
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
@@ -85,89 +71,75 @@ def isic(
     The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray images,
     split by row. ``gray`` and ``groups`` are not so by default.
     """
-    pixel_options = {"size": count("size", size, 0, images.MOST_SIZE), "gray": flag("gray", gray)}
-    pixel_options["max_bytes"] = count("max_bytes", max_bytes, 1)
-    rows, grouped, target = count("rows", rows), flag("groups", groups), word("target", target)
+    rows, target = given.count("rows", rows), given.word("target", target)
+    size, gray = given.count("size", size, 0, images.MOST_SIZE), given.flag("gray", gray)
+    grouped, max_bytes = given.flag("groups", groups), given.count("max_bytes", max_bytes, 1)
     root = folder_of(folder, LAYOUTS)
-    path = _the_file(root, target, word("file", file, empty=True))
-    if path.suffix.lower() == ".npz":
-        found = _stored(path, rows, **pixel_options)
-    else:
-        found = _files(root, path, rows, target, pixel_options)
-    own = None
-    if found.group and grouped:
+    path = _the_file(root, target, given.word("file", file, empty=True))
+    zipped = path.suffix.lower() == ".npz"
+    found = _stored(path, size, max_bytes) if zipped else _files(root, path, target)
+    chosen = given.spread(found.labels, rows)
+    numbers = None
+    if grouped and found.group:
         every = numbered(path, found.group, found.groups)
-        own = np.unique(every[found.chosen], return_inverse=True)[1].astype(np.int32)
+        numbers = np.unique(every[chosen], return_inverse=True)[1].astype(np.int32)
     return Dataset(
         "ham10000" if found.group == "lesion_id" else "isic",
-        found.pixels,
-        classes(f"{path}, {len(found.chosen)} rows", found.labels[found.chosen], 2),
+        found.pixels(chosen, size=size, gray=gray, max_bytes=max_bytes),
+        classes(f"{path}, {len(chosen)} rows", found.labels[chosen], 2),
         2,
         "image",
         classes=("no melanoma", "melanoma"),
-        groups=own,
-        notes=found.notes,
+        groups=numbers,
+        notes=(f"read {len(chosen)} of {len(found.labels)} rows of {path}", *found.notes),
     )
 
 
-def _stored(path: pathlib.Path, rows: int, size: int, gray: bool, max_bytes: int) -> Rows:
+def _stored(path: pathlib.Path, size: int, max_bytes: int) -> Rows:
     found = arrays(path, ("x", "y"), GROUPS, max_bytes)
-    labels = labels_of(path, "y", found["y"], 2)
-    chosen = spread(labels, rows)
-    x = rgb(path, "x", found["x"])[chosen]
-    shape = (len(x), size or x.shape[1], size or x.shape[2], 1 if gray else 3)
-    fits(path, shape, 1, max_bytes, "set rows, or raise max_bytes")
-    notes = [f"read {path}"]
-    if size and x.shape[1:3] != (size, size):
-        notes.append(f"images of {x.shape[2]}x{x.shape[1]} pixels resized to {size}x{size}")
-    pixels = images.changed(x, gray=gray, size=size)
+    x, labels = rgb(path, "x", found["x"]), labels_of(path, "y", found["y"], 2)
     group = next((key for key in GROUPS if key in found), "")
-    return Rows(labels, chosen, pixels, group, found.get(group, labels), tuple(notes))
+    note = f"images of {x.shape[2]}x{x.shape[1]} pixels" + f" resized to {size}x{size}" * (size > 0)
+    groups = found.get(group, labels)
+    return Rows(labels, group, groups, [note], lambda at, **form: images.changed(x[at], **form))
 
 
-def _files(
-    root: pathlib.Path, path: pathlib.Path, rows: int, target: str, pixel_options: Mapping[str, Any]
-) -> Rows:
+def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
     table = _table(path)
     column = target if target in table else "dx"
     allowed = DIAGNOSES if column == "dx" else ("0", "1", "0.0", "1.0")
     for row, value in enumerate(table[column]):
         if value not in allowed:
-            raise fault(
-                f"{path} row {row + 1}: {column} is {value!r} and not one of {', '.join(allowed)}."
-            )
+            said = f"{path} row {row + 1}: {column} is {value!r}"
+            raise fault(f"{said} and not one of {', '.join(allowed)}.")
     labels = np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
-    found = image_files.find(root, _stem)
-    names = next(table[key] for key in NAMES if key in table)
-    every = _in_order(root, path, names, found)
-    chosen = spread(labels, rows)
-    pixels = images.pixels([every[row] for row in chosen], **pixel_options)
-    group = next((key for key in GROUPS if key in table), "")
-    groups = [value or f"row {row}" for row, value in enumerate(table.get(group, ()))]
-    note = f"read {len(chosen)} of {len(found.images)} images in {root} by {path.name}"
-    return Rows(labels, chosen, pixels, group, np.array(groups), (note, *found.notes))
-
-
-def _stem(image: image_files.Image) -> str:
-    return image.parts[-1].rpartition(".")[0]
-
-
-def _in_order(
-    root: pathlib.Path, path: pathlib.Path, names: Sequence[str], found: image_files.Found
-) -> list[image_files.Image]:
-    """Each row's image, by its name without a suffix."""
+    found = images.find(root, _stem)
     named = {_stem(image): image for image in found.images}
     rows: dict[str, int] = {}
-    for row, name in enumerate(names):
+    for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
         if name not in named:
-            said = "".join(f" ({note})" for note in found.notes)
-            raise fault(
-                f"{path} row {row + 1} names the image {name!r}, which is not in {root}: put the images "
-                f"there{said}."
-            )
+            said = f"{path} row {row + 1} names the image {name!r}, which is not in {root}"
+            raise fault("; ".join([f"{said}: put the images there", *found.notes]) + ".")
         if rows.setdefault(name, row) != row:
             raise fault(f"{path} rows {rows[name] + 1} and {row + 1} both name the image {name!r}.")
-    return [named[name] for name in names]
+    every = [named[name] for name in rows]
+    more = len(named) - len(every)
+    group = next((key for key in GROUPS if key in table), "")
+    # whose patient or lesion is not said is a group alone
+    groups = np.array([value or f"row {row}" for row, value in enumerate(table.get(group, ()))])
+    notes = [f"{more:,} images that {path.name} does not name left out"] if more else []
+    notes += found.notes
+    return Rows(
+        labels,
+        group,
+        groups,
+        notes,
+        lambda at, **form: images.pixels([every[i] for i in at], **form),
+    )
+
+
+def _stem(image: images.Image) -> str:
+    return image.parts[-1].rpartition(".")[0]
 
 
 def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
@@ -175,13 +147,10 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
     are."""
     if file:
         if not _tells(root / file, target):
-            raise fault(
-                f"{root / file} has no column {target!r} (or dx) beside {' or '.join(NAMES)}: correct "
-                "config.data.options.file or target."
-            )
+            said = f"{root / file} has no column {target!r} (or dx) beside {' or '.join(NAMES)}"
+            raise fault(f"{said}: correct config.data.options.file or target.")
         return root / file
-    stored = only(root)
-    if stored:
+    if stored := only(root):
         return stored
     named = [p for p in inside(root) if p.suffix.lower() == ".csv" or p.name == "HAM10000_metadata"]
     samples = "sample_submission"
@@ -215,10 +184,8 @@ def _table(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
     all_different(header, str(path))
     for number, line in enumerate(lines):
         if len(line) != len(header):
-            raise fault(
-                f"{path} row {number + 1} has {len(line)} values and not {len(header)}: the file is "
-                "cut off; fetch it again."
-            )
+            said = f"{path} row {number + 1} has {len(line)} values and not {len(header)}"
+            raise fault(f"{said}: it is cut off; fetch it again.")
     if not lines:
         raise fault(f"{path} has no row: fetch it again.")
     return dict(zip(header, zip(*lines)))

@@ -12,25 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vfljax.datasets import given
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import (
-    MAX_BYTES,
-    count,
-    explained,
-    fault,
-    fits,
-    folder_of,
-    inside,
-    without,
-    word,
-)
+from vfljax.datasets.given import explained, fault, fits, folder_of, inside, without
 
 REMEDY = "write it anew by numpy.savez_compressed, without object arrays"
 LAYOUTS = "exactly one .npz file"
 
 
 def npz(
-    folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = MAX_BYTES
+    folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = given.MAX_BYTES
 ) -> Dataset:
     """Any .npz with features ``x`` and labels ``y`` (integers 0..C-1), named by these options.
 
@@ -38,13 +29,14 @@ def npz(
     x [R, F] is a "table", float32, NaN being a missing number. ``groups`` names an array [R] of numbers
     or words, such as patients: rows of a group stay in one part.
     """
-    keys = [word("x", x), word("y", y), *([groups] if word("groups", groups, empty=True) else [])]
+    keys = [given.word("x", x), given.word("y", y)]
+    keys += [groups] if given.word("groups", groups, empty=True) else []
     path = pathlib.Path(folder)
     if not folder or not path.is_file():
         root = folder_of(folder, LAYOUTS)
         if (path := only(root)) is None:
             raise without(root, LAYOUTS)
-    found = arrays(path, keys, max_bytes=count("max_bytes", max_bytes, 1))
+    found = arrays(path, keys, max_bytes=given.count("max_bytes", max_bytes, 1))
     features, labels = found[x], labels_of(path, y, found[y])
     table = features.ndim == 2
     forms = "numbers [rows, columns], [rows, height, width] or [rows, height, width, channels]"
@@ -53,7 +45,12 @@ def npz(
     first = features.ndim == 4 and features.shape[1] in (1, 3) and features.shape[3] > 4
     must(path, x, features, not first, f"channels last: {x}.transpose(0, 2, 3, 1)")
     if table or features.dtype != np.uint8:
-        features = _floats(path, x, features, missing=table)
+        with np.errstate(over="ignore"):
+            features = features.astype(np.float32)
+        good = np.isfinite(features) | (np.isnan(features) & table)
+        for at in np.argwhere(~good)[:1]:
+            where, nan = f"{path}: {x} in row {at[0] + 1}", ", or NaN for missing" * table
+            raise fault(f"{where} holds {found[x][*at]}: numbers must be finite in float32{nan}.")
     return Dataset(
         path.stem,
         features,
@@ -78,7 +75,7 @@ def arrays(
     path: pathlib.Path,
     required: Sequence[str],
     optional: Sequence[str] = (),
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = given.MAX_BYTES,
 ) -> dict[str, np.ndarray]:
     """The arrays of these names, all of the first one's length; those of ``optional`` that exist.
 
@@ -91,8 +88,8 @@ def arrays(
         assert archive.zip is not None
         for key in dict.fromkeys([*required, *(key for key in optional if key in archive.files)]):
             if key not in archive.files:
-                names = ", ".join(archive.files[:20]) or "none"
-                raise fault(f"{path} has no array {key!r}: it has {names}.")
+                has = ", ".join(archive.files[:20]) or "none"
+                raise fault(f"{path} has no array {key!r}: it has {has}.")
             shape, dtype = header(archive.zip, f"{key}.npy")
             if dtype.hasobject:
                 raise fault(f"{path}: {key} holds Python objects, never opened: {REMEDY}.")
@@ -101,10 +98,8 @@ def arrays(
             found[key] = np.asarray(archive[f"{key}.npy"])
     first = found[required[0]]
     for key, array in found.items():
-        good = array.ndim and len(array) == len(first) > 0
-        must(
-            path, key, array, bool(good), f"1 or more rows, as many as {required[0]} {first.shape}"
-        )
+        good = bool(array.ndim) and len(array) == len(first) > 0
+        must(path, key, array, good, f"1 or more rows, as many as {required[0]} {first.shape}")
     return found
 
 
@@ -112,9 +107,8 @@ def header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.d
     """An array's shape and type, as its member's first bytes tell them."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            read = np.lib.format.read_array_header_2_0
+        form = np.lib.format
+        read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
         shape, _, dtype = read(stream)
     return shape, dtype
 
@@ -134,10 +128,8 @@ def labels_of(
     out = classes(f"{path}, array {key}", labels, num_classes)
     present = np.unique(out)
     for absent in np.setdiff1d(np.arange(min(present[-1], len(present))), present)[:1]:
-        raise fault(
-            f"{path}: {key} has label {present[-1]} and no row of label {absent}: number the classes "
-            "0, 1, 2, ... without gaps."
-        )
+        missed = f"{key} has label {present[-1]} and no row of label {absent}"
+        raise fault(f"{path}: {missed}: number the classes 0, 1, 2, ... without gaps.")
     return out
 
 
@@ -153,21 +145,8 @@ def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
 
 def rgb(path: pathlib.Path, key: str, x: np.ndarray, side: int | None = None) -> np.ndarray:
     """Images [R, H, W, 3] uint8, of ``side`` x ``side`` pixels if given."""
-    shape = x.shape[1:] if side is None else (side, side, 3)
-    good = x.dtype == np.uint8 and x.ndim == 4 and x.size and x.shape[1:] == (*shape[:2], 3)
+    sized = x.ndim == 4 and x.shape[1:] == ((side, side, 3) if side else (*x.shape[1:3], 3))
+    good = x.dtype == np.uint8 and sized and x.size > 0
     sides = "height, width" if side is None else f"{side}, {side}"
-    must(path, key, x, bool(good), f"uint8 [rows, {sides}, 3]")
+    must(path, key, x, good, f"uint8 [rows, {sides}, 3]")
     return x
-
-
-def _floats(path: pathlib.Path, key: str, x: np.ndarray, missing: bool) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        out = x.astype(np.float32)
-    good = np.isfinite(out) | (np.isnan(out) & missing)
-    if not good.all():
-        at = np.unravel_index(np.argmin(good), good.shape)
-        more = ", or NaN where one is missing" if missing else ""
-        raise fault(
-            f"{path}: {key} in row {at[0] + 1} holds {x[at]}: numbers must be finite in float32{more}."
-        )
-    return out

@@ -1,8 +1,8 @@
 """Image sets prepared by TensorFlow Datasets, read without TensorFlow.
 
-What enters: a folder. What leaves: pixels, labels and names of the classes.
-Readable are the formats array_record and parquet; tfrecord, TFDS's default, needs TensorFlow. What
-a record holds is taken from the installed TFDS's code, never from the folder's features.json.
+What enters: a folder. What leaves: pixels, labels and names of the classes. Readable are the
+formats array_record and parquet; tfrecord, TFDS's default, needs TensorFlow. What a record holds is
+taken from the installed TFDS's code, never from the folder's features.json.
 """
 
 from __future__ import annotations
@@ -46,15 +46,13 @@ def _check(version: pathlib.Path, name: str) -> None:
     """Refuse another data set, or a format that only TensorFlow reads."""
     with explained(version / INFO, REMEDY):
         info = dict(json.loads(content(version / INFO)))
-    if info.get("name") != name:
+    of, form = info.get("name"), info.get("fileFormat") or "tfrecord"
+    if of != name:
+        raise fault(f"{version / INFO} is of {of!r} and not {name!r}: correct data.name or dir.")
+    if form not in READABLE:
         raise fault(
-            f"{version / INFO} is of {info.get('name')!r} and not {name!r}: correct data.name or dir."
-        )
-    if info.get("fileFormat") not in READABLE:
-        raise fault(
-            f"{version} was prepared as {info.get('fileFormat') or 'tfrecord'}, which only "
-            f"TensorFlow reads: {REMEDY}, e.g. tfds.builder({name!r}, "
-            "file_format='array_record').download_and_prepare()."
+            f"{version} was prepared as {form}, which only TensorFlow reads: {REMEDY}: "
+            f"tfds.builder({name!r}, file_format='array_record').download_and_prepare()."
         )
 
 
@@ -78,10 +76,8 @@ def parts(
         with explained(f"{version}, split {part!r},", REMEDY):
             builder = official(data_dir=home.parent.parent)
             if pathlib.Path(builder.data_dir) != home:
-                raise fault(
-                    f"{home} does not end in {name}/{builder.version}, where the installed "
-                    f"tensorflow_datasets looks: keep that path, or {REMEDY}."
-                )
+                place = f"{name}/{builder.version}, where the installed tensorflow_datasets looks"
+                raise fault(f"{home} does not end in {place}: keep that path, or {REMEDY}.")
             source = builder.as_data_source(part, decoders={"image": encoded()})
             total = len(source)
             examples = [source[at] for at in range(min(most or total, total))]

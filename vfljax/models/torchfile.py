@@ -28,18 +28,10 @@ from vfljax.errors import UserError
 LARGEST_REPEAT = 2**24  # elements a tensor may have beyond its storage's (an expanded tensor)
 ALONE = "save the weights alone, torch.save(model.state_dict(), file), or as .safetensors"
 
-_STORAGES = {
-    "torch.DoubleStorage": np.dtype("<f8"),
-    "torch.FloatStorage": np.dtype("<f4"),
-    "torch.HalfStorage": np.dtype("<f2"),
-    "torch.BFloat16Storage": np.dtype(jnp.bfloat16),
-    "torch.LongStorage": np.dtype("<i8"),
-    "torch.IntStorage": np.dtype("<i4"),
-    "torch.ShortStorage": np.dtype("<i2"),
-    "torch.CharStorage": np.dtype("i1"),
-    "torch.ByteStorage": np.dtype("u1"),
-    "torch.BoolStorage": np.dtype("?"),
-}
+_TYPES = {
+    "Double": "<f8", "Float": "<f4", "Half": "<f2", "BFloat16": jnp.bfloat16, "Bool": "?",
+    "Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "i1", "Byte": "u1",
+}  # fmt: skip
 
 
 class Storage(NamedTuple):
@@ -74,7 +66,8 @@ _NAMES: dict[str, Any] = {
     "torch.Size": tuple,
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_parameter": _parameter,
-    **_STORAGES,  # only ever an argument
+    # only ever arguments
+    **{f"torch.{name}Storage": np.dtype(kind) for name, kind in _TYPES.items()},
 }
 
 # What torch.save writes under pickle protocols 2 and 4. Not among them: every way to make an object
@@ -104,10 +97,8 @@ class _Reader(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if f"{module}.{name}" not in _NAMES:
-            raise UserError(
-                f"{self.path} refers to {f'{module}.{name}'!r}, which is no part of plain tensors: "
-                f"refused, nothing of it was run; {ALONE}."
-            )
+            said = f"{self.path} refers to {f'{module}.{name}'!r}, no part of plain tensors"
+            raise UserError(f"{said}: refused, nothing of it was run; {ALONE}.")
         return _NAMES[f"{module}.{name}"]
 
     def persistent_load(self, pid: Any) -> Storage:

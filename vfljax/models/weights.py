@@ -48,10 +48,8 @@ def load(module: nn.Module, variables: PyTree, path: str) -> tuple[PyTree, list[
     Raises UserError for a network without a rule, and what ``read`` and the rule raise."""
     if type(module) not in FROM_TORCH:
         known = ", ".join(sorted(kind.__name__ for kind in FROM_TORCH))
-        raise UserError(
-            f"{type(module).__name__} has no rule for weights from a file ({path}): use {known}, or "
-            "give no weights."
-        )
+        said = f"{type(module).__name__} has no rule for weights from a file ({path})"
+        raise UserError(f"{said}: use {known}, or give no weights.")
     state = read(path)
     try:
         return FROM_TORCH[type(module)](module, state, variables)
@@ -70,10 +68,8 @@ def read(path: str) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # a damaged file can fail anywhere inside the libraries
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise UserError(
-            f"{file} cannot be read as {file.suffix.lower()} weights ({reason}): it is cut off or "
-            "damaged; fetch it again."
-        ) from error
+        said = f"{file} cannot be read as {file.suffix.lower()} weights ({reason})"
+        raise UserError(f"{said}: it is cut off or damaged; fetch it again.") from error
     if not state:
         raise UserError(f"{file} holds no tensor: give a file of weights.")
     if all(name.startswith("module.") for name in state):
@@ -87,10 +83,8 @@ def _file(path: str) -> pathlib.Path:
     if os.path.isdir(path):  # os.path answers False where pathlib raises: too long a name
         found = [file / name for name in FOLDER if os.path.isfile(file / name)]
         if not found:
-            raise UserError(
-                f"{path} is a folder without {' or '.join(FOLDER)}: give a Hugging Face model's "
-                "folder (weights in several parts are not read) or a file."
-            )
+            without = f"{path} is a folder without {' or '.join(FOLDER)}"
+            raise UserError(f"{without}: give a file, or a folder whose weights are in one.")
         file = found[0]
     suffix = file.suffix.lower()
     if not os.path.isfile(file):
@@ -105,10 +99,8 @@ def _file(path: str) -> pathlib.Path:
     if start.startswith(b"version https://"):
         raise UserError(f"{file} is a Git LFS pointer: fetch the weights with git lfs pull.")
     if start.startswith(b"\x80") and _READERS[suffix] is torchfile.read:
-        raise UserError(
-            f"{file} is in PyTorch's format from before 1.6, which is not read: open it in PyTorch "
-            "with weights_only=True and torch.save it again, or as .safetensors."
-        )
+        old = f"{file} is in PyTorch's format from before 1.6, which is not read"
+        raise UserError(f"{old}: torch.load it with weights_only=True and torch.save it again.")
     if suffix != ".safetensors" and not start.startswith(b"PK"):
         raise UserError(f"{file} does not begin as a {suffix} file: fetch it again.")
     return file
@@ -128,15 +120,12 @@ def _read_safetensors(file: pathlib.Path) -> dict[str, np.ndarray]:
     try:
         from safetensors.numpy import load_file
     except ImportError as error:
-        raise UserError(
-            f"{file} needs the package safetensors: pip install 'vfljax[text]' (or safetensors)."
-        ) from error
+        missing = f"{file} needs the package safetensors"
+        raise UserError(f"{missing}: pip install 'vfljax[text]' (or safetensors).") from error
     try:
         return load_file(file)
     except AttributeError as error:  # a type that NumPy lacks, and safetensors looks up there
-        raise UserError(
-            f"{file} is of a type that is not read ({error}): convert it to F32."
-        ) from error
+        raise UserError(f"{file} has a type that is not read ({error}): convert to F32.") from error
 
 
 def _read_npz(file: pathlib.Path) -> dict[str, np.ndarray]:
