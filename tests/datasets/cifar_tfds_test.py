@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tensorflow_datasets.core import registered
 
 from tests.datasets import small
-from tests.datasets.cifar_files import refused
 from tests.datasets.fuzzing import damaged, few_or_many
+from tests.datasets.small import refused
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
 
 
@@ -84,28 +84,38 @@ def broken_tfds(tfds_folder, tmp_path):
     return tmp_path, tmp_path / "cifar10" / "3.0.2"
 
 
-def test_an_unfinished_tfds_folder_is_named(broken_tfds):
-    folder, version = broken_tfds
-    (version / "dataset_info.json").unlink()
-    assert "did not finish" in refused(cifar10, folder)
-    assert "array_record" in refused(cifar10, version)
+INFO = "dataset_info.json"
+WRONG = {  # what is done to the version folder, and what is said
+    "unfinished": (lambda version: (version / INFO).unlink(), "did not finish"),
+    "of tfrecord": ((INFO, '"array_record"', '"tfrecord"'), "only TensorFlow reads"),
+    "of no format": ((INFO, '"fileFormat": "array_record",', ""), "as tfrecord, which only"),
+    "of another set": ((INFO, '"cifar10"', '"cifar100"'), "is of 'cifar100'"),
+    "cut": ((INFO, "{", ""), "cannot be read"),
+    "of another version": (
+        lambda version: version.rename(version.parent / "2.0.0"),
+        "in cifar10/3.0.2",
+    ),
+    "without shards": (
+        lambda version: [shard.unlink() for shard in version.glob("*test*record*")],
+        "split 'test'",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("dataset_info.json", '"array_record"', '"tfrecord"', "only TensorFlow reads"),
-        ("dataset_info.json", '"fileFormat": "array_record",', "", "as tfrecord, which only"),
-        ("dataset_info.json", '"cifar10"', '"cifar100"', "is of 'cifar100'"),
-        ("dataset_info.json", "{", "", "cannot be read"),
-    ],
-)
-def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, file, old, new, message):
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_tfds_folder_says_what_to_do(broken_tfds, wrong):
     folder, version = broken_tfds
-    text = (version / file).read_text()
-    assert old in text
-    (version / file).write_text(text.replace(old, new, 1))
-    assert message in refused(cifar10, folder)
+    change, message = WRONG[wrong]
+    if isinstance(change, tuple):
+        name, old, new = change
+        text = (version / name).read_text()
+        assert old in text
+        (version / name).write_text(text.replace(old, new, 1))
+    else:
+        change(version)
+    assert message in refused(cifar10, str(folder))
+    if wrong == "unfinished":
+        assert "array_record" in refused(cifar10, str(version))
 
 
 PLANTED = (
@@ -130,19 +140,6 @@ def test_a_tfds_folder_makes_nothing_run(broken_tfds, monkeypatch, planted):
         ran = sys.modules.pop("planted_by_a_file", None)
     assert ran is None
     assert rows == 40
-
-
-def test_a_tfds_folder_of_another_version_or_place_is_named(broken_tfds):
-    folder, version = broken_tfds
-    version.rename(version.parent / "2.0.0")
-    assert "does not end in cifar10/3.0.2" in refused(cifar10, folder)
-
-
-def test_a_tfds_folder_without_shards_is_one_line(broken_tfds):
-    folder, version = broken_tfds
-    for shard in version.glob("*test*record*"):
-        shard.unlink()
-    assert "split 'test'" in refused(cifar10, folder)
 
 
 @few_or_many

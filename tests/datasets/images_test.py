@@ -14,18 +14,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.datasets import small
+from tests.datasets.small import refused
 from vfljax.datasets import archives, images
 from vfljax.datasets.given import spread
-from vfljax.errors import UserError
 
-PNG = small.encoded(small.picture(0, 4, 6))
-
-
-def refused(what, *args, **options):
-    with pytest.raises(UserError) as error:
-        what(*args, **options)
-    assert len(str(error.value).splitlines()) == 1
-    return str(error.value)
+X = small.picture(0, 4, 6)
+PNG = small.encoded(X)
 
 
 def entries_of(folder):
@@ -34,6 +28,10 @@ def entries_of(folder):
 
 def found(folder):
     return ["/".join(image.parts) for image in entries_of(folder)]
+
+
+def read(folder, **options):
+    return images.pixels(entries_of(folder), **options)
 
 
 def test_images_are_found_by_suffix_of_any_case_in_order_and_hidden_ones_are_not(tmp_path):
@@ -54,20 +52,15 @@ def test_archives_count_only_where_the_folder_holds_no_image(tmp_path):
     assert "b/1.png): x.zip, y.tgz" in note
 
 
-@pytest.mark.parametrize("to", ["../..", "..", ".", "../../.."])
+@pytest.mark.parametrize("to", ["../..", "..", ".", "../../..", "the other's"])
 def test_a_link_to_a_folder_above_it_is_refused(tmp_path, to):
-    small.write(tmp_path / "own", {"train/cat/1.png": PNG, "train/dog/2.png": PNG})
-    (tmp_path / "own/train/cat/loop").symlink_to(to)
+    small.write(tmp_path, {"own/train/cat/1.png": PNG, "other/2.png": PNG})
+    link = tmp_path / "own/train/cat/loop"
+    link.symlink_to(tmp_path / "other" if to == "the other's" else to)
+    (tmp_path / "other/back").symlink_to(tmp_path / "own/train/cat")
     said = refused(entries_of, tmp_path / "own")
-    assert "loop leads back to" in said
+    assert " leads back to" in said
     assert "remove that link" in said
-
-
-def test_two_links_to_each_other_s_folders_are_refused(tmp_path):
-    small.write(tmp_path, {"own/a/1.png": PNG, "other/2.png": PNG})
-    (tmp_path / "own/a/b").symlink_to(tmp_path / "other")
-    (tmp_path / "other/a").symlink_to(tmp_path / "own/a")
-    assert "b/a leads back to" in refused(entries_of, tmp_path / "own")
 
 
 def test_links_to_folders_of_images_elsewhere_are_followed(tmp_path):
@@ -79,19 +72,10 @@ def test_links_to_folders_of_images_elsewhere_are_followed(tmp_path):
     assert found(tmp_path / "own") == found(tmp_path / "linked") == names
 
 
-def test_what_is_no_image_is_named_and_not_by_an_address_in_memory(tmp_path):
-    small.write(tmp_path, {"1.png": b"no image at all"})
-    said = refused(images.pixels, entries_of(tmp_path))
-    assert str(tmp_path / "1.png") in said
-    assert "object at" not in said
-    assert "<" not in said
-
-
 def test_links_in_an_archive_are_no_files(tmp_path):
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
-        link = tarfile.TarInfo("a/1.png")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(link)
+    link = tarfile.TarInfo("a/1.png")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    small.write(tmp_path, {"a.tar": tarred(link)})
     assert archives.members(tmp_path / "a.tar") == []
 
 
@@ -117,25 +101,17 @@ def test_many_images_keep_their_order_whatever_the_archive_s(tmp_path):
     np.testing.assert_array_equal(images.pixels(entries[::-7]), arrays[::-7])
 
 
-def test_another_format_under_a_png_name_is_refused(tmp_path):
-    small.write(tmp_path, {"a.png": small.encoded(small.picture(0, 4, 6), "GIF")})
-    assert "a.png cannot be read" in refused(images.pixels, entries_of(tmp_path))
-
-
-def test_an_array_beyond_the_limit_is_refused_with_its_size(tmp_path):
-    small.write(tmp_path, {"a.png": PNG, "b.png": PNG})
-    entries = entries_of(tmp_path)
-    assert images.pixels(entries, max_bytes=144).shape == (2, 4, 6, 3)
-    assert "2x4x6x3 values take 144 bytes" in refused(images.pixels, entries, max_bytes=143)
-
-
 @pytest.mark.parametrize("options", [{"size": 9}, {"shape": (4, 6)}, {}])
-def test_the_array_is_refused_before_anything_is_decoded(tmp_path, monkeypatch, options):
+def test_the_array_is_refused_with_its_size_before_anything_is_decoded(
+    tmp_path, monkeypatch, options
+):
     small.write(tmp_path, {"a.png": PNG, "b.png": PNG})
+    assert read(tmp_path, max_bytes=486, **options).nbytes in (144, 486)
     decoded = []
     monkeypatch.setattr(images, "_image", lambda *args: decoded.append(args))
-    said = refused(images.pixels, entries_of(tmp_path), max_bytes=100, **options)
-    assert "more than 100: set rows" in said
+    said = refused(read, tmp_path, max_bytes=143, **options)
+    assert "x3 values take" in said
+    assert "more than 143: set rows" in said
     assert not decoded
 
 
@@ -191,15 +167,9 @@ def test_no_memory_and_no_package_are_not_called_damage(tmp_path, monkeypatch, e
         raise error
 
     monkeypatch.setattr(Image, "open", fail)
-    said = refused(images.pixels, entries_of(tmp_path))
+    said = refused(read, tmp_path)
     assert words in said
     assert "damaged" not in said
-
-
-@pytest.mark.parametrize("color", [0, 2, 6])
-def test_16_bits_a_channel_are_refused_in_gray_and_color(tmp_path, color):
-    small.write(tmp_path, {"a.png": small.png16(4, 6, color)})
-    assert "more than 8 bits a pixel" in refused(images.pixels, entries_of(tmp_path))
 
 
 def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
@@ -215,34 +185,53 @@ def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
     assert str(tmp_path) in refused(entries_of, tmp_path)
 
 
-def test_a_name_with_a_line_break_still_gives_one_line(tmp_path):
-    small.write(tmp_path, {"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})})
-    assert "a b [2J .png cannot be read" in refused(images.pixels, entries_of(tmp_path))
-
-
-def test_an_archive_with_one_name_twice_is_refused(tmp_path):
-    with tarfile.open(tmp_path / "a.tar", "w") as archive:
-        for _ in range(2):
-            archive.addfile(tarfile.TarInfo("1.png"))
-    assert "holds '1.png' twice" in refused(entries_of, tmp_path)
-
-
-def test_a_tar_file_whose_sizes_lead_back_ends_in_one_line(tmp_path):
-    info = tarfile.TarInfo("1.png")
-    info.size = -512
-    block = info.tobuf(tarfile.GNU_FORMAT)
-    (tmp_path / "a.tar").write_bytes(block + bytes(10_240))
-    assert "a.tar" in refused(entries_of, tmp_path)
-
-
-def test_an_encrypted_zip_is_one_line(tmp_path):
+def encrypted():
     content = bytearray(small.zipped({"1.png": PNG}))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         start = archive.start_dir
     content[6] |= 1
     content[start + 8] |= 1
-    (tmp_path / "a.zip").write_bytes(bytes(content))
-    assert "encrypted" in refused(images.pixels, entries_of(tmp_path))
+    return bytes(content)
+
+
+def tarred(*members):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for member in members:
+            archive.addfile(member)
+    return stream.getvalue()
+
+
+def leading_back():
+    info = tarfile.TarInfo("1.png")
+    info.size = -512
+    return info.tobuf(tarfile.GNU_FORMAT) + bytes(10_240)
+
+
+BAD = {
+    "no image": ({"1.png": b"no image at all"}, "1.png cannot be read"),
+    "another format": ({"a.png": small.encoded(X, "GIF")}, "a.png cannot be read"),
+    "16 bits, gray": ({"a.png": small.png16(4, 6, 0)}, "more than 8 bits a pixel"),
+    "16 bits, RGB": ({"a.png": small.png16(4, 6, 2)}, "more than 8 bits a pixel"),
+    "16 bits, RGBA": ({"a.png": small.png16(4, 6, 6)}, "more than 8 bits a pixel"),
+    "a line break": (
+        {"a.zip": small.zipped({"a\nb\x1b[2J\u2028.png": b"x"})},
+        "a b [2J .png cannot",
+    ),
+    "one name twice": ({"a.tar": tarred(*2 * [tarfile.TarInfo("1.png")])}, "holds '1.png' twice"),
+    "sizes that lead back": ({"a.tar": leading_back()}, "a.tar"),
+    "an encrypted zip": ({"a.zip": encrypted()}, "encrypted"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_image_is_named_and_not_by_an_address_in_memory(tmp_path, case):
+    files, message = BAD[case]
+    said = refused(read, small.write(tmp_path, files) and tmp_path)
+    assert message in said
+    assert str(tmp_path) in said
+    assert "object at" not in said
+    assert "<" not in said or "ZipInfo" in said
 
 
 def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_covered(tmp_path):
@@ -260,6 +249,24 @@ def test_an_image_that_grows_is_bilinear_and_one_that_shrinks_a_mean_of_what_is_
     small.write(tmp_path, {"a.png": small.encoded(y)})
     (mixed,) = images.pixels(entries, size=5)  # wider and less high than 5: bilinear
     np.testing.assert_allclose(mixed[:, 0, 0], [0, 0, 120, 240, 240], atol=1)
+
+
+def test_copies_of_one_key_are_left_out_and_must_be_equal(tmp_path):
+    small.write(tmp_path, {"a/1.png": PNG, "b/1.png": PNG, "c/2.png": b"not read"})
+    found = images.find(tmp_path, lambda image: image.parts[-1])
+    assert ["/".join(image.parts) for image in found.images] == ["a/1.png", "c/2.png"]
+    assert found.notes == ("1 second copies of an image left out",)
+    assert len(images.find(tmp_path).images) == 3
+    small.write(tmp_path, {"b/1.png": PNG + b"1"})
+    said = refused(images.find, tmp_path, lambda image: image.parts[-1])
+    assert "a/1.png and" in said
+    assert "b/1.png have one name and are not the same file: remove the wrong one" in said
+
+
+def test_the_same_image_in_two_archives_counts_once(tmp_path):
+    both = {"a.zip": small.zipped({"x/1.png": PNG}), "b.tar": small.tar({"./x/1.png": PNG}, "w")}
+    small.write(tmp_path, both)
+    assert found(tmp_path) == ["x/1.png"]
 
 
 def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):

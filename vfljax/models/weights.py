@@ -33,7 +33,7 @@ FROM_TORCH: dict[type[nn.Module], FromTorch] = {
 
 FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
 
-LARGEST = 8 << 30  # bytes of a .npz's arrays, which may be compressed
+LARGEST = 8 << 30  # bytes that a .npz may unpack to
 
 
 def digest(path: str) -> str:
