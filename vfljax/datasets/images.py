@@ -15,7 +15,7 @@ import itertools
 import os
 import pathlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,19 +61,17 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
     Images of one key must be copies of one file, byte for byte: only they are read. Raises UserError
     for two that are not, for a link to a folder above it, and for a damaged archive.
     """
-    packed = [path for path in inside(folder) if archives.is_archive(path)]
-    every, notes = list(_loose(folder, (), (_real(folder),))), []
-    loose = next(filter(_is_image, every), None)
-    if loose is None:
-        for path in packed:
-            for name in archives.members(path):
-                parts = tuple(part for part in name.split("/") if part not in ("", "."))
-                every.append(Image(parts, path, name))
+    packed, notes = [p for p in inside(folder) if archives.is_archive(p)], []
+    images, others = _apart(_loose(folder, (), (_real(folder),)))
+    if not images:
+        images, more = _apart(
+            _packed(path, name) for path in packed for name in archives.members(path)
+        )
+        others += more
     elif packed:
         names = ", ".join(path.name for path in packed[:3]) + (", ..." if len(packed) > 3 else "")
-        notes.append(f"archives not read, since images lie beside them ({loose.where}): {names}")
-    every = [i for i in every if i.parts and not any(p.startswith(HIDDEN) for p in i.parts)]
-    images = sorted(filter(_is_image, every))
+        where = f"archives not read, since images lie beside them ({images[0].where})"
+        notes.append(f"{where}: {names}")
     first: dict[Any, Image] = {}
     pairs = [(first.setdefault(key(image), image), image) for image in images]
     copies = [(one, other) for one, other in pairs if one is not other]
@@ -81,18 +79,25 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
     digests = {read[at]: hashlib.sha256(data).digest() for at, data in stored(read)}
     for one, other in copies:
         if digests[one] != digests[other]:
-            raise fault(
-                f"{one.where} and {other.where} have one name and are not the same file: remove the "
-                "wrong one."
-            )
+            said = f"{one.where} and {other.where} have one name and are not the same file"
+            raise fault(f"{said}: remove the wrong one.")
     if copies:
         notes.append(f"{len(copies):,} second copies of an image left out")
-    return Found(list(first.values()), [i for i in every if not _is_image(i)], tuple(notes))
+    return Found(list(first.values()), others, tuple(notes))
 
 
-def _is_image(image: Image) -> bool:
-    named = image.parts and image.parts[-1].lower().endswith(SUFFIXES)
-    return bool(named and (image.member or image.source.is_file()))
+def _apart(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
+    """Images in order of their names, and all other files; hidden ones are neither."""
+    images, others = [], []
+    for one in every:
+        if one.parts and not any(part.startswith(HIDDEN) for part in one.parts):
+            named = one.parts[-1].lower().endswith(SUFFIXES)
+            (images if named and (one.member or one.source.is_file()) else others).append(one)
+    return sorted(images), others
+
+
+def _packed(path: pathlib.Path, name: str) -> Image:
+    return Image(tuple(part for part in name.split("/") if part not in ("", ".")), path, name)
 
 
 def _loose(
@@ -154,8 +159,7 @@ def decoded(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of metadata that nobody reads here
         shape = (size, size) if size else shape or _shape(first[0][1], names[first[0][0]])
-        whole = (len(names), *shape, *(() if gray else (3,)))
-        out = _room(whole, max_bytes)
+        out = _room((len(names), *shape), gray, max_bytes)
 
         def work(at: int, data: bytes) -> None:
             out[at] = _image(data, names[at], gray, size, shape)
@@ -209,10 +213,8 @@ def _image(data: bytes, name: str, gray: bool, size: int, shape: tuple[int, int]
     """One file's pixels, [H, W, 3] or [H, W] uint8."""
     with _opened(data, name) as image:
         if not size and (image.height, image.width) != tuple(shape):
-            raise fault(
-                f"{name} is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}: all "
-                "images need one size."
-            )
+            said = f"{name} is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}"
+            raise fault(f"{said}: all images need one size.")
         # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
         if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in image.tile):
             raise fault(f"{name} has more than 8 bits a pixel: save it as an 8-bit PNG.")
@@ -241,13 +243,14 @@ def changed(
     import PIL.Image
 
     side = (size, size) if size else x.shape[1:3]
-    out = _room((len(x), *side, *(() if gray else (3,))), max_bytes)
+    out = _room((len(x), *side), gray, max_bytes)
     for row, image in enumerate(x):
         out[row] = np.asarray(_changed(PIL.Image.fromarray(image), gray, size))
     return out
 
 
-def _room(shape: tuple[int, ...], max_bytes: int) -> np.ndarray:
+def _room(shape: tuple[int, ...], gray: bool, max_bytes: int) -> np.ndarray:
+    shape = shape if gray else (*shape, 3)
     fits("images", shape, 1, max_bytes, FEWER)
     with explained("images", FEWER):
         return np.empty(shape, np.uint8)

@@ -45,7 +45,9 @@ class Growing:
         """Rows of the first block's type and shape."""
         if array.dtype != self.dtype or array.shape[1:] != self.shape:
             said = f"{self.path.name}: a block of {array.dtype} {array.shape[1:]}"
-            raise UserError(f"{said} follows rows of {self.dtype} {self.shape}: all blocks need the same.")
+            raise UserError(
+                f"{said} follows rows of {self.dtype} {self.shape}: all blocks need the same."
+            )
         step = max(1, BYTES // max(1, array.itemsize * int(np.prod(self.shape))))
         for first in range(0, len(array), step):
             self.file.write(np.ascontiguousarray(array[first : first + step]).tobytes())

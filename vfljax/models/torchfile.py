@@ -51,21 +51,12 @@ class Tensor(NamedTuple):
     stride: tuple[int, ...]
 
 
-def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *rest: Any) -> Tensor:
-    del rest  # requires_grad, hooks, metadata
-    return Tensor(storage, offset, size, stride)
-
-
-def _parameter(tensor: Any, *rest: Any) -> Any:
-    del rest
-    return tensor
-
-
 _NAMES: dict[str, Any] = {
     "collections.OrderedDict": collections.OrderedDict,
     "torch.Size": tuple,
-    "torch._utils._rebuild_tensor_v2": _tensor,
-    "torch._utils._rebuild_parameter": _parameter,
+    # the rest: whether a gradient is needed, hooks, metadata
+    "torch._utils._rebuild_tensor_v2": lambda *args: Tensor(*args[:4]),
+    "torch._utils._rebuild_parameter": lambda tensor, *rest: tensor,
     # only ever arguments
     **{f"torch.{name}Storage": np.dtype(kind) for name, kind in _TYPES.items()},
 }
