@@ -66,7 +66,8 @@ def isic(
     column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
     spread evenly over the file (``given.spread``). ``groups=False``: rows of a patient or lesion may
     part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
-    own. ``file`` names the CSV (or .npz) file where the folder holds several.
+    own. ``file`` names the CSV (or .npz) file where the folder holds several. Second copies of an
+    image, which must be equal, are left out and counted in ``notes``, as are images without a row.
 
     The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray images,
     split by row. ``gray`` and ``groups`` are not so by default.
