@@ -11,8 +11,11 @@ from vfljax.datasets.noting import columns_table
 from vfljax.datasets.own import from_arrow, from_frame, table
 
 LABELS = {
-    "missing": ([0, 1, None], "label 'y' is missing in row 3"),
-    "empty": (["a", "", "b"], "label 'y' is missing in row 2"),
+    "missing": (
+        [0, 1, None],
+        "label 'y' is missing in 1 of 3 rows, first in row 3: fill it, or drop_unlabeled=True",
+    ),
+    "empty": (["a", "", "b"], "label 'y' is missing in 1 of 3 rows, first in row 2"),
     "one": (["a", "a", "a"], "is 'a' in all rows: at least two classes"),
     "floats": (
         [0.5, 1.5, 2.5],
@@ -47,7 +50,7 @@ def test_a_class_is_its_number_however_it_is_spelled(tmp_path, suffix):
     assert from_frame(frame, label="y", test=test).labels.tolist() == [0, 1, 1, 0]
     assert from_frame(frame, label="y", positive="0.0").labels.tolist() == [1, 0]
     refused(
-        "label 'y' has '01' and '1', one number, among words",
+        "label 'y' has '01' and '1', which are one number, among words",
         pd.DataFrame({"a": range(3), "y": ["1", "01", "none"]}),
     )
     huge = pd.DataFrame({"a": range(3), "y": ["1e99999999999999999999", "1e9999", "1"]})
@@ -63,6 +66,22 @@ def test_the_positive_class_is_one():
     refused("unknown class \\(positive=\\) 'bade': did you mean 'bad'", frame, positive="bade")
     three = pd.DataFrame({"a": range(3), "y": list("abc")})
     refused("positive='a': .* has 3 classes, not two", three, positive="a")
+
+
+def test_rows_without_a_label_keep_the_numbers_of_the_others():
+    frame = pd.DataFrame({"a": ["1", "x", "3", "4"], "y": ["u", "?", None, "v"], "g": [1, 2, 3, 4]})
+    test = pd.DataFrame({"a": ["", "5", "z"], "y": ["", "u", "v"], "g": [5, 6, 7]})
+    options = {"label": "y", "drop_unlabeled": True, "groups": "g"}
+    data = from_frame(frame, test=test[:2], **options)
+    assert data.features[:, 0].tolist() == [1, 4, 5]
+    assert data.labels.tolist() == [0, 1, 0]
+    assert data.groups is not None
+    assert data.test is not None
+    assert (data.groups.tolist(), data.test.tolist()) == ([0, 1, 2], [False, False, True])
+    assert "3 rows without a label are left out." in data.notes
+    refused("the test frame: column 'a' has 'z' in row 3", frame, test=test, **options)
+    refused("missing in 1 of 2 rows, first in row 1", frame.iloc[[0, 3]], test=test[:2], groups="g")
+    refused("is missing in 2 of 2 rows", frame.iloc[1:3], drop_unlabeled=True)
 
 
 def test_roles_that_exclude_each_other_are_named():
@@ -94,10 +113,10 @@ def test_notes_say_what_a_person_must_know():
         "one value in all rows: same (x), flat (7).",
         "another whole number in every row: id; drop an identifier.",
         "whole numbers above 16,777,216 are rounded to float32: big.",
-        "gap (1) has missing values; a missing number reads as its training mean, a missing category as "
-        "(missing).",
-        "taken as categories for words among numbers: odd ('?' in row 1); leave a missing number empty.",
-        "2 columns are categories: same (1), odd (40), one-hot.",
+        "2 columns have missing values: gap (1), odd (1); a missing number reads as its training mean, a "
+        "missing category as (missing).",
+        "read as missing: ? in odd (1); keep_default_na=False reads only empty fields and na_values= so.",
+        "same (1) is a category, one-hot.",
     ):
         assert one in notes
     alone = from_frame(frame[["y", "code"]], label="y").notes

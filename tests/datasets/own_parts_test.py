@@ -41,7 +41,10 @@ TESTS = {
     ),
     "a missing category": (made(n=[1, 2], c=["u", None]), r"column 'c' has '\(missing\)' in row 2"),
     "a label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, 2]), "label 'y' is '2' in row 2"),
-    "no label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, None]), "label 'y' is missing in row 2"),
+    "no label": (
+        made(n=[1, 2], c=["u", "v"]).assign(y=[0, None]),
+        "label 'y' is missing in 1 of 2 rows",
+    ),
 }
 
 
@@ -77,10 +80,10 @@ def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch)
 
 
 def test_a_word_among_a_test_part_s_numbers_blames_no_option_that_was_not_given():
-    test = made(a=["3", "?"])
-    said = refused("column 'a' has '\\?' in row 2, which is no number", made(a=[1, 2]), test=test)
+    test = made(a=["3", "x"])
+    said = refused("column 'a' has 'x' in row 2, which is no number", made(a=[1, 2]), test=test)
     assert "numeric=" not in said
-    assert "name it in categorical= (the frame has numbers)" in said
+    assert "name it in categorical= (the training rows have numbers)" in said
     refused("take the name out of numeric=", made(a=[1, 2]), test=test, numeric="a")
 
 
@@ -107,7 +110,7 @@ def test_an_unknown_category_may_be_ignored():
 def test_types_are_the_training_file_s():
     """Words of the training file stay categories although the test file's are all numbers."""
     train = made(c=["1", "2", "x", "2.0"])
-    data = from_frame(train, label="y", test=made(c=[2, 1]))
+    data = from_frame(train, label="y", test=made(c=[2, 1]), categorical="c")
     assert [c.value for c in data.columns] == ["1", "2", "x"]
     np.testing.assert_array_equal(data.features[4:], [[0, 1, 0], [1, 0, 0]])
 

@@ -46,14 +46,12 @@ FILES = {
     "a quote that closes rows later": (b'a,b,y\n1,"u,0\n2,v,1\n3,"w",0\n4,u,1\n', "row 1 has a quote"),
     "a quote closed too early": (b'a,b,y\n1,"u"v,0\n2,v,1\n', "row 1 has a quote"),
     "an open quote in the header": (b'a,b,"y\n1,u,0\n2,v,1\n', "its header has a quote"),
-    "gzip by another name": (gzip.compress(GOOD), "own.csv is compressed by gzip: give it a name"),
     "no header, other whole numbers": (b"5,7,1\n6,8,0\n", "first line holds numbers, not the names"),
-    "no header, as if counted": (b"2,0,1\n6,8,0\n", "first line holds numbers, .*0 to 2 in order"),
+    "no header, as if counted": (b"2,0,1\n6,8,0\n", "first line holds numbers, .*called 0 to 2"),
     "names twice": (b"a,a ,y\n1,2,0\n", "two columns are named 'a'"),
     "no label": (b"a,yy\n1,0\n", "own.csv: unknown column in label= 'y': did you mean 'yy'"),
     "latin-1": ("a,y\n1,0\nGr\u00fcn,1\n".encode("latin-1"), "UTF-8 text: byte 0xfc at position 10, line 3"),
     "a latin-1 header": ("\u00e4,y\n1,0\n".encode("latin-1"), "byte 0xe4 at position 0, line 1"),
-    "UTF-16": ("a,y\n1,0\n".encode("utf-16"), "is UTF-16 text"),
     "no header": (b"0.5,7,1\n0.25,8,0\n", "first line holds numbers, not the names of columns"),
     "no header, whole numbers": (b"5,5,1\n6,8,0\n", "first line holds numbers, not the names"),
     "another delimiter": (b"a:y\n1:0\n", "unknown column"),
@@ -76,7 +74,7 @@ def test_what_is_no_readable_file_is_named(tmp_path):
     put(tmp_path, GOOD)
     put(tmp_path, GOOD, "notes.md")
     assert "(own.csv)" in refused("is a folder: give one file of it", tmp_path)
-    refused("has an unknown ending: give one of .csv", tmp_path / "notes.md")
+    assert table(str(tmp_path / "notes.md"), label="y").num_classes == 2
     refused("delimiter=',,': give one character", tmp_path / "own.csv", delimiter=",,")
     refused("delimiter='\"': give one character", tmp_path / "own.csv", delimiter='"')
     refused("test.csv is missing", tmp_path / "own.csv", test_file="test.csv")
@@ -90,14 +88,6 @@ def test_a_header_without_end_is_refused_before_it_is_parsed(tmp_path):
     refused("has 1,000,000 columns", tmp_path / "own.csv", delimiter=",")
     long = gzip.compress(b"a" * ((64 << 20) + 1), 1)
     refused("first line is longer than 64 MiB", put(tmp_path, long, "own.csv.gz"))
-
-
-def test_many_columns_are_read(tmp_path):
-    names = [f"c{k}" for k in range(5000)]
-    text = (
-        ",".join([*names, "y"]) + "\n" + "\n".join(",".join(["1.5"] * 5000 + [v]) for v in "0101")
-    )
-    assert table(str(put(tmp_path, text.encode())), label="y").features.shape == (4, 5000)
 
 
 def test_a_header_longer_than_the_csv_module_s_longest_field_is_read(tmp_path):
@@ -143,6 +133,11 @@ def test_options_of_wrong_types_are_named(tmp_path):
         "numeric": (3.5, None),
         "test_file": (3, None, ["x"]),
         "max_categories": (True, 0, 2.0, None),
+        "na_values": (None, True, [None]),
+        "keep_default_na": (1, None),
+        "drop_unlabeled": ("yes",),
+        "header": (0, None),
+        "file_encoding": (None, "", "hex"),
         "label": (None, True, 2),
         "groups": (None, False),
         "positive": (None, 7),
@@ -196,7 +191,6 @@ ARRAYS = {
     "another matrix": ({"z": np.ones((2, 2)), "y": np.ones(2)}, r"array 'z' has shape \(2, 2\)"),
     "a scalar": ({"a": np.float64(1), "y": np.ones(2)}, r"array 'a' has shape \(\)"),
     "complex numbers": ({"a": np.ones(2, complex), "y": np.ones(2)}, "'a' is of type complex128"),
-    "dates": ({"a": np.array(["2020-01-01", "2020-01-02"], "M8[D]"), "y": np.arange(2)}, "dates or times"),
     "too wide": ({"x": np.ones((2, 100_001), bool), "y": np.arange(2)}, "has 100,001 columns, more"),
     "no rows": ({"a": np.ones(0), "y": np.ones(0)}, "no row"),
     "bytes that are no text": ({"a": np.array([b"\xff", b"a"]), "y": np.arange(2)}, "cannot be read"),

@@ -1,7 +1,7 @@
-"""CSV files as Arrow tables of texts: plain or gzipped, any delimiter, quoted fields, UTF-8.
+"""Text files as Arrow tables of texts: plain or gzipped, any delimiter, quoted fields, any encoding.
 
-What enters: a path and a delimiter. What leaves: a ``pyarrow.Table`` of texts. Rows count from 1,
-without the header and blank lines.
+What enters: a path and how its text is laid out. What leaves: a ``pyarrow.Table`` of texts. Rows count
+from 1, without the header and blank lines.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.csv
 
-from vfljax.datasets.columns_of import is_number
 from vfljax.datasets.faults import MOST_COLUMNS, damaged, too_wide
 from vfljax.datasets.given import MAX_BYTES
+from vfljax.datasets.notations import is_number
 from vfljax.errors import UserError
 
-TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 64 << 20  # bytes
 BLOCK = 1 << 26  # bytes pyarrow parses at a time; a longer row is refused
@@ -29,124 +29,152 @@ MOST_TEXT = MAX_BYTES // 4  # bytes decompressed: as a table of texts they take 
 PIECE = 1 << 24  # bytes decompressed at a time
 
 
-def read_csv(path: str, delimiter: str) -> pa.Table:
-    """A CSV, its names from the header (they may repeat) and all its fields as texts."""
+def read_text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Table:
+    """Its names from the header (they may repeat; without one, "0", "1", ...), all its fields as texts."""
     if delimiter == "tab":
         delimiter = "\t"
     one = isinstance(delimiter, str) and len(delimiter) == 1
     if delimiter != "auto" and not (one and delimiter.isascii() and delimiter not in '"\r\n'):
         raise UserError(f"delimiter={delimiter!r}: give one character, 'tab' or 'auto'.")
-    try:
-        with _opened(path) as stream:
-            start = stream.readline(LONGEST_HEADER + 1)
-            if len(start) > LONGEST_HEADER:
-                raise UserError(
-                    f"{path}: its first line is longer than 64 MiB: no table starts so."
-                )
-            widest = max(start.count(c.encode()) for c in DELIMITERS)
-            if widest >= MOST_COLUMNS and delimiter == "auto":
-                raise too_wide(path, widest + 1)
-            data = _bounded(path, start, stream)
-    except (OSError, EOFError, zlib.error, MemoryError) as error:
-        raise damaged(path, error) from error
-    if data.startswith(b"\x1f\x8b"):
-        raise UserError(f"{path} is compressed by gzip: give it a name that ends in .gz.")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UserError(f"{path} is UTF-16 text: save it as UTF-8.")
-    data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    if not isinstance(header, bool):
+        raise UserError(f"header={header!r}: give True or False.")
+    data = _utf8(path, _bounded(path), file_encoding)
+    mark = re.match(rb'"?sep=([^\r\n"])"?\r?\n', data, re.IGNORECASE)  # for Excel alone
+    if mark:
+        delimiter = mark[1].decode() if delimiter == "auto" else delimiter
+        data = data[mark.end() :].lstrip(b"\r\n")
     if not data:
         raise UserError(f"{path} is empty: write the table again.")
-    names, delimiter = _header(path, data, delimiter)
-    if len(names) > MOST_COLUMNS:
-        raise too_wide(path, len(names))
-    nul = data.find(b"\0")
-    if nul >= 0:
+    if header and not re.search(rb"[\r\n]", data[: LONGEST_HEADER + 1].rstrip()):
+        if len(data) > LONGEST_HEADER:
+            raise UserError(f"{path}: its first line is longer than 64 MiB: no table starts so.")
+        raise UserError(f"{path} has a header and no row: write the table again.")
+    first, delimiter = _cut(path, data, delimiter, header)
+    names = first if header else [str(j) for j in range(len(first))]
+    if header and all(map(is_number, names)) and not counted(names):
         raise UserError(
-            f"{path} holds a NUL byte at position {nul}, line {_line(data, nul)}: it is damaged or no "
-            "text; write it again as UTF-8."
+            f"{path}: its first line holds numbers, not the names of columns: header=False if it is a row "
+            f"(the columns are then called 0 to {len(names) - 1}), or put a header line there."
         )
-    counted = [[str(j + first) for j in range(len(names))] for first in (0, 1)]
-    if all(map(is_number, names)) and names not in counted:
-        raise UserError(
-            f"{path}: its first line holds numbers, not the names of columns: put a header line there "
-            f"(0 to {len(names) - 1} in order will do)."
-        )
-    records = _records(path, data, delimiter) if b'"' in data else None
-    table = _rows(path, data, delimiter, names)
+    records = _records(path, data, delimiter, header) if b'"' in data else None
+    table = _rows(path, data, delimiter, len(names), header)
     if records is not None and table.num_rows != records:
         raise UserError(
             f"{path} reads as {table.num_rows:,} rows or as {records:,}, by how its quotes are taken: "
             "write the table again with quotes around whole fields only."
         )
-    return table
+    if not header and not any(table.column(len(names) - 1).unique().to_pylist()):
+        names[-1] = ""  # each row ends in a delimiter
+    return table.rename_columns(names)
+
+
+def counted(names: list[str]) -> bool:
+    """Whether the names of columns just count them."""
+    return names in ([str(j + first) for j in range(len(names))] for first in (0, 1))
 
 
 def _opened(path: str) -> BinaryIO:
-    opened = gzip.open if path.lower().endswith(".gz") else open
-    return cast(BinaryIO, opened(path, "rb"))
+    with open(path, "rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, (gzip.open if packed else open)(path, "rb"))
 
 
-def _bounded(path: str, start: bytes, stream: BinaryIO) -> bytes:
-    """``start`` and what follows, unless that is more than ``MOST_TEXT``: a few kilobytes of gzip can
-    hold more text than there is memory."""
+def _bounded(path: str) -> bytes:
+    """The file's bytes, unless those are more than ``MOST_TEXT``: a few kilobytes of gzip can hold more
+    text than there is memory."""
     out = io.BytesIO()
-    piece = start
-    while piece:
-        out.write(piece)
-        if out.tell() > MOST_TEXT:
-            raise UserError(
-                f"{path} holds more than {MOST_TEXT:,} bytes of text: give fewer rows or columns, or "
-                "write the table as Parquet."
-            )
-        piece = stream.read(PIECE)
+    try:
+        with _opened(path) as stream:
+            while piece := stream.read(PIECE):
+                out.write(piece)
+                if out.tell() > MOST_TEXT:
+                    raise UserError(
+                        f"{path} holds more than {MOST_TEXT:,} bytes of text: give fewer rows or columns, "
+                        "or write the table as Parquet."
+                    )
+    except (OSError, EOFError, zlib.error, MemoryError) as error:
+        raise damaged(path, error) from error
     return out.getvalue()
 
 
-def _header(path: str, data: bytes, delimiter: str) -> tuple[list[str], str]:
-    """(names, delimiter); raises UserError where nothing follows the header."""
-    found: list[tuple[list[str], bool, str]] = []  # names, whether row 1 has as many, delimiter
-    wrong = None
+def _utf8(path: str, data: bytes, encoding: str) -> bytes:
+    """The text as UTF-8 without a byte order mark or blank lines before it."""
+    if not isinstance(encoding, str) or not encoding:
+        raise UserError(f"file_encoding={encoding!r}: give a name, such as 'utf-8' or 'latin-1'.")
+    if encoding == "utf-8" and data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
     try:
-        for one in DELIMITERS if delimiter == "auto" else delimiter:
-            text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
-            records = csv.reader(text, delimiter=one)
-            try:
-                names = next(records)
-            except csv.Error as error:  # a long header is one field to a delimiter it does not have
-                wrong = error
-                continue
-            found.append((names, len(names) == _width(records), one))
-        if not data[: LONGEST_HEADER + 1].strip().count(b"\n") and not data.strip().count(b"\r"):
-            raise UserError(f"{path} has a header and no row: write the table again.")
-    except UnicodeDecodeError:
-        raise _no_text(path, data) from None
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path} is not {encoding.upper()} text: byte {data[error.start]:#04x} at position "
+            f"{error.start}, line {line}; save it as UTF-8, or name its encoding, such as "
+            "file_encoding='latin-1' or 'cp1252'."
+        ) from None
+    except (LookupError, ValueError) as error:
+        raise UserError(
+            f"file_encoding={encoding!r} is no encoding that Python knows ({error}): try 'latin-1'."
+        ) from None
+    nul = text.find("\0")
+    if nul >= 0:
+        raise UserError(
+            f"{path} holds a NUL byte at position {nul}, line {text.count(chr(10), 0, nul) + 1}: it is "
+            "damaged, no text, or of another encoding, such as file_encoding='utf-16-le'."
+        )
+    data = data if encoding == "utf-8" else text.encode("utf-8", "replace")
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+
+
+def _fields(data: bytes, delimiter: str, strict: bool = False) -> Iterator[list[str]]:
+    text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
+    return csv.reader(text, delimiter=delimiter, strict=strict)
+
+
+def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str], str]:
+    """(the first line's fields, delimiter)."""
+    found: list[tuple[int, bool, list[str], str]] = []  # fields, whether row 1 has as many
+    wrong = None
+    line = re.match(rb"[^\r\n]*", data)
+    for one in DELIMITERS if delimiter == "auto" else delimiter:
+        width = line[0].count(one.encode()) + 1 if line else 0
+        if width > MOST_COLUMNS:
+            raise too_wide(path, width)
+        records = _fields(data, one)
+        try:
+            names = next(records)
+        except csv.Error as error:  # a long header is one field to a delimiter it does not have
+            wrong = error
+            continue
+        found.append((len(names), len(names) == _width(records), names, one))
     if not found:
         raise UserError(
             f"{path}: its header cannot be parsed ({wrong}): check quotes, or give delimiter=."
         )
-    names, _, delimiter = max(found, key=lambda one: (len(one[0]), one[1]))  # the first, of equals
-    return names, delimiter
+    good = [repr(one) for count, same, _, one in found if count > 1 and same]
+    if len(good) > 1 and not header:
+        raise UserError(
+            f"{path}: {' or '.join(good)} may cut its rows, and no header tells: give delimiter=."
+        )
+    best = max(found, key=lambda one: one[:2])  # the first, of equals
+    return best[2:]
 
 
 def _width(records: Iterator[list[str]]) -> int:
-    """Fields of the first row, 0 where it is none."""
+    """Fields of the next row, 0 where it is none."""
     try:
         return len(next(filter(None, records), []))
     except csv.Error:
         return 0
 
 
-def _records(path: str, data: bytes, delimiter: str) -> int:
-    """How many rows follow the header; raises UserError for a quote that is not closed where its
-    field ends: pyarrow reads on, and the rows up to the next quote or the file's end would vanish in
-    one field."""
-    row = 0
-    text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
+def _records(path: str, data: bytes, delimiter: str, header: bool) -> int:
+    """How many rows there are; raises UserError for a quote that is not closed where its field ends:
+    pyarrow reads on, and the rows up to the next quote or the file's end would vanish in one field."""
+    row = 0 if header else 1  # the one that comes next; the header is 0
     try:
-        for fields in csv.reader(text, delimiter=delimiter, strict=True):
-            row += bool(fields)  # the header is row 1 here, and its next row 2
-    except UnicodeDecodeError:
-        raise _no_text(path, data) from None
+        for fields in _fields(data, delimiter, strict=True):
+            row += bool(fields)
     except csv.Error as error:
         where = f"row {row}" if row else "its header"
         raise UserError(
@@ -157,36 +185,21 @@ def _records(path: str, data: bytes, delimiter: str) -> int:
     return row - 1
 
 
-def _no_text(path: str, data: bytes) -> UserError:
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return UserError(
-            f"{path} is not UTF-8 text: byte {data[error.start]:#04x} at position {error.start}, line "
-            f"{_line(data, error.start)}; save it as UTF-8."
-        )
-    return UserError(f"{path} is not UTF-8 text: save it as UTF-8.")
-
-
-def _line(data: bytes, position: int) -> int:
-    return data.count(b"\n", 0, position) + 1
-
-
-def _rows(path: str, data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table:
+def _rows(path: str, data: bytes, delimiter: str, width: int, header: bool) -> pa.Table:
     wrong: list[Any] = []
 
     def refuse(row: Any) -> str:
         wrong.append(row)
         return "error"
 
-    places = [str(j) for j in range(len(names))]  # names may repeat: told apart later
+    places = [str(j) for j in range(width)]  # names may repeat: told apart later
     try:
-        table = pyarrow.csv.read_csv(
+        return pyarrow.csv.read_csv(
             io.BytesIO(data),
             read_options=pyarrow.csv.ReadOptions(
                 use_threads=False,  # row numbers are known to one thread only
                 column_names=places,
-                skip_rows_after_names=1,
+                skip_rows_after_names=int(header),
                 block_size=BLOCK,
             ),
             parse_options=pyarrow.csv.ParseOptions(
@@ -202,11 +215,8 @@ def _rows(path: str, data: bytes, delimiter: str, names: Sequence[str]) -> pa.Ta
         if wrong:
             row = wrong[0]
             raise UserError(
-                f"{path} row {row.number - 1} has {row.actual_columns} values for "
+                f"{path} row {row.number - header} has {row.actual_columns} values for "
                 f"{row.expected_columns} columns: correct it (a field that holds {delimiter!r} needs "
                 "quotes), or give delimiter= if that is another."
             ) from error
-        if "invalid UTF8" in str(error):
-            raise _no_text(path, data) from error
         raise damaged(path, error) from error
-    return table.rename_columns(list(names))

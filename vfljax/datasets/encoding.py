@@ -2,8 +2,8 @@
 
 What enters: the ``Source`` columns of a user's table, and of its published test part if it has one.
 What leaves: the ``Column`` tuple and float32 matrix of a ``Dataset``. Nothing is fitted here but the
-list of categories; means, scales and which categories count are each seed's training rows' business
-(``scaling.statistics``).
+list of categories, on the rows outside the test file; means, scales and which categories count are
+each seed's training rows' business (``scaling.statistics``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,27 @@ import numpy as np
 
 from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import NONE, Source
-from vfljax.datasets.faults import MOST_COLUMNS, shown
+from vfljax.datasets.faults import MOST_COLUMNS, Place, shown
 from vfljax.datasets.given import MAX_BYTES
 from vfljax.errors import UserError
 
 ENCODINGS = ("onehot", "codes")
+OTHER = "(other)"  # the category that pools the rarest
+
+
+def pooled(one: Source, most: int) -> Source:
+    """A category source of at most ``most`` values: the rarest are one, ``OTHER``. Of equally frequent
+    ones the last in order are pooled; a missing value keeps its own category."""
+    if one.codes is None or len(one.values) <= most:
+        return one
+    last = len(one.values) - bool(one.missing)  # NONE comes after all others, and stays there
+    counts = np.bincount(one.codes, minlength=len(one.values))[:last]
+    kept = np.sort(np.argsort(-counts, kind="stable")[: max(0, most - 1 - bool(one.missing))])
+    places = np.full(len(one.values), len(kept), np.int32)
+    places[kept] = np.arange(len(kept))
+    places[last:] = len(kept) + 1
+    values = (*(one.values[k] for k in kept), OTHER, *one.values[last:])
+    return one._replace(codes=places[one.codes], values=values, pooled=last - len(kept))
 
 
 def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
@@ -65,36 +81,38 @@ def columns_of(one: Source, encoding: str) -> tuple[Column, ...]:
 
 
 def joined(
-    train: Source, test: Source, place: str, encoding: str, ignore: bool
+    train: Source, test: Source, place: Place, encoding: str, ignore: bool
 ) -> tuple[Source, int]:
     """(Source of the training rows followed by the test rows, how many test rows have a category
     that no training row has).
 
-    Such a category is an error, or with ``ignore`` none of the known: no column of its source is 1;
-    of codes, the code of a missing category.
+    Such a category is ``OTHER`` where the training rows' rarest are; else it is an error, or with
+    ``ignore`` none of the known: no column of its source is 1; of codes, the code of a missing category.
     """
-    missing = train.missing + test.missing
+    words = {w: train.words.get(w, 0) + test.words.get(w, 0) for w in {**train.words, **test.words}}
+    train = train._replace(missing=train.missing + test.missing, words=words)
     if train.numbers is not None and test.numbers is not None:
-        numbers = np.concatenate([train.numbers, test.numbers])
-        return train._replace(numbers=numbers, missing=missing), 0
+        return train._replace(numbers=np.concatenate([train.numbers, test.numbers])), 0
     assert train.codes is not None
     assert test.codes is not None
     known = {value: k for k, value in enumerate(train.values)}
-    places = np.asarray([known.get(value, -1) for value in test.values], np.int32)
+    rest = known[OTHER] if train.pooled else -1
+    places = np.asarray([known.get(value, rest) for value in test.values], np.int32)
     codes, values = places[test.codes], train.values
     strange = codes < 0
     count = int(strange.sum())
     if count and not ignore:
         row = int(np.argmax(strange))
-        raise UserError(
-            f"{place}: column {train.name!r} has {shown(test.values[test.codes[row]])} in row "
-            f"{row + 1}, an unknown category at test time (no training row has it): correct it, or "
-            "unknown='ignore' reads it as "
-            + ("the code of a missing one." if encoding == "codes" else "none of the known.")
+        raise place.fault(
+            train.name,
+            f"has {shown(test.values[test.codes[row]])} in row {place.row(row)}, an unknown category at "
+            "test time (no training row has it)",
+            "correct it, or unknown='ignore' reads it as "
+            + ("the code of a missing one" if encoding == "codes" else "none of the known"),
         )
     if count and encoding == "codes":
         if NONE not in known:
             values = (*values, NONE)
         codes = np.where(strange, len(values) - 1, codes)  # NONE is the last value
     codes = np.concatenate([train.codes, codes]).astype(np.int32)
-    return train._replace(codes=codes, values=values, missing=missing), count
+    return train._replace(codes=codes, values=values), count

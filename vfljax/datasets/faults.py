@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from vfljax.errors import UserError
 
@@ -20,6 +22,22 @@ def shown(value: Any) -> str:
 def one_line(text: Any) -> str:
     """A name as it can stand in a message: single spaces, nothing unprintable."""
     return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(text).split()))
+
+
+class Place(NamedTuple):
+    """Where a table's faults are: the name of its file, and which of the file's rows are left."""
+
+    name: str
+    rows: np.ndarray | None = None  # [R] from 0; None: all
+    hint: str = ""  # what may be wrong where a column is not there
+
+    def row(self, index: int) -> int:
+        """A row's number in the file, from 1."""
+        return 1 + int(index if self.rows is None else self.rows[index])
+
+    def fault(self, column: str, what: str, remedy: str) -> UserError:
+        """One line: file, column, what is wrong (with its row), and what to do."""
+        return UserError(f"{self.name}: column {column!r} {what}: {remedy}.")
 
 
 def too_wide(place: str, count: int) -> UserError:

@@ -1,17 +1,19 @@
-"""Dates and numbers that a table holds as words: as categories they would be one column a value.
+"""Texts that stand for numbers, dates or times, in a notation that options name.
 
-What enters: a column of texts that are not all numbers. What leaves: a ``UserError`` with the remedy
-where it holds dates, or numbers in a notation that is not read; else nothing.
+What enters: the distinct texts of a column. What leaves: numbers, days, or the options that would read them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import datetime
+import itertools
+import re
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from vfljax.datasets.faults import shown
 from vfljax.errors import UserError
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
@@ -25,41 +27,128 @@ DAY = rf"(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|(\d{{1,4}}[ .-]+)?{MONTH}[ .-]+(
 WEEKDAY = "((mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?"
 # 2020-01-31, 31.1.20, 31 Jan 2020, Fri, Jan 31, 2020; a time may follow, or stand alone
 DATE = rf"(?i)^({WEEKDAY}{DAY}([T ,]+\d{{1,2}}:\d{{2}}.*)?|{CLOCK})$"
-SIGN, UNIT = r"[-+\x{2212}]?", r"[%$\x{20ac}\x{a3}\x{a5}]?"
-DIGITS = r"(\d{1,3}([.,' \x{a0}\x{202f}]\d{3})+([.,]\d+)?|\d*[.,]?\d+)"
-# 1,000 or 1 000.5, 0,5, 5%, $1.00, -1 by a minus sign that is no hyphen; plain numbers too
-NOTED = rf"^{SIGN}{UNIT} ?{SIGN}{DIGITS} ?{UNIT}$"
-PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-SEVERAL = 3  # values of one notation: fewer may well be the names of categories
+DAYS = "%Y-%m-%d %Y/%m/%d %Y.%m.%d %d.%m.%Y %d.%m.%y %d/%m/%Y %m/%d/%Y %d/%m/%y %m/%d/%y %d-%m-%Y %m-%d-%Y"
+NAMED = "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"
+CLOCKS = "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p"
+FORMATS = (  # of datetime.strptime; ISO 8601 is read before
+    *(f"{day} {time}".strip() for time in ("", *CLOCKS) for day in (*DAYS.split(), *NAMED)),
+    *CLOCKS,
+)
+ISO = "ISO 8601"
+EPOCH = datetime.datetime(1970, 1, 1)
+SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
+# 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
+DIGITS = "(\\d{1,3}([.,' \u00a0\u202f]\\d{3})+([.,]\\d+)?|\\d*[.,]?\\d+)"
+NOTED = f"^[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{DIGITS} ?[%{SIGNS}]?$"
 
 
-def refuse_notations(place: str, name: str, array: pa.Array) -> None:
-    """Raises UserError for dates, and for numbers in a notation that reads as words: at least half of
-    the distinct values, and ``SEVERAL``; dates also where there is nothing else."""
-    values = array.drop_null().unique()
-    dates = pc.match_substring_regex(values, DATE)
-    plain = pc.match_substring_regex(values, PLAIN)
-    numbers = pc.or_(plain, pc.match_substring_regex(values, NOTED))
-    if _most(dates) or pc.all(dates).as_py():
-        raise dated(place, name, f"such as {shown(values.filter(dates)[0].as_py())}")
-    strange = pc.and_not(numbers, plain)
-    if _most(numbers) and pc.any(strange).as_py():
-        value = values.filter(strange)[0].as_py()
-        row = pc.index(array, value).as_py() + 1
-        raise UserError(
-            f"{place}: column {name!r} holds numbers in a notation that is not read ({shown(value)} in "
-            f"row {row}): write them as 1000 or 0.5, without signs such as % or $, or name it in "
-            "categorical=."
-        )
+class Notation(NamedTuple):
+    """How numbers are written: 1,000.5 with thousands=","; 0,5 with decimal=","; 5% with percent=True,
+    then .05. ``date_format``: of dates that may be read in several ways, as of ``strptime``."""
+
+    decimal: str = "."
+    thousands: str = ""
+    percent: bool = False
+    date_format: str = ""
 
 
-def _most(which: pa.Array) -> bool:
-    count = pc.sum(which).as_py() or 0
-    return count >= SEVERAL and 2 * count >= len(which)
+WAYS = (
+    *({"thousands": mark} for mark in ",.' "),
+    *({"decimal": mark} for mark in ",."),
+    *({"thousands": mark, "decimal": point} for mark, point in (".,", " ,", "',", ",.")),
+    *({"percent": True, **more} for more in ({}, {"decimal": ","}, {"decimal": "."})),
+)
 
 
-def dated(place: str, name: str, what: str) -> UserError:
-    return UserError(
-        f"{place}: column {name!r} holds dates or times ({what}): name it in drop=, write it as "
-        "numbers (days since a day), or name it in categorical=."
-    )
+def checked(how: Notation) -> Notation:
+    """``how``, if its values can be meant; raises UserError."""
+    for option, value, right in (
+        ("decimal", how.decimal, "'.' or ','"),
+        ("thousands", how.thousands, "another of ',', '.', ' ', \"'\", '_', or '' for none"),
+        ("percent", how.percent, "True or False"),
+        ("date_format", how.date_format, "a text as of strptime, such as '%d/%m/%Y'"),
+    ):
+        good = {
+            "decimal": value in (".", ","),
+            "thousands": value in ("", ",", ".", " ", "'", "_") and value != how.decimal,
+            "percent": isinstance(value, bool),
+            "date_format": isinstance(value, str) and (not value or "%" in value),
+        }
+        if not good[option]:
+            raise UserError(f"{option}={value!r}: give {right}.")
+    return how
+
+
+def is_number(text: str) -> bool:
+    """Whether ``text`` is a finite decimal number, without any option."""
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
+
+
+def numbers(texts: pa.Array, how: Notation) -> pa.Array:
+    """[R] float64, null where a text is no number in this notation."""
+    point, mark = re.escape(how.decimal), re.escape(how.thousands)
+    if how.thousands == " ":  # and those that do not break a line
+        texts = pc.replace_substring_regex(texts, "[\u00a0\u202f]", " ")
+    whole = rf"(\d+|\d{{1,3}}({mark}\d{{3}})+)" if mark else r"\d+"
+    form = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?{' ?%?' if how.percent else ''}"
+    good = pc.match_substring_regex(texts, rf"^[+-]?({form}|(?i:inf(inity)?))$")
+    texts = pc.if_else(good, texts, pa.scalar(None, texts.type))
+    share = pc.ends_with(texts, "%")
+    texts = pc.utf8_rtrim(texts, " %")
+    if mark:
+        texts = pc.replace_substring(texts, how.thousands, "")
+    if how.decimal != ".":
+        texts = pc.replace_substring(texts, how.decimal, ".")
+    values = pc.cast(texts, pa.float64())
+    return pc.if_else(share, pc.divide(values, 100.0), values)
+
+
+def ways(texts: pa.Array, how: Notation) -> str:
+    """The options under which the most texts are numbers, as a message names them. Where two read equally
+    many, as of 1,000, both are named."""
+    found = []
+    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, f"[{SIGNS}]", ""))
+    for signs, some in ((False, texts), (True, bare)):
+        for way in WAYS if not signs else ({}, *WAYS):
+            other = how._replace(**way)
+            if (other != how or signs) and other.thousands != other.decimal:
+                named = " and ".join(f"{option}={value!r}" for option, value in way.items())
+                read = pc.sum(numbers(some, other).is_valid()).as_py() or 0
+                said = "write them without a sign such as $" if signs else named
+                found.append(((read, not signs, -len(way)), said))
+    best = max(rank for rank, _ in found)
+    names = " or ".join(dict.fromkeys(said for rank, said in found if rank == best))
+    return names if names.startswith("write") else f"give {names}"
+
+
+def moments(texts: pa.Array, form: str) -> np.ndarray | None:
+    """[R] microseconds since 1970 as float64; None where a text is no date or time of this form."""
+    if form != ISO:
+        try:
+            read = [datetime.datetime.strptime(text, form) for text in texts.to_pylist()]
+            return np.asarray([(one.replace(tzinfo=None) - EPOCH) / MICRO for one in read], float)
+        except ValueError:
+            return None
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return pc.cast(pc.cast(texts, kind), pa.int64()).to_numpy().astype(float)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+MICRO = datetime.timedelta(microseconds=1)
+
+
+def forms(texts: pa.Array, form: str) -> list[tuple[str, np.ndarray]]:
+    """(form, microseconds) of each different reading of all ``texts``: of ``form``, if that reads them."""
+    out: list[tuple[str, np.ndarray]] = []
+    for one in itertools.chain([form] if form else [], [ISO, *FORMATS]):
+        found = moments(texts, one)
+        if found is None:
+            continue
+        if all((found != other).any() for _, other in out):
+            out.append((one, found))
+        if one in (form, ISO):
+            break
+    return out

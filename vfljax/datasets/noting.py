@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from vfljax.datasets.columns import Column
-from vfljax.datasets.columns_of import NONE, Source
+from vfljax.datasets.columns_of import DAY, MISSING, NONE, Rule, Source
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.encoding import OTHER
 from vfljax.datasets.faults import one_line
+from vfljax.datasets.notations import EPOCH
+from vfljax.datasets.roles import INDEX, Roles
 
 FEW = 20  # distinct whole numbers that make a person ask whether they are codes
 EXACT = 2**24  # above it, float32 does not hold every whole number
 
 
 def notes(
-    arrow: pa.Table,
     own: Sequence[Source],
     everything: Sequence[Source],
-    wanted: Mapping[str, str],
-    classes: Sequence[str],
+    roles: Roles,
     encoding: str,
     held: np.ndarray | None,
     ignored: Mapping[str, int],
-) -> tuple[str, ...]:
-    """One sentence per thing. ``own``: training file; ``everything``: with the test file's rows."""
+) -> list[str]:
+    """What became of the features, a sentence a thing. ``own``: training file; ``everything``: with the
+    test file's rows."""
     out = []
-    if list(classes) != [str(k) for k in range(len(classes))]:
-        some = ", ".join(f"{_clip(one)} is {k}" for k, one in enumerate(classes[:6]))
-        out.append(f"classes: {some}{', ...' if len(classes) > 6 else ''}.")
     if held is not None:
         out.append(f"{held.sum():,} of {len(held):,} rows are the published test part.")
-    index = [name for name in arrow.column_names if name.startswith("__index_level_")]
-    if index:
-        out.append(f"{', '.join(index)}: a data frame's index, left out.")
     categories = {one.name: len(one.values) for one in everything if one.kind == "category"}
     if categories:
         how = "one-hot" if encoding == "onehot" else "as codes"
         out.append(f"{_count(categories, 'is a category', 'are categories')}, {how}.")
-    out += _numbers(own, wanted)
-    mixed = [f"{one.name} ({one.mixed})" for one in own if one.mixed]
-    if mixed:
+    rare = {one.name: one.pooled for one in everything if one.pooled}
+    if rare:
         out.append(
-            f"taken as categories for words among numbers: {_few(mixed)}; leave a missing number empty."
+            f"{_count(rare, 'has rare values', 'have rare values')} that became one, {OTHER}: "
+            "max_categories= keeps more."
+        )
+    dates = [f"{one.name} ({_first(*one.since)})" for one in everything if one.since]
+    if dates:
+        out.append(f"dates or times, taken as days since the first: {_few(dates)}.")
+    out += _numbers(own, roles.features)
+    met = [
+        f"{word} in {one.name} ({count:,})"
+        for one in everything
+        for word, count in one.words.items()
+    ]
+    if met:
+        out.append(
+            f"read as missing: {_few(met)}; keep_default_na=False reads only empty fields and na_values= so."
         )
     missing = {one.name: one.missing for one in everything if one.missing}
     if missing:
@@ -59,7 +68,46 @@ def notes(
             f"{_count(strange, 'has test rows', 'have test rows')} of a category that no training "
             "row has; it reads as none."
         )
-    return tuple(map(one_line, out))
+    return out
+
+
+def of_labels(classes: Sequence[str], unlabeled: int, rule: Rule) -> list[str]:
+    """What became of the label. ``rule``: which of its words are missing values."""
+    out = []
+    if list(classes) != [str(k) for k in range(len(classes))]:
+        some = ", ".join(f"{_clip(one)} is {k}" for k, one in enumerate(classes[:6]))
+        out.append(f"classes: {some}{', ...' if len(classes) > 6 else ''}.")
+    words = [one for one in classes if one in MISSING and one not in rule.missing]
+    if words:
+        out.append(
+            f"of the labels, {_few(words)} {'is a class' if len(words) == 1 else 'are classes'}: name such "
+            "words in na_values= if they stand for a missing label."
+        )
+    if unlabeled:
+        out.append(f"{unlabeled:,} rows without a label are left out.")
+    return out
+
+
+def left_out(names: Sequence[str], empty: Sequence[str], roles: Roles) -> list[str]:
+    """Which columns are no features, and why. ``names``: the table's; ``empty``: nameless ones."""
+    index = [name for name in names if name.startswith(INDEX)]
+    out = [f"left out, as drop= asks: {_few(roles.dropped)}."] if roles.dropped else []
+    out += [f"{', '.join(index)}: a data frame's index, left out."] if index else []
+    if empty:
+        out.append(
+            f"{_few(empty)}: no name and no value, left out (rows that end in a delimiter?)."
+        )
+    return out
+
+
+def _first(form: str, microseconds: float) -> str:
+    if form.startswith(("%H", "%I", "type time[", "type time3", "type time6", "type duration")):
+        return form  # of no day
+    try:
+        first = EPOCH + datetime.timedelta(days=microseconds / DAY)
+    except OverflowError:
+        return form
+    return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
 
 
 def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
@@ -68,6 +116,8 @@ def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
         if one.numbers is None:
             if len(one.values) == 1:
                 constant.append(f"{one.name} ({_clip(one.values[0])})")
+            continue
+        if one.since:
             continue
         x = one.numbers[~np.isnan(one.numbers)]
         distinct = np.unique(x)
@@ -156,7 +206,8 @@ def columns_table(dataset: Dataset) -> str:
 
 def _clipped(values: Sequence[str]) -> str:
     some = ", ".join(map(_clip, values[:5]))
-    return f"{len(values)}: {some}{', ...' if len(values) > 5 else ''}"
+    rest = f", ..., {OTHER}" if OTHER in values[5:] else ", ..." if len(values) > 5 else ""
+    return f"{len(values)}: {some}{rest}"
 
 
 def _share(gone: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""A user's own table as a data set: CSV, Parquet, NPZ, or a data frame.
+"""A user's own table as a data set: delimited text, Parquet, NPZ, or a data frame.
 
 What enters: a file (or frame) and what its columns are, as far as that must be said. What leaves: a
 ``Dataset`` of kind "table" whose ``notes`` say what was inferred and met. ``noting.columns_table`` prints
@@ -14,19 +14,23 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from vfljax.datasets import noting
-from vfljax.datasets.columns_of import Source, source
+from vfljax.datasets import options as asking
+from vfljax.datasets.columns_of import MISSING, NAN, Rule, Source, source
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.encoding import ENCODINGS, encode, joined
-from vfljax.datasets.faults import all_different, one_line, shown
-from vfljax.datasets.reading import named, read
+from vfljax.datasets.delimited import counted
+from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
+from vfljax.datasets.faults import Place, all_different, one_line, shown
+from vfljax.datasets.notations import Notation, checked, is_number
+from vfljax.datasets.reading import is_text, named, read
 from vfljax.datasets.roles import roles_of, same_columns
-from vfljax.datasets.targets import by_value, class_names, codes, test_codes
+from vfljax.datasets.targets import class_names, codes, labeled
 from vfljax.errors import UserError
 from vfljax.errors import unknown as no_such
 
@@ -46,12 +50,27 @@ def table(
     test_file: str = "",
     unknown: str = "refuse",
     groups: str = "",
+    na_values: Sequence[str] = (),
+    keep_default_na: bool = True,
+    drop_unlabeled: bool = False,
+    header: bool = True,
+    file_encoding: str = "utf-8",
+    decimal: str = ".",
+    thousands: str = "",
+    percent: bool = False,
+    date_format: str = "",
 ) -> Dataset:
     """A table's file as a data set; every fault of it is one clear line.
 
+    A column of texts that are all numbers, or all true and false, is a number; one of dates or times is
+    the days since its first; one of whole numbers that pandas or Arrow marks as categories is a
+    category, as is one of other words. Refused, with the options that settle it, are columns of which
+    half is numbers and the rest is words, of numbers in another notation, and of texts that differ in
+    nearly all rows (90 %, and more than 20).
+
     Args:
-        path: ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``) with a header, ``.parquet``, or ``.npz`` of
-            1-d columns or of ``x`` [R, F] and ``y``.
+        path: delimited text of any ending (also gzipped), ``.parquet``, or ``.npz`` of 1-d columns or of
+            ``x`` [R, F] and ``y``.
         label: the column of the classes, texts or whole numbers, sorted into 0..C-1.
         drop: columns to leave out; these three take names and globs.
         categorical: columns that are categories whatever they look like.
@@ -61,17 +80,29 @@ def table(
         positive: of two classes, the one that becomes class 1.
         missing: "keep": a missing number stays NaN (the training rows' mean is put there later), a
             missing category becomes the category "(missing)"; or "refuse".
-        max_categories: a one-hot column of more values is refused.
-        delimiter: of a CSV; "auto" finds , ; tab or | in the header.
+        max_categories: one-hot columns of a source at most; of more values, the rarest become one,
+            "(other)". They are counted once, on all rows outside the test file and not on each seed's
+            training rows, so that all seeds have the same columns.
+        delimiter: of a text file; "auto" finds , ; tab or | in its first line.
         test_file: a second file of the same columns, by its path or its name beside the first (looked for
             there first): the published test part.
         unknown: a category that only the test file has: "refuse", or "ignore" (reads as none).
         groups: a column whose equal values stay in one part (patients); no feature.
+        na_values: further words, or numbers, that are missing values.
+        keep_default_na: whether pandas' words for missing values, and "?", are such; empty fields are
+            always. Of labels, only empty ones, NaN, "?" and ``na_values`` are missing.
+        drop_unlabeled: leave out rows without a label, which are refused otherwise.
+        header: whether a text file's first line names its columns; if not, they are called 0, 1, ...
+        file_encoding: of a text file, as Python names it, such as "latin-1".
+        decimal: "," of numbers written as 0,5.
+        thousands: "," of numbers written as 1,000; also "." or " ".
+        percent: whether 5% is the number .05.
+        date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
+    options = {name: value for name, value in locals().items() if name != "path"}
     if not isinstance(test_file, str):
         raise UserError(f"test_file={test_file!r}: give the name of a file.")
-    arrow = read(path, delimiter)
-    test = None
+    arrow, test = read(path, delimiter, header, file_encoding), None
     if test_file:
         beside = pathlib.Path(path).parent / test_file
         if beside.exists() or not pathlib.Path(test_file).exists():
@@ -80,26 +111,14 @@ def table(
             raise UserError(
                 f"test_file={test_file!r} is the table itself: give another file, or leave test_file out."
             )
-        test = read(test_file, delimiter)
-    made = from_arrow(
-        arrow,
-        path,
-        label=label,
-        drop=drop,
-        categorical=categorical,
-        numeric=numeric,
-        encoding=encoding,
-        positive=positive,
-        missing=missing,
-        max_categories=max_categories,
-        test=test,
-        test_name=test_file,
-        unknown=unknown,
-        groups=groups,
-    )
-    if not test_file:
-        return made
-    return made._replace(notes=(*made.notes, one_line(f"the test rows are of {test_file}.")))
+        test = read(test_file, delimiter, header, file_encoding)
+    hint, odd = "", [name for name in arrow.column_names if is_number(name)]
+    if header and odd and is_text(path) and not counted(arrow.column_names):
+        hint = f" Its first line names the columns, {shown(odd[0])} one of them: header=False if it is a row."
+    made = from_arrow(arrow, path, test=test, test_name=test_file, hint=hint, **options)
+    more = [hint.strip()] if hint else []
+    more += [f"the test rows are of {test_file}."] if test_file else []
+    return made._replace(notes=(*made.notes, *map(one_line, more)))
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
@@ -132,56 +151,53 @@ def from_arrow(
     arrow: pa.Table,
     name: str,
     *,
-    label: str,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    encoding: str = "onehot",
-    positive: str = "",
-    missing: str = "keep",
-    max_categories: int = 256,
     test: pa.Table | None = None,
     test_name: str = "",
-    unknown: str = "refuse",
-    groups: str = "",
+    hint: str = "",
+    **options: Any,
 ) -> Dataset:
     """An Arrow table as a data set; ``name`` stands in messages. The options are ``table``'s, and
     ``test`` is the published test part. Raises UserError."""
-    _check("encoding", encoding, ENCODINGS)
-    _check("missing", missing, ("keep", "refuse"))
-    _check("unknown", unknown, ("refuse", "ignore"))
-    if type(max_categories) is not int or max_categories < 1:
-        raise UserError(f"max_categories={max_categories!r}: give a whole number of at least 1.")
-    arrow = named(arrow, name)
-    roles = roles_of(name, arrow.column_names, label, groups, drop, categorical, numeric)
-    own = [
-        _checked(source(name, one, arrow[one], wanted), name, encoding, missing, max_categories)
-        for one, wanted in roles.features.items()
-    ]
-    target = by_value(name, source(name, roles.label, arrow[roles.label], "category"))
-    names = class_names(name, target, str(positive))
-    labels = codes(target, names)
-    group = _texts(name, arrow, roles.groups) if roles.groups else None
+    o, rule, label_rule = _checked(options)
+    arrow, empty = named(arrow, name)
+    whole = Place(name, hint=hint)
+    roles = roles_of(whole, arrow.column_names, o.label, o.groups, o.drop, o.categorical, o.numeric)
+    rows = arrow.num_rows
+    arrow, place, target = labeled(whole, arrow, roles.label, label_rule, o.drop_unlabeled)
+    names = class_names(place, target, str(o.positive))
+    labels = codes(place, target, names)
+    own = []
+    for column, wanted in roles.features.items():
+        one = source(place, column, arrow[column], rule, wanted)
+        _no_missing(one, place, o.missing)
+        own.append(pooled(one, o.max_categories) if o.encoding == "onehot" else one)
+    group = _texts(place, arrow, roles.groups, rule) if roles.groups else None
     everything, held, ignored = own, None, {}
     if test is not None:
-        held_out = same_columns(named(test, test_name), test_name, arrow, name, roles)
-        tested = source(test_name, roles.label, held_out[roles.label], "category")
-        labels = np.concatenate([labels, test_codes(tested, names, test_name)])
+        tested, _ = named(test, test_name)
+        same_columns(tested.column_names, test_name, arrow.column_names, whole, roles)
+        rows += tested.num_rows
+        tested, there, target = labeled(
+            Place(test_name), tested, roles.label, label_rule, o.drop_unlabeled
+        )
+        labels = np.concatenate([labels, codes(there, target, names)])
         everything = []
         for one in own:
-            why = (
-                "" if roles.features[one.name] else f"name it in categorical= ({name} has numbers)"
-            )
-            other = source(test_name, one.name, held_out[one.name], one.kind, why)
-            if missing == "refuse":
-                _no_missing(other, test_name)
-            both, ignored[one.name] = joined(one, other, test_name, encoding, unknown == "ignore")
+            other = source(there, one.name, tested[one.name], rule, roles.features[one.name], one)
+            _no_missing(other, there, o.missing)
+            both, ignored[one.name] = joined(one, other, there, o.encoding, o.unknown == "ignore")
             everything.append(both)
         held = np.arange(len(labels)) >= arrow.num_rows
         if group is not None:
-            group += _texts(test_name, held_out, roles.groups)
-            _apart(group, arrow.num_rows, roles.groups)
-    columns, features = encode(everything, encoding)
+            more = _texts(there, tested, roles.groups, rule)
+            _apart(group, more, roles.groups)
+            group = group + more
+    columns, features = encode(everything, o.encoding)
+    notes = [
+        *noting.of_labels(names, rows - len(labels), label_rule),
+        *noting.left_out(arrow.column_names, empty, roles),
+        *noting.notes(own, everything, roles, o.encoding, held, ignored),
+    ]
     return Dataset(
         one_line(pathlib.PurePath(name).name),
         features,
@@ -191,46 +207,60 @@ def from_arrow(
         classes=names,
         test=held,
         groups=None if group is None else np.unique(group, return_inverse=True)[1].astype(np.int32),
-        notes=noting.notes(arrow, own, everything, roles.features, names, encoding, held, ignored),
+        notes=tuple(map(one_line, notes)),
     )
 
 
-def _check(option: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise no_such(option, str(value), known)
+def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
+    """(all options of ``table``, how features are read, how labels are)."""
+    known = asking.of(table)
+    for option in options:
+        if option not in known:
+            raise no_such("option of a table", option, known)
+    o = SimpleNamespace(**known | options)
+    for option, words in (
+        ("encoding", ENCODINGS),
+        ("missing", ("keep", "refuse")),
+        ("unknown", ("refuse", "ignore")),
+    ):
+        if getattr(o, option) not in words:
+            raise no_such(option, str(getattr(o, option)), words)
+    if type(o.max_categories) is not int or o.max_categories < 1:
+        raise UserError(f"max_categories={o.max_categories!r}: give a whole number of at least 1.")
+    for option in ("keep_default_na", "drop_unlabeled"):
+        if not isinstance(getattr(o, option), bool):
+            raise UserError(f"{option}={getattr(o, option)!r}: give True or False.")
+    one = isinstance(o.na_values, str | int | float)
+    words = [o.na_values] if one else o.na_values
+    if isinstance(words, bool) or words is None or any(isinstance(w, bool | None) for w in words):
+        raise UserError(f"na_values={o.na_values!r}: give words, or numbers.")
+    words = tuple(str(word).strip() for word in words)
+    how = checked(Notation(o.decimal, o.thousands, o.percent, o.date_format))
+    default = o.keep_default_na
+    every = Rule(("", *words, *(MISSING if default else ())), how)
+    return o, every, every._replace(missing=("", *words, *((*NAN, "?") if default else ())))
 
 
-def _checked(one: Source, place: str, encoding: str, missing: str, most: int) -> Source:
-    if missing == "refuse":
-        _no_missing(one, place)
-    if one.kind == "category" and encoding == "onehot" and len(one.values) > most:
-        why = f" (its first word among numbers is {one.mixed})" if one.mixed else ""
-        raise UserError(
-            f"{place}: column {one.name!r} has {len(one.values):,} distinct values{why}, more than "
-            f"max_categories={most}, like an identifier: name it in drop=, choose encoding='codes', or "
-            "raise max_categories."
+def _no_missing(one: Source, place: Place, missing: str) -> None:
+    if one.missing and missing == "refuse":
+        raise place.fault(
+            one.name,
+            f"has no value in row {place.row(one.first)} and missing='refuse'",
+            "fill it, or missing='keep'",
         )
-    return one
 
 
-def _no_missing(one: Source, place: str) -> None:
-    if one.missing:
-        raise UserError(
-            f"{place}: column {one.name!r} has no value in row {one.first + 1} and missing='refuse': "
-            "fill it, or missing='keep'."
-        )
-
-
-def _texts(place: str, arrow: pa.Table, groups: str) -> list[str]:
-    one = source(place, groups, arrow[groups], "category")
+def _texts(place: Place, arrow: pa.Table, groups: str, rule: Rule) -> list[str]:
+    one = source(place, groups, arrow[groups], rule, "category")
     assert one.codes is not None
     if one.missing:
-        raise UserError(f"{place}: groups={groups!r} has no value in row {one.first + 1}: fill it.")
+        row = place.row(one.first)
+        raise UserError(f"{place.name}: groups={groups!r} has no value in row {row}: fill it.")
     return [one.values[code] for code in one.codes]
 
 
-def _apart(group: list[str], rows: int, groups: str) -> None:
-    both = set(group[:rows]) & set(group[rows:])
+def _apart(group: list[str], more: list[str], groups: str) -> None:
+    both = set(group) & set(more)
     if both:
         raise UserError(
             f"groups={groups!r}: {shown(min(both))} has rows in both files, and rows of a group stay in "

@@ -1,72 +1,103 @@
-"""A user's file as an Arrow table: CSV (also gzipped), Parquet, NPZ.
+"""A user's file as an Arrow table: delimited text (also gzipped), Parquet, NPZ.
 
-What enters: a path. What leaves: a ``pyarrow.Table`` with unique one-line column names; a CSV's
-fields are all texts (``vfljax.datasets.columns_of`` finds their types, alike for every format). Rows
-count from 1, without the header and blank lines. Nothing in a file is ever executed or unpickled.
+What enters: a path. What leaves: a ``pyarrow.Table``; fields of a text file are all texts
+(``vfljax.datasets.columns_of`` finds their types, alike for every format), and what pandas marked as
+categories is of Arrow's dictionary type. Rows count from 1, without the header and blank lines.
+Nothing in a file is ever executed or unpickled.
 """
 
 from __future__ import annotations
 
 import collections
+import json
 import math
 import pathlib
 import zipfile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from vfljax.datasets.delimited import TEXTS, read_csv
+from vfljax.datasets.delimited import read_text
 from vfljax.datasets.faults import MOST_COLUMNS, all_different, damaged, one_line, too_wide
 from vfljax.datasets.given import MAX_BYTES, fits
-from vfljax.datasets.npz import header
+from vfljax.datasets.npz import header as header_of
 from vfljax.errors import UserError
 
 FEWER = "give fewer rows or columns"
-SUFFIXES = (*TEXTS, ".parquet", ".pq", ".npz")
+COLUMNAR = (".parquet", ".pq", ".npz")
+LIKELY = (".csv", ".tsv", ".txt", ".data", ".gz", *COLUMNAR)  # named where a folder is given
 
 
-def read(path: str, delimiter: str = "auto") -> pa.Table:
-    """The table in a file; raises UserError for any fault of it.
+def is_text(path: str) -> bool:
+    """Whether ``read`` takes the file for delimited text."""
+    return not path.lower().endswith(COLUMNAR) and _start(path) != b"PAR1"
 
-    ``delimiter`` of a CSV: one character, "tab", or "auto", the one of , ; tab | that cuts the header
-    into most names.
-    """
+
+def _start(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise damaged(path, error) from error
+
+
+def read(
+    path: str, delimiter: str = "auto", header: bool = True, file_encoding: str = "utf-8"
+) -> pa.Table:
+    """The table in a file; raises UserError for any fault of it. Options are ``own.table``'s."""
     if not path:
-        raise UserError(f"data.dir is empty: give the table's file ({', '.join(SUFFIXES)}).")
+        raise UserError("data.dir is empty: give the table's file (text, .parquet or .npz).")
     file = pathlib.Path(path)
     if file.is_dir():
-        found = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(SUFFIXES))
+        found = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(LIKELY))
         few = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        raise UserError(
-            f"{path} is a folder: give one file of it{f' ({few})' if found else ''}, ending in "
-            f"{', '.join(SUFFIXES)}."
-        )
+        raise UserError(f"{path} is a folder: give one file of it{f' ({few})' if found else ''}.")
     if not file.is_file():
         raise UserError(
             f"{path} is missing: put the table there, or correct data.dir or test_file."
         )
-    name = file.name.lower()
-    if not name.endswith(SUFFIXES):
-        raise UserError(f"{path} has an unknown ending: give one of {', '.join(SUFFIXES)}.")
-    if file.stat().st_size == 0:
+    if not _start(path):
         raise UserError(f"{path} is empty: write the table again.")
-    if name.endswith(TEXTS):
-        table = read_csv(path, delimiter)
-    else:
-        table = _npz(path) if name.endswith(".npz") else _parquet(path)
-    return named(table, path)
+    if is_text(path):
+        if _start(path)[:2] == b"PK":
+            raise UserError(
+                f"{path} is a ZIP archive or an Excel workbook: save the table as CSV or Parquet."
+            )
+        return read_text(path, delimiter, header, file_encoding)
+    return _npz(path) if file.suffix.lower() == ".npz" else _parquet(path)
 
 
-def named(table: pa.Table, place: str) -> pa.Table:
-    """``table`` with one-line names, all different, and at least one row and column."""
+def named(table: pa.Table, place: str) -> tuple[pa.Table, list[str]]:
+    """(``table`` with one-line names, all different, at least one row and column, and what pandas
+    marked as categories as dictionaries; the nameless columns without any value, left out)."""
     if table.num_columns > MOST_COLUMNS:
         raise too_wide(place, table.num_columns)
+    marked = _marked(table, place)
     names = [one_line(name) or f"Unnamed: {j}" for j, name in enumerate(table.column_names)]
     all_different(names, place)
     if not names or table.num_rows == 0:
         raise UserError(f"{place} has {len(names)} columns and no row: write the table again.")
-    return table.rename_columns(names)
+    columns: dict[str, Any] = {}
+    for name, old, column in zip(names, table.column_names, table.columns, strict=True):
+        flat = not pa.types.is_nested(column.type) and not pa.types.is_dictionary(column.type)
+        columns[name] = column.dictionary_encode() if old in marked and flat else column
+    empty = [
+        n for n in names if n.startswith("Unnamed: ") and not any(columns[n].unique().to_pylist())
+    ]
+    kept = [name for name in names if name not in empty]
+    return pa.table({name: columns[name] for name in kept}), empty
+
+
+def _marked(table: pa.Table, place: str) -> set[str]:
+    """The columns that pandas' note in the schema calls categorical."""
+    note = (table.schema.metadata or {}).get(b"pandas", b"{}")
+    try:
+        about = json.loads(note).get("columns", [])
+        return {one["field_name"] for one in about if one["pandas_type"] == "categorical"}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise damaged(place, error) from error
 
 
 def _parquet(path: str) -> pa.Table:
@@ -138,7 +169,7 @@ def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Bytes that a member becomes: what its header and the archive's own list say, the larger."""
     if not member.filename.endswith(".npy"):
         return member.file_size
-    shape, dtype = header(archive, member.filename)
+    shape, dtype = header_of(archive, member.filename)
     return max(member.file_size, math.prod(shape) * dtype.itemsize)
 
 

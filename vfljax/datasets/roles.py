@@ -11,9 +11,7 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from vfljax.datasets.faults import one_line
+from vfljax.datasets.faults import Place, one_line
 from vfljax.errors import UserError, unknown
 
 INDEX = "__index_level_"  # pandas writes an unnamed index so
@@ -23,17 +21,18 @@ class Roles(NamedTuple):
     label: str
     groups: str
     features: dict[str, str]  # name -> what the user says it is: "number", "category" or ""
+    dropped: tuple[str, ...]  # by the user
 
 
-def _absent(option: str, name: str, names: Sequence[str], place: str) -> UserError:
+def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
     if len(names) > 24:  # a message, not the whole header
         near = difflib.get_close_matches(name, names, n=1)
         names = list(dict.fromkeys([*near, *names[:12], "..."]))
-    return UserError(f"{place}: {unknown(f'column in {option}=', name, names)}")
+    return UserError(f"{place.name}: {unknown(f'column in {option}=', name, names)}{place.hint}")
 
 
 def roles_of(
-    place: str,
+    place: Place,
     names: Sequence[str],
     label: str,
     groups: str,
@@ -43,11 +42,10 @@ def roles_of(
 ) -> Roles:
     """Which column is what; raises UserError for a name that is in no column, or in two roles."""
     label, groups = _name("label", label), _name("groups", groups)
+    dropped = _matching("drop", drop, names, place)
     for option, one in (("label", label), ("groups", groups)):
         if one not in names and (one or option == "label"):
             raise _absent(option, one, names, place)
-    dropped = _matching("drop", drop, names, place)
-    for option, one in (("label", label), ("groups", groups)):
         if one and one in dropped:
             raise UserError(f"{option}={one!r} is also in drop=: take it out of one.")
     if label == groups:
@@ -56,15 +54,16 @@ def roles_of(
     numbers = _matching("numeric", numeric, names, place)
     if words & numbers:
         raise UserError(f"column {min(words & numbers)!r} is in categorical= and in numeric=.")
-    dropped |= {one for one in names if one.startswith(INDEX)}
     features = {
         one: "category" if one in words else "number" if one in numbers else ""
         for one in names
-        if one not in dropped and one not in (label, groups)
+        if one not in dropped | {label, groups} and not one.startswith(INDEX)
     }
     if not features:
-        raise UserError(f"{place}: no feature column is left beside {label!r}: drop fewer columns.")
-    return Roles(label, groups, features)
+        raise UserError(
+            f"{place.name}: no feature column is left beside {label!r}: drop fewer columns."
+        )
+    return Roles(label, groups, features, tuple(one for one in names if one in dropped))
 
 
 def _name(option: str, given: Any) -> str:
@@ -74,13 +73,12 @@ def _name(option: str, given: Any) -> str:
     return one_line(given)
 
 
-def _matching(option: str, patterns: Any, names: Sequence[str], place: str) -> set[str]:
+def _matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
     found: set[str] = set()
-    known = set(names)
     several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
     for pattern in patterns if several else [patterns]:
         pattern = _name(option, pattern)
-        hit = {pattern} & known or set(fnmatch.filter(names, pattern))
+        hit = {pattern} & set(names) or set(fnmatch.filter(names, pattern))
         if not hit:
             raise _absent(option, pattern, names, place)
         found |= hit
@@ -88,16 +86,15 @@ def _matching(option: str, patterns: Any, names: Sequence[str], place: str) -> s
 
 
 def same_columns(
-    test: pa.Table, test_name: str, arrow: pa.Table, name: str, roles: Roles
-) -> pa.Table:
-    """``test`` if it has every column that is used and no column that is nowhere in ``arrow``."""
+    test: Sequence[str], test_name: str, names: Sequence[str], place: Place, roles: Roles
+) -> None:
+    """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
     used = [roles.label, *([roles.groups] if roles.groups else []), *roles.features]
-    lacks = [one for one in used if one not in set(test.column_names)]
-    more = [one for one in test.column_names if one not in set(arrow.column_names)]
+    lacks = [one for one in used if one not in set(test)]
+    more = [one for one in test if one not in set(names)]
     if lacks or more:
         says = [f"lacks {', '.join(map(repr, lacks[:5]))}"] if lacks else []
         says += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
         raise UserError(
-            f"{test_name} {' and '.join(says)}: give it the columns of {name}, in any order."
+            f"{test_name} {' and '.join(says)}: give it the columns of {place.name}, in any order."
         )
-    return test

@@ -1,40 +1,44 @@
 """The label column of a user's table: which classes it has, and each row's.
 
-What enters: the label's ``Source`` (a category). What leaves: names of the classes in order and int32
-classes 0..C-1; one clear line for a missing, infinite or fractional label, or too few or many.
+What enters: the label's column. What leaves: names of the classes in order and int32 classes 0..C-1;
+one clear line for an infinite or fractional label, for too few or many, or for rows without one.
 """
 
 from __future__ import annotations
 
 import decimal
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from vfljax.datasets.columns_of import NONE, Source, is_number
-from vfljax.datasets.faults import shown
+from vfljax.datasets.columns_of import Rule, Source, source
+from vfljax.datasets.faults import Place, shown
+from vfljax.datasets.notations import is_number
 from vfljax.errors import UserError, unknown
 
 MOST_CLASSES = 1000
 LARGEST = 10**18  # of a label that is a number; larger ones are read as words
 
 
-def by_value(place: str, target: Source) -> Source:
-    """The label with one value a class: of labels that are all whole numbers, the number, however it
-    is spelled (1, +1, 01, 1.0, 1e0); raises UserError where others spell one number in two ways."""
-    names: dict[str, list[str]] = {}
-    for value in target.values:
-        names.setdefault(spelled(value), []).append(value)
-    if len(names) == len(target.values) and tuple(names) == target.values:
-        return target
-    if all(map(is_number, names)):
-        return _merged(target, tuple(sorted(names, key=_size)))
-    for several in names.values():
-        if len(several) > 1:
-            raise UserError(
-                f"{place}: label {target.name!r} has {shown(several[0])} and {shown(several[1])}, one "
-                "number, among words: write one class in one way."
-            )
-    return target
+def labeled(
+    place: Place, table: pa.Table, label: str, rule: Rule, drop: bool
+) -> tuple[pa.Table, Place, Source]:
+    """(the rows that have a label, where they are, their labels). With ``drop`` the others are left
+    out; else raises UserError with their number, as it does where no row is left."""
+    target = source(place, label, table[label], rule, "category")
+    if not target.missing:
+        return table, place, target
+    assert target.codes is not None
+    kept = np.flatnonzero(target.codes != len(target.values) - 1)  # NONE is the last
+    if not drop or not len(kept):
+        raise UserError(
+            f"{place.name}: label {label!r} is missing in {target.missing:,} of {len(target.codes):,} "
+            f"rows, first in row {place.row(target.first)}: fill it, or drop_unlabeled=True leaves such "
+            "rows out."
+        )
+    table, place = table.take(pa.array(kept)), place._replace(rows=kept)
+    return table, place, source(place, label, table[label], rule, "category")
 
 
 def spelled(value: str) -> str:
@@ -58,27 +62,29 @@ def _size(name: str) -> float:
     return int(name) if name.lstrip("-").isdigit() else float(name)
 
 
-def _merged(target: Source, names: tuple[str, ...]) -> Source:
-    assert target.codes is not None
-    place = {name: k for k, name in enumerate(names)}
-    places = np.asarray([place[spelled(value)] for value in target.values], np.int32)
-    return target._replace(codes=places[target.codes], values=names)
-
-
-def class_names(place: str, target: Source, positive: str) -> tuple[str, ...]:
-    """The names of the classes in order, or one clear line."""
-    if target.missing:
-        raise UserError(
-            f"{place}: label {target.name!r} is missing in row {target.first + 1}: fill it, or leave "
-            "the row out."
-        )
-    names, where = target.values, f"{place}: label {target.name!r}"
-    numbers = [float(value) for value in names if is_number(value)]
-    if len(numbers) == len(names) and not all(value.is_integer() for value in numbers):
-        raise UserError(
-            f"{where} has {len(names):,} distinct values that are not all whole numbers, a regression "
-            "target: cut it into classes first."
-        )
+def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
+    """The names of the classes in order, or one clear line. Of labels that are all numbers, a whole one
+    is one class however it is spelled (1, +1, 01, 1.0, 1e0)."""
+    where = f"{place.name}: label {target.name!r}"
+    numeric = all(map(is_number, target.values))
+    if numeric:
+        names = tuple(sorted(set(map(spelled, target.values)), key=_size))
+        if not all(float(value).is_integer() for value in names):
+            raise UserError(
+                f"{where} has {len(names):,} distinct values that are not all whole numbers, a regression "
+                "target: cut it into classes first."
+            )
+    else:
+        names = target.values
+        for same, why in ((spelled, "one number, among words"), (str.casefold, "in case only")):
+            seen: dict[str, str] = {}
+            for value in names:
+                other = seen.setdefault(same(value), value)
+                if other != value:
+                    raise UserError(
+                        f"{where} has {shown(other)} and {shown(value)}, which "
+                        f"{'are' if same is spelled else 'differ'} {why}: write one class in one way."
+                    )
     if any(value.lower().lstrip("+-") in ("inf", "infinity") for value in names):
         raise UserError(f"{where} holds an infinite number: correct it.")
     if len(names) > MOST_CLASSES:
@@ -93,29 +99,24 @@ def class_names(place: str, target: Source, positive: str) -> tuple[str, ...]:
     if positive:
         if len(names) != 2:
             raise UserError(f"positive={positive!r}: {where} has {len(names)} classes, not two.")
-        positive = spelled(positive) if all(map(is_number, names)) else positive
+        positive = spelled(positive) if numeric else positive
         if positive not in names:
             raise unknown("class (positive=)", positive, names)
         names = (*(value for value in names if value != positive), positive)
     return names
 
 
-def codes(target: Source, names: tuple[str, ...]) -> np.ndarray:
+def codes(place: Place, target: Source, names: tuple[str, ...]) -> np.ndarray:
+    """The class of each row [R] int32; raises UserError for one that ``names`` lacks, which only a
+    test file's can be."""
     assert target.codes is not None
-    places = np.asarray([names.index(value) for value in target.values], np.int32)
-    return places[target.codes]
-
-
-def test_codes(tested: Source, names: tuple[str, ...], place: str) -> np.ndarray:
-    assert tested.codes is not None
-    if all(map(is_number, names)):
-        tested = _merged(tested, tuple(dict.fromkeys(map(spelled, tested.values))))
-    for value in tested.values:
-        if value not in names:
-            row = int(np.argmax(tested.codes == tested.values.index(value)))
-            what = "is missing" if value == NONE else f"is {shown(value)}"
+    number: Any = {name: k for k, name in enumerate(names)}
+    same = spelled if all(map(is_number, names)) else str
+    for k, value in enumerate(target.values):
+        if same(value) not in number:
+            row = place.row(int(np.argmax(target.codes == k)))
             raise UserError(
-                f"{place}: label {tested.name!r} {what} in row {row + 1}: a test row needs one of the "
-                f"training file's {len(names)} classes."
+                f"{place.name}: label {target.name!r} is {shown(value)} in row {row}: a test row needs "
+                f"one of the training file's {len(names)} classes."
             )
-    return codes(tested, names)
+    return np.asarray([number[same(value)] for value in target.values], np.int32)[target.codes]
