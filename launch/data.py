@@ -2,18 +2,18 @@
 
     python -m launch.data                                     # every data set and its options
     python -m launch.data --dataset=cifar10 --data_dir=DIR    # rows, classes, parties, checksum
-    python -m launch.data --dataset=table --data_dir=FILE.csv --option=label=default
+    python -m launch.data --dataset=table --data_dir=FILE.csv --option=label=default --option=drop=a,b
     python -m launch.data --dataset=criteo --data_dir=DIR --option=form=codes --prepare=NEW_DIR
     python -m launch.data --config=configs/NAME.py            # the data and parties of a config
 
 The checksum is of the values, not the files: it is equal for the same data in every layout that keeps
 the order of rows (a loader's page says which do). A prepared folder is used in place of the original:
---config.data.dir=NEW_DIR.
+--config.data.dir=NEW_DIR. Of an option that takes several names, commas part them; a name that holds a
+comma is given as a Python list, --option=drop="['a,b']".
 """
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from absl import flags
@@ -22,6 +22,7 @@ from ml_collections import config_flags
 from launch import common
 from vfljax import datasets
 from vfljax.datasets import describing, prepared
+from vfljax.datasets import options as asking
 from vfljax.datasets.dividing import divide
 from vfljax.errors import UserError
 from vfljax.models.making import networks_for
@@ -39,13 +40,6 @@ _PREPARE = flags.DEFINE_string("prepare", None, "write a prepared copy to this n
 
 # what a config says, and --config therefore excludes
 ASKED = ("dataset", "data_dir", "option", "passive", "label_features", "shares", "rule")
-
-
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except Exception:  # of a text that only looks like a value it raises many kinds
-        return text
 
 
 def _refuse() -> None:
@@ -67,14 +61,14 @@ def _asked() -> Experiment:
     """The data and parties asked for."""
     if _CONFIG.value is not None:
         return parse(_CONFIG.value)
-    options = {}
+    options, known = {}, _known()
     for option in _OPTION.value:
         name, equals, text = option.partition("=")
         if not equals:
             raise UserError(f"--option={option!r} must be name=value.")
         if name in options:
             raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
-        options[name] = _value(text)
+        options[name] = asking.of_text(text, known.get(name))
     try:
         shares = [float(share) for share in _SHARES.value]
     except ValueError:
@@ -89,7 +83,21 @@ def _asked() -> Experiment:
     return parse({"data": data, "parties": parties})
 
 
+def _known() -> dict[str, Any]:
+    """The options of the loader that is asked for, if it is one."""
+    return datasets.options_of(_DATASET.value) if _DATASET.value in datasets.TABLE else {}
+
+
 def run() -> None:
+    try:
+        _run()
+    except UserError as error:
+        if _CONFIG.value is not None:
+            raise
+        raise UserError(asking.spoken(str(error), _known())) from error
+
+
+def _run() -> None:
     _refuse()
     if _DATASET.value is None and _CONFIG.value is None:
         print(describing.catalog())

@@ -267,6 +267,26 @@ def test_launch_data_says_what_a_data_set_is_and_who_owns_what(launch):
     assert f"sha256 of the values: {checksum(TABLE['digits'](''))}" in done.stdout
 
 
+def test_launch_data_says_what_it_did_to_each_column_of_a_table(launch, tmp_path):
+    path, flags = tmp_path / "own.data", ["--option=label=y", "--option=drop=a,b"]
+    path.write_text("a,b,c,d,e,y\n1,2,2020-01-01,?,5%,u\n1,2,2020-01-03,7,2.5%,v\n1,2,,8,10%,u\n")
+    said = launch("data", "--dataset=table", f"--data_dir={path}", *flags).stderr
+    assert "give --option=percent=True, or name it in --option=categorical=." in said
+    said = launch(
+        "data", "--dataset=table", f"--data_dir={path}", *flags, "--option=percent=true"
+    ).stdout
+    for line in (
+        "column  kind    values        missing",
+        "c       number  0 to 2        33.3%",
+        "d       number  7 to 8        33.3%",
+        "e       number  0.025 to 0.1",
+        "left out, as drop= asks: a, b.",
+        "dates or times, taken as days since the first: c (2020-01-01, ISO 8601).",
+        "read as missing: ? in d (1);",
+    ):
+        assert line in said
+
+
 def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
     out = tmp_path / "new"
     done = launch("data", "--dataset=breast_cancer", f"--prepare={out}")
@@ -296,7 +316,11 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
         (["--dataset=digit"], "did you mean 'digits'"),
         (["--dataset=digits", "--option=x"], "must be name=value"),
         (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
-        (["--dataset=table", "--data_dir=x.csv"], "gives no 'label'"),
+        (
+            ["--dataset=table", "--data_dir=x.csv"],
+            "no --option=label=... is given: the data set table",
+        ),
+        (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
         (["--dataset=digits", "--shares=a,b"], "must be numbers"),
         (["--dataset=digits", "--passive=20"], "would own none"),
         (

@@ -1,8 +1,10 @@
 """What a person is told of a data set: plain lines, whatever it is called and however many classes."""
 
+import doctest
+
 import numpy as np
 
-from vfljax.datasets import describing, prepared
+from vfljax.datasets import describing, options, prepared, targets
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.dividing import Parties, divide
@@ -47,3 +49,8 @@ def test_what_made_a_prepared_folder_is_told(tmp_path):
     assert describing.origin(str(tmp_path / "x")) == told
     prepared.write(MADE, tmp_path / "y")
     assert describing.origin(str(tmp_path / "y")) == "prepared by no loader, with no options"
+
+
+def test_examples_of_docstrings_hold():
+    for module in (options, targets):
+        assert doctest.testmod(module).failed == 0

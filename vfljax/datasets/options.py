@@ -1,15 +1,18 @@
 """What a person gave as a loader's options: plain values, told apart from what no file can record.
 
-What enters: ``config.data.options`` and a loader. What leaves: the loader's keyword arguments, and the
-same as JSON, the form in which a prepared folder records them; or one clear line.
+What enters: ``config.data.options``, or texts of a command line, and a loader. What leaves: the loader's
+keyword arguments, and the same as JSON, the form in which a prepared folder records them; or one clear
+line.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,3 +76,41 @@ def _scalar(option: str, one: Any, whole: Any) -> Any:
             "list of such."
         )
     return one
+
+
+# what a message calls by its field of a config, and by its flag here
+FLAGS = (
+    (r"config\.data\.options gives no '(\w+)'", r"no --option=\1=... is given"),
+    (r"config\.data\.options\.(\w+)=", r"--option=\1="),
+    (r"config\.data\.options are", "the options are"),
+    (r"config\.data\.name", "--dataset"),
+    (r"(config\.)?data\.dir\b", "--data_dir"),
+)
+
+
+def spoken(message: str, options: Iterable[str]) -> str:
+    """A message as one who gave flags, and no config, can follow it; ``options`` are the loader's.
+
+    >>> spoken("data.dir is empty; name it in drop=.", ["drop"])
+    '--data_dir is empty; name it in --option=drop=.'
+    """
+    for field, flag in FLAGS:
+        message = re.sub(field, flag, message)
+    names = "|".join(options)
+    return re.sub(rf"(?<![\w.=/-])({names})=", r"--option=\1=", message) if names else message
+
+
+def of_text(text: str, default: Any) -> Any:
+    """What a flag's text means for an option: a Python literal, else a text, or several.
+
+    >>> of_text("0.5", 1), of_text("true", False), of_text("x", "")
+    (0.5, True, 'x')
+    >>> of_text("a,b*", ()), of_text("1,2", ())
+    (('a', 'b*'), (1, 2))
+    """
+    if isinstance(default, bool) and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except Exception:  # of a text that only looks like a value it raises many kinds
+        return tuple(filter(None, text.split(","))) if isinstance(default, tuple) else text
