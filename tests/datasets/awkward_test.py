@@ -1,0 +1,171 @@
+"""Awkward tables: each is read as a person would expect, or refused in one line; none in silence.
+
+A row of ``READ``: what the table is, its content, options, what it is read as, and words of its notes.
+A row of ``REFUSED``: what it is, its content, options, and words of the line. Text is a CSV file; an Arrow
+table or a data frame is a Parquet file. Polars is not installed: ``large_string`` and ``string_view`` are
+the types of text that it writes, ``date32`` and microseconds its dates.
+"""
+
+# ruff: noqa: E501  (a table is a line)
+
+import datetime
+import decimal
+import gzip
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from vfljax.datasets.own import table
+from vfljax.errors import UserError
+
+DAYS = [datetime.date(2020, 2, 28), None, datetime.date(2020, 3, 1)]
+
+
+def csv(a, y="0 1 0 1 0 1", sep="\n"):
+    """A column a, its values parted by ``sep``, and labels."""
+    rows = a.split(sep)
+    labels = (y.split() * len(rows))[: len(rows)]
+    return "a\ty\n" + "".join(f"{value}\t{label}\n" for value, label in zip(rows, labels))
+
+
+def arrow(values, kind, y=(0, 1, 0)):
+    return pa.table({"a": pa.array(values, kind), "y": y})
+
+
+def summary(data):
+    """Sources and classes: numbers as they are, of categories their values."""
+    out = {}
+    for j, column in enumerate(data.columns):
+        if column.kind == "number":
+            out[column.name] = " ".join(f"{x:.6g}" for x in data.features[:, j])
+        else:
+            out.setdefault(column.name, []).append(column.value)
+    text = [f"{k}={v}" if isinstance(v, str) else f"{k}={{{'|'.join(v)}}}" for k, v in out.items()]
+    return "; ".join([*text, f"classes {' '.join(data.classes)}"])
+
+
+READ = (
+    # words for missing values
+    ("question marks", csv("1\n?\n3"), {}, "a=1 nan 3; classes 0 1", r"missing: \? in a \(1\)"),
+    ("None, n/a, #N/A", csv("1\nNone\nn/a\n#N/A"), {}, "a=1 nan nan nan; classes 0 1", r"n/a in a \(1\)"),
+    ("a dash, named", csv("1\n-\n3"), {"na_values": "-"}, "a=1 nan 3; classes 0 1", "- in a"),
+    ("-999 as missing", csv("1\n-999\n-999.0\n4"), {"na_values": -999}, "a=1 nan nan 4; classes 0 1", "-999 in a"),
+    ("-999 of an integer column", arrow([1, -999, 3], pa.int16()), {"na_values": (-999,)}, "a=1 nan 3; classes 0 1", "-999 in a"),
+    ("NA as a category", csv("NA\nu\nv"), {"keep_default_na": False}, "a={NA|u|v}; classes 0 1", "category"),
+    ("NA by default", csv("NA\nu\nv"), {}, "a={u|v|(missing)}; classes 0 1", r"NA in a \(1\)"),
+    ("words among numbers as categories", csv("1\nunknown\n3"), {"categorical": "a"}, "a={1|3|unknown}; classes 0 1", ""),
+    # marks of categories
+    ("whole numbers that pandas calls categories", pd.DataFrame({"a": pd.Categorical([7, 3, 7]), "y": [0, 1, 0]}), {}, "a={3|7}; classes 0 1", "a category"),
+    ("the same, named numeric", pd.DataFrame({"a": pd.Categorical([7, 3, 7]), "y": [0, 1, 0]}), {"numeric": "a"}, "a=7 3 7; classes 0 1", ""),
+    ("polars' categories", pa.table({"a": pa.array(["u", "v", "u"], pa.string_view()).cast(pa.string()).dictionary_encode(), "y": [0, 1, 0]}), {}, "a={u|v}; classes 0 1", ""),
+    # texts that hardly repeat
+    ("hex codes, named", csv("\n".join(f"{k:04x}x" for k in range(30))), {"categorical": "a", "max_categories": 3}, "a={0000x|0001x|(other)}; classes 0 1", r"a \(28\) has rare values"),
+    ("twenty different words", csv("\n".join(f"w{k:02}" for k in range(20))), {"max_categories": 2}, "a={w00|(other)}; classes 0 1", "rare"),
+    ("the rarest are pooled", csv("v\nu\nu\nw\nw\nx\n"), {"max_categories": 4}, "a={u|w|(other)|(missing)}; classes 0 1", r"a \(2\) has rare values"),
+    # labels
+    ("labels called None and NA", csv("1\n2\n3", "None NA x"), {}, "a=1 2 3; classes NA None x", "of the labels, NA, None are classes"),
+    ("rows without a label", csv("1\n2\n3\n4", "u ? v u"), {"drop_unlabeled": True}, "a=1 3 4; classes u v", "1 rows without a label are left out"),
+    # headers
+    ("no header", "39,State,no\n50,Self,yes\n", {"header": False, "label": 2}, "0=39 50; 1={Self|State}; classes no yes", ""),
+    ("numbers as names", "id,1990,y\n1,5,0\n2,6,1\n", {}, "id=1 2; 1990=5 6; classes 0 1", "header=False if it is a row"),
+    ("a trailing comma in every line", "a,y,\n1,0,\n2,1,\n", {}, "a=1 2; classes 0 1", "no name and no value, left out"),
+    ("the same without a header", "1,0,\n2,1,\n", {"header": False, "label": "1"}, "0=1 2; classes 0 1", "no name and no value"),
+    # dates, times and notations
+    ("days", csv("2020-02-28\n\n2020-03-01"), {}, "a=0 nan 2; classes 0 1", r"days since the first: a \(2020-02-28"),
+    ("German days", csv("28.2.2020\n1.03.2020"), {}, "a=0 2; classes 0 1", "%d.%m.%Y"),
+    ("days that two forms read alike", csv("01/01/2020\n02/02/2020"), {}, "a=0 32; classes 0 1", "days since"),
+    ("days of a named form", csv("01/02/2020\n03/04/2020"), {"date_format": "%d/%m/%Y"}, "a=0 62; classes 0 1", "%d/%m/%Y"),
+    ("moments", csv("2020-01-01T12:00:00Z\n2020-01-01T00:00:00Z"), {}, "a=0.5 0; classes 0 1", "days since"),
+    ("times of day", csv("1:30 PM\n12:00 AM"), {}, "a=0.5625 0; classes 0 1", "%I:%M %p"),
+    ("polars' dates", arrow(DAYS, pa.date32()), {}, "a=0 nan 2; classes 0 1", r"a \(2020-02-28, type date32"),
+    ("thousands", csv("1,000\n2,500.5\n3"), {"thousands": ","}, "a=1000 2500.5 3; classes 0 1", ""),
+    ("decimal commas", csv("0,5\n-,25\n3"), {"decimal": ","}, "a=0.5 -0.25 3; classes 0 1", ""),
+    ("percent", csv("5%\n10 %\n2.5%"), {"percent": True}, "a=0.05 0.1 0.025; classes 0 1", ""),
+    # files
+    ("a byte order mark", b"\xef\xbb\xbfa,y\n1,0\n2,1\n", {}, "a=1 2; classes 0 1", ""),
+    ("UTF-16", "a,y\nü,0\nv,1\n".encode("utf-16"), {}, "a={v|ü}; classes 0 1", ""),
+    ("Latin-1", "a,y\nü,0\nv,1\n".encode("latin-1"), {"file_encoding": "latin-1"}, "a={v|ü}; classes 0 1", ""),
+    ("Excel's first line", "sep=|\na,b|y\r\n1|0\r\n2|1\r\n", {}, "a,b=1 2; classes 0 1", ""),
+    ("gzip by no name", gzip.compress(b"a,y\n1,0\n2,1\n"), {}, "a=1 2; classes 0 1", ""),
+    ("quotes, delimiters and line ends in fields", 'a,y\n"u, ""v""\nw",0\n"x",1\n', {}, 'a={u, "v"\nw|x}; classes 0 1', ""),
+    ("spaces around everything", " a , y \n 1 , no \n 2 , yes \n", {}, "a=1 2; classes no yes", ""),
+    # types
+    ("booleans in words", csv("TRUE\nfalse\n"), {}, "a=1 0 nan; classes 0 1", ""),
+    ("mixed numbers and truth", csv("1\nTrue\n0"), {"categorical": "a"}, "a={0|1|True}; classes 0 1", ""),
+    ("nullable integers and booleans", pd.DataFrame({"a": pd.array([1, None, 3], "Int8"), "b": pd.array([True, None, False]), "y": [0, 1, 0]}), {}, "a=1 nan 3; b=1 nan 0; classes 0 1", ""),
+    ("decimals", arrow([decimal.Decimal("1.25"), None, decimal.Decimal("3.50")], pa.decimal128(6, 2)), {}, "a=1.25 nan 3.5; classes 0 1", ""),
+    ("polars' texts", arrow(["u", None, "v"], pa.string_view(), pa.array(["n", "y", "n"], pa.large_string())), {}, "a={u|v|(missing)}; classes n y", ""),
+    ("no value at all", csv("\n\n"), {"drop": ()}, "a=nan nan nan; classes 0 1", r"a \(no value\)"),
+)  # fmt: skip
+
+REFUSED = (
+    ("words among numbers", csv("1\n-\n3"), {}, "'a' holds numbers, and '-' in row 2: name such words in na_values= .* categorical="),
+    ("mostly one number", csv("0\n0\n0\nx\ny\nz"), {}, "'a' holds numbers, and 'x' in row 4"),
+    ("identifiers", csv("\n".join(f"id{k}" for k in range(21))), {}, "'a' has 21 distinct texts in 21 rows, like an identifier .* drop=, or in categorical="),
+    ("numbers with a unit", csv("\n".join(f"{k} kg" for k in range(30))), {}, "30 distinct texts .* with a unit are to be written without"),
+    ("a label is missing", csv("1\n2\n3\n4", "u ? v u"), {}, "missing in 1 of 4 rows, first in row 2: fill it, or drop_unlabeled=True"),
+    ("labels in two cases", csv("1\n2\n3", "Yes yes no"), {}, "label 'y' has 'Yes' and 'yes', which differ in case only"),
+    ("one class", csv("1\n2\n3", "u u u"), {}, "label 'y' is 'u' in all rows"),
+    ("a number to predict", csv("1\n2\n3", "0.5 1.5 2"), {}, "a regression target"),
+    ("no header", "39,State,no\n50,Self,yes\n", {}, "unknown column in label= 'y'.* '39' one of them: header=False"),
+    ("numbers only", "39,7,1\n50,8,0\n", {}, "its first line holds numbers.* header=False if it is a row"),
+    ("no header, two delimiters", "1,5;0,5\n2,5;1,5\n", {"header": False, "label": 0}, "',' or ';' may cut its rows, and no header tells: give delimiter="),
+    ("days or months first", csv("01/02/2020\n03/04/2020"), {}, "date_format='%d/%m/%Y' or date_format='%m/%d/%Y'"),
+    ("a day that is none", csv("31.02.2020\n01.03.2020"), {}, "that no known form reads: give date_format="),
+    ("words among dates", csv("2020-01-01\n2020-01-02\n2020-01-03\nsoon"), {}, "'a' holds dates, and 'soon' in row 4"),
+    ("thousands", csv("1,000\n2,500.5\n3"), {}, r"\('1,000' in row 1\): give thousands=','"),
+    ("thousands or decimals", csv("1,000\n2,500\n3,125"), {}, "give thousands=',' or decimal=','"),
+    ("decimal commas", csv("0,5\n1,25\n3"), {}, r"\('0,5' in row 1\): give decimal=','"),
+    ("both, as in German", csv("1.000,5\n2.000,25\n3,5"), {}, r"give thousands='\.' and decimal=','"),
+    ("percent", csv("5%\n10 %\n2.5%"), {}, r"\('5%' in row 1\): give percent=True"),
+    ("dollars", csv("$1.00\n-$2\n$ 3.50"), {}, r"\('\$1.00' in row 1\): write them without a sign"),
+    ("Latin-1", "a,y\nü,0\nv,1\n".encode("latin-1"), {}, "is not UTF-8 text: byte 0xfc at position 4, line 2; .* file_encoding='latin-1'"),
+    ("UTF-16 without a mark", "a,y\nu,0\nv,1\n".encode("utf-16-le"), {}, "NUL byte .* file_encoding='utf-16-le'"),
+    ("an encoding that is none", "a,y\n1,0\n2,1\n", {"file_encoding": "klingon"}, "file_encoding='klingon' is no encoding"),
+    ("names twice", "a,a,y\n1,2,0\n2,3,1\n", {}, "two columns are named 'a'"),
+    ("a workbook", b"PK\x03\x04" + bytes(40), {}, "is a ZIP archive or an Excel workbook: save the table as CSV"),
+    ("an open quote", 'a,y\n"1,0\n2,1\n', {}, "row 1 has a quote that is not closed"),
+    ("a short row", "a,b,y\n1,2,0\n1,2\n", {}, "row 2 has 2 values for 3 columns"),
+    ("infinity", csv("1\n-inf\n3"), {}, "'a' has -inf in row 2, which is infinite"),
+    ("lists", arrow([[1], [2], []], pa.list_(pa.int8())), {}, "'a' is of type list<.*neither number nor text"),
+)  # fmt: skip
+
+
+def read(folder, content, options):
+    path = folder / "own.data"
+    if isinstance(content, str | bytes):
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    elif isinstance(content, pd.DataFrame):
+        content.to_parquet(path)
+    else:
+        pyarrow.parquet.write_table(content, path)
+    return table(str(path), **{"label": "y", **options})
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case[0])
+def test_an_awkward_table_is_read_as_a_person_would_expect(tmp_path, case):
+    _, content, options, expected, notes = case
+    data = read(tmp_path, content, options)
+    assert summary(data) == expected
+    assert any(re.search(notes, note) for note in ("", *data.notes))
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[0])
+def test_an_awkward_table_is_refused_in_one_line(tmp_path, case):
+    _, content, options, message = case
+    with pytest.raises(UserError, match=message) as error:
+        read(tmp_path, content, options)
+    assert len(str(error.value).splitlines()) == 1
+    assert "own.data" in str(error.value) or "file_encoding" in message
+
+
+def test_5000_columns_are_read(tmp_path):
+    names = [f"c{k}" for k in range(5000)]
+    rows = [",".join(["1.5"] * 5000 + [label]) for label in "0101"]
+    data = read(tmp_path, "\n".join([",".join([*names, "y"]), *rows]), {})
+    assert data.features.shape == (4, 5000)
+    assert (data.features == np.float32(1.5)).all()
