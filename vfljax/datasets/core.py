@@ -52,6 +52,7 @@ class Dataset(NamedTuple):
     tokens: Vocabulary | None = None  # of a text
     length: int = 128  # of a text: tokens each party reads, special ones included
     notes: tuple[str, ...] = ()  # what the loader met and did, for a person to read
+    reader: int = 1  # raised where a loader reads the same files otherwise than before
 
 
 class Block(NamedTuple):

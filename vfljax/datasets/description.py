@@ -40,6 +40,8 @@ def description(folder: pathlib.Path) -> dict[str, Any]:
     for field, right in _FIELDS.items():
         if field not in spec or not right(spec[field]):
             raise broken(path, f"{field!r} is missing or not of its form")
+    if not _counted(spec.get("reader", 1)):
+        raise broken(path, "'reader' is not of its form")
     if len(spec["classes"]) not in (0, spec["num_classes"]):
         raise broken(path, f"{len(spec['classes'])} of {spec['num_classes']} classes are named")
     needed = {"values", "offsets", "labels"} if spec["kind"] == "text" else {"features", "labels"}

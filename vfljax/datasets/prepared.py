@@ -101,6 +101,7 @@ class Writer:
         notes: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         loader: str = "",
+        reader: int = 1,
     ) -> Dataset:
         """Close the files, record what they hold and let the folder appear; its ``Dataset``.
         ``loader`` (its name in the table of data sets; "" for rows of no loader) made the rows, with
@@ -121,6 +122,7 @@ class Writer:
             "length": length,
             "notes": list(notes),
             "loader": loader,
+            "reader": reader,
             "options": dict(options or {}),
             "arrays": {
                 array: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
@@ -173,7 +175,7 @@ def write(
         d = dataset
         about = {"kind": d.kind, "columns": d.columns, "classes": d.classes, "tokens": d.tokens}
         about |= {"length": d.length, "notes": d.notes, "options": options, "loader": loader}
-        return writer.finish(d.name, d.num_classes, **about)
+        return writer.finish(d.name, d.num_classes, **about, reader=d.reader)
 
 
 def is_prepared(folder: Folder) -> bool:
@@ -208,6 +210,7 @@ def read(folder: Folder) -> Dataset:
         None if spec["tokens"] is None else Vocabulary(*spec["tokens"]),
         spec["length"],
         tuple(spec["notes"]),
+        spec.get("reader", 1),  # which a folder of an earlier vfljax does not say
     )
 
 
