@@ -14,7 +14,7 @@ import pathlib
 from absl import flags
 
 from launch import common
-from vfljax import store
+from vfljax import datasets, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
@@ -47,13 +47,16 @@ def run() -> None:
     experiment = experiment_of(sweep)
     if _DATA_DIR.value is not None:
         experiment = changed(experiment, {"data.dir": _DATA_DIR.value})
-    plan = make_plan(experiment)
+    data = experiment.data
+    with store.explained(sweep.header, datasets.reader_of(data.name, data.dir)):
+        plan = make_plan(experiment)
     values = checksum(plan.dataset)
-    identity_now = identity(plan.dataset, values)
-    header = sweep.header
-    if values != header["checksum"] or header.get("identity", identity_now) != identity_now:
+    now = {"checksum": values, "identity": identity(plan.dataset, values)}
+    why = store.difference(sweep.header, {**now, "reader": plan.dataset.reader})
+    if why:
         raise UserError(
-            f"the data of {workdir} has changed since it was trained: give the same data by --data_dir."
+            f"the data of {workdir} has changed since it was trained ({why}): give the same data by "
+            "--data_dir."
         )
     attack_sweep(plan, workdir, _ATTACKS.value, renew_rules=_RENEW_RULES.value)
     store.export(workdir)

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, criteo, prepared
+from vfljax.datasets import avazu, criteo, own, prepared
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
@@ -23,7 +23,6 @@ from vfljax.datasets.faults import permitted
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
-from vfljax.datasets.own import table
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError, unknown
@@ -35,7 +34,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "imdb": imdb,
     "synthetic": synthetic,
     "yahoo": yahoo,
-    "table": table,
+    "table": own.table,
     "criteo": criteo.criteo,
     "avazu": avazu.avazu,
     "prepared": prepared.prepared,
@@ -52,6 +51,7 @@ EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
 # what writes a prepared folder block by block: name -> prepare(folder, out, **options) -> Dataset
 STREAMS = {"criteo": criteo.prepare, "avazu": avazu.prepare}
+READERS = {"table": own.READER}  # versions of reading, where they are not 1
 FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets
 
 
@@ -62,6 +62,13 @@ def options_of(name: str) -> dict[str, Any]:
 
 def _complete(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return asking.complete(name, TABLE[name], options)
+
+
+def reader_of(name: str, folder: str) -> int:
+    """The version of what reads the data set ``name`` there: of a prepared folder, what read it then."""
+    if folder and prepared.is_prepared(folder):
+        return prepared.description(pathlib.Path(folder)).get("reader", 1)
+    return READERS.get(name, 1)
 
 
 @permitted()
@@ -133,4 +140,14 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     return prepared.write(dataset, out, asking.recorded(_complete(name, options)), name)
 
 
-__all__ = ["EMBEDDED", "STREAMS", "TABLE", "Dataset", "load", "options_of", "prepare"]
+__all__ = [
+    "EMBEDDED",
+    "READERS",
+    "STREAMS",
+    "TABLE",
+    "Dataset",
+    "load",
+    "options_of",
+    "prepare",
+    "reader_of",
+]

@@ -2,8 +2,9 @@
 
 ``directory`` knows the files of a sweep, ``sealed`` the rule that makes them whole, ``roots`` the two
 records that say what the sweep is, ``attacks`` the rows of attacks, ``checkpoint`` trees of arrays by
-orbax, ``exchange`` what crossed the wire, ``files`` how anything is written, ``lock`` that one process
-writes at a time, ``loading`` how a notebook reads all of it, and ``inspection`` what is damaged.
+orbax, ``readers`` whether two sweeps are of one data set, ``exchange`` what crossed the wire, ``files`` how
+anything is written, ``lock`` that one process writes at a time, ``loading`` how a notebook reads all of it,
+and ``inspection`` what is damaged.
 """
 
 from vfljax.store.attacks import (
@@ -33,6 +34,7 @@ from vfljax.store.files import full, write_bytes, write_text
 from vfljax.store.inspection import Finding, inspect, mend
 from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
 from vfljax.store.lock import writing
+from vfljax.store.readers import difference, explained
 from vfljax.store.roots import SCHEMA, header_of, unsealed
 from vfljax.store.sealed import Damaged, remedy
 
@@ -47,6 +49,8 @@ __all__ = [
     "Sweep",
     "attack_summary",
     "begin",
+    "difference",
+    "explained",
     "export",
     "finished",
     "folder_of",

@@ -42,6 +42,7 @@ from vfljax.config import differences, resolve
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
 from vfljax.store.files import remove, write_arrays, write_folder, write_table
+from vfljax.store.readers import difference
 from vfljax.store.roots import ID, header_of, identity, is_sealed, write_root
 from vfljax.store.sealed import (
     MANIFEST,
@@ -94,10 +95,11 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         for line in differences(resolve(stored["config"]), resolve(header["config"]))
         if not line.startswith(MAY_CHANGE)
     ]
-    if stored["checksum"] != header["checksum"]:
-        changed.append("data: the values of the data set have changed")
-    elif stored.get("identity", header["identity"]) != header["identity"]:
-        changed.append("data: its parts, groups or columns have changed")
+    data = difference(stored, header)
+    if data:
+        changed.append(data)
+    elif stored.get("identity"):  # options of the loader that read the same data are no other sweep
+        changed = [line for line in changed if not line.startswith("data.options")]
     if stored.get("pretrained", {}) != header["pretrained"]:
         changed.append("the file of pretrained weights has changed")
     if changed:

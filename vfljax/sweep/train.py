@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import defenses, store, training
+from vfljax import datasets, defenses, store, training
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
 from vfljax.machine import cores, free_disk
@@ -92,6 +92,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             "test": len(plan.splits[0].test),
         },
         "checksum": values,
+        "reader": dataset.reader,
         "identity": identity(dataset, values),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "settings": sum(len(g.settings) for g in plan.groups),
@@ -106,8 +107,10 @@ def train_sweep(
     say: Callable[[str], None] = print,
 ) -> Plan:
     """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
-    plan = make_plan(experiment)
-    if store.header_of(workdir) is None:  # what a stored sweep cannot serve is skipped, not refused
+    stored, data = store.header_of(workdir), experiment.data
+    with store.explained(stored, datasets.reader_of(data.name, data.dir)):
+        plan = make_plan(experiment)
+    if stored is None:  # what a stored sweep cannot serve is skipped, not refused
         serving.check(plan)
     needs = size.needs(plan, workdir)  # before anything is written
     with store.writing(workdir):

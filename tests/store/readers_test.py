@@ -1,0 +1,92 @@
+"""A stored sweep whose data is read otherwise today says so, and how to keep the old reading."""
+
+import json
+
+import pytest
+
+from tests.sweeps import plan_of, tiny
+from vfljax import datasets, store
+from vfljax.datasets import own, prepared
+from vfljax.datasets.description import FILE, description, sum_of
+from vfljax.errors import UserError
+from vfljax.sweep.train import header
+
+TEXT = "a,b,y\n" + "".join(f"{k if k % 5 else '?'},{'uvw'[k % 3]},{k % 2}\n" for k in range(40))
+
+
+def planned(path, **options):
+    options = {"label": "y", "positive": "1", **options}
+    parts = {"train": 16, "validation": 8, "test": 8, "scaling": "standard"}
+    data = {"name": "table", "dir": str(path), "options": options, **parts}
+    return plan_of(tiny(data=data, grid={"undefended": {}}, **{"training.batch_size": 8}))
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def old(path, **changes):
+    """A header of the first version, which a table without '?' shares with the second."""
+    content = header(planned(path), "")
+    del content["reader"]
+    return {**content, "revision": "0123456789ab+", **changes}
+
+
+def test_a_header_names_the_version_of_its_reader(path):
+    assert header(planned(path), "")["reader"] == own.READER == datasets.READERS["table"]
+    assert header(plan_of(tiny()), "")["reader"] == 1
+
+
+def test_another_reading_is_not_called_other_data(path, tmp_path):
+    store.begin(tmp_path / "w", old(path, checksum="otherwise"))
+    with pytest.raises(UserError, match="reading changed") as error:
+        store.begin(tmp_path / "w", header(planned(path), ""))
+    for words in (
+        "was read by version 1 of the loader, and this is version 2",
+        "prepare the data set with vfljax at revision 0123456789ab (launch.data --prepare=DIR)",
+    ):
+        assert words in str(error.value)
+    assert "have changed" not in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    store.begin(tmp_path / "v", {**header(planned(path), ""), "checksum": "otherwise"})
+    with pytest.raises(UserError, match="the values of the data set have changed"):
+        store.begin(tmp_path / "v", header(planned(path), ""))
+
+
+def test_equal_data_continues_whatever_read_it(path, tmp_path):
+    stored = store.begin(tmp_path / "w", old(path))
+    again = {"na_values": ("NA",), "max_categories": 9}  # options that read the same
+    assert store.begin(tmp_path / "w", header(planned(path, **again), "")) == stored
+    with pytest.raises(UserError, match="parts, groups or columns|values of the data|reading"):
+        store.begin(tmp_path / "w", header(planned(path, categorical=("a",)), ""))
+
+
+def test_what_is_refused_today_is_told_with_the_old_reading(path):
+    path.write_text(TEXT.replace("?", "none"))
+    with (
+        pytest.raises(UserError, match="'a' holds numbers, and 'none' in row 1.*reading changed"),
+        store.explained({"revision": "abc"}, own.READER),
+    ):
+        datasets.load("table", str(path), {"label": "y"})
+    same = store.explained({"reader": own.READER}, own.READER)
+    with pytest.raises(UserError, match=r"categorical= if it holds no numbers\.$"), same:
+        datasets.load("table", str(path), {"label": "y"})
+    assert datasets.reader_of("digits", "") == 1
+
+
+def test_a_prepared_folder_keeps_the_version_that_read_it(path, tmp_path):
+    folder = tmp_path / "folder"
+    data = datasets.prepare("table", str(path), str(folder), {"label": "y"})
+    assert data.reader == own.READER == datasets.reader_of("table", str(folder))
+    spec = description(folder)
+    del spec["reader"]  # as an earlier vfljax wrote it, which had fewer options too
+    spec["options"] = {"label": "y", "max_categories": 256}
+    (folder / FILE).write_text(json.dumps({**spec, "sha256_description": sum_of(spec)}))
+    data = prepared.verify(folder)
+    assert data.reader == 1 == datasets.reader_of("table", str(folder))
+    assert datasets.load("table", str(folder), {"label": "y", "header": True}).reader == 1
+    with pytest.raises(UserError, match="was prepared with"):
+        datasets.load("table", str(folder), {"label": "y", "header": False})
