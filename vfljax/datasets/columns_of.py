@@ -7,7 +7,6 @@ give equal sources: texts that are all numbers are numbers, numbers named as cat
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from vfljax.datasets.notations import (
     Notation,
     forms,
     is_number,
+    microseconds,
     moments,
     numbers,
     ways,
@@ -88,69 +88,68 @@ def source(
     array, words = _plain(place, name, column, rule)
     if not wanted and pa.types.is_dictionary(column.type):
         wanted = "category"
-    if (like.kind if like else wanted) != "category":
-        since = like.since if like else None
-        values = _numbers(array, rule.how) if since is None else None
-        if values is None and (like is None or since):
-            values, since = _days(place, name, array, rule.how, since)
-        if values is not None:
-            return _number(place, name, values, rule, words, since)
-        if wanted or like:
-            raise _no_number(place, name, array, rule.how, wanted, like)
-        _refuse(place, name, array, rule.how)
-    return _category(place, name, array, words, named=bool(wanted or like))
+    if (like.kind if like else wanted) == "category":
+        return _category(place, name, array, words)
+    since = like.since if like else None
+    if array.null_count == len(array) or not (since or pa.types.is_temporal(array.type)):
+        values = _numbers(array, rule.how)
+    else:
+        values = None
+    if values is None and (like is None or since):
+        values, since = _days(place, name, array, rule.how, since)
+    if values is not None:
+        return _number(place, name, values, rule, words, since)
+    if wanted or like:
+        raise _no_number(place, name, array, rule.how, wanted, like)
+    _refuse(place, name, array, rule.how)
+    return _category(place, name, array, words, nearly=NEARLY)
 
 
 def _plain(place: Place, name: str, column: Any, rule: Rule) -> tuple[pa.Array, dict[str, int]]:
     """(one array of booleans, whole numbers, floats, times or trimmed texts, null where missing; the
     words that were missing values)."""
-    kind = column.type
+    kind, words = column.type, {}
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
-    if pa.types.is_null(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind):
-        array = array.cast(pa.float64())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        array = pc.utf8_trim_whitespace(array.cast(TEXT))
-        gone = pc.is_in(array, value_set=pa.array(rule.missing, TEXT))
-        met = pc.value_counts(array.filter(gone)).to_pylist()
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if is_text or pa.types.is_string_view(kind):
+        column = pc.utf8_trim_whitespace(column.cast(TEXT))
+        gone = pc.is_in(column, value_set=pa.array(rule.missing, TEXT))
+        met = pc.value_counts(column.filter(gone)).to_pylist()
         words = {one["values"]: one["counts"] for one in met if one["values"]}
-        return pc.if_else(gone, pa.scalar(None, TEXT), array), words
-    if pa.types.is_temporal(kind) or pa.types.is_boolean(kind) or not rule.gone:
-        words = {}
-    elif pa.types.is_integer(kind) or pa.types.is_floating(array.type):
-        values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        gone = np.isin(values, rule.gone)
-        words = {f"{one:g}": int(np.sum(values == one)) for one in np.unique(values[gone])}
-        array = pc.if_else(pa.array(gone), pa.scalar(None, array.type), array)
-    good = pa.types.is_temporal(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
-    if not good and not pa.types.is_floating(array.type):
+        column = pc.if_else(gone, pa.scalar(None, TEXT), column)
+    elif pa.types.is_null(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         raise place.fault(
             name,
             f"is of type {shown(kind)[1:-1]}, neither number nor text",
             "name it in drop=, or write it as columns of numbers or texts",
         )
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    if rule.gone and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        gone = np.isin(values, rule.gone)
+        words = {f"{one:g}": int(np.sum(values == one)) for one in np.unique(values[gone])}
+        array = pc.if_else(pa.array(gone), pa.scalar(None, array.type), array)
     return array, words
 
 
 def _numbers(array: pa.Array, how: Notation) -> np.ndarray | None:
-    """[R] float64 with NaN for null; None for what is not all numbers, or all true and false."""
-    if pa.types.is_temporal(array.type):
-        return None
+    """[R] float64 with NaN for null; None for texts that are not all numbers, or all true and false."""
     if array.type == TEXT:
         lower = pc.utf8_lower(array)
         logical = pc.is_in(lower, value_set=pa.array(["true", "false"], TEXT))
         if pc.all(pc.or_(logical, pc.is_null(array))).as_py():
-            array = pc.equal(lower, "true")
-        elif how.decimal == ".":
-            with contextlib.suppress(pa.ArrowInvalid):
-                array = pc.cast(array, pa.float64())
-        if array.type == TEXT:
+            found = pc.equal(lower, "true")
+        else:
             found = numbers(array, how)
-            if found.null_count > array.null_count:
-                return None
-            array = found
+        if found.null_count > array.null_count:
+            return None
+        array = found
+    if pa.types.is_temporal(array.type):  # all null
+        return np.full(len(array), np.nan)
     return pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
@@ -160,44 +159,41 @@ def _days(
     """(days since the first date or time, NaN for null; (form, the first)); (None, None) for what is
     none. ``since``: the training file's."""
     if pa.types.is_temporal(array.type):
-        form, kind = f"type {array.type}", array.type
-        if pa.types.is_time(kind) or pa.types.is_duration(kind):
-            unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
-        else:
-            unit = pa.timestamp("us", getattr(kind, "tz", None))
-        found = pc.cast(pc.cast(array, unit, safe=False), pa.int64())
-        found = pc.cast(found, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        try:
+            form, found = f"type {array.type}", microseconds(array)
+        except pa.ArrowInvalid as error:
+            raise place.fault(
+                name, f"holds dates out of bounds ({error})", "correct them"
+            ) from error
     elif array.type == TEXT:
         encoded = array.dictionary_encode()
         values = encoded.dictionary
         if since is not None:
-            form, found = since[0], moments(values, since[0])
+            several = [(since[0], moments(values, since[0]))]
         elif how.date_format and moments(values, how.date_format) is not None:
-            form, found = how.date_format, moments(values, how.date_format)
+            several = [(how.date_format, moments(values, how.date_format))]
         elif pc.all(pc.match_substring_regex(values, DATE)).as_py():
-            several = forms(values, how.date_format)
-            if len(several) != 1:
-                one_of = " or ".join(f"date_format={one!r}" for one, _ in several)
-                raise place.fault(
-                    name,
-                    f"holds dates or times (such as {shown(values[0].as_py())}) that "
-                    f"{'may be read in several ways' if several else 'no known form reads'}",
-                    f"give {one_of or 'date_format= as of strptime'}, write them as 2020-01-31, or name it "
-                    "in drop= or categorical=",
-                )
-            ((form, found),) = several
+            several = forms(values)
         else:
             return None, None
-        if found is None:
-            return None, None
-        places = encoded.indices.fill_null(0).to_numpy()
-        found = np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, found[places])
-    elif array.null_count == len(array):
-        return np.full(len(array), np.nan), since
+        if len(several) != 1:
+            one_of = " or ".join(f"date_format={one!r}" for one, _ in several)
+            raise place.fault(
+                name,
+                f"holds dates or times (such as {shown(values[0].as_py())}) that "
+                f"{'may be read in several ways' if several else 'no known form reads'}",
+                f"give {one_of or 'date_format= as of strptime'}, write them as 2020-01-31, or name it in "
+                "drop= or categorical=",
+            )
+        ((form, found),) = several
+        if found is not None:
+            found = found[encoded.indices.fill_null(0).to_numpy()]
+            found[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
     else:
         return None, None
-    if since is None:
-        since = (form, float(np.nanmin(found)) if np.isfinite(found).any() else 0.0)
+    if found is None:
+        return None, None
+    since = since or (form, float(np.nanmin(found)))
     return (found - since[1]) / DAY, since
 
 
@@ -205,66 +201,53 @@ def _no_number(
     place: Place, name: str, array: pa.Array, how: Notation, wanted: str, like: Source | None
 ) -> UserError:
     """The first word where numbers, or the training file's dates, must be."""
-    text = texts(array)
-    if like is None or like.since is None:
-        good, what = numbers(text, how).is_valid(), "no number"
-    else:
-        form = like.since[0]
-        read = [moments(pa.array([one], TEXT), form) is not None for one in text.to_pylist() if one]
-        good, what = pa.array(read), "no date as the training rows'"
-        good = pc.replace_with_mask(pa.array([False] * len(text)), text.is_valid(), good)
-    row = pc.index(pc.and_not(text.is_valid(), good), True).as_py()
-    remedy = (
-        "take the name out of numeric="
-        if wanted
-        else "name it in categorical= (the training rows have numbers)"
-    )
+    text, form = texts(array), like.since[0] if like and like.since else ""
+    values = text.drop_null().unique()
+    good = numbers(values, how).is_valid()
+    if form:
+        good = pa.array([moments(values[k : k + 1], form) is not None for k in range(len(values))])
+    word = values.filter(pc.invert(good))[0].as_py()
+    remedy = "name it in categorical= (the training rows have numbers)"
     return place.fault(
         name,
-        f"has {shown(text[row].as_py())} in row {place.row(row)}, which is {what}",
-        f"correct it, leave it empty or name it in na_values= where it is missing, or {remedy}",
+        f"has {shown(word)} in row {place.row(pc.index(text, word).as_py())}, which is no "
+        + ("date as the training rows'" if form else "number"),
+        "correct it, leave it empty or name it in na_values= where it is missing, or "
+        + ("take the name out of numeric=" if wanted else remedy),
     )
 
 
 def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
     """Raise UserError where a column of texts is mostly numbers or dates."""
     counted = pc.value_counts(array.drop_null())
-    values, counts = counted.field("values"), counted.field("counts")
+    values, counts = counted.field("values"), counted.field("counts").to_numpy()
 
-    def most(which: pa.Array, least: int, rows: bool) -> bool:
-        held = pc.sum(pc.if_else(which, counts, 0)).as_py() or 0
-        own = pc.sum(which).as_py() or 0
-        half = 2 * own >= len(values) or (rows and 2 * held >= pc.sum(counts).as_py())
-        return own >= least and half
+    def which(found: pa.Array) -> np.ndarray:
+        return found.to_numpy(zero_copy_only=False).astype(bool)
 
-    dates = pc.match_substring_regex(values, DATE)
-    if most(dates, SEVERAL, rows=False):
-        raise _words_among(place, name, array, values.filter(pc.invert(dates))[0].as_py(), "dates")
-    plain = numbers(values, how).is_valid()
-    noted = pc.match_substring_regex(values, NOTED)
-    strange = pc.and_not(noted, plain)
-    if most(noted, SEVERAL, rows=False) and pc.any(strange).as_py():
-        value = values.filter(strange)[0].as_py()
+    def first(found: np.ndarray) -> str:
+        value = values[int(np.argmax(found))].as_py()
+        return f"{shown(value)} in row {place.row(pc.index(array, value).as_py())}"
+
+    dates = which(pc.match_substring_regex(values, DATE))
+    noted = which(pc.match_substring_regex(values, NOTED))
+    plain = which(numbers(values, how).is_valid())
+    if noted.sum() >= SEVERAL and 2 * noted.sum() >= len(noted) and (noted & ~plain).any():
         raise place.fault(
             name,
-            f"holds numbers in a notation that is not read ({shown(value)} in row "
-            f"{place.row(pc.index(array, value).as_py())})",
-            f"{ways(values.filter(noted), how)}, or name it in categorical=",
+            f"holds numbers in a notation that is not read ({first(noted & ~plain)})",
+            f"{ways(values.filter(pa.array(noted)), how)}, or name it in categorical=",
         )
-    if most(plain, 1, rows=True):
-        raise _words_among(
-            place, name, array, values.filter(pc.invert(plain))[0].as_py(), "numbers"
+    many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
+    # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
+    if many or (plain.any() and max(2 * plain.mean(), 2 * counts[plain].sum() / counts.sum()) >= 1):
+        kind, found = ("dates", dates) if many else ("numbers", plain)
+        raise place.fault(
+            name,
+            f"holds {kind}, and {first(~found)}",
+            "name such words in na_values= if they stand for missing values, or the column in categorical= "
+            f"if it holds no {kind}",
         )
-
-
-def _words_among(place: Place, name: str, array: pa.Array, word: str, kind: str) -> UserError:
-    row = place.row(pc.index(array, word).as_py())
-    return place.fault(
-        name,
-        f"holds {kind}, and {shown(word)} in row {row}",
-        "name such words in na_values= if they stand for missing values, or the column in categorical= if "
-        f"it holds no {kind}",
-    )
 
 
 def _number(
@@ -285,7 +268,7 @@ def _number(
             f"has {values[row]:g} in row {place.row(row)}, which {what}",
             "correct it, or leave it empty if it is missing",
         )
-    if rule.gone and since is None:
+    if since is None:
         values = np.where(np.isin(values, rule.gone), np.nan, values)
     gone = np.isnan(values)
     missing = int(gone.sum())
@@ -307,7 +290,11 @@ def texts(array: pa.Array) -> pa.Array:
 
 
 def _category(
-    place: Place, name: str, array: pa.Array, words: Mapping[str, int], named: bool
+    place: Place,
+    name: str,
+    array: pa.Array,
+    words: Mapping[str, int],
+    nearly: tuple[float, float] = (np.inf, 1.0),
 ) -> Source:
     text = texts(array)
     gone = text.is_null().to_numpy(zero_copy_only=False)
@@ -315,7 +302,7 @@ def _category(
     found = encoded.dictionary.to_pylist()
     missing = int(gone.sum())
     distinct, rows = len(found) - bool(missing), len(gone) - missing
-    if not named and distinct > NEARLY[0] and distinct >= NEARLY[1] * rows:
+    if distinct > nearly[0] and distinct >= nearly[1] * rows:
         raise place.fault(
             name,
             f"has {distinct:,} distinct texts in {rows:,} rows, like an identifier (the first is "

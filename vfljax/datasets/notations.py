@@ -6,7 +6,6 @@ What enters: the distinct texts of a column. What leaves: numbers, days, or the 
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
 from typing import Any, NamedTuple
 
@@ -35,7 +34,7 @@ FORMATS = (  # of datetime.strptime; ISO 8601 is read before
     *CLOCKS,
 )
 ISO = "ISO 8601"
-EPOCH = datetime.datetime(1970, 1, 1)
+EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
 DIGITS = "(\\d{1,3}([.,' \u00a0\u202f]\\d{3})+([.,]\\d+)?|\\d*[.,]?\\d+)"
@@ -126,7 +125,7 @@ def moments(texts: pa.Array, form: str) -> np.ndarray | None:
     if form != ISO:
         try:
             read = [datetime.datetime.strptime(text, form) for text in texts.to_pylist()]
-            return np.asarray([(one.replace(tzinfo=None) - EPOCH) / MICRO for one in read], float)
+            return np.asarray([(one.replace(tzinfo=None) - EPOCH) / TICK for one in read], float)
         except ValueError:
             return None
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
@@ -137,18 +136,27 @@ def moments(texts: pa.Array, form: str) -> np.ndarray | None:
     return None
 
 
-MICRO = datetime.timedelta(microseconds=1)
-
-
-def forms(texts: pa.Array, form: str) -> list[tuple[str, np.ndarray]]:
-    """(form, microseconds) of each different reading of all ``texts``: of ``form``, if that reads them."""
+def forms(texts: pa.Array) -> list[tuple[str, np.ndarray]]:
+    """(form, microseconds) of each different reading of all ``texts`` as dates or times."""
     out: list[tuple[str, np.ndarray]] = []
-    for one in itertools.chain([form] if form else [], [ISO, *FORMATS]):
-        found = moments(texts, one)
-        if found is None:
-            continue
-        if all((found != other).any() for _, other in out):
-            out.append((one, found))
-        if one in (form, ISO):
+    for form in (ISO, *FORMATS):
+        found = moments(texts, form)
+        if found is not None and all((found != other).any() for _, other in out):
+            out.append((form, found))
+        if out and form == ISO:
             break
     return out
+
+
+def microseconds(array: pa.Array) -> np.ndarray:
+    """[R] float64 of Arrow's dates, times or durations: since 1970, midnight or nothing."""
+    kind = array.type
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+    else:
+        unit = pa.timestamp("us", getattr(kind, "tz", None))
+    fine = (
+        getattr(kind, "unit", "ns") == "ns"
+    )  # which may be cut; coarser ones may be out of bounds
+    found = pc.cast(pc.cast(array, unit, safe=not fine), pa.int64())
+    return pc.cast(found, pa.float64(), safe=False).to_numpy(zero_copy_only=False)

@@ -83,11 +83,14 @@ def named(table: pa.Table, place: str) -> tuple[pa.Table, list[str]]:
     for name, old, column in zip(names, table.column_names, table.columns, strict=True):
         flat = not pa.types.is_nested(column.type) and not pa.types.is_dictionary(column.type)
         columns[name] = column.dictionary_encode() if old in marked and flat else column
-    empty = [
-        n for n in names if n.startswith("Unnamed: ") and not any(columns[n].unique().to_pylist())
-    ]
+    empty = [n for n in names if n.startswith("Unnamed: ") and _nothing(columns[n])]
     kept = [name for name in names if name not in empty]
     return pa.table({name: columns[name] for name in kept}), empty
+
+
+def _nothing(column: pa.ChunkedArray) -> bool:
+    text = pa.types.is_string(column.type)
+    return column.null_count == len(column) or (text and not any(column.unique().to_pylist()))
 
 
 def _marked(table: pa.Table, place: str) -> set[str]:

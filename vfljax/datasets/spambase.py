@@ -9,8 +9,10 @@ import pathlib
 
 import numpy as np
 
+from vfljax.datasets.columns_of import Rule, source
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.faults import unpermitted
+from vfljax.datasets.delimited import read_text
+from vfljax.datasets.faults import Place
 from vfljax.errors import UserError
 
 ROWS, COLUMNS = 4601, 57
@@ -26,40 +28,15 @@ def spambase(folder: str) -> Dataset:
         raise UserError(f"data.dir={folder!r} is not a folder: give the one that holds {FILE}.")
     if not path.is_file():
         raise UserError(f"{path} is missing: put UCI's {FILE} there, or correct data.dir.")
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except PermissionError as error:
-        raise unpermitted(path) from error
-    except (UnicodeDecodeError, OSError) as error:
+    table = read_text(str(path), ",", header=False, file_encoding="utf-8")
+    if (table.num_rows, table.num_columns) != (ROWS, COLUMNS + 1):
         raise UserError(
-            f"{path} cannot be read as text ({error}): fetch UCI's file again."
-        ) from error
-    lines = [line for line in lines if line.strip()]
-    values = np.empty((len(lines), COLUMNS + 1))
-    for number, line in enumerate(lines):
-        fields = line.split(",")
-        if len(fields) != COLUMNS + 1:
-            raise UserError(
-                f"{path} line {number + 1} has {len(fields)} values, not {COLUMNS + 1}: the file is "
-                "cut off or not Spambase; fetch it again."
-            )
-        try:
-            if "_" in line:  # which Python reads within a number
-                raise ValueError("a number holds '_'")
-            values[number] = [float(field) for field in fields]
-        except ValueError as error:
-            raise UserError(f"{path} line {number + 1}: {error}; fetch the file again.") from error
-    if len(values) != ROWS:
-        raise UserError(
-            f"{path} has {len(values)} rows, UCI's has {ROWS}: the file is truncated or not "
-            "Spambase; fetch it again."
+            f"{path} has {table.num_rows} rows of {table.num_columns} values, UCI's has {ROWS} of "
+            f"{COLUMNS + 1}: the file is truncated or not Spambase; fetch it again."
         )
-    with np.errstate(over="ignore"):
-        features = values[:, :-1].astype(np.float32)
-    finite = np.isfinite(features).all(1) & np.isfinite(values[:, -1])
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise UserError(
-            f"{path} line {row + 1} holds a value that is not finite in float32; fetch it again."
-        )
-    return Dataset("spambase", features, classes(str(path), values[:, -1], 2), 2)
+    place, rule = Place(str(path)), Rule(missing=())  # every number is there
+    columns = [source(place, name, table[name], rule, "number") for name in table.column_names]
+    values = np.stack([np.asarray(column.numbers) for column in columns], 1)
+    return Dataset(
+        "spambase", values[:, :-1].astype(np.float32), classes(str(path), values[:, -1], 2), 2
+    )
