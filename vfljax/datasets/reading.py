@@ -8,10 +8,10 @@ Nothing in a file is ever executed or unpickled.
 
 from __future__ import annotations
 
-import collections
 import json
 import math
 import pathlib
+import statistics
 import zipfile
 from typing import Any
 
@@ -153,14 +153,13 @@ def _npz(path: str) -> pa.Table:
                 f"{path}: array {name!r} has shape {array.shape}: give equally long 1-d arrays, one a "
                 "column, or one 2-d array x and y."
             )
-    lengths = collections.Counter(len(array) for array in columns.values())
-    if len(lengths) > 1:
-        usual = lengths.most_common(1)[0][0]
-        first = next(name for name, array in columns.items() if len(array) == usual)
-        odd = next(name for name, array in columns.items() if len(array) != usual)
+    lengths = {name: len(array) for name, array in columns.items()}
+    usual = statistics.mode(lengths.values()) if lengths else 0
+    odd = [f"{one_line(name)} ({length})" for name, length in lengths.items() if length != usual]
+    if odd:
         raise UserError(
-            f"{path}: its arrays are not equally long: {one_line(first)} ({usual}), {one_line(odd)} "
-            f"({len(columns[odd])}): write them with one entry a row."
+            f"{path}: its arrays are not equally long: most have {usual} entries, {', '.join(odd[:3])} not: "
+            "write them with one entry a row."
         )
     try:
         return pa.table({name: _arrow(array) for name, array in columns.items()})
