@@ -99,6 +99,8 @@ READ = (
     ("nullable integers and booleans", pd.DataFrame({"a": pd.array([1, None, 3], "Int8"), "b": pd.array([True, None, False]), "y": [0, 1, 0]}), {}, "a=1 nan 3; b=1 nan 0; classes 0 1", ""),
     ("decimals", arrow([decimal.Decimal("1.25"), None, decimal.Decimal("3.50")], pa.decimal128(6, 2)), {}, "a=1.25 nan 3.5; classes 0 1", ""),
     ("polars' texts", arrow(["u", None, "v"], pa.string_view(), pa.array(["n", "y", "n"], pa.large_string())), {}, "a={u|v|(missing)}; classes n y", ""),
+    ("codes with zeros before them", csv("007\n010\n123"), {}, "a=7 10 123; classes 0 1", r"zeros before a number are lost: a \('007'\)"),
+    ("categories in two cases", csv("Graz\ngraz\nUlm"), {}, "a={Graz|Ulm|graz}; classes 0 1", "differ in case only: a"),
     ("no value at all", csv("\n\n"), {"drop": ()}, "a=nan nan nan; classes 0 1", r"a \(no value\)"),
 )  # fmt: skip
 
@@ -126,6 +128,11 @@ REFUSED = (
     ("Latin-1", "a,y\nü,0\nv,1\n".encode("latin-1"), {}, "is not UTF-8 text: byte 0xfc at position 4, line 2; .* file_encoding='latin-1'"),
     ("UTF-16 without a mark", "a,y\nu,0\nv,1\n".encode("utf-16-le"), {}, "NUL byte .* file_encoding='utf-16-le'"),
     ("an encoding that is none", "a,y\n1,0\n2,1\n", {"file_encoding": "klingon"}, "file_encoding='klingon' is no encoding"),
+    ("parted by spaces", "a  y\n1  0\n2  1\n", {}, "unknown column in label= 'y'.* It has but one column: give delimiter="),
+    ("two files in one", "a,y\n1,0\n2,1\na,y\n3,0\n", {}, "'a' holds numbers, and 'a' in row 3"),
+    ("a line of totals", "a,b,y\n1,2,0\n2,3,1\nTotal,5\n", {}, "row 3 has 2 values for 3 columns"),
+    ("a comment before the header", "# of 2020\na,y\n1,0\n2,1\n", {}, "choose from # of 2020. It has but one column"),
+    ("days that no clock holds", arrow([2**31 - 1, 0, 1], pa.date32()), {}, "'a' holds dates out of bounds"),
     ("names twice", "a,a,y\n1,2,0\n2,3,1\n", {}, "two columns are named 'a'"),
     ("a workbook", b"PK\x03\x04" + bytes(40), {}, "is a ZIP archive or an Excel workbook: save the table as CSV"),
     ("an open quote", 'a,y\n"1,0\n2,1\n', {}, "row 1 has a quote that is not closed"),

@@ -68,6 +68,7 @@ class Source(NamedTuple):
     words: Mapping[str, int] = {}  # those read as missing, and how often
     since: tuple[str, float] | None = None  # of dates: their form, and the first in microseconds
     pooled: int = 0  # rare values that became one
+    padded: str = ""  # of numbers: the first that was written with a zero before it
 
     @property
     def kind(self) -> str:
@@ -98,7 +99,8 @@ def source(
     if values is None and (like is None or since):
         values, since = _days(place, name, array, rule.how, since)
     if values is not None:
-        return _number(place, name, values, rule, words, since)
+        made = _number(place, name, values, rule, words, since)
+        return made if since else made._replace(padded=_padded(array))
     if wanted or like:
         raise _no_number(place, name, array, rule.how, wanted, like)
     _refuse(place, name, array, rule.how)
@@ -273,6 +275,14 @@ def _number(
     gone = np.isnan(values)
     missing = int(gone.sum())
     return Source(name, values, None, (), missing, int(np.argmax(gone)), words, since)
+
+
+def _padded(array: pa.Array) -> str:
+    """The first number with a zero before its other digits: a code, such as 00123, may be meant."""
+    if array.type != TEXT:
+        return ""
+    row = pc.index(pc.match_substring_regex(array, r"^0\d+$"), True).as_py()
+    return "" if row < 0 else array[row].as_py()
 
 
 def texts(array: pa.Array) -> pa.Array:

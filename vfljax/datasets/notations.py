@@ -155,8 +155,7 @@ def microseconds(array: pa.Array) -> np.ndarray:
         unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
     else:
         unit = pa.timestamp("us", getattr(kind, "tz", None))
-    fine = (
-        getattr(kind, "unit", "ns") == "ns"
-    )  # which may be cut; coarser ones may be out of bounds
+    # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
+    fine = getattr(kind, "unit", "day") == "ns"
     found = pc.cast(pc.cast(array, unit, safe=not fine), pa.int64())
     return pc.cast(found, pa.float64(), safe=False).to_numpy(zero_copy_only=False)

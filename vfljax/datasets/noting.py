@@ -12,7 +12,7 @@ from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import DAY, MISSING, NONE, Rule, Source
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.encoding import OTHER
-from vfljax.datasets.faults import one_line
+from vfljax.datasets.faults import one_line, shown
 from vfljax.datasets.notations import EPOCH
 from vfljax.datasets.roles import INDEX, Roles
 
@@ -56,6 +56,14 @@ def notes(
         out.append(
             f"read as missing: {_few(met)}; keep_default_na=False reads only empty fields and na_values= so."
         )
+    padded = [f"{one.name} ({shown(one.padded)})" for one in own if one.padded]
+    if padded:
+        out.append(
+            f"zeros before a number are lost: {_few(padded)}; name codes so written in categorical=."
+        )
+    twice = [one.name for one in own if len({v.casefold() for v in one.values}) < len(one.values)]
+    if twice:
+        out.append(f"some categories differ in case only: {_few(twice)}.")
     missing = {one.name: one.missing for one in everything if one.missing}
     if missing:
         out.append(

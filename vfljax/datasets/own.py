@@ -120,7 +120,8 @@ def table(
     hint, odd = "", [name for name in arrow.column_names if is_number(name)]
     if header and odd and is_text(path) and not counted(arrow.column_names):
         hint = f" Its first line names the columns, {shown(odd[0])} one of them: header=False if it is a row."
-    made = from_arrow(arrow, path, test=test, test_name=test_file, hint=hint, **options)
+    absent = " It has but one column: give delimiter=." if arrow.num_columns == 1 else hint
+    made = from_arrow(arrow, path, test=test, test_name=test_file, hint=absent, **options)
     more = [hint.strip()] if hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
     return made._replace(notes=(*made.notes, *map(one_line, more)))
