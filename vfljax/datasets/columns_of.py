@@ -182,7 +182,8 @@ def _days(
             one_of = " or ".join(f"date_format={one!r}" for one, _ in several)
             raise place.fault(
                 name,
-                f"holds dates or times (such as {shown(values[0].as_py())}) that "
+                f"holds dates or times ({shown(values[0].as_py())} in row "
+                f"{place.row(pc.index(array, values[0]).as_py())}) that "
                 f"{'may be read in several ways' if several else 'no known form reads'}",
                 f"give {one_of or 'date_format= as of strptime'}, write them as 2020-01-31, or name it in "
                 "drop= or categorical=",
