@@ -68,7 +68,7 @@ READ = (
     ("the rarest are pooled", csv("v\nu\nu\nw\nw\nx\n"), {"max_categories": 4}, "a={u|w|(other)|(missing)}; classes 0 1", r"a \(2\) has rare values"),
     # labels
     ("labels called None and NA", csv("1\n2\n3", "None NA x"), {}, "a=1 2 3; classes NA None x", "of the labels, NA, None are classes"),
-    ("rows without a label", csv("1\n2\n3\n4", "u ? v u"), {"drop_unlabeled": True}, "a=1 3 4; classes u v", "1 rows without a label are left out"),
+    ("rows without a label", csv("1\n2\n3\n4", "u ? v u"), {"drop_unlabeled": True}, "a=1 3 4; classes u v", "rows without a label, left out: 1"),
     # headers
     ("no header", "39,State,no\n50,Self,yes\n", {"header": False, "label": 2}, "0=39 50; 1={Self|State}; classes no yes", ""),
     ("numbers as names", "id,1990,y\n1,5,0\n2,6,1\n", {}, "id=1 2; 1990=5 6; classes 0 1", "header=False if it is a row"),

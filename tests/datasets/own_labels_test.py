@@ -78,7 +78,7 @@ def test_rows_without_a_label_keep_the_numbers_of_the_others():
     assert data.groups is not None
     assert data.test is not None
     assert (data.groups.tolist(), data.test.tolist()) == ([0, 1, 2], [False, False, True])
-    assert "3 rows without a label are left out." in data.notes
+    assert "rows without a label, left out: 3." in data.notes
     refused("the test frame: column 'a' has 'z' in row 3", frame, test=test, **options)
     refused("missing in 1 of 2 rows, first in row 1", frame.iloc[[0, 3]], test=test[:2], groups="g")
     refused("is missing in 2 of 2 rows", frame.iloc[1:3], drop_unlabeled=True)

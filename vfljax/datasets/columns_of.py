@@ -99,8 +99,8 @@ def source(
     if values is None and (like is None or since):
         values, since = _days(place, name, array, rule.how, since)
     if values is not None:
-        made = _number(place, name, values, rule, words, since)
-        return made if since else made._replace(padded=_padded(array))
+        number = _number(place, name, values, rule, words, since)
+        return number if since else number._replace(padded=_padded(array))
     if wanted or like:
         raise _no_number(place, name, array, rule.how, wanted, like)
     _refuse(place, name, array, rule.how)
@@ -144,12 +144,12 @@ def _numbers(array: pa.Array, how: Notation) -> np.ndarray | None:
         lower = pc.utf8_lower(array)
         logical = pc.is_in(lower, value_set=pa.array(["true", "false"], TEXT))
         if pc.all(pc.or_(logical, pc.is_null(array))).as_py():
-            found = pc.equal(lower, "true")
+            parsed = pc.equal(lower, "true")
         else:
-            found = numbers(array, how)
-        if found.null_count > array.null_count:
+            parsed = numbers(array, how)
+        if parsed.null_count > array.null_count:
             return None
-        array = found
+        array = parsed
     if pa.types.is_temporal(array.type):  # all null
         return np.full(len(array), np.nan)
     return pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -162,7 +162,7 @@ def _days(
     none. ``since``: the training file's."""
     if pa.types.is_temporal(array.type):
         try:
-            form, found = f"type {array.type}", microseconds(array)
+            form, ticks = f"type {array.type}", microseconds(array)
         except pa.ArrowInvalid as error:
             raise place.fault(
                 name, f"holds dates out of bounds ({error})", "correct them"
@@ -188,16 +188,16 @@ def _days(
                 f"give {one_of or 'date_format= as of strptime'}, write them as 2020-01-31, or name it in "
                 "drop= or categorical=",
             )
-        ((form, found),) = several
-        if found is not None:
-            found = found[encoded.indices.fill_null(0).to_numpy()]
-            found[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        ((form, ticks),) = several
+        if ticks is not None:
+            ticks = ticks[encoded.indices.fill_null(0).to_numpy()]
+            ticks[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
     else:
         return None, None
-    if found is None:
+    if ticks is None:
         return None, None
-    since = since or (form, float(np.nanmin(found)))
-    return (found - since[1]) / DAY, since
+    since = since or (form, float(np.nanmin(ticks)))
+    return (ticks - since[1]) / DAY, since
 
 
 def _no_number(
@@ -225,11 +225,11 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
     counted = pc.value_counts(array.drop_null())
     values, counts = counted.field("values"), counted.field("counts").to_numpy()
 
-    def which(found: pa.Array) -> np.ndarray:
-        return found.to_numpy(zero_copy_only=False).astype(bool)
+    def which(mask: pa.Array) -> np.ndarray:
+        return mask.to_numpy(zero_copy_only=False).astype(bool)
 
-    def first(found: np.ndarray) -> str:
-        value = values[int(np.argmax(found))].as_py()
+    def first(these: np.ndarray) -> str:
+        value = values[int(np.argmax(these))].as_py()
         return f"{shown(value)} in row {place.row(pc.index(array, value).as_py())}"
 
     dates = which(pc.match_substring_regex(values, DATE))
@@ -244,10 +244,10 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
     many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
     # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
     if many or (plain.any() and max(2 * plain.mean(), 2 * counts[plain].sum() / counts.sum()) >= 1):
-        kind, found = ("dates", dates) if many else ("numbers", plain)
+        kind, these = ("dates", dates) if many else ("numbers", plain)
         raise place.fault(
             name,
-            f"holds {kind}, and {first(~found)}",
+            f"holds {kind}, and {first(~these)}",
             "name such words in na_values= if they stand for missing values, or the column in categorical= "
             f"if it holds no {kind}",
         )
@@ -310,20 +310,20 @@ def _category(
     text = texts(array)
     gone = text.is_null().to_numpy(zero_copy_only=False)
     encoded = text.fill_null(NONE).dictionary_encode()
-    found = encoded.dictionary.to_pylist()
+    distinct_texts = encoded.dictionary.to_pylist()
     missing = int(gone.sum())
-    distinct, rows = len(found) - bool(missing), len(gone) - missing
+    distinct, rows = len(distinct_texts) - bool(missing), len(gone) - missing
     if distinct > nearly[0] and distinct >= nearly[1] * rows:
         raise place.fault(
             name,
             f"has {distinct:,} distinct texts in {rows:,} rows, like an identifier (the first is "
-            f"{shown(found[0] if found[0] != NONE else found[1])})",
+            f"{shown(distinct_texts[0] if distinct_texts[0] != NONE else distinct_texts[1])})",
             "name it in drop=, or in categorical= if its values are categories; numbers with a unit are "
             "to be written without it",
         )
-    values = tuple(sorted(found, key=_order(found)))
+    values = tuple(sorted(distinct_texts, key=_order(distinct_texts)))
     rank = {value: k for k, value in enumerate(values)}
-    places = np.asarray([rank[value] for value in found], np.int32)
+    places = np.asarray([rank[value] for value in distinct_texts], np.int32)
     codes = places[encoded.indices.to_numpy()]
     return Source(name, None, codes, values, missing, int(np.argmax(gone)), words)
 

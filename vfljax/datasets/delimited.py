@@ -133,7 +133,7 @@ def _fields(data: bytes, delimiter: str, strict: bool = False) -> Iterator[list[
 
 def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str], str]:
     """(the first line's fields, delimiter)."""
-    found: list[tuple[int, bool, list[str], str]] = []  # fields, whether row 1 has as many
+    cuts: list[tuple[int, bool, list[str], str]] = []  # fields, whether row 1 has as many
     wrong = None
     line = re.match(rb"[^\r\n]*", data)
     for one in DELIMITERS if delimiter == "auto" else delimiter:
@@ -146,17 +146,17 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
         except csv.Error as error:  # a long header is one field to a delimiter it does not have
             wrong = error
             continue
-        found.append((len(names), len(names) == _width(records), names, one))
-    if not found:
+        cuts.append((len(names), len(names) == _width(records), names, one))
+    if not cuts:
         raise UserError(
             f"{path}: its header cannot be parsed ({wrong}): check quotes, or give delimiter=."
         )
-    good = [repr(one) for count, same, _, one in found if count > 1 and same]
+    good = [repr(one) for count, same, _, one in cuts if count > 1 and same]
     if len(good) > 1 and not header:
         raise UserError(
             f"{path}: {' or '.join(good)} may cut its rows, and no header tells: give delimiter=."
         )
-    best = max(found, key=lambda one: one[:2])  # the first, of equals
+    best = max(cuts, key=lambda one: one[:2])  # the first, of equals
     return best[2:]
 
 

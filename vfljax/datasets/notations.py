@@ -105,7 +105,7 @@ def numbers(texts: pa.Array, how: Notation) -> pa.Array:
 def ways(texts: pa.Array, how: Notation) -> str:
     """The options under which the most texts are numbers, as a message names them. Where two read equally
     many, as of 1,000, both are named."""
-    found = []
+    ranked = []
     bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, f"[{SIGNS}]", ""))
     for signs, some in ((False, texts), (True, bare)):
         for way in WAYS if not signs else ({}, *WAYS):
@@ -114,9 +114,9 @@ def ways(texts: pa.Array, how: Notation) -> str:
                 named = " and ".join(f"{option}={value!r}" for option, value in way.items())
                 read = pc.sum(numbers(some, other).is_valid()).as_py() or 0
                 said = "write them without a sign such as $" if signs else named
-                found.append(((read, not signs, -len(way)), said))
-    best = max(rank for rank, _ in found)
-    names = " or ".join(dict.fromkeys(said for rank, said in found if rank == best))
+                ranked.append(((read, not signs, -len(way)), said))
+    best = max(rank for rank, _ in ranked)
+    names = " or ".join(dict.fromkeys(said for rank, said in ranked if rank == best))
     return names if names.startswith("write") else f"give {names}"
 
 
@@ -140,9 +140,9 @@ def forms(texts: pa.Array) -> list[tuple[str, np.ndarray]]:
     """(form, microseconds) of each different reading of all ``texts`` as dates or times."""
     out: list[tuple[str, np.ndarray]] = []
     for form in (ISO, *FORMATS):
-        found = moments(texts, form)
-        if found is not None and all((found != other).any() for _, other in out):
-            out.append((form, found))
+        ticks = moments(texts, form)
+        if ticks is not None and all((ticks != other).any() for _, other in out):
+            out.append((form, ticks))
         if out and form == ISO:
             break
     return out
@@ -157,5 +157,5 @@ def microseconds(array: pa.Array) -> np.ndarray:
         unit = pa.timestamp("us", getattr(kind, "tz", None))
     # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
     fine = getattr(kind, "unit", "day") == "ns"
-    found = pc.cast(pc.cast(array, unit, safe=not fine), pa.int64())
-    return pc.cast(found, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    ticks = pc.cast(pc.cast(array, unit, safe=not fine), pa.int64())
+    return pc.cast(ticks, pa.float64(), safe=False).to_numpy(zero_copy_only=False)

@@ -21,14 +21,14 @@ EXACT = 2**24  # above it, float32 does not hold every whole number
 
 
 def notes(
-    own: Sequence[Source],
+    training: Sequence[Source],
     everything: Sequence[Source],
     roles: Roles,
     encoding: str,
     held: np.ndarray | None,
     ignored: Mapping[str, int],
 ) -> list[str]:
-    """What became of the features, a sentence a thing. ``own``: training file; ``everything``: with the
+    """What became of the features, a sentence a thing. ``training``: its file; ``everything``: with the
     test file's rows."""
     out = []
     if held is not None:
@@ -46,7 +46,7 @@ def notes(
     dates = [f"{one.name} ({_first(*one.since)})" for one in everything if one.since]
     if dates:
         out.append(f"dates or times, taken as days since the first: {_few(dates)}.")
-    out += _numbers(own, roles.features)
+    out += _numbers(training, roles.features)
     met = [
         f"{word} in {one.name} ({count:,})"
         for one in everything
@@ -56,12 +56,14 @@ def notes(
         out.append(
             f"read as missing: {_few(met)}; keep_default_na=False reads only empty fields and na_values= so."
         )
-    padded = [f"{one.name} ({shown(one.padded)})" for one in own if one.padded]
+    padded = [f"{one.name} ({shown(one.padded)})" for one in training if one.padded]
     if padded:
         out.append(
             f"zeros before a number are lost: {_few(padded)}; name codes so written in categorical=."
         )
-    twice = [one.name for one in own if len({v.casefold() for v in one.values}) < len(one.values)]
+    twice = [
+        one.name for one in training if len({v.casefold() for v in one.values}) < len(one.values)
+    ]
     if twice:
         out.append(f"some categories differ in case only: {_few(twice)}.")
     missing = {one.name: one.missing for one in everything if one.missing}
@@ -92,7 +94,7 @@ def of_labels(classes: Sequence[str], unlabeled: int, rule: Rule) -> list[str]:
             "words in na_values= if they stand for a missing label."
         )
     if unlabeled:
-        out.append(f"{unlabeled:,} rows without a label are left out.")
+        out.append(f"rows without a label, left out: {unlabeled:,}.")
     return out
 
 
@@ -118,9 +120,9 @@ def _first(form: str, microseconds: float) -> str:
     return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
 
 
-def _numbers(own: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
+def _numbers(training: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
     few, constant, identifiers, rounded = {}, [], [], []
-    for one in own:
+    for one in training:
         if one.numbers is None:
             if len(one.values) == 1:
                 constant.append(f"{one.name} ({_clip(one.values[0])})")
@@ -193,13 +195,13 @@ def columns_table(dataset: Dataset) -> str:
     numbered = enumerate(column._replace(name=one_line(column.name)) for column in columns)
     for (name, kind), group in itertools.groupby(numbered, lambda item: item[1][:2]):
         places = [j for j, _ in group]
-        own = [columns[j] for j in places]
+        source_columns = [columns[j] for j in places]
         if kind == "category":
-            values = [column.value for column in own]
+            values = [column.value for column in source_columns]
             empty = [j for j, value in zip(places, values) if value == NONE]
             lines.append((name, kind, _clipped(values), _share(dataset.features[:, empty].sum(1))))
         elif kind == "code":
-            lines.append((name, kind, f"0..{own[0].vocabulary - 1}", "-"))
+            lines.append((name, kind, f"0..{source_columns[0].vocabulary - 1}", "-"))
         else:
             for j in places:
                 x = dataset.features[:, j]

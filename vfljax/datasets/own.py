@@ -121,10 +121,10 @@ def table(
     if header and odd and is_text(path) and not counted(arrow.column_names):
         hint = f" Its first line names the columns, {shown(odd[0])} one of them: header=False if it is a row."
     absent = " It has but one column: give delimiter=." if arrow.num_columns == 1 else hint
-    made = from_arrow(arrow, path, test=test, test_name=test_file, hint=absent, **options)
+    dataset = from_arrow(arrow, path, test=test, test_name=test_file, hint=absent, **options)
     more = [hint.strip()] if hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
-    return made._replace(notes=(*made.notes, *map(one_line, more)))
+    return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
@@ -172,13 +172,13 @@ def from_arrow(
     arrow, place, target = labeled(whole, arrow, roles.label, label_rule, o.drop_unlabeled)
     names = class_names(place, target, str(o.positive))
     labels = codes(place, target, names)
-    own = []
+    sources = []
     for column, wanted in roles.features.items():
         one = source(place, column, arrow[column], rule, wanted)
         _no_missing(one, place, o.missing)
-        own.append(pooled(one, o.max_categories) if o.encoding == "onehot" else one)
+        sources.append(pooled(one, o.max_categories) if o.encoding == "onehot" else one)
     group = _texts(place, arrow, roles.groups, rule) if roles.groups else None
-    everything, held, ignored = own, None, {}
+    everything, held, ignored = sources, None, {}
     if test is not None:
         tested, _ = named(test, test_name)
         same_columns(tested.column_names, test_name, arrow.column_names, whole, roles)
@@ -188,7 +188,7 @@ def from_arrow(
         )
         labels = np.concatenate([labels, codes(there, target, names)])
         everything = []
-        for one in own:
+        for one in sources:
             other = source(there, one.name, tested[one.name], rule, roles.features[one.name], one)
             _no_missing(other, there, o.missing)
             both, ignored[one.name] = joined(one, other, there, o.encoding, o.unknown == "ignore")
@@ -202,7 +202,7 @@ def from_arrow(
     notes = [
         *noting.of_labels(names, rows - len(labels), label_rule),
         *noting.left_out(arrow.column_names, empty, roles),
-        *noting.notes(own, everything, roles, o.encoding, held, ignored),
+        *noting.notes(sources, everything, roles, o.encoding, held, ignored),
     ]
     return Dataset(
         one_line(pathlib.PurePath(name).name),

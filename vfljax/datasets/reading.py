@@ -51,9 +51,9 @@ def read(
         raise UserError("data.dir is empty: give the table's file (text, .parquet or .npz).")
     file = pathlib.Path(path)
     if file.is_dir():
-        found = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(LIKELY))
-        few = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        raise UserError(f"{path} is a folder: give one file of it{f' ({few})' if found else ''}.")
+        likely = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(LIKELY))
+        few = ", ".join(likely[:5]) + (", ..." if len(likely) > 5 else "")
+        raise UserError(f"{path} is a folder: give one file of it{f' ({few})' if likely else ''}.")
     if not file.is_file():
         raise UserError(
             f"{path} is missing: put the table there, or correct data.dir or test_file."
@@ -132,13 +132,13 @@ def _npz(path: str) -> pa.Table:
         if len(members) > MOST_COLUMNS:
             raise too_wide(path, len(members))
         with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+            arrays_of = {name: arrays[name] for name in arrays.files}
     except UserError:
         raise
     except Exception as error:
         raise damaged(path, error) from error
     columns: dict[str, np.ndarray] = {}
-    for name, array in found.items():
+    for name, array in arrays_of.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufUSM":
             kind = getattr(array, "dtype", "no array")
             raise UserError(f"{path}: array {name!r} is of type {kind}: give numbers or texts.")

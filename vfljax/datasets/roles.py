@@ -66,23 +66,23 @@ def roles_of(
     return Roles(label, groups, features, tuple(one for one in names if one in dropped))
 
 
-def _name(option: str, given: Any) -> str:
+def _name(option: str, value: Any) -> str:
     """A column's name as it stands in the table; a number is the name of a column called so."""
-    if given is None or isinstance(given, bool):
-        raise UserError(f"{option}={given!r}: give the name of a column.")
-    return one_line(given)
+    if value is None or isinstance(value, bool):
+        raise UserError(f"{option}={value!r}: give the name of a column.")
+    return one_line(value)
 
 
 def _matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
-    found: set[str] = set()
+    named: set[str] = set()
     several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
     for pattern in patterns if several else [patterns]:
         pattern = _name(option, pattern)
         hit = {pattern} & set(names) or set(fnmatch.filter(names, pattern))
         if not hit:
             raise _absent(option, pattern, names, place)
-        found |= hit
-    return found
+        named |= hit
+    return named
 
 
 def same_columns(
