@@ -133,8 +133,9 @@ def test_some_rows_are_the_first_of_each_class_of_each_part(tmp_path):
     one_line(lambda: imdb(folder, words=8, rows=8), "the training part", "has 3 rows of class")
 
 
-def test_a_tfds_folder_is_read_without_tensorflow(tmp_path):
-    data = imdb(str(written.write_tfds(tmp_path, ROWS)), words=8)
+@pytest.mark.parametrize("form", ["array_record", "parquet"])
+def test_a_tfds_folder_is_read_without_tensorflow(tmp_path, form):
+    data = imdb(str(written.write_tfds(tmp_path, ROWS, form)), words=8)
     assert "tensorflow" not in sys.modules
     want = imdb(str(written.write_csv(tmp_path / "imdb_reviews", ROWS)), words=8)
     assert data.columns == want.columns

@@ -102,3 +102,15 @@ def test_yahoo_s_files(tmp_path, as_ids, name, mutations):
         shutil.copytree(tmp_path, tmp_path / "before")
     (tmp_path / name).write_bytes(mutate((tmp_path / "before" / name).read_bytes(), mutations))
     loads_or_is_one_line((pieces if as_ids else words)(yahoo), tmp_path)
+
+
+@drawn(mutations=MUTATIONS, which=st.integers(0, 4))
+def test_a_parquet_folder_of_tfds(tmp_path, mutations, which):
+    if not (tmp_path / "imdb_reviews").is_dir():
+        written.write_tfds(tmp_path, ROWS, "parquet")
+    home = tmp_path / "imdb_reviews" / "plain_text" / "1.0.0"
+    path = sorted(home.iterdir())[which]
+    before = path.read_bytes()
+    path.write_bytes(mutate(before, mutations))
+    loads_or_is_one_line(words(imdb), tmp_path)
+    path.write_bytes(before)

@@ -2,7 +2,7 @@
 
 Layouts, in the order they are looked for in ``config.data.dir`` (which may also name the file):
 
-    TFDS      imdb_reviews/plain_text/1.0.0, prepared as array_record
+    TFDS      imdb_reviews/plain_text/1.0.0, prepared as array_record or Parquet
     aclImdb   the official folder, or its parent
     archive   the official aclImdb_v1.tar.gz, read in place
     CSV       one .csv or .csv.gz: split,label,review and perhaps id; or Kaggle's review,sentiment,

@@ -22,6 +22,7 @@ SPLITS = ("train", "test")
 FILE = re.compile(r"([0-9]{1,9})_([0-9]{1,9})\.txt")  # id_rating
 MEMBER = re.compile(r"(?:\./)?aclImdb/(train|test)/(neg|pos)/([^/]*\.txt)")
 IDENTITY = re.compile(r"([0-9]{1,9})(?:_[0-9]{1,9})?")
+READABLE = ("array_record", "parquet")  # of TFDS' formats, without TensorFlow
 TFDS = pathlib.Path("imdb_reviews", "plain_text", "1.0.0")
 
 
@@ -131,7 +132,7 @@ def _short(value: str | Sequence[str]) -> str:
 
 
 def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
-    """Reviews of imdb_reviews/plain_text, prepared by TensorFlow Datasets as array_record.
+    """Reviews of imdb_reviews/plain_text, prepared by TensorFlow Datasets as array_record or Parquet.
 
     Read without TensorFlow. What TFDS says of an unprepared folder misleads, hence the checks.
     """
@@ -150,7 +151,7 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
         raise unpermitted(info) from error
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{info} is damaged ({one_line(error)}): {remedy}.") from error
-    if kind != "array_record":
+    if kind not in READABLE:
         raise UserError(
             f"{home} is prepared as {kind!r}, which cannot be read without TensorFlow: {remedy}, in "
             "another folder."
