@@ -1,9 +1,12 @@
 """Small files in the published forms of Criteo and Avazu, made by the tests themselves."""
 
 import gzip
+import zlib
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from vfljax.datasets import avazu, criteo, ctr_forms
 from vfljax.datasets.avazu import FIELDS
 from vfljax.datasets.criteo import CATEGORIES, NUMBERS
 
@@ -52,19 +55,60 @@ def zipped(data):
     return gzip.compress(data, mtime=0)
 
 
-CRITEO_ROWS = criteo_rows(60)
-CRITEO_FILES = {
-    "train.txt": tsv(CRITEO_ROWS),
-    "head.txt.gz": zipped(tsv(CRITEO_ROWS)),
-    "train.csv": csv(CRITEO_ROWS),
-    "spread.csv.gz": zipped(csv(CRITEO_ROWS)),
+def coded(name, text, buckets):
+    """A category's code by hash."""
+    return 1 + zlib.crc32(f"{name}={text}".encode()) % (buckets - 1) if text else 0
+
+
+def unique(rows, first=1):
+    """Categories from column ``first`` on, as places in sorted order."""
+    words = [sorted({row[j] for row in rows}) for j in range(first, len(rows[0]))]
+    return [[w.index(text) for w, text in zip(words, row[first:], strict=True)] for row in rows]
+
+
+class Set(NamedTuple):
+    """One of the two, small."""
+
+    module: Any
+    load: Any
+    rows: list
+    files: dict  # name -> bytes, all of the same rows
+    forms: tuple  # options
+
+    def stream(self, path, size, **options):
+        return ctr_forms.stream(*self.module._planned(path, **options), size)
+
+
+CRITEO_ROWS, AVAZU_ROWS = criteo_rows(60), avazu_rows(60)
+SETS = {
+    "criteo": Set(
+        criteo,
+        criteo.criteo,
+        CRITEO_ROWS,
+        {
+            "train.txt": tsv(CRITEO_ROWS),
+            "head.txt.gz": zipped(tsv(CRITEO_ROWS)),
+            "train.csv": csv(CRITEO_ROWS),
+            "spread.csv.gz": zipped(csv(CRITEO_ROWS).replace(b"\n", b"\r\n")),
+        },
+        (
+            {},
+            {"numbers": "raw"},
+            {"form": "unique"},
+            {"form": "hashed", "buckets": 256},
+            {"form": "frequent"},
+            {"form": "unique", "positive_ratio": 0.5},
+            {"form": "hashed", "buckets": 256, "crosses": True, "counts": True, "balanced": True},
+        ),
+    ),
+    "avazu": Set(
+        avazu,
+        avazu.avazu,
+        AVAZU_ROWS,
+        {
+            "train.csv": avazu_csv(AVAZU_ROWS),
+            "train.csv.gz": zipped(avazu_csv(AVAZU_ROWS)),
+        },
+        ({}, {"form": "unique"}, {"hour": "parts"}, {"form": "unique", "hour": "parts"}),
+    ),
 }
-CRITEO_FORMS = (
-    {},
-    {"numbers": "raw"},
-    {"form": "unique"},
-    {"form": "hashed", "buckets": 256},
-    {"form": "frequent"},
-    {"form": "unique", "positive_ratio": 0.5},
-    {"form": "hashed", "buckets": 256, "crosses": True, "counts": True, "balanced": True},
-)

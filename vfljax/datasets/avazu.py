@@ -14,17 +14,15 @@ Get it from Kaggle (avazu-ctr-prediction).
 
 from __future__ import annotations
 
-import datetime
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from vfljax.datasets import ctr, ctr_forms, lines
+from vfljax.datasets import ctr, ctr_forms
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset
-from vfljax.errors import UserError
 
 FIELDS = (
     *("hour", "C1", "banner_pos", "site_id", "site_domain", "site_category"),
@@ -53,73 +51,43 @@ def avazu(
     first ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label
     are dropped, 50/50 to one row.
     """
-    options = {"form": form, "buckets": buckets, "hour": hour, "rows": rows, "offset": offset}
-    return ctr_forms.load(_plan(folder, **options, balanced=balanced, file=file))
+    return ctr_forms.load(*_planned(**locals()))
 
 
 def prepare(folder: str, out: str, **options: Any) -> Dataset:
-    """``avazu``'s rows in the new prepared folder ``out``, in the memory of a block (8 MB of text),
-    for form "unique" and of the vocabularies. Takes ``avazu``'s options."""
-    given = {**(avazu.__kwdefaults__ or {}), **options}
-    return ctr_forms.prepare(lambda: _plan(folder, **given), out)
+    """``avazu``'s rows in the new prepared folder ``out``, in the memory of a few blocks of text, for
+    form "unique" also of the vocabularies. Takes ``avazu``'s options."""
+    return ctr_forms.prepare(lambda: _planned(folder, **options), out)
 
 
-def stream(
-    folder: str, size: int = ctr.SIZE, **options: Any
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(features, labels) block after block of ``size`` bytes of text. Takes ``avazu``'s options."""
-    plan = _plan(folder, **{**(avazu.__kwdefaults__ or {}), **options})
-    return ctr_forms.stream(plan, size)
+def _times(values: list[str]) -> pd.DatetimeIndex:
+    """Of YYMMDDHH; NaT for any other text."""
+    right = [value if re.fullmatch("[0-9]{8}", value) else None for value in values]
+    return pd.to_datetime(right, format="%y%m%d%H", errors="coerce")
 
 
-def _time(value: str) -> datetime.datetime | None:
-    """Of YYMMDDHH."""
-    try:
-        right = re.fullmatch("[0-9]{8}", value)
-        return datetime.datetime.strptime(value, "%y%m%d%H") if right else None
-    except ValueError:
-        return None
-
-
-def _part(name: str, size: int, of: Any) -> tuple[Column, str, ctr_forms.Encoder]:
-    column = Column(name, "code", "", size)
-    return column, "hour", lambda values: np.array([of(_time(value)) for value in values])
-
-
+HOURS = (lambda values: _times(values.to_pylist()).notna(), "a time YYMMDDHH")
 PARTS = [
-    _part("hour_of_day", 24, lambda time: time.hour),
-    _part("day_of_week", 7, lambda time: time.weekday()),
+    ctr_forms.Coding(Column("hour_of_day", "code", "", 24), "hour", lambda v: _times(v).hour),
+    ctr_forms.Coding(Column("day_of_week", "code", "", 7), "hour", lambda v: _times(v).weekday),
 ]
+LAYOUT = ctr.Layout(
+    "avazu",
+    "click",
+    FIELDS,
+    ignored="id",
+    headless=False,
+    valid={"hour": HOURS},
+    source="the folder or file of Avazu's train.csv (Kaggle 2014)",
+)
 
 
-def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
-    form = ctr_forms.choice("form", options["form"], tuple(FORMS))
-    buckets = ctr_forms.count("buckets", options["buckets"], 0, ctr_forms.EXACT) or FORMS[form]
-    parts = ctr_forms.choice("hour", options["hour"], ("category", "parts")) == "parts"
-    wanted = ctr.Rows(
-        ctr_forms.count("rows", options["rows"]),
-        ctr_forms.count("offset", options["offset"]),
-        ctr_forms.flag("balanced", options["balanced"]),
-    )
-    if form == "unique" and buckets:
-        raise UserError("config.data.options.buckets: form='unique' has none; leave it out.")
-    if form == "codes" and buckets < 2:
-        raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
-    layout = ctr.Layout(
-        "avazu",
-        "click",
-        FIELDS,
-        ignored="id",
-        headless=False,
-        valid={"hour": (_time, "a time YYMMDDHH")},
-        source="Avazu's train.csv (Kaggle 2014)",
-    )
-    path = lines.find(folder, ctr_forms.file(options["file"]), layout.source)
+def _planned(folder: str, **options: Any) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
+    plan = ctr_forms.planned(avazu, LAYOUT, FORMS, folder, **options)
+    parts = PARTS if plan.options["hour"] == "parts" else []
     names = FIELDS[1:] if parts else FIELDS
-    if form == "unique":
-        known = ctr_forms.vocabularies(ctr.read(path, layout, wanted), dict.fromkeys(names, str))
-        codes = [ctr_forms.numbered(name, known[name]) for name in names]
+    if plan.options["form"] == "unique":
+        codes = ctr_forms.numbered(plan, dict.fromkeys(names, str))
     else:
-        codes = [ctr_forms.bucketed(name, buckets) for name in names]
-    made = ctr_forms.columned([*(PARTS if parts else []), *codes], np.int32)
-    return ctr_forms.Plan(path, layout, wanted, made, options)
+        codes = [ctr_forms.bucketed(name, plan.buckets) for name in names]
+    return plan, ctr_forms.columned([*parts, *codes], np.int32)

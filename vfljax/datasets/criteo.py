@@ -25,12 +25,11 @@ Get it from Criteo AI Lab or Kaggle (criteo-display-ad-challenge).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from vfljax.datasets import ctr, ctr_forms, lines
+from vfljax.datasets import ctr, ctr_forms
 from vfljax.datasets.core import Dataset
 from vfljax.errors import UserError
 
@@ -45,8 +44,8 @@ LAYOUT = ctr.Layout(
     (*NUMBERS, *CATEGORIES),
     ignored="Id",
     headless=True,
-    valid=dict.fromkeys(NUMBERS, (ctr.integer, "an integer or empty")),
-    source="Criteo's train.txt (display advertising, 2014) or Kaggle's CSV form of it",
+    valid=dict.fromkeys(NUMBERS, ctr.INTEGER),
+    source="the folder or file of Criteo's train.txt (2014) or Kaggle's CSV form of it",
 )
 
 
@@ -74,81 +73,42 @@ def criteo(
     by a fixed draw, until that share of the rest are clicks (0: none is left out): Sun et al. 2022,
     Appendix G.
     """
-    options = {"form": form, "buckets": buckets, "numbers": numbers, "crosses": crosses}
-    options |= {"counts": counts, "rows": rows, "offset": offset, "balanced": balanced}
-    options |= {"positive_ratio": positive_ratio}
-    return ctr_forms.load(_plan(folder, **options, file=file))
+    return ctr_forms.load(*_planned(**locals()))
 
 
 def prepare(folder: str, out: str, **options: Any) -> Dataset:
-    """``criteo``'s rows in the new prepared folder ``out``, in the memory of a block (8 MB of text),
-    for "unique" and "frequent" also of the vocabularies. Takes ``criteo``'s options."""
-    given = {**(criteo.__kwdefaults__ or {}), **options}
-    return ctr_forms.prepare(lambda: _plan(folder, **given), out)
+    """``criteo``'s rows in the new prepared folder ``out``, in the memory of a few blocks of text, for
+    "unique" and "frequent" also of the vocabularies. Takes ``criteo``'s options."""
+    return ctr_forms.prepare(lambda: _planned(folder, **options), out)
 
 
-def stream(
-    folder: str, size: int = ctr.SIZE, **options: Any
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(features, labels) block after block of ``size`` bytes of text. Takes ``criteo``'s options."""
-    plan = _plan(folder, **{**(criteo.__kwdefaults__ or {}), **options})
-    return ctr_forms.stream(plan, size)
-
-
-def _plan(folder: str, **options: Any) -> ctr_forms.Plan:
-    form = ctr_forms.choice("form", options["form"], tuple(FORMS))
-    buckets = ctr_forms.count("buckets", options["buckets"], 0, ctr_forms.EXACT) or FORMS[form]
-    scale = ctr_forms.choice("numbers", options["numbers"], ("log", "raw"))
-    crosses, counts, balanced = (
-        ctr_forms.flag(name, options[name]) for name in ("crosses", "counts", "balanced")
-    )
-    wanted = ctr.Rows(
-        ctr_forms.count("rows", options["rows"]),
-        ctr_forms.count("offset", options["offset"]),
-        balanced,
-    )
+def _planned(folder: str, **options: Any) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
+    plan = ctr_forms.planned(criteo, LAYOUT, FORMS, folder, **options)
+    form, scale, crosses = (plan.options[name] for name in ("form", "numbers", "crosses"))
+    counts, ratio = plan.options["counts"], plan.options["positive_ratio"]
+    fault = ""
     if (crosses or counts) and form != "hashed":
-        raise UserError(
-            f"config.data.options: crosses and counts are of form='hashed', not {form!r}: leave them out."
-        )
-    if scale != "log" and form not in ("codes", "unique"):
-        raise UserError(
-            f"config.data.options.numbers={scale!r}: form={form!r} has no numbers; leave it out."
-        )
-    if not FORMS[form] and buckets:
-        raise UserError(f"config.data.options.buckets: form={form!r} has none; leave it out.")
-    if crosses and buckets & (buckets - 1):
-        raise UserError(
-            f"config.data.options.buckets={buckets}: with crosses it must be a power of two, for only "
-            "then do XORs of hashes stay below it."
-        )
-    if FORMS[form] and buckets < 2:
-        raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
-    ratio = ctr_forms.share("positive_ratio", options["positive_ratio"])
-    if ratio and balanced:
-        raise UserError(
-            f"config.data.options.positive_ratio={ratio:g}: balanced=True makes it 1/2; leave one out."
-        )
-    path = lines.find(folder, ctr_forms.file(options["file"]), LAYOUT.source)
+        fault = f": crosses and counts are of form='hashed', not {form!r}: leave them out."
+    elif scale != "log" and form not in ("codes", "unique"):
+        fault = f".numbers={scale!r}: form={form!r} has no numbers; leave it out."
+    elif crosses and plan.buckets & (plan.buckets - 1):
+        fault = f".buckets={plan.buckets} must be a power of two: XORs stay below no other."
+    elif ratio and plan.wanted.balanced:
+        fault = f".positive_ratio={ratio:g}: balanced=True makes it 1/2; leave one out."
+    if fault:
+        raise UserError("config.data.options" + fault)
     if ratio:
-        wanted = ctr.down_sampled(path, LAYOUT, wanted, ratio)
+        plan = plan._replace(wanted=ctr.down_sampled(plan.path, LAYOUT, plan.wanted, ratio))
     if form == "hashed":
-        made = ctr_forms.hashed(LAYOUT.fields, buckets, crosses, counts)
-    elif form == "frequent":
-        rewrites = {**dict.fromkeys(NUMBERS, word), **dict.fromkeys(CATEGORIES, str)}
-        known = ctr_forms.vocabularies(ctr.read(path, LAYOUT, wanted), rewrites, LEAST)
-        codes = [ctr_forms.numbered(name, known[name], rewrites[name], True) for name in rewrites]
-        made = ctr_forms.columned(codes, np.int32)
-    else:
-        if form == "unique":
-            rewrites = dict.fromkeys(CATEGORIES, str)
-            known = ctr_forms.vocabularies(ctr.read(path, LAYOUT, wanted), rewrites)
-            codes = [ctr_forms.numbered(name, known[name]) for name in CATEGORIES]
-        else:
-            codes = [ctr_forms.bucketed(name, buckets) for name in CATEGORIES]
-        numbers = [ctr_forms.number(name, scale) for name in NUMBERS]
-        made = ctr_forms.columned([*numbers, *codes], np.float32)
-    return ctr_forms.Plan(path, LAYOUT, wanted, made, options)
+        return plan, ctr_forms.hashed(LAYOUT.fields, plan.buckets, crosses, counts)
+    words = dict.fromkeys(CATEGORIES, str)
+    if form == "frequent":
+        words = {**dict.fromkeys(NUMBERS, word), **words}
+        return plan, ctr_forms.columned(ctr_forms.numbered(plan, words, LEAST), np.int32)
+    numbers = [ctr_forms.number(name, scale) for name in NUMBERS]
+    codes = [ctr_forms.bucketed(name, plan.buckets) for name in CATEGORIES]
+    codes = ctr_forms.numbered(plan, words) if form == "unique" else codes
+    return plan, ctr_forms.columned([*numbers, *codes], np.float32)
 
 
 def word(value: str) -> str:

@@ -7,25 +7,33 @@ block, a whole ``Dataset``, or a prepared folder. Per distinct value and not per
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vfljax.datasets import ctr, hashing, prepared
+from vfljax.datasets.checks import checked
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.given import MAX_BYTES
-from vfljax.errors import UserError, unknown
+from vfljax.datasets.textfile import find
+from vfljax.errors import UserError
 
 CLASSES = ("no click", "click")
-WIDE = 512  # rows of hashes at a time, and their buckets together
-COUNTED = 1 << 22
+PATTERNS = ("train.txt", "train.csv", "train.gz", "*.txt.gz", "*.csv.gz")
+COUNTED = 1 << 22  # buckets of the rows that are hashed at a time
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
-Encoder = Callable[[list[str]], np.ndarray]  # distinct values -> a number each
 Rewrite = Callable[[str], str]  # of a value, before it is counted and coded
-Features = Iterator[tuple[np.ndarray, np.ndarray]]
+
+
+class Coding(NamedTuple):
+    """One column: what it is, the field it reads, and what its distinct values become."""
+
+    column: Column
+    field: str
+    encoder: Callable[[list[str]], Any]
 
 
 class Form(NamedTuple):
@@ -36,18 +44,38 @@ class Form(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A file and everything its loader's options say about it."""
+    """A file and which of its rows become what."""
 
     path: pathlib.Path
     layout: ctr.Layout
     wanted: ctr.Rows
-    form: Form
-    options: Mapping[str, Any]
+    buckets: int
+    options: Mapping[str, Any]  # the loader's, all of them
+
+    def blocks(self, size: int = ctr.SIZE) -> Iterator[ctr.Block]:
+        return ctr.read(self.path, self.layout, self.wanted, size)
 
 
-def columned(encoders: Sequence[tuple[Column, str, Encoder]], dtype: Any) -> Form:
-    """One column an entry: what it is, the field it reads, and what its values become."""
-    for column, _, _ in encoders:
+def planned(
+    loader: Any, layout: ctr.Layout, forms: Mapping[str, int], folder: str, **options: Any
+) -> Plan:
+    """The options that Criteo and Avazu share, checked. ``forms``: each one's own number of buckets."""
+    limits = {"form": tuple(forms), "buckets": (0, EXACT)}
+    limits |= {"numbers": ("log", "raw"), "hour": ("category", "parts")}
+    options = checked(loader, options, limits)
+    form, buckets = options["form"], options["buckets"] or forms[options["form"]]
+    if buckets and not forms[form]:
+        raise UserError(f"config.data.options.buckets: form={form!r} has none; leave it out.")
+    if forms[form] and buckets < 2:
+        raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
+    wanted = ctr.Rows(options["rows"], options["offset"], options["balanced"])
+    path = find(folder, options["file"], PATTERNS, layout.source)
+    return Plan(path, layout, wanted, buckets, options)
+
+
+def columned(codings: Sequence[Coding], dtype: Any) -> Form:
+    """A column an entry."""
+    for column, _, _ in codings:
         if column.vocabulary > EXACT:
             raise UserError(
                 f"column {column.name} has {column.vocabulary:,} codes and networks can tell {EXACT:,} "
@@ -55,13 +83,13 @@ def columned(encoders: Sequence[tuple[Column, str, Encoder]], dtype: Any) -> For
             )
 
     def encode(block: ctr.Block) -> Iterator[np.ndarray]:
-        out = np.empty((len(block.labels), len(encoders)), dtype)
-        for j, (_, name, encoder) in enumerate(encoders):
+        out = np.empty((len(block.labels), len(codings)), dtype)
+        for j, (_, name, encoder) in enumerate(codings):
             field = block.fields[name]
-            out[:, j] = np.asarray(encoder(field.values), dtype)[field.places]
+            out[:, j] = ctr.spread(field, np.asarray(encoder(field.dictionary.to_pylist()), dtype))
         yield out
 
-    return Form(encode, tuple(column for column, _, _ in encoders))
+    return Form(encode, tuple(coding.column for coding in codings))
 
 
 def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> Form:
@@ -69,12 +97,12 @@ def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> 
     of them), with ``crosses`` those of all pairwise XORs of its hashes too."""
 
     def encode(block: ctr.Block) -> Iterator[np.ndarray]:
-        found = [
-            hashing.buckets(name, block.fields[name].values, buckets)[block.fields[name].places]
-            for name in fields
-        ]
+        found = []
+        for name in fields:
+            values = block.fields[name].dictionary.to_pylist()
+            found.append(ctr.spread(block.fields[name], hashing.buckets(name, values, buckets)))
         hashes = np.stack(found, axis=1)
-        step = max(1, min(WIDE, COUNTED // buckets))
+        step = max(1, min(512, COUNTED // buckets))
         for first in range(0, len(hashes), step):
             row = hashes[first : first + step]
             row = np.concatenate([row, hashing.crosses(row)], axis=1) if crosses else row
@@ -84,55 +112,52 @@ def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> 
     return Form(encode)
 
 
-def bucketed(name: str, buckets: int) -> tuple[Column, str, Encoder]:
+def bucketed(name: str, buckets: int) -> Coding:
     """A field as codes 1..buckets - 1 by hash, 0 where missing."""
     column = Column(name, "code", "", buckets)
-    return column, name, lambda values: hashing.codes(name, values, buckets)
+    return Coding(column, name, lambda values: hashing.codes(name, values, buckets))
 
 
-def numbered(
-    name: str, vocabulary: np.ndarray, rewrite: Rewrite = str, rest: bool = False
-) -> tuple[Column, str, Encoder]:
-    """A field as its (rewritten) values' places among the sorted ``vocabulary``; with ``rest`` those
-    that are not in it share the code after the last."""
+def numbered(plan: Plan, rewrites: Mapping[str, Rewrite], least: int = 0) -> list[Coding]:
+    """Fields as their (rewritten) values' places among the field's sorted ones in the rows read, which
+    takes a pass; with ``least`` those that fewer rows have share the code after the last."""
 
-    def encoder(values: list[str]) -> np.ndarray:
-        texts = _bytes(values, rewrite)
-        places = np.searchsorted(vocabulary, texts)
-        if not rest:
-            return places
-        met = np.append(vocabulary, b"")[places] == texts  # past the end there is no value
-        return np.where(met & (places < len(vocabulary)), places, len(vocabulary))
+    def coding(name: str, rewrite: Rewrite, known: np.ndarray) -> Coding:
+        def encoder(values: list[str]) -> np.ndarray:
+            texts = _bytes(values, rewrite)
+            places = np.searchsorted(known, texts)
+            met = np.append(known, b"")[places] == texts  # past the end there is no value
+            return np.where(met & (places < len(known)), places, len(known))
 
-    return Column(name, "code", "", len(vocabulary) + rest), name, encoder
+        return Coding(Column(name, "code", "", len(known) + (least > 0)), name, encoder)
+
+    known = vocabularies(plan, rewrites, least)
+    return [coding(name, rewrite, known[name]) for name, rewrite in rewrites.items()]
 
 
-def number(name: str, scale: str) -> tuple[Column, str, Encoder]:
+def number(name: str, scale: str) -> Coding:
     """A field of integers as they are ("raw") or sign(x) log(1 + |x|) ("log"); 0 where missing."""
 
     def encoder(values: list[str]) -> np.ndarray:
         x = np.array([int(value or 0) for value in values], np.float64)
         return np.sign(x) * np.log1p(np.abs(x)) if scale == "log" else x
 
-    return Column(name), name, encoder
+    return Coding(Column(name), name, encoder)
 
 
-def vocabularies(
-    blocks: Iterable[ctr.Block], rewrites: Mapping[str, Rewrite], least: int = 1
-) -> dict[str, np.ndarray]:
+def vocabularies(plan: Plan, rewrites: Mapping[str, Rewrite], least: int) -> dict[str, np.ndarray]:
     """Each field's distinct (rewritten) values that ``least`` rows or more have, as sorted bytes.
     What is held is a few times the distinct values and a block: new ones are merged when they
     outnumber the known ones."""
-    known = {name: (np.array([], "S1"), np.array([], np.int64)) for name in rewrites}
-    new: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in rewrites}
-    for block in blocks:
+    parts = {name: [(np.array([], "S1"), np.array([], np.int64))] for name in rewrites}
+    for block in plan.blocks():
         for name, rewrite in rewrites.items():
-            field = block.fields[name]
-            new[name].append((_bytes(field.values, rewrite), np.bincount(field.places)))
-            if sum(len(values) for values, _ in new[name]) > max(1 << 12, len(known[name][0])):
-                known[name] = _merged([known[name], *new[name]])
-                new[name].clear()
-    merged = {name: _merged([known[name], *new[name]]) for name in rewrites}
+            field, of = block.fields[name], parts[name]
+            rows = np.bincount(field.indices.to_numpy(), minlength=len(field.dictionary))
+            of.append((_bytes(field.dictionary.to_pylist(), rewrite), rows))
+            if sum(len(values) for values, _ in of[1:]) > max(1 << 12, len(of[0][0])):
+                of[:] = [_merged(of)]
+    merged = {name: _merged(of) for name, of in parts.items()}
     return {name: values[counts >= least] for name, (values, counts) in merged.items()}
 
 
@@ -144,108 +169,54 @@ def _merged(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
 
 
 def _bytes(values: list[str], rewrite: Rewrite) -> np.ndarray:
-    texts = values if rewrite is str else map(rewrite, values)
-    return np.array([text.encode() for text in texts], "S")  # UTF-8 sorts as its characters do
+    return np.array([rewrite(v).encode() for v in values], "S")  # UTF-8 sorts as its characters do
 
 
-def stream(plan: Plan, size: int = ctr.SIZE) -> Features:
+def stream(plan: Plan, form: Form, size: int = ctr.SIZE) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(features, labels) of the plan's rows in the file's order, a block at a time."""
-    for block in ctr.read(plan.path, plan.layout, plan.wanted, size):
+    for block in plan.blocks(size):
         first = 0
-        for features in plan.form.encode(block):
+        for features in form.encode(block):
             yield features, block.labels[first : first + len(features)]
             first += len(features)
 
 
-def load(plan: Plan) -> Dataset:
+def load(plan: Plan, form: Form) -> Dataset:
     """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
-    features, labels = zip(*_bounded(plan), strict=True)
-    whole = classes(str(plan.path), np.concatenate(labels), 2)
-    return Dataset(
-        plan.layout.name,
-        np.concatenate(features),
-        whole,
-        2,
-        columns=plan.form.columns,
-        classes=CLASSES,
-        notes=_notes(plan, len(whole), int(whole.sum())),
-    )
-
-
-def _bounded(plan: Plan) -> Features:
+    kept, negatives = plan.wanted.negatives
+    expected = max(0, plan.wanted.rows - (negatives - kept))
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
     taken = rows = 0
-    for features, labels in stream(plan):
+    for features, labels in stream(plan, form):
+        parts.append((features, labels))
         taken, rows = taken + features.nbytes, rows + len(labels)
         # of the rows asked for, twice: blocks are held while they are joined
-        whole = 2 * max(taken, taken * plan.wanted.expected // rows)
+        whole = 2 * max(taken, taken * expected // rows)
         if whole > MAX_BYTES:
             held = "rows asked for" if plan.wanted.rows else "rows read so far"
             raise UserError(
-                f"{plan.path}: {max(rows, plan.wanted.expected):,} {held} take {whole:,} bytes, more than "
+                f"{plan.path}: {max(rows, expected):,} {held} take {whole:,} bytes, more than "
                 f"{MAX_BYTES:,}, in memory: prepare them in a folder (launch.data --prepare), or give "
                 "config.data.options.rows."
             )
-        yield features, labels
+    features, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    labels, about = classes(str(plan.path), labels, 2), _about(plan, form, rows, labels.sum())
+    return Dataset(plan.layout.name, features, labels, 2, **about)
 
 
-def prepare(make: Callable[[], Plan], out: str) -> Dataset:
+def prepare(make: Callable[[], tuple[Plan, Form]], out: str) -> Dataset:
     """A plan's rows in the new prepared folder ``out``; memory of a block, however many rows. The
     plan is made once ``out`` is known to be free: it may take a pass through the file."""
     with prepared.begin(out) as writer:
-        plan = make()
+        plan, form = make()
         rows = clicks = 0
-        for features, labels in stream(plan):
+        for features, labels in stream(plan, form):
             writer.append(features, labels)
             rows, clicks = rows + len(labels), clicks + int(labels.sum())
-        return writer.finish(
-            plan.layout.name,
-            2,
-            columns=plan.form.columns,
-            classes=CLASSES,
-            notes=_notes(plan, rows, clicks),
-            options=plan.options,
-            loader=plan.layout.name,
-        )
+        name, about = plan.layout.name, _about(plan, form, rows, clicks)
+        return writer.finish(name, 2, **about, options=plan.options, loader=name)
 
 
-def _notes(plan: Plan, rows: int, clicks: int) -> tuple[str, ...]:
-    return (f"{plan.path.name}: {rows:,} rows read, {clicks / rows:.2%} clicks",)
-
-
-def count(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """An option that is a count; raises UserError for anything else."""
-    if type(value) is not int or value < least or (most is not None and value > most):
-        end = "" if most is None else f" to {most}"
-        raise UserError(f"config.data.options.{name}={value!r}: give an integer from {least}{end}.")
-    return value
-
-
-def file(value: Any) -> str:
-    """The option ``file``, a name."""
-    if not isinstance(value, str):
-        raise UserError(f"config.data.options.file={value!r}: give the name of a file.")
-    return value
-
-
-def share(name: str, value: Any) -> float:
-    """An option that is a share of rows below 1, 0 for none; raises UserError for anything else."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value < 1:
-        raise UserError(
-            f"config.data.options.{name}={value!r}: give a share above 0 and below 1, or 0 for none."
-        )
-    return float(value)
-
-
-def flag(name: str, value: Any) -> bool:
-    """An option that is True or False."""
-    if type(value) is not bool:
-        raise UserError(f"config.data.options.{name}={value!r}: give True or False.")
-    return value
-
-
-def choice(name: str, value: Any, known: Sequence[str]) -> str:
-    """An option that is one of a few words."""
-    if value not in known:
-        raise unknown(f"config.data.options.{name}", str(value), known)
-    return value
+def _about(plan: Plan, form: Form, rows: int, clicks: int) -> dict[str, Any]:
+    note = f"{plan.path.name}: {rows:,} rows read, {clicks / rows:.2%} clicks"
+    return {"columns": form.columns, "classes": CLASSES, "notes": (note,)}
