@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.datasets.clicks import SETS, avazu_csv, criteo_rows, csv, tsv, zipped
 from tests.datasets.fuzzing import drawn, mutate
+from tests.datasets.refusals import one_line
 from vfljax import datasets
 from vfljax.datasets import ctr, ctr_forms, prepared
 from vfljax.datasets.core import checksum
@@ -19,15 +20,6 @@ from vfljax.errors import UserError
 both = pytest.mark.parametrize("name", SETS)
 FORMS = [(name, options) for name, of in SETS.items() for options in of.forms]
 each_form = pytest.mark.parametrize(("name", "options"), FORMS)
-
-
-def one_line(call, *words):
-    """Raises unless a call refuses in one line, which says these words."""
-    with pytest.raises(UserError) as error:
-        call()
-    assert len(str(error.value).splitlines()) == 1
-    for word in words:
-        assert word in str(error.value)
 
 
 def written(folder, name, file="train.csv", content=None):

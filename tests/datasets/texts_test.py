@@ -5,7 +5,8 @@ import pytest
 
 from tests.datasets import reviews as written
 from tests.datasets import yahoo_test
-from tests.datasets.imdb_test import PARTIES, ROWS, one_line
+from tests.datasets.imdb_test import PARTIES, ROWS
+from tests.datasets.refusals import one_line
 from vfljax.datasets import load
 from vfljax.datasets.core import checksum
 from vfljax.datasets.dividing import divide
@@ -93,25 +94,8 @@ def test_yahoo_s_texts_are_ids_by_default(tmp_path):
     assert divide(content, PARTIES)[0].features[10, :3].tolist() == [2, 3, 0]
 
 
-VOCABULARIES = {
-    "missing": (None, "is missing"),
-    "empty": (b"", "is empty"),
-    "no text": (b"\xff\xfe", "cannot be read as UTF-8"),
-    "no [CLS]": (b"[PAD]\n[UNK]\n[SEP]\n", "has no [CLS]"),
-    "a token twice": (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\na\n", "has token 'a' in lines 5 and 6"),
-}
-
-
-@pytest.mark.parametrize("case", VOCABULARIES)
-def test_a_bad_vocabulary_is_one_line(folder, case):
-    raw, message = VOCABULARIES[case]
-    (folder / "vocab.txt").unlink()
-    if raw is not None:
-        (folder / "vocab.txt").write_bytes(raw)
-    one_line(lambda: load("imdb", str(folder), options(folder)), "vocab.txt", message)
-
-
-def test_bad_sizes_are_one_line(folder):
-    one_line(lambda: load("imdb", str(folder), options(folder, vocabulary=3)), "must be a path")
+def test_a_vocabulary_that_cannot_be_used_is_one_line(folder):
+    (folder / "vocab.txt").write_bytes(b"[PAD]\n[UNK]\n[SEP]\n")
+    one_line(lambda: load("imdb", str(folder), options(folder)), "vocab.txt: has no [CLS]")
     small = {"form": "wordpiece", "vocabulary_size": 5}
     one_line(lambda: load("imdb", str(folder), small), "size=5")

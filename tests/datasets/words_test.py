@@ -64,12 +64,6 @@ def test_the_matrix_is_that_of_a_plain_restatement(texts):
         np.testing.assert_array_equal(matrix, want)
 
 
-def test_more_texts_than_one_chunk(monkeypatch):
-    monkeypatch.setattr("vfljax.datasets.words.CHUNK", 2)
-    texts = ["a", "b a", "b", "a", "b"]
-    np.testing.assert_array_equal(top_words(texts, 2)[0], plain(texts, 2, range(5))[0])
-
-
 @pytest.mark.parametrize("most", [0, -1, 4])
 def test_more_words_than_there_are_is_one_line(most):
     with pytest.raises(UserError, match=f"words={most}: the texts have 3 different words"):

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from tests.datasets.imdb_test import one_line
+from tests.datasets.refusals import one_line
 from tests.datasets.words_test import split as keras_words
 from vfljax.datasets import load
 from vfljax.datasets.yahoo import FIELDS, yahoo
@@ -89,7 +89,7 @@ def test_some_rows_are_the_first_of_each_class(tmp_path):
 def test_nothing_is_read_past_the_last_row_needed(tmp_path):
     folder = write(tmp_path, train=[*lines(1), "no, row"])
     assert len(yahoo(folder, form="words", words=3, train_rows=10).labels) == 30
-    one_line(lambda: yahoo(folder, form="words", words=3), "train.csv line 11 has 2 fields")
+    one_line(lambda: yahoo(folder, form="words", words=3), "train.csv line 11: 2 fields")
 
 
 def test_zipped_files_load(tmp_path):
@@ -115,16 +115,10 @@ CASES = {
     "class 0": ([GOOD[0].replace('"1"', '"0"'), *GOOD[1:]], "line 1: the class '0'"),
     "class 11": ([*GOOD[:4], GOOD[4].replace('"5"', '"11"')], "line 5: the class '11'"),
     "a header": (["class,title,content,answer", *GOOD], "line 1: the class 'class'"),
-    "a NUL byte": (
-        [GOOD[0], '"2","a","b\0","c"'],
-        "line 2 holds a NUL byte (byte 11): it is damaged",
-    ),
-    "a field missing": ([GOOD[0], '"2","a","b"'], "line 2 has 3 fields, not 4"),
-    "a quote never closed": ([*GOOD, '"2","a'], "the row from line 31 is no CSV"),
-    "a class without rows": (
-        [line for line in GOOD if line[1:3] != '3"'],
-        "no row of class 'Health'",
-    ),
+    "a NUL byte": ([GOOD[0], '"2","a","b\0","c"'], "line 2: a NUL byte (byte 11)"),
+    "a field missing": ([GOOD[0], '"2","a","b"'], "line 2: 3 fields, not 4"),
+    "a quote never closed": ([*GOOD, '"2","a'], "line 31: the row that begins there is no CSV"),
+    "a class lacking": ([line for line in GOOD if line[1:3] != '3"'], "no row of class 'Health'"),
 }
 
 
@@ -143,30 +137,38 @@ def test_names_of_classes_are_one_line_each(tmp_path):
     assert names[:3] == ("Soc\ufffd[2Jiety", "Science", "Heal th")
 
 
-def test_other_faults_are_one_line(tmp_path):
-    one_line(lambda: yahoo(""), "data.dir is empty")
-    one_line(lambda: yahoo(str(tmp_path / "nowhere")), "is not a folder", "train.csv")
-    one_line(lambda: yahoo(str(tmp_path)), "train.csv is missing")
+NOT_A_LIST = (3, None, {FIELDS[0]}, {FIELDS[0]: 1}, b"question_title", iter(FIELDS))
+OPTIONS = (
+    ({"fields": ("title",)}, "option", FIELDS[0]),
+    ({"fields": ()}, "fields=() must be a list", "one or more"),
+    *(({"fields": fields}, "fields=", "must be a list") for fields in NOT_A_LIST),
+    ({"train_rows": -1}, "train_rows=-1"),
+    ({"train_rows": 5}, "train_rows=5 leaves a class without", "10 or"),
+    ({"test_rows": 9}, "test_rows=9 leaves a class without"),
+    ({"train_rows": 40}, "train.csv has 3 rows of class 'Society'", "40 balanced rows need 4"),
+)
+
+
+def test_bad_options_are_one_line(tmp_path):
     folder = write(tmp_path)
-    one_line(lambda: yahoo(folder, fields=("title",)), "option", FIELDS[0])
-    one_line(lambda: yahoo(folder, fields=()), "fields is empty")
-    for fields in (3, None, {FIELDS[0]}, {FIELDS[0]: 1}, b"question_title", iter(FIELDS)):
-        one_line(lambda fields=fields: yahoo(folder, fields=fields), "fields=", "must be a list")
-    one_line(lambda: yahoo(folder, train_rows=-1), "train_rows=-1")
-    one_line(lambda: yahoo(folder, train_rows=5), "train_rows=5 leaves a class without", "10 or")
-    one_line(lambda: yahoo(folder, test_rows=9), "test_rows=9 leaves a class without")
-    one_line(
-        lambda: yahoo(folder, form="words", train_rows=40),
-        "train.csv has 3 rows of class 'Society'",
-        "40 balanced rows need 4",
-    )
-    (tmp_path / "classes.txt").write_text("one\none\n")
-    one_line(lambda: yahoo(folder), "classes.txt has 2 lines of names, 1 of them different")
-    (tmp_path / "classes.txt").write_bytes(b"\xff")
-    one_line(lambda: yahoo(folder), "classes.txt is not UTF-8")
-    (tmp_path / "classes.txt").unlink()
-    (tmp_path / "test.csv").write_bytes(b'"1","caf\xe9","b","c"\n')
-    one_line(lambda: yahoo(folder), "test.csv line 1 is not UTF-8")
+    for options, *words in OPTIONS:
+        one_line(lambda o=options: yahoo(folder, form="words", **o), *words)
+
+
+def test_files_that_are_not_there_or_no_text_are_one_line(tmp_path):
+    one_line(lambda: yahoo(""), "data.dir='' is no folder")
+    one_line(lambda: yahoo(str(tmp_path / "nowhere")), "nowhere' is no folder", "train.csv")
+    one_line(lambda: yahoo(str(tmp_path)), "holds no file train.csv")
+    folder = write(tmp_path)
+    for name, content, words in (
+        ("classes.txt", b"one\none\n", "classes.txt: 2 lines of names, 1 of them different"),
+        ("classes.txt", b"\xff", "classes.txt: not UTF-8 text"),
+        ("test.csv", b'"1","caf\xe9","b","c"\n', "test.csv line 1: not UTF-8 text"),
+    ):
+        before = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content)
+        one_line(lambda: yahoo(folder), words)
+        (tmp_path / name).write_bytes(before)
     (tmp_path / "test.csv").unlink()
     (tmp_path / "test.csv").mkdir()
-    one_line(lambda: yahoo(folder), "test.csv is a folder")
+    one_line(lambda: yahoo(folder), "holds no file test.csv")

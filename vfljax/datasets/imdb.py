@@ -19,23 +19,13 @@ Get it from ai.stanford.edu/~amaas/data/sentiment or TFDS.
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterable
 
 import numpy as np
 
+from vfljax.datasets import imdb_files, texts
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.imdb_files import (
-    TFDS,
-    Review,
-    archive_reviews,
-    csv_reviews,
-    folder_reviews,
-    tfds_reviews,
-)
-from vfljax.datasets.texts import Form, Texts, check, first_rows, to_dataset
-from vfljax.errors import UserError, unknown
+from vfljax.datasets.textfile import fault, find
 
-SPLITS = ("published", "redrawn")
 ARCHIVE = "aclImdb_v1.tar.gz"
 CLASSES = ("negative", "positive")
 OFFICIAL = 25_000  # rows of each part
@@ -72,75 +62,44 @@ def imdb(
         divide all rows anew for each seed (GAFM, appendix E.1). Words and vocabularies are those of
         the published training part either way, as are the ranks of Keras' copy.
     """
-    if split not in SPLITS:
-        raise unknown("config.data.options.split", split, SPLITS)
-    how = Form(form, words, length, vocabulary, vocabulary_size, lowercase)
-    check(how, len(CLASSES), rows=rows)
+    given = {name: value for name, value in locals().items() if name != "folder"}
+    options = texts.asked(imdb, given, len(CLASSES), "rows")
     reviews, published = _read(folder)
-    labels = np.asarray([review.label for review in reviews], np.int32)
-    test = np.asarray([review.test for review in reviews], bool)
-    name = str(folder)
-    parts = [~test, test] if published else [~test]
-    kept = [
-        np.flatnonzero(mine)[first_rows(labels[mine], rows, CLASSES, _part(name, p, published))]
-        for p, mine in enumerate(parts)
-    ]
-    chosen = np.sort(np.concatenate(kept))
-    texts = Texts(
-        [reviews[row].text for row in chosen], labels[chosen], test[chosen] if published else None
-    )
-    data = to_dataset("imdb", texts, CLASSES, how)
-    counts = [len(mine) for mine in kept]
-    if rows == 0 and published and counts != [OFFICIAL, OFFICIAL]:
-        note = (
-            f"{counts[0]:,} training and {counts[1]:,} test rows; the official set has 25,000 each"
-        )
-        data = data._replace(notes=(*data.notes, note))
+    parts = []
+    for test in (False, True)[: 1 + published]:
+        where = f"{folder}: the {'test' if test else 'training'} part" if published else folder
+        part = ((review.label, review) for review in reviews if review.test == test)
+        parts.append([row for _, row in texts.balanced(part, rows, CLASSES, where)])
+    kept = [review for part in parts for review in part]
+    labels = np.array([review.label for review in kept], np.int32)
+    held = np.array([review.test for review in kept], bool) if published else None
+    data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, options)
+    notes = list(data.notes)
+    if rows == 0 and published and [len(part) for part in parts] != [OFFICIAL, OFFICIAL]:
+        counts = " and ".join(f"{len(part):,} {name}" for part, name in zip(parts, PARTS))
+        notes.append(f"{counts} rows; the official set has 25,000 each")
     if split == "redrawn" and published:
-        note = "the published test part is not kept apart: every seed divides all rows"
-        data = data._replace(test=None, notes=(*data.notes, note))
-    return data
+        notes.append("the published test part is not kept apart: every seed divides all rows")
+        data = data._replace(test=None)
+    return data._replace(notes=tuple(notes))
 
 
-def _part(name: str, part: int, published: bool) -> str:
-    return f"{name}: the {('training', 'test')[part]} part" if published else name
+PARTS = ("training", "test")
 
 
-def _read(folder: str) -> tuple[list[Review], bool]:
+def _read(folder: str) -> tuple[list[imdb_files.Review], bool]:
     """(Every labeled review in its order, whether there is a published test part)."""
-    if not folder:
-        raise UserError(f"data.dir is empty: give the path of {LAYOUTS}.")
     path = pathlib.Path(folder)
-    if path.is_file():
-        return _file(path)
-    if not path.is_dir():
-        raise UserError(f"data.dir={folder!r} is no folder and no file: give {LAYOUTS}.")
-    if (path / TFDS.parts[0]).is_dir():
-        return list(tfds_reviews(path)), True
-    for root in (path / "aclImdb", path):
+    if folder and (path / imdb_files.TFDS.parts[0]).is_dir():
+        return list(imdb_files.tfds_reviews(path)), True
+    for root in (path / "aclImdb", path) if folder else ():
         if (root / "train").is_dir() or (root / "test").is_dir():
-            return _ordered(folder_reviews(root)), True
-    if (path / ARCHIVE).exists():
-        return _file(path / ARCHIVE)
-    tables = sorted([*path.glob("*.csv"), *path.glob("*.csv.gz")])
-    if len(tables) > 1:
-        names = ", ".join(table.name for table in tables[:5])
-        raise UserError(f"{folder} holds several tables ({names}): give one's path as data.dir.")
-    if not tables:
-        raise UserError(f"{folder} holds no IMDB: put there {LAYOUTS}.")
-    return _file(tables[0])
-
-
-def _ordered(reviews: Iterable[Review]) -> list[Review]:
-    return sorted(reviews, key=lambda review: review[:3])  # equal ids keep the file's order
-
-
-def _file(path: pathlib.Path) -> tuple[list[Review], bool]:
-    if not path.is_file():
-        raise UserError(f"{path} is a folder: a file of that name was expected.")
+            return sorted(imdb_files.folder_reviews(root)), True
+    archived = bool(folder) and (path / ARCHIVE).exists()
+    path = find(folder, "", [ARCHIVE] if archived else ["*.csv", "*.csv.gz"], LAYOUTS)
     if path.name.endswith((".tar.gz", ".tgz")):
-        return _ordered(archive_reviews(path)), True
-    if path.name.endswith((".csv", ".csv.gz")):
-        reviews, published = csv_reviews(path)
-        return (_ordered(reviews) if published else reviews), published
-    raise UserError(f"{path} is no file of IMDB: give {LAYOUTS}.")
+        return sorted(imdb_files.archive_reviews(path)), True
+    if not path.name.endswith((".csv", ".csv.gz")):
+        raise fault(path, "no file of IMDB", f"give {LAYOUTS}")
+    reviews, published = imdb_files.csv_reviews(path)
+    return sorted(reviews) if published else reviews, published

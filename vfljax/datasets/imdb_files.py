@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from vfljax.datasets import archives
-from vfljax.datasets.faults import all_different, unpermitted
-from vfljax.datasets.textfile import LONGEST, broken, csv_rows, decoded, one_line
-from vfljax.errors import UserError
+from vfljax.datasets.faults import all_different
+from vfljax.datasets.textfile import LONGEST, csv_rows, decoded, fault, reading
 
 LABELS = {"0": 0, "neg": 0, "negative": 0, "1": 1, "pos": 1, "positive": 1}
 SPLITS = ("train", "test")
@@ -32,6 +31,7 @@ class Review(NamedTuple):
     test: bool
     label: int  # 1 = positive
     number: tuple[int, int]  # (id, rating) within its part and class, or (place in the file, 0)
+    place: int  # in the file: equal ids keep its order
     text: str
 
 
@@ -41,40 +41,32 @@ def folder_reviews(root: pathlib.Path) -> Iterator[Review]:
         for label in ("neg", "pos"):
             folder = root / split / label
             if not folder.is_dir():
-                raise UserError(
-                    f"{folder} is no folder: {root} must hold train/neg, train/pos, test/neg and "
-                    "test/pos; unpack aclImdb_v1.tar.gz again."
-                )
+                raise fault(folder, "is no folder, as IMDB has it", "unpack the archive again")
             for path in folder.glob("*.txt"):
-                number = _number(path.name, str(path))
-                try:
-                    with path.open("rb") as file:
-                        raw = file.read(LONGEST)
-                except OSError as error:
-                    raise broken(path, error) from error
-                yield Review(split == "test", LABELS[label], number, decoded(raw, str(path)))
+                with reading(path), path.open("rb") as file:
+                    raw = file.read(LONGEST)
+                yield _named(split, label, path.name, raw, str(path))
 
 
 def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
     """Reviews of aclImdb_v1.tar.gz, read in place."""
     seen = set()
     for member, raw in archives.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
-        where = f"{path}: {member}"
         found = MEMBER.fullmatch(member)
         assert found is not None
-        split, label, name = found.groups()
-        if (split, label, name) in seen:
-            raise UserError(f"{where!r} is there twice: fetch the archive again.")
-        seen.add((split, label, name))
-        yield Review(split == "test", LABELS[label], _number(name, where), decoded(raw, where))
+        if found.groups() in seen:
+            raise fault(f"{path}: {member}", "is there twice")
+        seen.add(found.groups())
+        yield _named(*found.groups(), raw, f"{path}: {member}")
 
 
-def _number(name: str, where: str) -> tuple[int, int]:
-    """(id, rating) of a file's name."""
+def _named(split: str, label: str, name: str, raw: bytes, where: str) -> Review:
+    """The review of a file's name and content."""
     found = FILE.fullmatch(name)
     if found is None:
-        raise UserError(f"{where!r} is not named id_rating.txt, as IMDB's reviews are: remove it.")
-    return int(found[1]), int(found[2])
+        raise fault(where, "not named id_rating.txt, as IMDB's reviews are", "remove it")
+    number = (int(found[1]), int(found[2]))
+    return Review(split == "test", LABELS[label], number, 0, decoded(raw, where))
 
 
 def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
@@ -86,49 +78,28 @@ def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
     header = next(rows, (1, []))[1]
     published = {"split", "label", "review"} <= set(header)
     if not published and not {"review", "sentiment"} <= set(header):
-        raise UserError(
-            f"{path} has the columns {_short(header)}: needed are split, label and review, or "
-            "Kaggle's review and sentiment, in the first line."
-        )
+        needed = "give split, label and review, or Kaggle's review and sentiment"
+        raise fault(path, f"the header is {str(header)[:80]}", needed, line=1)
     all_different(header, str(path))
-    at = {name: place for place, name in enumerate(header)}
+    labeled = "label" if published else "sentiment"
     reviews = []
     for line, row in rows:
-        where = f"{path} line {line}"
         if len(row) != len(header):
-            raise UserError(
-                f"{where} has {len(row)} fields, not {len(header)}: the file is cut off or damaged."
-            )
-        sentiment = row[at["label" if published else "sentiment"]]
-        label = LABELS.get(sentiment.strip().lower())
-        if label is None:
-            raise UserError(
-                f"{where}: the label {_short(sentiment)} is unknown: it must be 0 or neg, 1 or pos."
-            )
-        if published and row[at["split"]] not in SPLITS:
-            raise UserError(
-                f"{where}: the split {_short(row[at['split']])} is unknown: it must be train or "
-                "test."
-            )
-        number = (line, 0)
-        if published and "id" in at:
-            found = IDENTITY.fullmatch(row[at["id"]])
-            if found is None:
-                raise UserError(
-                    f"{where}: the id {_short(row[at['id']])} is no number: leave the column out "
-                    "for the order of the file."
-                )
-            number = (int(found[1]), 0)
-        reviews.append(
-            Review(published and row[at["split"]] == "test", label, number, row[at["review"]])
-        )
+            why = f"{len(row)} fields, not {len(header)}: cut off or damaged"
+            raise fault(path, why, line=line)
+        of = dict(zip(header, row, strict=True))
+        label = LABELS.get(of[labeled].strip().lower())
+        split = of["split"] if published else "train"
+        number = IDENTITY.fullmatch(of["id"] if published and "id" in of else str(line))
+        if label is None or split not in SPLITS or number is None:
+            column, right = labeled, "0 or neg, 1 or pos"
+            if label is not None:
+                column, right = "id", "a number; without the column the file's order is kept"
+            if split not in SPLITS:
+                column, right = "split", "train or test"
+            raise fault(path, f"{of[column][:40]!r} is not {right}", line=line, column=column)
+        reviews.append(Review(split == "test", label, (int(number[1]), 0), line, of["review"]))
     return reviews, published
-
-
-def _short(value: str | Sequence[str]) -> str:
-    """A value for a message: on one line and not long."""
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:76]}..."
 
 
 def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
@@ -139,23 +110,18 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
     home = folder / TFDS
     info = home / "dataset_info.json"
     remedy = (
-        "prepare it, where TensorFlow is installed, with tfds.builder('imdb_reviews/plain_text', "
-        f"data_dir={str(folder)!r}, file_format='array_record').download_and_prepare()"
+        "prepare it in another folder, where TensorFlow is, with tfds.builder('imdb_reviews/plain_text'"
+        ", data_dir=FOLDER, file_format='array_record').download_and_prepare()"
     )
     if not info.is_file():
-        raise UserError(f"{info} is missing: TFDS has not prepared imdb_reviews there; {remedy}.")
-    try:
-        described: Any = json.loads(info.read_text(encoding="utf-8"))
-        kind = described.get("fileFormat", "tfrecord")  # TFDS's default
-    except PermissionError as error:
-        raise unpermitted(info) from error
-    except (OSError, ValueError, AttributeError) as error:
-        raise UserError(f"{info} is damaged ({one_line(error)}): {remedy}.") from error
+        raise fault(info, "is missing: TFDS has not prepared imdb_reviews there", remedy)
+    with reading(info, remedy):
+        described = json.loads(info.read_text(encoding="utf-8"))
+        if not isinstance(described, dict):
+            raise ValueError("no description")
+    kind = described.get("fileFormat", "tfrecord")  # TFDS's default
     if kind not in READABLE:
-        raise UserError(
-            f"{home} is prepared as {kind!r}, which cannot be read without TensorFlow: {remedy}, in "
-            "another folder."
-        )
+        raise fault(home, f"prepared as {kind!r}, which cannot be read without TensorFlow", remedy)
     import tensorflow_datasets as tfds  # slow to import, and only this layout needs it
 
     # of the code, not by ``tfds.builder``: that may import modules by names in the folder's files
@@ -165,9 +131,9 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
             source: Any = official(config=TFDS.parts[1], data_dir=folder).as_data_source(split)
             rows = [(row["text"], int(row["label"])) for row in source]
         except Exception as error:  # whatever a damaged shard or description makes TFDS raise
-            raise UserError(f"{home} cannot be read ({one_line(error)}): {remedy}.") from error
+            raise fault(home, f"cannot be read ({error})", remedy) from error
         for place, (text, label) in enumerate(rows):
             where = f"{home}, row {place + 1} of {split}"
             if label not in (0, 1):
-                raise UserError(f"{where} has the label {label}: it must be 0 or 1.")
-            yield Review(split == "test", label, (place, 0), decoded(text, where))
+                raise fault(where, f"the label is {label}, not 0 or 1")
+            yield Review(split == "test", label, (place, 0), 0, decoded(text, where))

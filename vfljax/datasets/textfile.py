@@ -38,7 +38,7 @@ def reading(path: Any, remedy: str = AGAIN) -> Iterator[None]:
         raise
     except PermissionError as error:
         raise unpermitted(path) from error
-    except (OSError, EOFError, zlib.error, ValueError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, ValueError, csv.Error, RecursionError) as error:
         why = str(error) or type(error).__name__
         raise fault(path, f"cannot be read ({why}): cut off or damaged", remedy) from error
 
@@ -101,13 +101,3 @@ def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
             raise fault(path, f"a NUL byte (byte {raw.index(0) + 1}): damaged", line=number)
         text = decoded(raw, path, number)
         yield text.removeprefix("\ufeff") if number == 1 else text
-
-
-BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken or truncated gzip file raises
-
-
-def broken(path: pathlib.Path, error: BaseException) -> UserError:
-    """The error for a file that cannot be read to its end."""
-    if isinstance(error, PermissionError):
-        return unpermitted(path)
-    return fault(path, f"cannot be read ({error}): cut off or damaged")

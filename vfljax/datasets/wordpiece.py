@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets.faults import unpermitted
 from vfljax.datasets.ragged import Ragged
+from vfljax.datasets.textfile import fault, reading
 from vfljax.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,22 +51,25 @@ def from_file(path: str, lowercase: bool = True) -> Tokenizer:
 
     ``lowercase`` (and strip accents) for the uncased ones. Raises UserError for a file that is
     missing, no text, empty or has a token twice, no [UNK], [CLS] or [SEP], or not [PAD] first."""
-    tokens = _read(path)
-    repeated = [token for token, count in collections.Counter(tokens).items() if count > 1]
-    if repeated:
-        lines = [n for n, token in enumerate(tokens, 1) if token == repeated[0]]
-        raise UserError(
-            f"{path} has token {repeated[0]!r} in lines {lines[0]} and {lines[1]}: fetch it again."
-        )
-    missing = [token for token in (PAD, UNKNOWN, CLS, SEP) if token not in tokens]
-    if missing:
-        raise UserError(f"{path} has no {missing[0]}: it is not a vocabulary of BERT.")
-    if tokens[0] != PAD:
-        raise UserError(
-            f"{path} has [PAD] in line {tokens.index(PAD) + 1}, not the first: BERT here takes id 0 for "
-            "padding, as in the released vocabularies."
-        )
-    return _tokenizer(tokens, lowercase)
+    remedy = "give a BERT's vocab.txt"
+    if not os.path.isfile(path):
+        raise fault(path, "is missing, or is not a file", remedy)
+    with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
+        lines = stream.read().split("\n")  # not splitlines: other breaks are tokens in some
+    lines = lines[:-1] if lines[-1] == "" else lines
+    at: dict[str, int] = {}
+    for n, token in enumerate((line.removesuffix("\r") for line in lines), 1):
+        if token in at or not token:
+            why = f"the token of line {at[token]} again, {token!r}" if token else "an empty line"
+            raise fault(path, why, remedy, line=n)
+        at[token] = n
+    for special in (PAD, UNKNOWN, CLS, SEP):
+        if special not in at:
+            raise fault(path, f"has no {special}: it is no vocabulary of BERT", remedy)
+    if at[PAD] != 1:
+        why = f"{PAD} is not in the first line: BERT here takes id 0 for padding"
+        raise fault(path, why, remedy, line=at[PAD])
+    return _tokenizer(tuple(at), lowercase)
 
 
 def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> Tokenizer:
@@ -125,30 +128,6 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
         counts.append(lengths)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
     return Ragged(np.concatenate(values), offsets)
-
-
-def _read(path: str) -> list[str]:
-    if not os.path.exists(path):
-        raise UserError(f"{path} is missing: give a BERT's vocab.txt.")
-    if not os.path.isfile(path):
-        raise UserError(f"{path} is not a file: give a BERT's vocab.txt.")
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            lines = stream.read().split("\n")  # not splitlines: other breaks are tokens in some
-    except PermissionError as error:
-        raise unpermitted(path) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} cannot be read as UTF-8 text ({error}): fetch it again."
-        ) from error
-    tokens = [line.removesuffix("\r") for line in lines]
-    if tokens[-1] == "":
-        tokens.pop()
-    if not tokens:
-        raise UserError(f"{path} is empty: give a BERT's vocab.txt.")
-    if "" in tokens:
-        raise UserError(f"{path} line {tokens.index('') + 1} is empty: fetch it again.")
-    return tokens
 
 
 def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:

@@ -30,7 +30,6 @@ from vfljax.errors import UserError
 
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
 WORD = f"[^{re.escape(SEPARATORS)}]+"
-CHUNK = 4096  # texts whose counts are held at a time
 
 
 def top_words(
@@ -52,9 +51,5 @@ def top_words(
         )
     # not max_features: how that breaks ties is not defined
     words = sorted(counts, key=lambda word: (-counts[word], word))[:most]
-    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True)
-    matrix = np.empty((len(texts), most), np.uint8)
-    for first in range(0, len(texts), CHUNK):
-        part = has.transform(texts[first : first + CHUNK])
-        matrix[first : first + CHUNK] = part.toarray()
-    return matrix, tuple(words)
+    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True, dtype=np.uint8)
+    return has.transform(texts).toarray(), tuple(words)

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import one_line
-from vfljax.datasets.textfile import BROKEN, LONGEST, broken, csv_rows, decoded
-from vfljax.datasets.texts import Form, Texts, check, quotas, to_dataset, too_few
+from vfljax.datasets.textfile import LONGEST, csv_rows, decoded, fault, one_line, reading
 from vfljax.errors import UserError, unknown
 
 FIELDS = ("question_title", "question_content", "best_answer")  # columns 2 to 4
-CLASSES = 10
+CLASSES = tuple(str(c + 1) for c in range(10))
 LAYOUT = "the folder with train.csv and test.csv of Zhang et al.'s yahoo_answers_csv"
 
 
@@ -49,27 +49,23 @@ def yahoo(
     train_rows, test_rows: the first of each class in file order, classes balanced; 0 takes all.
         Reading stops at the last row needed: what follows is not checked.
     """
-    how = Form(form, words, length, vocabulary, vocabulary_size, lowercase)
-    check(how, CLASSES, train_rows=train_rows, test_rows=test_rows)
+    given = {name: value for name, value in locals().items() if name != "folder"}
+    options = texts.asked(yahoo, given, len(CLASSES), "train_rows", "test_rows")
     columns = _columns(fields)
-    train, test = _files(folder)
+    train, test = (_file(folder, part) for part in ("train", "test"))
     names = _names(train.parent / "classes.txt")
-    texts: list[str] = []
-    labels: list[int] = []
-    counts = []
-    for path, most in ((train, train_rows), (test, test_rows)):
-        for label, text in _rows(path, columns, most, names):
-            labels.append(label)
-            texts.append(text)
-        counts.append(len(labels))
-    held = np.arange(len(labels)) >= counts[0]
-    return to_dataset("yahoo", Texts(texts, np.asarray(labels, np.int32), held), names, how)
+    first = list(texts.balanced(_rows(train, columns), train_rows, names, str(train)))
+    rows = first + list(texts.balanced(_rows(test, columns), test_rows, names, str(test)))
+    labels = np.array([label for label, _ in rows], np.int32)
+    held = np.arange(len(rows)) >= len(first)
+    return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, options)
 
 
-def _columns(fields: object) -> tuple[int, ...]:
-    if isinstance(fields, str):
-        fields = (fields,)
-    if not isinstance(fields, list | tuple):  # a set or a dict has no order to join texts in
+def _columns(fields: Any) -> list[int]:
+    fields = (fields,) if isinstance(fields, str) else fields
+    if (
+        not isinstance(fields, list | tuple) or not fields
+    ):  # a set or a dict has no order to join by
         raise UserError(
             f"config.data.options.fields={one_line(repr(fields))[:80]} must be a list: choose from "
             f"{', '.join(FIELDS)}, one or more."
@@ -77,75 +73,39 @@ def _columns(fields: object) -> tuple[int, ...]:
     for field in fields:
         if field not in FIELDS:
             raise unknown("config.data.options.fields", str(field), FIELDS)
-    if not fields:
-        raise UserError(
-            f"config.data.options.fields is empty: choose from {', '.join(FIELDS)}, one or more."
-        )
-    return tuple(FIELDS.index(field) + 1 for field in fields)
+    return [FIELDS.index(field) + 1 for field in fields]
 
 
-def _files(folder: str) -> tuple[pathlib.Path, pathlib.Path]:
-    if not folder:
-        raise UserError(f"data.dir is empty: give {LAYOUT}.")
-    root = pathlib.Path(folder)
-    if not root.is_dir():
-        raise UserError(f"data.dir={folder!r} is not a folder: give {LAYOUT}.")
-    found = []
-    for part in ("train", "test"):
-        paths = [root / f"{part}.csv", root / f"{part}.csv.gz"]
-        there = [path for path in paths if path.exists()]
-        if not there:
-            raise UserError(f"{paths[0]} is missing: data.dir must be {LAYOUT}.")
-        if not there[0].is_file():
-            raise UserError(f"{there[0]} is a folder: data.dir must be {LAYOUT}.")
-        found.append(there[0])
-    return found[0], found[1]
+def _file(folder: str, part: str) -> pathlib.Path:
+    if not folder or not pathlib.Path(folder).is_dir():
+        raise UserError(f"data.dir={folder!r} is no folder: give {LAYOUT}.")
+    for path in (pathlib.Path(folder, f"{part}.csv"), pathlib.Path(folder, f"{part}.csv.gz")):
+        if path.is_file():
+            return path
+    raise UserError(f"{folder} holds no file {part}.csv: give {LAYOUT}.")
 
 
 def _names(path: pathlib.Path) -> tuple[str, ...]:
     """The classes' names, one a line; their numbers where there is no file."""
     if not path.exists():
-        return tuple(str(c + 1) for c in range(CLASSES))
-    try:
-        with path.open("rb") as file:
-            lines = decoded(file.read(LONGEST), str(path)).removeprefix("\ufeff").split("\n")
-    except BROKEN as error:
-        raise broken(path, error) from error
+        return CLASSES
+    with reading(path), path.open("rb") as file:
+        lines = decoded(file.read(LONGEST), path).removeprefix("\ufeff").split("\n")
     names = tuple(name for name in map(one_line, lines) if name)
-    if len(names) != CLASSES or len(set(names)) != CLASSES:
-        raise UserError(
-            f"{path} has {len(names)} lines of names, {len(set(names))} of them different, not "
-            f"{CLASSES}: fetch it again, or remove it."
-        )
+    if len(names) != len(CLASSES) or len(set(names)) != len(CLASSES):
+        why = f"{len(names)} lines of names, {len(set(names))} of them different, not 10"
+        raise fault(path, why, "fetch it again, or remove it")
     return names
 
 
-def _rows(
-    path: pathlib.Path, columns: tuple[int, ...], most: int, names: tuple[str, ...]
-) -> Iterator[tuple[int, str]]:
-    """(class 0..9, text) of a file's rows; of the first ``most`` balanced ones where it is not 0."""
-    wanted = quotas(most, CLASSES)
-    left = wanted.copy()
+def _rows(path: pathlib.Path, columns: list[int]) -> Iterator[tuple[int, str]]:
+    """(class 0..9, text) of a file's rows."""
     for line, row in csv_rows(path):
-        if most and not left.any():
-            return
         if len(row) != len(FIELDS) + 1:
-            raise UserError(
-                f"{path} line {line} has {len(row)} fields, not {len(FIELDS) + 1} (class, title, "
-                "content, answer): the file is damaged or not Zhang et al.'s; fetch it again."
-            )
-        if row[0].strip() not in NUMBERS:
-            raise UserError(
-                f"{path} line {line}: the class {row[0][:40]!r} is not a number from 1 to {CLASSES}."
-            )
-        label = NUMBERS[row[0].strip()]
-        if most and not left[label]:
-            continue
-        left[label] -= 1
-        yield label, " ".join(row[c].replace("\\n", "\n") for c in columns if row[c])
-    if most and left.any():
-        c = int(np.argmax(left))
-        raise too_few(str(path), int(wanted[c] - left[c]), names[c], int(wanted[c]), most)
-
-
-NUMBERS = {str(c + 1): c for c in range(CLASSES)}
+            why = f"{len(row)} fields, not 4 (class, title, content, answer)"
+            raise fault(path, why, line=line)
+        if row[0].strip() not in CLASSES:
+            why = f"the class {row[0][:40]!r} is not a number from 1 to 10"
+            raise fault(path, why, line=line)
+        text = " ".join(row[c].replace("\\n", "\n") for c in columns if row[c])
+        yield CLASSES.index(row[0].strip()), text
