@@ -16,7 +16,7 @@ def checked(
     """``given`` over the loader's defaults. ``limits`` holds the least and the most of an integer
     (else 0 and ``MOST``) and the words that a text may be (else any); a float is a share of rows
     below 1, 0 for none. What has another default is not looked at. Raises UserError."""
-    defaults = loader.__kwdefaults__
+    defaults = loader.__kwdefaults__ or {}
     values = {**defaults, **given}
     for option, value in values.items():
         kind, limit, name = (

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.csv as pa_csv
 
 from vfljax.datasets.textfile import fault, one_line, reading
 from vfljax.errors import UserError
 
+pc: Any = pyarrow.compute  # whose functions are made as it is imported
 SIZE = 1 << 22  # bytes of text a block, the most that a line may have; Arrow holds 32 blocks
 HEADER = 1 << 16  # bytes
 # of a value: the sets' own have 8 characters, and quotes around the whole at most

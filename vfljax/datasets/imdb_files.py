@@ -54,10 +54,11 @@ def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
     for member, raw in archives.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
         found = MEMBER.fullmatch(member)
         assert found is not None
-        if found.groups() in seen:
+        split, label, name = found.groups()
+        if (split, label, name) in seen:
             raise fault(f"{path}: {member}", "is there twice")
-        seen.add(found.groups())
-        yield _named(*found.groups(), raw, f"{path}: {member}")
+        seen.add((split, label, name))
+        yield _named(split, label, name, raw, f"{path}: {member}")
 
 
 def _named(split: str, label: str, name: str, raw: bytes, where: str) -> Review:

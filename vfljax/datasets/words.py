@@ -51,5 +51,5 @@ def top_words(
         )
     # not max_features: how that breaks ties is not defined
     words = sorted(counts, key=lambda word: (-counts[word], word))[:most]
-    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True, dtype=np.uint8)
-    return has.transform(texts).toarray(), tuple(words)
+    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True)
+    return has.transform(texts).astype(np.uint8).toarray(), tuple(words)
