@@ -27,7 +27,7 @@ def overwrite(name, array):
 ARRAYS = {"features": {"dtype": "float32", "shape": [20, 3]}}
 FAULTS = {
     "no json": (lambda f: (f / "vfljax.json").write_text("{"), "does not describe"),
-    "another schema": (lambda f: change(f, schema=1), "its schema is not 2"),
+    "another schema": (lambda f: change(f, schema=1), "'schema'"),
     "a kind unknown": (lambda f: change(f, kind="sound"), "'kind'"),
     "a kind of a wrong type": (lambda f: change(f, kind=["table"]), "'kind'"),
     "one class": (lambda f: change(f, num_classes=1), "'num_classes'"),

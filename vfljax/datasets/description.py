@@ -21,13 +21,48 @@ from vfljax.datasets.npy import BYTES
 from vfljax.errors import UserError
 
 SCHEMA = 2
-MOST = 1 << 31  # classes and codes, which int32 counts
+MOST = (1 << 31) + 1  # classes and codes are below, which int32 counts
 FILE = "vfljax.json"
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
 
+# what ``fits`` reads: a list of its one form, tuples as lists of that length, one form of a set
+FORM = {
+    "schema": range(SCHEMA, SCHEMA + 1),
+    "name": str,
+    "kind": set(KINDS),
+    "num_classes": range(2, MOST),
+    "columns": [(str, {"number", "category", "code"}, str, range(MOST))],
+    "classes": [str],
+    "tokens": {None, (range(MOST),) * 4},
+    "length": range(1, MOST),
+    "notes": [str],
+    "loader": str,
+    "options": dict,
+    "arrays": dict,
+    "sha256": str,
+    "sha256_parts": str,
+    "sha256_description": str,
+}
+ARRAY = {"dtype": str, "shape": [range(1 << 62)]}
+
+
+def fits(value: Any, form: Any) -> bool:
+    """Whether a value read from JSON has the form; a bool is no integer."""
+    if isinstance(form, list):
+        return type(value) is list and all(fits(one, form[0]) for one in value)
+    if isinstance(form, dict):
+        return type(value) is dict and all(fits(value.get(k), of) for k, of in form.items())
+    if isinstance(form, tuple):
+        return type(value) is list and len(value) == len(form) and all(map(fits, value, form))
+    if isinstance(form, range):
+        return type(value) is int and value in form
+    if isinstance(form, set):
+        return any(fits(value, one) for one in form)
+    return type(value) is form if isinstance(form, type) else value == form
+
 
 def description(folder: pathlib.Path) -> dict[str, Any]:
-    """``vfljax.json``, every field of its type; raises UserError if not."""
+    """``vfljax.json``, every field of its form; raises UserError if not."""
     path = folder / FILE
     try:
         spec = json.loads(path.read_text(encoding="utf-8"))
@@ -35,20 +70,28 @@ def description(folder: pathlib.Path) -> dict[str, Any]:
         raise unpermitted(path) from error
     except (OSError, ValueError, RecursionError) as error:
         raise broken(path, " ".join(str(error).split())) from error
-    if type(spec) is not dict or spec.get("schema") != SCHEMA:
-        raise broken(path, f"its schema is not {SCHEMA}")
-    for field, right in _FIELDS.items():
-        if field not in spec or not right(spec[field]):
-            raise broken(path, f"{field!r} is missing or not of its form")
-    if not _counted(spec.get("reader", 1)):
-        raise broken(path, "'reader' is not of its form")
-    if len(spec["classes"]) not in (0, spec["num_classes"]):
-        raise broken(path, f"{len(spec['classes'])} of {spec['num_classes']} classes are named")
-    needed = {"values", "offsets", "labels"} if spec["kind"] == "text" else {"features", "labels"}
-    if set(spec["arrays"]) - {"test", "groups"} != needed:
-        raise broken(path, f"its arrays are {sorted(spec['arrays'])}")
-    if (spec["kind"] == "text") != (spec["tokens"] is not None):
-        raise broken(path, "tokens are given for texts, and only for them")
+    spec = spec if type(spec) is dict else {}
+    wrong = [field for field, form in FORM.items() if not fits(spec.get(field), form)]
+    if not wrong and not fits(list(spec["arrays"].values()), [ARRAY]):
+        wrong = ["arrays"]
+    if wrong:
+        raise broken(path, f"{wrong[0]!r} is missing or not of its form")
+    classes, text = spec["num_classes"], spec["kind"] == "text"
+    needed = {"values", "offsets", "labels"} if text else {"features", "labels"}
+    for wrong, why in (
+        (spec["name"] == "", "it has no name"),
+        (
+            len(spec["classes"]) not in (0, classes),
+            f"{len(spec['classes'])} of {classes} classes are named",
+        ),
+        (
+            set(spec["arrays"]) - {"test", "groups"} != needed,
+            f"its arrays are {sorted(spec['arrays'])}",
+        ),
+        (text != (spec["tokens"] is not None), "tokens are given for texts, and only for them"),
+    ):
+        if wrong:
+            raise broken(path, why)
     return spec
 
 
@@ -57,59 +100,9 @@ def broken(path: pathlib.Path, why: str) -> UserError:
     return UserError(f"{path} does not describe a prepared data set ({why}): prepare it again.")
 
 
-def _integer(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _counted(value: Any) -> bool:
-    return _integer(value) and value <= MOST
-
-
-def _strings(value: Any) -> bool:
-    return type(value) is list and all(type(v) is str for v in value)
-
-
-def _column(value: Any) -> bool:
-    return (
-        type(value) is list
-        and len(value) == 4
-        and _strings(value[:3])
-        and value[1] in ("number", "category", "code")
-        and _counted(value[3])
-    )
-
-
-def _array(value: Any) -> bool:
-    return (
-        type(value) is dict
-        and set(value) == {"dtype", "shape"}
-        and type(value["dtype"]) is str
-        and type(value["shape"]) is list
-        and all(map(_integer, value["shape"]))
-    )
-
-
-_FIELDS = {
-    "name": lambda v: type(v) is str and v != "",
-    "kind": lambda v: type(v) is str and v in KINDS,
-    "num_classes": lambda v: _counted(v) and v >= 2,
-    "columns": lambda v: type(v) is list and all(map(_column, v)),
-    "classes": _strings,
-    "tokens": lambda v: v is None or (type(v) is list and len(v) == 4 and all(map(_counted, v))),
-    "length": lambda v: _counted(v) and v >= 1,
-    "notes": _strings,
-    "loader": lambda v: type(v) is str,
-    "options": lambda v: type(v) is dict,
-    "arrays": lambda v: type(v) is dict and all(map(_array, v.values())),
-    "sha256": lambda v: type(v) is str,
-    "sha256_parts": lambda v: type(v) is str,
-    "sha256_description": lambda v: type(v) is str,
-}
-
-
 def agree(folder: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Raise UserError unless the arrays are of one length and of the description's kind and classes."""
-    path, labels = folder / FILE, arrays["labels"]
+    path, labels, kind = folder / FILE, arrays["labels"], spec["kind"]
     rows = labels.shape[0] if labels.ndim == 1 else -1
     if labels.dtype.kind not in "iu" or rows < 1:
         raise broken(path, "labels are not one integer a row")
@@ -117,13 +110,10 @@ def agree(folder: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np
         row = int(np.argmax((labels < 0) | (labels >= spec["num_classes"])))
         raise broken(path, f"label {labels[row]} in row {row + 1} of {spec['num_classes']} classes")
     for name, kinds in (("test", "b"), ("groups", "iu")):
-        if name in arrays and (
-            arrays[name].shape != (rows,) or arrays[name].dtype.kind not in kinds
-        ):
+        array = arrays.get(name, np.zeros(rows, bool if kinds == "b" else int))
+        if array.shape != (rows,) or array.dtype.kind not in kinds or array.min() < 0:
             raise broken(path, f"{name} has not one value a row, or not of its type")
-    if "groups" in arrays and arrays["groups"].min() < 0:
-        raise broken(path, "groups are not numbers from 0")
-    if spec["kind"] == "text":
+    if kind == "text":
         values, offsets = arrays["values"], arrays["offsets"]
         if values.ndim != 1 or values.dtype.kind != "i" or offsets.dtype.kind != "i":
             raise broken(path, "values and offsets are not rows of integers")
@@ -132,9 +122,9 @@ def agree(folder: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np
             raise broken(path, "offsets do not divide the values into rows")
         return
     features, columns = arrays["features"], spec["columns"]
-    if features.ndim not in RANKS[spec["kind"]] or len(features) != rows:
-        raise broken(path, f"features {features.shape} are no {spec['kind']} of {rows} rows")
-    if columns and (spec["kind"] != "table" or len(columns) != features.shape[1]):
+    if features.ndim not in RANKS[kind] or len(features) != rows:
+        raise broken(path, f"features {features.shape} are no {kind} of {rows} rows")
+    if columns and (kind != "table" or len(columns) != features.shape[1]):
         raise broken(path, f"{len(columns)} columns are named and features are {features.shape}")
 
 

@@ -21,7 +21,7 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -93,34 +93,29 @@ class Writer:
         name: str,
         num_classes: int,
         *,
-        kind: str = "table",
-        columns: Sequence[Column] = (),
-        classes: Sequence[str] = (),
-        tokens: Vocabulary | None = None,
-        length: int = 128,
-        notes: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         loader: str = "",
-        reader: int = 1,
+        **about: Any,
     ) -> Dataset:
         """Close the files, record what they hold and let the folder appear; its ``Dataset``.
         ``loader`` (its name in the table of data sets; "" for rows of no loader) made the rows, with
-        ``options``."""
+        ``options``; ``about`` are those fields of a ``Dataset`` that are no arrays."""
         if len(self._classes) < 2:
             held = f"all labels are {min(self._classes)}" if self._classes else "there are no rows"
             raise UserError(f"{name}: {held}: at least two classes are needed.")
         for file in self._files.values():
             file.finish()
+        d = Dataset(name, None, np.zeros(0), num_classes, **about)
         spec = {
             "schema": SCHEMA,
             "name": name,
-            "kind": kind,
+            "kind": d.kind,
             "num_classes": num_classes,
-            "columns": [list(column) for column in columns],
-            "classes": list(classes),
-            "tokens": None if tokens is None else list(tokens),
-            "length": length,
-            "notes": list(notes),
+            "columns": d.columns,
+            "classes": d.classes,
+            "tokens": d.tokens,
+            "length": d.length,
+            "notes": d.notes,
             "loader": loader,
             "reader": reader,
             "options": dict(options or {}),
@@ -172,10 +167,11 @@ def write(
     is loaded by the name "prepared"."""
     with begin(folder) as writer:
         writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
-        d = dataset
-        about = {"kind": d.kind, "columns": d.columns, "classes": d.classes, "tokens": d.tokens}
-        about |= {"length": d.length, "notes": d.notes, "options": options, "loader": loader}
-        return writer.finish(d.name, d.num_classes, **about, reader=d.reader)
+        fields = ("kind", "columns", "classes", "tokens", "length", "notes")
+        about = {field: getattr(dataset, field) for field in fields}
+        return writer.finish(
+            dataset.name, dataset.num_classes, options=options, loader=loader, **about
+        )
 
 
 def is_prepared(folder: Folder) -> bool:
@@ -192,7 +188,10 @@ def read(folder: Folder) -> Dataset:
     ``verify``'s."""
     path = pathlib.Path(folder)
     spec = description(path)
-    arrays = {n: mapped(path / f"{n}.npy", **about) for n, about in spec["arrays"].items()}
+    arrays = {
+        name: mapped(path / f"{name}.npy", about["dtype"], about["shape"])
+        for name, about in spec["arrays"].items()
+    }
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
     agree(path, spec, arrays | small)
     text = spec["kind"] == "text"
