@@ -11,7 +11,7 @@ from tests.conftest import real_data
 from tests.datasets.clicks import CRITEO_ROWS as ROWS
 from tests.datasets.clicks import SETS, coded, criteo_rows, tsv, unique
 from vfljax.datasets import criteo as criteo_module
-from vfljax.datasets import ctr
+from vfljax.datasets import ctr, ctr_forms
 from vfljax.datasets.core import checksum
 from vfljax.datasets.criteo import CATEGORIES, NUMBERS, criteo
 from vfljax.errors import UserError
@@ -89,7 +89,7 @@ def test_frequent_words_have_codes_and_the_others_share_one(tmp_path):
         assert (column.kind, column.vocabulary) == ("code", len(kept) + 1)
         shared += plain.count(len(kept))
     assert 0 < shared < data.features.size
-    assert doctest.testmod(criteo_module).failed == 0
+    assert doctest.testmod(criteo_module).failed == doctest.testmod(ctr_forms).failed == 0
     none = criteo(str(tmp_path), form="frequent", rows=9)  # too few for any word to be frequent
     assert not none.features.any()
 
@@ -115,6 +115,11 @@ def test_without_crosses_a_row_has_its_fields_buckets(good):
         names = zip((*NUMBERS, *CATEGORIES), row[1:], strict=True)
         plain = {zlib.crc32(f"{name}={text}".encode()) % 8192 for name, text in names}
         assert set(np.flatnonzero(wide).tolist()) == plain
+
+
+def test_more_than_255_hashes_of_one_bucket_are_held_at_255(good):
+    data = criteo(good, form="hashed", buckets=2, crosses=True, counts=True)
+    assert (data.features.max(1) == 255).all()  # of 780
 
 
 def test_a_positive_ratio_leaves_out_random_rows_without_a_click(good):

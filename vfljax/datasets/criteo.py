@@ -15,7 +15,7 @@ Reads ``train.txt`` (tab-separated, no header: label, I1-I13, C1-C26) and the CS
             counts how many fall into each (``counts``), with the XORs of all 741 pairs of hashes
             (``crosses``), of the first 100,000 rows (``rows``) whose label differs from the last kept
             row's (``balanced``: labels are 0, 1, 0, 1, ...). Their hash is Python's own, seeded anew
-            by each process: ours is ``hashing``'s, so columns are other columns, alike in law.
+            by each process: ours is ``ctr_forms.crc``, so columns are other columns, alike in law.
 
 Sun et al. 2022 give all columns to one party.
 

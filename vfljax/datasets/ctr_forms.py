@@ -2,17 +2,21 @@
 
 What enters: blocks of a file (``ctr``) and a ``Form``. What leaves: features and labels block by
 block, a whole ``Dataset``, or a prepared folder. Per distinct value and not per row, wherever it can.
+
+The one hash is CRC-32 (zlib's, polynomial 0xEDB88320) of the UTF-8 bytes ``field=value``, modulo the
+buckets: public and equal on every machine, unlike Python's own, which each process seeds anew.
 """
 
 from __future__ import annotations
 
 import pathlib
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import ctr, hashing, prepared
+from vfljax.datasets import ctr, prepared
 from vfljax.datasets.checks import checked
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, classes
@@ -92,30 +96,45 @@ def columned(codings: Sequence[Coding], dtype: Any) -> Form:
     return Form(encode, tuple(coding.column for coding in codings))
 
 
+def crc(field: str, values: list[str]) -> np.ndarray:
+    """CRC-32 of ``field=value``, [V] int64.
+
+    >>> (crc("C1", ["68fd1e64", ""]) % 8192).tolist()
+    [8011, 296]
+    """
+    start = zlib.crc32(f"{field}=".encode())  # the CRC of a prefix goes on with what follows
+    return np.array([zlib.crc32(value.encode(), start) for value in values], np.int64)
+
+
 def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> Form:
-    """[r, buckets] uint8: which buckets the hashes of a row's fields fall into (``counts``: how many
-    of them), with ``crosses`` those of all pairwise XORs of its hashes too."""
+    """[r, buckets] uint8: which buckets the hashes of a row's fields fall into (``counts``: how many of
+    them, at most 255), with ``crosses`` those of all pairwise XORs of its hashes too."""
 
     def encode(block: ctr.Block) -> Iterator[np.ndarray]:
-        found = []
-        for name in fields:
+        hashes = np.empty((len(block.labels), len(fields)), np.int64)
+        for j, name in enumerate(fields):
             values = block.fields[name].dictionary.to_pylist()
-            found.append(ctr.spread(block.fields[name], hashing.buckets(name, values, buckets)))
-        hashes = np.stack(found, axis=1)
+            hashes[:, j] = ctr.spread(block.fields[name], crc(name, values) % buckets)
+        pairs = np.triu_indices(len(fields), 1)
         step = max(1, min(512, COUNTED // buckets))
         for first in range(0, len(hashes), step):
             row = hashes[first : first + step]
-            row = np.concatenate([row, hashing.crosses(row)], axis=1) if crosses else row
-            out = hashing.occurrences(row, buckets)
-            yield out if counts else np.minimum(out, 1)
+            if crosses:
+                row = np.concatenate([row, row[:, pairs[0]] ^ row[:, pairs[1]]], axis=1)
+            flat = row + np.arange(len(row))[:, None] * buckets
+            out = np.bincount(flat.ravel(), minlength=len(row) * buckets).reshape(len(row), buckets)
+            yield np.minimum(out, 255 if counts else 1).astype(np.uint8)
 
     return Form(encode)
 
 
 def bucketed(name: str, buckets: int) -> Coding:
     """A field as codes 1..buckets - 1 by hash, 0 where missing."""
-    column = Column(name, "code", "", buckets)
-    return Coding(column, name, lambda values: hashing.codes(name, values, buckets))
+
+    def encoder(values: list[str]) -> np.ndarray:
+        return np.where(np.array(values, bool), 1 + crc(name, values) % (buckets - 1), 0)
+
+    return Coding(Column(name, "code", "", buckets), name, encoder)
 
 
 def numbered(plan: Plan, rewrites: Mapping[str, Rewrite], least: int = 0) -> list[Coding]:
@@ -184,7 +203,7 @@ def stream(plan: Plan, form: Form, size: int = ctr.SIZE) -> Iterator[tuple[np.nd
 def load(plan: Plan, form: Form) -> Dataset:
     """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
     kept, negatives = plan.wanted.negatives
-    expected = max(0, plan.wanted.rows - (negatives - kept))
+    expected = plan.wanted.rows - (negatives - kept)  # below 1 where it is the file that says
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     taken = rows = 0
     for features, labels in stream(plan, form):

@@ -35,6 +35,7 @@ from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 
 Folder = str | os.PathLike[str]
+ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes")  # of a ``Dataset``
 
 
 class Writer:
@@ -105,17 +106,12 @@ class Writer:
             raise UserError(f"{name}: {held}: at least two classes are needed.")
         for file in self._files.values():
             file.finish()
-        d = Dataset(name, None, np.zeros(0), num_classes, **about)
+        described = Dataset(name, None, np.zeros(0), num_classes, **about)
         spec = {
             "schema": SCHEMA,
             "name": name,
-            "kind": d.kind,
             "num_classes": num_classes,
-            "columns": d.columns,
-            "classes": d.classes,
-            "tokens": d.tokens,
-            "length": d.length,
-            "notes": d.notes,
+            **{field: getattr(described, field) for field in ABOUT},
             "loader": loader,
             "reader": reader,
             "options": dict(options or {}),
@@ -167,11 +163,9 @@ def write(
     is loaded by the name "prepared"."""
     with begin(folder) as writer:
         writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
-        fields = ("kind", "columns", "classes", "tokens", "length", "notes")
-        about = {field: getattr(dataset, field) for field in fields}
-        return writer.finish(
-            dataset.name, dataset.num_classes, options=options, loader=loader, **about
-        )
+        about: Any = {field: getattr(dataset, field) for field in ABOUT}
+        about |= {"options": options, "loader": loader}
+        return writer.finish(dataset.name, dataset.num_classes, **about)
 
 
 def is_prepared(folder: Folder) -> bool:
@@ -194,11 +188,10 @@ def read(folder: Folder) -> Dataset:
     }
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
     agree(path, spec, arrays | small)
-    text = spec["kind"] == "text"
-    features = Ragged(arrays["values"], small["offsets"]) if text else arrays["features"]
+    tokens = spec["tokens"] and Vocabulary(*spec["tokens"])
     return Dataset(
         spec["name"],
-        features,
+        Ragged(arrays["values"], small["offsets"]) if tokens else arrays["features"],
         small["labels"],
         spec["num_classes"],
         spec["kind"],
@@ -206,7 +199,7 @@ def read(folder: Folder) -> Dataset:
         tuple(spec["classes"]),
         small.get("test"),
         small.get("groups"),
-        None if spec["tokens"] is None else Vocabulary(*spec["tokens"]),
+        tokens,
         spec["length"],
         tuple(spec["notes"]),
         spec.get("reader", 1),  # which a folder of an earlier vfljax does not say

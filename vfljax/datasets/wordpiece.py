@@ -132,12 +132,9 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
 
 def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:
     tokenizers = _library()
-    model = tokenizers.models.WordPiece(
-        {token: n for n, token in enumerate(tokens)},
-        unk_token=UNKNOWN,
-        max_input_chars_per_word=100,
-    )
-    tokenizer = tokenizers.Tokenizer(model)
+    ids = {token: n for n, token in enumerate(tokens)}
+    pieces = tokenizers.models.WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=100)
+    tokenizer = tokenizers.Tokenizer(pieces)
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     return tokenizer
@@ -146,14 +143,10 @@ def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:
 def _strings(texts: Iterable[Any], first: int = 0) -> list[str]:
     texts = list(texts)
     for row, text in enumerate(texts, first + 1):
-        if not isinstance(text, str):
-            raise UserError(f"row {row} is no text but {text!r}: give strings.")
         try:
             text.encode()
-        except UnicodeEncodeError as error:
-            raise UserError(
-                f"row {row} holds half a character (a surrogate): decode the text as UTF-8."
-            ) from error
+        except (AttributeError, UnicodeEncodeError) as error:  # no string, or half a character
+            raise UserError(f"row {row} is no text but {text!r}: give strings of UTF-8.") from error
     return texts
 
 
@@ -162,7 +155,5 @@ def _library() -> Any:
     try:
         import tokenizers
     except ImportError as error:
-        raise UserError(
-            "text needs the package tokenizers: pip install 'vfljax[text]' (or tokenizers)."
-        ) from error
+        raise UserError("text needs tokenizers: pip install 'vfljax[text]'.") from error
     return tokenizers

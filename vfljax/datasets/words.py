@@ -2,19 +2,12 @@
 
 What enters: texts. What leaves: 1 where a text has a word, and the words, most frequent first.
 
-GAFM one-hot encodes "the top 500 words" of a preprocessed IMDB, by its description Keras' copy.
-Against that copy:
-
-    token rule   the same: ``keras.preprocessing.text.Tokenizer``'s default (lower case; the signs in
-                 ``SEPARATORS``, tabs, newlines and spaces part words; apostrophes do not). On the
-                 25,000 training reviews it finds 88,582 words, as Keras' Tokenizer does; the index
-                 that Keras ships has 88,584.
-    ranking      the same: Keras documents ranks "in the training set"; ``rows`` chooses those rows.
-                 A word counts every time it occurs, not once a text. Ties: alphabetical here,
-                 undocumented there.
-    columns      here all 500 are words. Keras' ``load_data(num_words=500)`` leaves its defaults'
-                 496 words: 0 is padding, 1 begins every review, 2 stands for all other words, 3 is
-                 unused. Which of the two GAFM had is not said.
+GAFM one-hot encodes "the top 500 words" of a preprocessed IMDB, by its description Keras' copy. The token
+rule is that of ``keras.preprocessing.text.Tokenizer`` (lower case; the signs in ``SEPARATORS`` part
+words, apostrophes do not): it finds its 88,582 words in the 25,000 training reviews. Words rank by all
+their occurrences in the training set, as Keras documents; ties are alphabetical here, undocumented
+there. All 500 columns are words here; Keras' ``load_data(num_words=500)`` leaves 496, for 0 to 3 are
+padding, beginning, other words and unused. Which of the two GAFM had is not said.
 """
 
 from __future__ import annotations
