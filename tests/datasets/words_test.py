@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.datasets.fuzzing import drawn
-from vfljax.datasets.words import top_words
+from vfljax.datasets.texts import top_words
 from vfljax.errors import UserError
 
 KERAS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'  # Tokenizer's documented default `filters`

@@ -78,20 +78,15 @@ def description(folder: pathlib.Path) -> dict[str, Any]:
         raise broken(path, f"{wrong[0]!r} is missing or not of its form")
     classes, text = spec["num_classes"], spec["kind"] == "text"
     needed = {"values", "offsets", "labels"} if text else {"features", "labels"}
-    for wrong, why in (
-        (spec["name"] == "", "it has no name"),
-        (
-            len(spec["classes"]) not in (0, classes),
-            f"{len(spec['classes'])} of {classes} classes are named",
-        ),
-        (
-            set(spec["arrays"]) - {"test", "groups"} != needed,
-            f"its arrays are {sorted(spec['arrays'])}",
-        ),
-        (text != (spec["tokens"] is not None), "tokens are given for texts, and only for them"),
-    ):
-        if wrong:
-            raise broken(path, why)
+    named, arrays = len(spec["classes"]), sorted(spec["arrays"])
+    faults = {
+        "it has no name": spec["name"] == "",
+        f"{named} of {classes} classes are named": named not in (0, classes),
+        f"its arrays are {arrays}": set(arrays) - {"test", "groups"} != needed,
+        "tokens are given for texts, and only for them": text != (spec["tokens"] is not None),
+    }
+    for why in [why for why, met in faults.items() if met]:
+        raise broken(path, why)
     return spec
 
 

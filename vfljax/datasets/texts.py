@@ -3,22 +3,33 @@
 What enters: texts, classes, the published test part. What leaves: a ``Dataset`` of kind "table"
 (``form="words"``) or "text" (``form="wordpiece"``). Words are chosen and vocabularies learned on the
 published training part alone, where there is one: test texts choose nothing.
+
+GAFM one-hot encodes "the top 500 words" of a preprocessed IMDB, by its description Keras' copy. The token
+rule is that of ``keras.preprocessing.text.Tokenizer`` (lower case; the signs in ``SEPARATORS`` part
+words, apostrophes do not): it finds its 88,582 words in the 25,000 training reviews. Words rank by all
+their occurrences in the training set, as Keras documents; ties are alphabetical here, undocumented
+there. All 500 columns are words here; Keras' ``load_data(num_words=500)`` leaves 496, for 0 to 3 are
+padding, beginning, other words and unused. Which of the two GAFM had is not said.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets import wordpiece
 from vfljax.datasets.checks import checked
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.words import top_words
 from vfljax.errors import UserError
 
+SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
+WORD = f"[^{re.escape(SEPARATORS)}]+"
 LIMITS = {
     "form": ("words", "wordpiece"),
     "split": ("published", "redrawn"),
@@ -102,3 +113,26 @@ def to_dataset(
         length=options["length"],
         notes=(f"vocabulary of {known.size:,} tokens {source}",),
     )
+
+
+def top_words(
+    texts: Sequence[str], most: int = 500, rows: Iterable[int] | None = None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """([R, most] uint8, 1 where the text has the word; the words by falling frequency).
+
+    Frequency is counted over ``rows`` (all by default). Raises UserError where those have fewer
+    than ``most`` different words.
+    """
+    tokens = CountVectorizer(token_pattern=WORD).build_analyzer()
+    counts: Counter[str] = Counter()
+    for row in range(len(texts)) if rows is None else rows:
+        counts.update(tokens(texts[row]))
+    if most < 1 or len(counts) < most:
+        raise UserError(
+            f"config.data.options.words={most}: the texts have {len(counts)} different words; choose "
+            "a number from 1 to that."
+        )
+    # not max_features: how that breaks ties is not defined
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:most]
+    has = CountVectorizer(token_pattern=WORD, vocabulary=words, binary=True)
+    return has.transform(texts).astype(np.uint8).toarray(), tuple(words)
