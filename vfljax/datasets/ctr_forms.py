@@ -210,13 +210,11 @@ def load(plan: Plan, form: Form) -> Dataset:
         parts.append((features, labels))
         taken, rows = taken + features.nbytes, rows + len(labels)
         # of the rows asked for, twice: blocks are held while they are joined
-        whole = 2 * max(taken, taken * expected // rows)
-        if whole > MAX_BYTES:
-            held = "rows asked for" if plan.wanted.rows else "rows read so far"
+        if (whole := 2 * max(taken, taken * expected // rows)) > MAX_BYTES:
             raise UserError(
-                f"{plan.path}: {max(rows, expected):,} {held} take {whole:,} bytes, more than "
-                f"{MAX_BYTES:,}, in memory: prepare them in a folder (launch.data --prepare), or give "
-                "config.data.options.rows."
+                f"{plan.path}: {max(rows, expected):,} rows {'asked for' if expected > 0 else 'read so far'}"
+                f" take {whole:,} bytes, more than {MAX_BYTES:,}, in memory: prepare them in a folder "
+                "(launch.data --prepare), or give config.data.options.rows."
             )
     features, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     labels, about = classes(str(plan.path), labels, 2), _about(plan, form, rows, labels.sum())

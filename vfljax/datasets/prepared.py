@@ -21,7 +21,6 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -62,12 +61,7 @@ class Writer:
             raise UserError(f"{self.folder} cannot be written: {error}.") from error
 
     def append(
-        self,
-        features: Any,
-        labels: np.ndarray,
-        *,
-        test: np.ndarray | None = None,
-        groups: np.ndarray | None = None,
+        self, features: Any, labels: np.ndarray, *, test: Any = None, groups: Any = None
     ) -> None:
         """Rows [r, ...] (or a ``Ragged``), their labels [r] and, in all blocks or in none, whether
         they are of the published test part and their groups."""
@@ -90,13 +84,7 @@ class Writer:
         self._files[name].append(array)
 
     def finish(
-        self,
-        name: str,
-        num_classes: int,
-        *,
-        options: Mapping[str, Any] | None = None,
-        loader: str = "",
-        **about: Any,
+        self, name: str, num_classes: int, *, options: Any = None, loader: str = "", **about: Any
     ) -> Dataset:
         """Close the files, record what they hold and let the folder appear; its ``Dataset``.
         ``loader`` (its name in the table of data sets; "" for rows of no loader) made the rows, with
@@ -153,12 +141,7 @@ def begin(folder: Folder) -> Writer:
     return Writer(path, pathlib.Path(partial))
 
 
-def write(
-    dataset: Dataset,
-    folder: Folder,
-    options: Mapping[str, Any] | None = None,
-    loader: str = "",
-) -> Dataset:
+def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "") -> Dataset:
     """The whole data set into the new ``folder``; the same, read from there. Without a ``loader`` it
     is loaded by the name "prepared"."""
     with begin(folder) as writer:
