@@ -37,6 +37,7 @@ FORM = {
     "length": range(1, MOST),
     "notes": [str],
     "loader": str,
+    "reader": {None, range(MOST)},  # absent where an earlier vfljax wrote the folder: version 1
     "options": dict,
     "arrays": dict,
     "sha256": str,

@@ -34,7 +34,8 @@ from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 
 Folder = str | os.PathLike[str]
-ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes")  # of a ``Dataset``
+# of a ``Dataset``
+ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
 
 
 class Writer:
@@ -101,7 +102,6 @@ class Writer:
             "num_classes": num_classes,
             **{field: getattr(described, field) for field in ABOUT},
             "loader": loader,
-            "reader": reader,
             "options": dict(options or {}),
             "arrays": {
                 array: {"dtype": str(file.dtype), "shape": [file.rows, *file.shape]}
@@ -185,7 +185,7 @@ def read(folder: Folder) -> Dataset:
         tokens,
         spec["length"],
         tuple(spec["notes"]),
-        spec.get("reader", 1),  # which a folder of an earlier vfljax does not say
+        spec.get("reader") or 1,  # which a folder of an earlier vfljax does not say
     )
 
 
