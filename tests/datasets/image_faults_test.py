@@ -93,7 +93,7 @@ CASES = [
     (cifar100, {}, {"rows": -1}, "rows=-1"),
     (cifar100, {}, {"rows": True}, "rows=True"),
     (cifar100, {}, {"rows": "9"}, "rows='9'"),
-    (cifar100, {}, {"labels": "both"}, "must be one of fine, coarse"),
+    (cifar100, {}, {"labels": "both"}, "labels 'both': choose from fine, coarse"),
     (
         cifar100,
         small.class_folders(("train", "test"), "abc"),
@@ -105,7 +105,7 @@ CASES = [
     (cinic10, less(CINIC, "valid/"), {}, "no image in valid/<class>/"),
     (cinic10, less(CINIC, "train/frog/"), {}, "train/frog holds no image"),
     (cinic10, {}, {}, "does not hold train/<class>/"),
-    (cinic10, {}, {"validation": "no"}, "must be one of drop, train, test"),
+    (cinic10, {}, {"validation": "no"}, "validation 'no': choose from drop, train, test"),
     (bhi, {}, {}, "does not hold <patient>/"),
     (bhi, {"1/0/a.png": PATCH}, {}, "not named as a patch"),
     (bhi, {"9/1/9_idx5_x1_y1_class0.png": PATCH}, {}, "lies in 9/1 and not in 9/0"),
@@ -127,8 +127,8 @@ CASES = [
         "copy/9/0/9_idx5_x51_y1001_class0.png have one name and are not the same file",
     ),
     (bhi, small.PATCHES, {"patches": 9}, "set patches lower"),
-    (bhi, {}, {"size": 4097}, "size=4097 must be an integer from 1 to 4,096"),
-    (bhi, {}, {"patches": 10**30}, "must be an integer from 1 to 10,000"),
+    (bhi, {}, {"size": 4097}, "size=4097: give an integer from 1 to 4,096"),
+    (bhi, {}, {"patches": 10**30}, "give an integer from 1 to 10,000"),
     (bhi, {}, {"patches": 0}, "patches=0"),
     (bhi, small.PATCHES, {"max_bytes": 1000}, "more than 1,000: set rows"),
     (bhi, of(small.patches, patient=None), {}, "no array 'patient'"),
@@ -146,7 +146,7 @@ CASES = [
     (isic, PHOTOS, {}, "no CSV file has"),
     (isic, {**GOOD, "b.csv": small.HAM}, {}, "a.csv, b.csv: name one by config.data.options.file."),
     (isic, GOOD, {"file": "b.csv"}, "b.csv is not a file"),
-    (isic, GOOD, {"file": 3}, "file=3 must be a name"),
+    (isic, GOOD, {"file": 3}, "file=3: give a text"),
     (
         isic,
         {**GOOD, "b.csv": b"image_name\n"},
@@ -192,8 +192,8 @@ CASES = [
         "4x64x64x3 values take 49,152 bytes, more than 49,151: set",
     ),
     (isic, {}, {"size": 6.5}, "size=6.5"),
-    (isic, {}, {"size": 10**30}, "must be an integer from 0 to 4,096"),
-    (isic, {}, {"gray": 1}, "gray=1 must be True or False"),
+    (isic, {}, {"size": 10**30}, "give an integer from 0 to 4,096"),
+    (isic, {}, {"gray": 1}, "gray=1: give True or False"),
     (
         isic,
         of(small.lesions, x=np.zeros((4, 8, 8), np.uint8)),
@@ -236,10 +236,10 @@ CASES = [
     (npz, {"a.npz": b"no zip"}, {}, "cannot be read"),
     (npz, {"a.npz": b"", "b.npz": b""}, {}, "holds 2 .npz files"),
     (npz, {"a.npz/b": b""}, {}, "is not a file"),
-    (npz, {}, {"y": 3}, "y=3 must be a name"),
+    (npz, {}, {"y": 3}, "y=3: give a text"),
     (npz, arrays(), {"max_bytes": 100}, "take 120 bytes, more than 100"),
     # a number of NumPy's is shown as a number
-    (npz, arrays(), {"max_bytes": np.int64(-1)}, "max_bytes=-1 must be"),
+    (npz, arrays(), {"max_bytes": np.int64(-1)}, "max_bytes=-1: give an integer"),
 ]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from vfljax.datasets import images
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import MAX_BYTES, count, fault, folder_of, spread, without
+from vfljax.datasets.given import BYTES, MAX_BYTES, fault, folder_of, limited, spread, without
 from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
 
 SIDE = 50
@@ -37,6 +37,7 @@ class Patches(NamedTuple):
     pixels: Callable[..., np.ndarray]  # (places, size=, max_bytes=) -> [N, size, size, 3] uint8
 
 
+@limited(patches=(1, MOST_PATCHES), size=(1, images.MOST_SIZE), max_bytes=BYTES)
 def bhi(
     folder: str, *, patches: int = 1, rows: int = 0, size: int = SIDE, max_bytes: int = MAX_BYTES
 ) -> Dataset:
@@ -51,24 +52,22 @@ def bhi(
     download holds every patch twice). ``size`` other than 50 resizes every patch. ``rows=n`` keeps n
     rows, classes in their shares and spread evenly over all (``given.spread``).
     """
-    per_row, rows = count("patches", patches, 1, MOST_PATCHES), count("rows", rows)
-    size, max_bytes = count("size", size, 1, images.MOST_SIZE), count("max_bytes", max_bytes, 1)
     root = folder_of(folder, LAYOUTS)
     stored = only(root)
     found = _stored(stored, max_bytes) if stored else _files(root)
-    places, left = together(found.labels, found.patients, per_row)
+    places, left = together(found.labels, found.patients, patches)
     if not len(places):
-        raise fault(f"{root} has no {per_row} patches of one patient and class: set patches lower.")
+        raise fault(f"{root} has no {patches} patches of one patient and class: set patches lower.")
     places = places[spread(found.labels[places[:, 0]], rows)]
     pixels = found.pixels(places.ravel(), size=size, max_bytes=max_bytes)
     labels = classes(f"{root}, its {len(places)} rows", found.labels[places[:, 0]], 2)
-    astray = f"{left} patches that fill no row of {per_row} of one patient and class left out"
+    astray = f"{left} patches that fill no row of {patches} of one patient and class left out"
     return Dataset(
         "bhi",
-        pixels.reshape(len(places), per_row, size, size, 3) if per_row > 1 else pixels,
+        pixels.reshape(len(places), patches, size, size, 3) if patches > 1 else pixels,
         labels,
         2,
-        "patches" if per_row > 1 else "image",
+        "patches" if patches > 1 else "image",
         classes=("not IDC", "IDC"),
         groups=found.patients[places[:, 0]],
         notes=(*found.notes, astray) if left else found.notes,

@@ -30,7 +30,7 @@ import numpy as np
 from vfljax.datasets import archives, class_folders, images, tfds_folders
 from vfljax.datasets.class_folders import Part, part_rows
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import choice, count, fault, folder_of, without
+from vfljax.datasets.given import fault, folder_of, limited, without
 
 NAMES10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -77,23 +77,24 @@ CIFAR100 = Version(
 )
 
 
+@limited()
 def cifar10(folder: str, *, rows: int = 0) -> Dataset:
     """CIFAR-10: 50,000 training and 10,000 test images, 10 equal classes in the official order.
 
     ``rows=n`` keeps the first n training and n // 5 test rows; of image folders, whose rows go round
     the classes, that is a balanced share.
     """
-    return _load(folder, CIFAR10, count("rows", rows), 0)
+    return _load(folder, CIFAR10, rows, 0)
 
 
+@limited(labels=("fine", "coarse"))
 def cifar100(folder: str, *, rows: int = 0, labels: str = "fine") -> Dataset:
     """CIFAR-100: 50,000 training and 10,000 test images of 100 equal classes.
 
     ``labels="coarse"`` takes the 20 superclasses instead; image folders do not know them. ``rows`` is
     as of ``cifar10``. Image folders are numbered in alphabetical order, which is the official one.
     """
-    fine = choice("labels", labels, ("fine", "coarse")) == "fine"
-    return _load(folder, CIFAR100, count("rows", rows), int(fine))
+    return _load(folder, CIFAR100, rows, int(labels == "fine"))
 
 
 def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:

@@ -14,13 +14,14 @@ from __future__ import annotations
 from vfljax.datasets import class_folders
 from vfljax.datasets.cifar import NAMES10
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import choice, count, folder_of, without
+from vfljax.datasets.given import folder_of, limited, without
 from vfljax.datasets.images import find
 
 SPLITS = ("train", "valid", "test")
 LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
 
 
+@limited(validation=("drop", "train", "test"))
 def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset:
     """CINIC-10; ``validation`` says where the published validation part goes.
 
@@ -29,8 +30,6 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
     vfljax draws its own validation rows from the training part in any case. ``rows=n`` keeps the
     first n training and n // 5 test rows, of all classes in turn.
     """
-    rows = count("rows", rows)
-    choice("validation", validation, ("drop", "train", "test"))
     root = folder_of(folder, LAYOUTS)
     found = find(root)
     if not class_folders.of_splits(found, SPLITS):

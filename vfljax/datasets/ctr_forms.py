@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vfljax.datasets import ctr, prepared
-from vfljax.datasets.checks import checked
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import MAX_BYTES
+from vfljax.datasets.given import MAX_BYTES, checked
 from vfljax.datasets.textfile import find
 from vfljax.errors import UserError
 

@@ -6,19 +6,26 @@ What enters: ``data.dir`` and an option's value. What leaves: the same, usable, 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import math
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from vfljax.datasets.faults import unpermitted
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 
 NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, where a name would stand
 MAX_BYTES = 8 << 30  # of one data set's decoded images, in memory
+BYTES = (1, 1 << 50)  # what ``max_bytes`` may be
+MOST = 1_000_000_000  # rows
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def fault(text: str) -> UserError:
@@ -78,35 +85,49 @@ def content(path: pathlib.Path, largest: int = 1 << 30) -> bytes:
         return path.read_bytes()
 
 
-def _option(option: str, value: Any, good: bool, kind: str) -> Any:
-    if not good:
-        value = value.item() if isinstance(value, np.generic) else value
-        raise fault(f"config.data.options.{option}={value!r} must be {kind}.")
-    return value
+def checked(
+    loader: Callable[..., Any], options: Mapping[str, Any], limits: Mapping[str, Any]
+) -> dict[str, Any]:
+    """``options`` over the loader's defaults, each of its default's type. ``limits`` holds the least and
+    the most of an integer (else 0 and ``MOST``) and the words that a text may be (else any); a float is a
+    share of rows below 1, 0 for none. What has no such default is not looked at. Raises UserError."""
+    defaults = {p.name: p.default for p in inspect.signature(loader).parameters.values()}
+    values = {**(loader.__kwdefaults__ or {}), **options}
+    for option, value in values.items():
+        kind, limit = type(defaults[option]), limits.get(option)
+        name, wanted = f"config.data.options.{option}", ""
+        if kind is bool and not isinstance(value, bool | np.bool_):
+            wanted = "True or False"
+        elif kind is int:
+            least, most = limit or (0, MOST)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or not least <= value <= most:
+                wanted = f"an integer from {least} to {most:,}"
+        elif kind is float:
+            if type(value) not in (int, float) or not 0 <= value < 1:
+                wanted = "a share above 0 and below 1, or 0 for none"
+        elif kind is str and limit and value not in limit:
+            raise unknown(name, value, limit)
+        elif kind is str and not isinstance(value, str):
+            wanted = "a text"
+        if wanted:
+            value = value.item() if isinstance(value, np.generic) else value
+            raise fault(f"{name}={value!r}: give {wanted}.")
+    return values
 
 
-def count(option: str, value: Any, least: int = 0, most: float = math.inf) -> int:
-    """An option that is a whole number."""
-    bounds = f"of {least} or more" if most == math.inf else f"from {least} to {most:,}"
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    good = bool(whole and least <= value <= most)
-    return int(_option(option, value, good, f"an integer {bounds}"))
+def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A loader whose options are ``checked`` before it looks for a file."""
 
+    def decorate(loader: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(loader)
+        def call(*args: P.args, **options: P.kwargs) -> T:
+            checked(loader, options, limits)
+            return loader(*args, **options)
 
-def flag(option: str, value: object) -> bool:
-    """An option that is True or False."""
-    return bool(_option(option, value, isinstance(value, bool | np.bool_), "True or False"))
+        return call
 
-
-def choice(option: str, value: object, choices: Sequence[str]) -> str:
-    """An option that is one of a few words."""
-    good = isinstance(value, str) and value in choices
-    return _option(option, value, good, f"one of {', '.join(choices)}")
-
-
-def word(option: str, value: object, empty: bool = False) -> str:
-    """An option that is a name."""
-    return _option(option, value, isinstance(value, str) and bool(value or empty), "a name")
+    return decorate
 
 
 def fits(what: object, shape: Sequence[int], itemsize: int, max_bytes: int, remedy: str) -> None:

@@ -47,6 +47,7 @@ class Rows(NamedTuple):
     pixels: Callable[..., np.ndarray]  # (places, size=, gray=, max_bytes=) -> pixels of these rows
 
 
+@given.limited(size=(0, images.MOST_SIZE), max_bytes=given.BYTES)
 def isic(
     folder: str,
     *,
@@ -72,16 +73,13 @@ def isic(
     The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray images,
     split by row. ``gray`` and ``groups`` are not so by default.
     """
-    rows, target = given.count("rows", rows), given.word("target", target)
-    size, gray = given.count("size", size, 0, images.MOST_SIZE), given.flag("gray", gray)
-    grouped, max_bytes = given.flag("groups", groups), given.count("max_bytes", max_bytes, 1)
     root = folder_of(folder, LAYOUTS)
-    path = _the_file(root, target, given.word("file", file, empty=True))
+    path = _the_file(root, target, file)
     zipped = path.suffix.lower() == ".npz"
     found = _stored(path, size, max_bytes) if zipped else _files(root, path, target)
     chosen = given.spread(found.labels, rows)
     numbers = None
-    if grouped and found.group:
+    if groups and found.group:
         every = numbered(path, found.group, found.groups)
         numbers = np.unique(every[chosen], return_inverse=True)[1].astype(np.int32)
     return Dataset(

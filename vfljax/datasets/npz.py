@@ -20,6 +20,7 @@ REMEDY = "write it anew by numpy.savez_compressed, without object arrays"
 LAYOUTS = "exactly one .npz file"
 
 
+@given.limited(max_bytes=given.BYTES)
 def npz(
     folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = given.MAX_BYTES
 ) -> Dataset:
@@ -29,14 +30,13 @@ def npz(
     x [R, F] is a "table", float32, NaN being a missing number. ``groups`` names an array [R] of numbers
     or words, such as patients: rows of a group stay in one part.
     """
-    keys = [given.word("x", x), given.word("y", y)]
-    keys += [groups] if given.word("groups", groups, empty=True) else []
+    keys = [x, y, *([groups] if groups else [])]
     path = pathlib.Path(folder)
     if not folder or not path.is_file():
         root = folder_of(folder, LAYOUTS)
         if (path := only(root)) is None:
             raise without(root, LAYOUTS)
-    found = arrays(path, keys, max_bytes=given.count("max_bytes", max_bytes, 1))
+    found = arrays(path, keys, max_bytes=max_bytes)
     features, labels = found[x], labels_of(path, y, found[y])
     table = features.ndim == 2
     forms = "numbers [rows, columns], [rows, height, width] or [rows, height, width, channels]"

@@ -23,9 +23,9 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets import wordpiece
-from vfljax.datasets.checks import checked
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
+from vfljax.datasets.given import checked
 from vfljax.errors import UserError
 
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
