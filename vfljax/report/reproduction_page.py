@@ -29,7 +29,8 @@ A number **agrees** or **differs** if it was run at the published setting with s
 prints a spread over runs, this is Welch's t-test at 5 % with both spreads and both counts, otherwise our 95 %
 interval, either half a printed unit wider. "About .5" is **shown** without a verdict. Where the data or a GPU
 is not at hand, a smaller network or a sample of the rows was run: it bears on **claims only** and is compared
-with no number. **Not run** means that the config is complete and what it needs is not at hand.
+with no number. **Not run** means that the config is complete: most need data or a GPU that was not at hand,
+and a few (GAFM's Tables D.3 and D.6 on IMDB) need an hour or less of two cores.
 `python -m launch.reproduce --list` says what each needs.
 """
 
