@@ -165,8 +165,11 @@ def test_rare_categories_are_pooled_by_their_count():
         (pd.to_timedelta([1, 2], "h"), [0, 1 / 24]),
         ([datetime.time(1), datetime.time(13)], [0, 0.5]),
         (["1 Jan 2020", "15 Mar 2021"], [0, 439]),
-        (["Fri, 31-Jan-20", "Saturday, 1 Feb 2020"], "no known form reads: give date_format="),
-        (["12:05:00", "9:30", "1:00 PM"], "no known form reads"),
+        (
+            ["Fri, 31-Jan-20", "Saturday, 1 Feb 2020"],
+            "no form reads in all rows: give date_format=",
+        ),
+        (["12:05:00", "9:30", "1:00 PM"], "no form reads in all rows"),
     ],
 )
 def test_dates_are_days_since_the_first_and_may_be_categories(values, said):
@@ -210,11 +213,12 @@ def test_a_point_is_no_decimal_where_commas_are():
     assert [c.value for c in wrong.columns] == ["1,5", "u", "v"]
     for option, value in (
         ("decimal", ";"),
-        ("thousands", "."),
+        ("thousands", ";"),
         ("percent", 1),
         ("date_format", "dmy"),
     ):
         refused(f"{option}={value!r}: give", made(a=[1, 2]), **{"decimal": ".", option: value})
+    refused("thousands=',' is also decimal=", made(a=[1, 2]), thousands=",", decimal=",")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from vfljax.datasets.notations import (
     microseconds,
     moments,
     numbers,
+    of_day,
     ways,
 )
 from vfljax.errors import UserError
@@ -69,6 +70,8 @@ class Source(NamedTuple):
     since: tuple[str, float] | None = None  # of dates: their form, and the first in microseconds
     pooled: int = 0  # rare values that became one
     padded: str = ""  # of numbers: the first that was written with a zero before it
+    percent: bool = False  # written with a %
+    merged: int = 0  # different numbers that are equal as float32
 
     @property
     def kind(self) -> str:
@@ -92,7 +95,12 @@ def source(
     if (like.kind if like else wanted) == "category":
         return _category(place, name, array, words)
     since = like.since if like else None
-    if array.null_count == len(array) or not (since or pa.types.is_temporal(array.type)):
+    _all_percent(place, name, array, rule.how, like)
+    form = "" if wanted or like else rule.how.date_format
+    digits = bool(form) and of_day(texts(array).drop_null().unique(), form)
+    if digits or (since and not pa.types.is_temporal(array.type)):
+        array = texts(array)
+    if array.null_count == len(array) or not (since or digits or pa.types.is_temporal(array.type)):
         values = _numbers(array, rule.how)
     else:
         values = None
@@ -100,7 +108,12 @@ def source(
         values, since = _days(place, name, array, rule.how, since)
     if values is not None:
         number = _number(place, name, values, rule, words, since)
-        return number if since else number._replace(padded=_padded(array))
+        if since or array.type != TEXT:
+            return number._replace(merged=_merged(array, values))
+        percent = bool(pc.any(pc.ends_with(array, "%")).as_py())
+        return number._replace(
+            padded=_padded(array), percent=percent, merged=_merged(array, values)
+        )
     if wanted or like:
         raise _no_number(place, name, array, rule.how, wanted, like)
     _refuse(place, name, array, rule.how)
@@ -155,6 +168,29 @@ def _numbers(array: pa.Array, how: Notation) -> np.ndarray | None:
     return pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
+def _all_percent(
+    place: Place, name: str, array: pa.Array, how: Notation, like: Source | None
+) -> None:
+    """Raise UserError where a number without a % stands among numbers with one, here or in the training
+    file: it would be a hundred times as large as is meant, or as it looks."""
+    if not how.percent or array.type != TEXT:
+        return
+    values = array.drop_null()
+    signed = pc.ends_with(values, "%")
+    bare = pc.and_(pc.invert(signed), numbers(values, how).is_valid())
+    if like is None and not pc.any(signed).as_py():
+        return
+    odd = signed if like is not None and not like.percent else bare
+    if pc.any(odd).as_py():
+        value = values.filter(odd)[0].as_py()
+        raise place.fault(
+            name,
+            f"has {shown(value)} in row {place.row(pc.index(array, value).as_py())}, and numbers "
+            f"{'without' if value.endswith('%') else 'with'} a % elsewhere",
+            "write all of a column with it, or none",
+        )
+
+
 def _days(
     place: Place, name: str, array: pa.Array, how: Notation, since: tuple[str, float] | None
 ) -> tuple[np.ndarray | None, tuple[str, float] | None]:
@@ -184,8 +220,8 @@ def _days(
                 name,
                 f"holds dates or times ({shown(values[0].as_py())} in row "
                 f"{place.row(pc.index(array, values[0]).as_py())}) that "
-                f"{'may be read in several ways' if several else 'no known form reads'}",
-                f"give {one_of or 'date_format= as of strptime'}, write them as 2020-01-31, or name it in "
+                f"{'may be read in several ways' if several else 'no form reads in all rows'}",
+                f"give {one_of or 'date_format= as of strptime'}, write all as 2020-01-31, or name it in "
                 "drop= or categorical=",
             )
         ((form, ticks),) = several
@@ -235,7 +271,8 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
     dates = which(pc.match_substring_regex(values, DATE))
     noted = which(pc.match_substring_regex(values, NOTED))
     plain = which(numbers(values, how).is_valid())
-    if noted.sum() >= SEVERAL and 2 * noted.sum() >= len(noted) and (noted & ~plain).any():
+    least = SEVERAL if how == Notation() else 1  # an option says that numbers are so written
+    if noted.sum() >= least and 2 * noted.sum() >= len(noted) and (noted & ~plain).any():
         raise place.fault(
             name,
             f"holds numbers in a notation that is not read ({first(noted & ~plain)})",
@@ -248,8 +285,8 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
         raise place.fault(
             name,
             f"holds {kind}, and {first(~these)}",
-            "name such words in na_values= if they stand for missing values, or the column in categorical= "
-            f"if it holds no {kind}",
+            "correct it, name such words in na_values= if they stand for missing values, or the column in "
+            f"categorical= if it holds no {kind}",
         )
 
 
@@ -272,10 +309,30 @@ def _number(
             "correct it, or leave it empty if it is missing",
         )
     if since is None:
-        values = np.where(np.isin(values, rule.gone), np.nan, values)
+        late = np.isin(values, rule.gone)  # spelled otherwise than the word
+        words = {**words, **{f"{one:g}": int(np.sum(values == one)) for one in set(values[late])}}
+        values = np.where(late, np.nan, values)
     gone = np.isnan(values)
     missing = int(gone.sum())
     return Source(name, values, None, (), missing, int(np.argmax(gone)), words, since)
+
+
+def _merged(array: pa.Array, values: np.ndarray) -> int:
+    """How many different numbers are equal to another as float32. Counted of the file's own, as float64
+    does not hold every whole number either."""
+
+    def kept_of(some: np.ndarray) -> np.ndarray:
+        return some[~np.isnan(some)]
+
+    kept = kept_of(values)
+    distinct = len(np.unique(kept))
+    if array.type == TEXT:
+        long = pc.match_substring_regex(array, r"^[1-9]\d{15,}$").fill_null(False)
+        short = kept_of(values[~long.to_numpy(zero_copy_only=False)])
+        distinct = len(array.filter(long).unique()) + len(np.unique(short))
+    elif pa.types.is_integer(array.type):
+        distinct = len(array.drop_null().unique())
+    return distinct - len(np.unique(kept.astype(np.float32)))
 
 
 def _padded(array: pa.Array) -> str:

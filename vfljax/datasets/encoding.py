@@ -92,7 +92,9 @@ def joined(
     words = {w: train.words.get(w, 0) + test.words.get(w, 0) for w in {**train.words, **test.words}}
     train = train._replace(missing=train.missing + test.missing, words=words)
     if train.numbers is not None and test.numbers is not None:
-        return train._replace(numbers=np.concatenate([train.numbers, test.numbers])), 0
+        numbers = np.concatenate([train.numbers, test.numbers])
+        padded, merged = train.padded or test.padded, max(train.merged, test.merged)
+        return train._replace(numbers=numbers, padded=padded, merged=merged), 0
     assert train.codes is not None
     assert test.codes is not None
     known = {value: k for k, value in enumerate(train.values)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -38,6 +39,18 @@ class Place(NamedTuple):
     def fault(self, column: str, what: str, remedy: str) -> UserError:
         """One line: file, column, what is wrong (with its row), and what to do."""
         return UserError(f"{self.name}: column {column!r} {what}: {remedy}.")
+
+
+def alike(text: str) -> str:
+    """What a reader sees of a text, in one case: equal for texts that differ in case, in spaces, in
+    characters without a width, or in how an accent is composed.
+
+    >>> alike("Caf\u00e9  A\u200b") == alike("cafe\u0301 a")
+    True
+    """
+    text = unicodedata.normalize("NFKC", text)
+    text = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    return " ".join(text.split()).casefold()
 
 
 def too_wide(place: str, count: int) -> UserError:

@@ -61,6 +61,8 @@ WAYS = (
 
 def checked(how: Notation) -> Notation:
     """``how``, if its values can be meant; raises UserError."""
+    if how.thousands and how.thousands == how.decimal:
+        raise UserError(f"thousands={how.thousands!r} is also decimal=: give two different signs.")
     for option, value, right in (
         ("decimal", how.decimal, "'.' or ','"),
         ("thousands", how.thousands, "another of ',', '.', ' ', \"'\", '_', or '' for none"),
@@ -69,7 +71,7 @@ def checked(how: Notation) -> Notation:
     ):
         good = {
             "decimal": value in (".", ","),
-            "thousands": value in ("", ",", ".", " ", "'", "_") and value != how.decimal,
+            "thousands": value in ("", ",", ".", " ", "'", "_"),
             "percent": isinstance(value, bool),
             "date_format": isinstance(value, str) and (not value or "%" in value),
         }
@@ -88,7 +90,8 @@ def numbers(texts: pa.Array, how: Notation) -> pa.Array:
     point, mark = re.escape(how.decimal), re.escape(how.thousands)
     if how.thousands == " ":  # and those that do not break a line
         texts = pc.replace_substring_regex(texts, "[\u00a0\u202f]", " ")
-    whole = rf"(\d+|\d{{1,3}}({mark}\d{{3}})+)" if mark else r"\d+"
+    # nobody writes 123 as 0,123: that is a decimal comma
+    whole = rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"
     form = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?{' ?%?' if how.percent else ''}"
     good = pc.match_substring_regex(texts, rf"^[+-]?({form}|(?i:inf(inity)?))$")
     texts = pc.if_else(good, texts, pa.scalar(None, texts.type))
@@ -100,6 +103,13 @@ def numbers(texts: pa.Array, how: Notation) -> pa.Array:
         texts = pc.replace_substring(texts, how.decimal, ".")
     values = pc.cast(texts, pa.float64())
     return pc.if_else(share, pc.divide(values, 100.0), values)
+
+
+def of_day(texts: pa.Array, form: str) -> bool:
+    """Whether all ``texts`` are equally many digits, six or more, that the form reads: 20200131."""
+    alike = pc.all(pc.match_substring_regex(texts, r"^\d{6,14}$")).as_py()
+    alike = alike and len(pc.utf8_length(texts).unique()) == 1
+    return bool(form and alike) and moments(texts, form) is not None
 
 
 def ways(texts: pa.Array, how: Notation) -> str:

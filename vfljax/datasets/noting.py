@@ -12,7 +12,7 @@ from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import DAY, MISSING, NONE, Rule, Source
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.encoding import OTHER
-from vfljax.datasets.faults import one_line, shown
+from vfljax.datasets.faults import alike, one_line, shown
 from vfljax.datasets.notations import EPOCH
 from vfljax.datasets.roles import INDEX, Roles
 
@@ -47,6 +47,7 @@ def notes(
     if dates:
         out.append(f"dates or times, taken as days since the first: {_few(dates)}.")
     out += _numbers(training, roles.features)
+    out += _rounded(everything)
     met = [
         f"{word} in {one.name} ({count:,})"
         for one in everything
@@ -56,16 +57,16 @@ def notes(
         out.append(
             f"read as missing: {_few(met)}; keep_default_na=False reads only empty fields and na_values= so."
         )
-    padded = [f"{one.name} ({shown(one.padded)})" for one in training if one.padded]
+    padded = [f"{one.name} ({shown(one.padded)})" for one in everything if one.padded]
     if padded:
         out.append(
             f"zeros before a number are lost: {_few(padded)}; name codes so written in categorical=."
         )
-    twice = [
-        one.name for one in training if len({v.casefold() for v in one.values}) < len(one.values)
-    ]
+    twice = [one.name for one in training if len(set(map(alike, one.values))) < len(one.values)]
     if twice:
-        out.append(f"some categories differ in case only: {_few(twice)}.")
+        out.append(
+            f"some categories differ in case, spaces or invisible characters only: {_few(twice)}."
+        )
     missing = {one.name: one.missing for one in everything if one.missing}
     if missing:
         out.append(
@@ -81,8 +82,11 @@ def notes(
     return out
 
 
-def of_labels(classes: Sequence[str], unlabeled: int, rule: Rule) -> list[str]:
-    """What became of the label. ``rule``: which of its words are missing values."""
+def of_labels(
+    classes: Sequence[str], spellings: Sequence[str], unlabeled: int, rule: Rule
+) -> list[str]:
+    """What became of the label. ``spellings``: its values in the file; ``rule``: which of its words are
+    missing values."""
     out = []
     if list(classes) != [str(k) for k in range(len(classes))]:
         some = ", ".join(f"{_clip(one)} is {k}" for k, one in enumerate(classes[:6]))
@@ -93,6 +97,9 @@ def of_labels(classes: Sequence[str], unlabeled: int, rule: Rule) -> list[str]:
             f"of the labels, {_few(words)} {'is a class' if len(words) == 1 else 'are classes'}: name such "
             "words in na_values= if they stand for a missing label."
         )
+    padded = [one for one in spellings if one not in classes and one.startswith("0")]
+    if padded:
+        out.append(f"of the labels, zeros before a number are lost: {_few(padded)}.")
     if unlabeled:
         out.append(f"rows without a label, left out: {unlabeled:,}.")
     return out
@@ -121,7 +128,7 @@ def _first(form: str, microseconds: float) -> str:
 
 
 def _numbers(training: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
-    few, constant, identifiers, rounded = {}, [], [], []
+    few, constant, identifiers = {}, [], []
     for one in training:
         if one.numbers is None:
             if len(one.values) == 1:
@@ -138,9 +145,8 @@ def _numbers(training: Sequence[Source], wanted: Mapping[str, str]) -> list[str]
         whole = len(distinct) > 2 and bool((distinct == np.floor(distinct)).all())
         if not whole:
             continue
-        if np.abs(distinct).max() > EXACT and (distinct.astype(np.float32) != distinct).any():
-            rounded.append(one.name)
-        if len(distinct) == len(one.numbers) and len(distinct) > FEW:
+        index = one.name.startswith("Unnamed: ")  # as pandas names one that it saved
+        if len(distinct) == len(one.numbers) and (index or len(distinct) > FEW):
             identifiers.append(one.name)
         elif len(distinct) <= FEW and not wanted[one.name]:
             few[one.name] = len(distinct)
@@ -160,8 +166,26 @@ def _numbers(training: Sequence[Source], wanted: Mapping[str, str]) -> list[str]
         out.append(f"one value in all rows: {_few(constant)}.")
     if identifiers:
         out.append(f"another whole number in every row: {_few(identifiers)}; drop an identifier.")
-    if rounded:
-        out.append(f"whole numbers above {EXACT:,} are rounded to float32: {_few(rounded)}.")
+    return out
+
+
+def _rounded(everything: Sequence[Source]) -> list[str]:
+    """What float32 loses: whole numbers, and of others so much that 1 % are equal to another."""
+    whole, equal = [], {}
+    for one in everything:
+        if one.numbers is None:
+            continue
+        x = one.numbers[~np.isnan(one.numbers)]
+        large = not one.since and len(x) and np.abs(x).max() > EXACT and (x == np.floor(x)).all()
+        if large and (one.merged or (x.astype(np.float32) != x).any()):
+            whole.append(one.name)
+        elif one.merged and one.merged >= 0.01 * len(np.unique(x)):
+            equal[one.name] = one.merged
+    out = []
+    if whole:
+        out.append(f"whole numbers above {EXACT:,} are rounded to float32: {_few(whole)}.")
+    if equal:
+        out.append(f"different values that are equal as float32: {_sizes(equal)}.")
     return out
 
 

@@ -171,7 +171,7 @@ def from_arrow(
     rows = arrow.num_rows
     arrow, place, target = labeled(whole, arrow, roles.label, label_rule, o.drop_unlabeled)
     names = class_names(place, target, str(o.positive))
-    labels = codes(place, target, names)
+    labels, spellings = codes(place, target, names), target.values
     sources = []
     for column, wanted in roles.features.items():
         one = source(place, column, arrow[column], rule, wanted)
@@ -200,9 +200,10 @@ def from_arrow(
             group = group + more
     columns, features = encode(everything, o.encoding)
     notes = [
-        *noting.of_labels(names, rows - len(labels), label_rule),
+        *noting.of_labels(names, spellings, rows - len(labels), label_rule),
         *noting.left_out(arrow.column_names, empty, roles),
         *noting.notes(sources, everything, roles, o.encoding, held, ignored),
+        *_met(name, o, everything, rows > len(labels)),
     ]
     return Dataset(
         one_line(pathlib.PurePath(name).name),
@@ -246,6 +247,29 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
     default = o.keep_default_na
     every = Rule(("", *words, *(MISSING if default else ())), how)
     return o, every, every._replace(missing=("", *words, *((*NAN, "?") if default else ())))
+
+
+def _met(name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled: bool) -> list[str]:
+    """A note on missing words that no feature holds; raises UserError for a form of dates that none has."""
+    forms = [one.since[0] for one in everything if one.since]
+    if o.date_format and o.date_format not in forms:
+        read = f" (dates are read as {', '.join(dict.fromkeys(forms))})" if forms else ""
+        raise UserError(
+            f"{name}: date_format={o.date_format!r} is the form of no column{read}: correct it, or leave it "
+            "out."
+        )
+    several = isinstance(o.na_values, Sequence) and not isinstance(o.na_values, str)
+    words = {str(word).strip() for word in (o.na_values if several else [o.na_values])}
+    words -= {word for one in everything for word in one.words}
+    words = {w for w in words if not any(_same(w, v) for one in everything for v in one.words)}
+    absent = sorted(words - {""})
+    if not absent or unlabeled:  # labels may have held them
+        return []
+    return [f"na_values: no feature holds {', '.join(map(shown, absent))}."]
+
+
+def _same(word: str, other: str) -> bool:
+    return is_number(word) and is_number(other) and float(word) == float(other)
 
 
 def _no_missing(one: Source, place: Place, missing: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from vfljax.datasets.columns_of import Rule, Source, source
-from vfljax.datasets.faults import Place, shown
+from vfljax.datasets.faults import Place, alike, shown
 from vfljax.datasets.notations import is_number
 from vfljax.errors import UserError, unknown
 
@@ -76,7 +76,10 @@ def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
             )
     else:
         names = target.values
-        for same, why in ((spelled, "one number, among words"), (str.casefold, "in case only")):
+        for same, why in (
+            (spelled, "one number, among words"),
+            (alike, "in case, spaces or invisible characters only"),
+        ):
             seen: dict[str, str] = {}
             for value in names:
                 other = seen.setdefault(same(value), value)
