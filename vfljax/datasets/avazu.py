@@ -14,11 +14,12 @@ Get it from Kaggle (avazu-ctr-prediction).
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from vfljax.datasets import ctr, ctr_forms
 from vfljax.datasets.columns import Column
@@ -60,16 +61,24 @@ def prepare(folder: str, out: str, **options: Any) -> Dataset:
     return ctr_forms.prepare(lambda: _planned(folder, **options), out)
 
 
-def _times(values: list[str]) -> pd.DatetimeIndex:
-    """Of YYMMDDHH; NaT for any other text."""
-    right = [value if re.fullmatch("[0-9]{8}", value) else None for value in values]
-    return pd.to_datetime(right, format="%y%m%d%H", errors="coerce")
+def _time(value: str) -> datetime.datetime | None:
+    """Of YYMMDDHH; None of any other text."""
+    try:
+        right = re.fullmatch("[0-9]{8}", value)
+        return datetime.datetime.strptime(value, "%y%m%d%H") if right else None
+    except ValueError:
+        return None
 
 
-HOURS = (lambda values: _times(values.to_pylist()).notna(), "a time YYMMDDHH")
+def _part(name: str, size: int, of: Callable[[Any], int]) -> ctr_forms.Coding:
+    column = Column(name, "code", "", size)
+    return ctr_forms.Coding(column, "hour", lambda v: np.array([of(_time(value)) for value in v]))
+
+
+HOURS = (lambda v: np.array([bool(_time(value)) for value in v.to_pylist()]), "a time YYMMDDHH")
 PARTS = [
-    ctr_forms.Coding(Column("hour_of_day", "code", "", 24), "hour", lambda v: _times(v).hour),
-    ctr_forms.Coding(Column("day_of_week", "code", "", 7), "hour", lambda v: _times(v).weekday),
+    _part("hour_of_day", 24, lambda time: time.hour),
+    _part("day_of_week", 7, lambda time: time.weekday()),
 ]
 LAYOUT = ctr.Layout(
     "avazu",

@@ -95,24 +95,24 @@ def checked(
     values = {**(loader.__kwdefaults__ or {}), **options}
     for option, value in values.items():
         kind, limit = type(defaults[option]), limits.get(option)
-        name, wanted = f"config.data.options.{option}", ""
+        name, remedy = f"config.data.options.{option}", ""
         if kind is bool and not isinstance(value, bool | np.bool_):
-            wanted = "True or False"
+            remedy = "True or False"
         elif kind is int:
             least, most = limit or (0, MOST)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if not whole or not least <= value <= most:
-                wanted = f"an integer from {least} to {most:,}"
+                remedy = f"an integer from {least} to {most:,}"
         elif kind is float:
             if type(value) not in (int, float) or not 0 <= value < 1:
-                wanted = "a share above 0 and below 1, or 0 for none"
+                remedy = "a share above 0 and below 1, or 0 for none"
         elif kind is str and limit and value not in limit:
             raise unknown(name, value, limit)
         elif kind is str and not isinstance(value, str):
-            wanted = "a text"
-        if wanted:
+            remedy = "a text"
+        if remedy:
             value = value.item() if isinstance(value, np.generic) else value
-            raise fault(f"{name}={value!r}: give {wanted}.")
+            raise fault(f"{name}={value!r}: give {remedy}.")
     return values
 
 

@@ -167,8 +167,8 @@ def _tells(path: pathlib.Path, target: str) -> bool:
     if path.suffix.lower() == ".npz":
         return True
     header = _lines(path, 1)[0]
-    told = target in header or (target == "target" and "dx" in header)
-    return told and any(name in header for name in NAMES)
+    has_target = target in header or (target == "target" and "dx" in header)
+    return has_target and any(name in header for name in NAMES)
 
 
 def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:

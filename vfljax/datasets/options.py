@@ -112,5 +112,11 @@ def of_text(text: str, default: Any) -> Any:
         return text.lower() == "true"
     try:
         return ast.literal_eval(text)
-    except Exception:  # of a text that only looks like a value it raises many kinds
+    except (
+        ValueError,
+        TypeError,
+        SyntaxError,
+        MemoryError,
+        RecursionError,
+    ):  # what literal_eval raises
         return tuple(filter(None, text.split(","))) if isinstance(default, tuple) else text
