@@ -40,6 +40,7 @@ DEFAULT: dict[str, Any] = {
         "rule": "contiguous",  # images also: "rows", "grid" (patches)
         "shares": (),  # (2, 2, 1): of columns, pixels or words, passive parties first; () equal
         "columns": (),  # of a table: one tuple of names or globs a party, "*" is the rest
+        "names": (),  # what a report calls them, passive parties first, the label party last
     },
     "model": {
         "bottom": "mlp",
@@ -90,6 +91,10 @@ DEFAULT: dict[str, Any] = {
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
     "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
     "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
+    "goal": {
+        "max_leak": 1.0,
+        "max_cost": 0.02,
+    },  # what a report asks of a defense: see records.Goal
     "published": {},  # figures that you type, to print beside ours, see vfljax.report.published
     "reproduces": {},  # the paper's table that this is a run of, see vfljax.sweep.records.Reproduces
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend

@@ -105,6 +105,15 @@ RECORDS = [
     ("parties", "shares", (1.0,), "one each"),
     ("parties", "shares", ("a", 1.0), "must be numbers"),
     ("parties", "shares", (0.0, 1.0), "above 0"),
+    (
+        "parties",
+        "names",
+        ("bank",),
+        "one for each of the 1 passive parties and, last, one for the label",
+    ),
+    ("parties", "names", ("bank", "bank"), "alike"),
+    ("goal", "max_leak", 1.5, "from 0 to 1"),
+    ("goal", "max_cost", -0.1, "from 0 to 1"),
     ("model", "cut", 0, "at least 1"),
     ("model", "top", "heat", "did you mean 'head'"),
     ("model", "weights", "pytorch", "did you mean 'torch'"),
@@ -269,11 +278,17 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
     stored = json.loads((FIXTURE / "sweep.json").read_text())["config"]
     text = json.dumps(stored)  # as text: the order of fields counts too
     for config in (CONFIG, stored):
-        later = {"federations": [], "reproduces": {}}  # fields that came later, at their defaults
+        # fields that came later, at their defaults
+        later = {
+            "federations": [],
+            "reproduces": {},
+            "goal": {"max_leak": 1.0, "max_cost": 0.02},
+        }
         fields = dict(parse(config).stored)
         assert {name: fields.pop(name) for name in later} == later
         for part, name, default in (
             ("data", "permute_labels", 0),
+            ("parties", "names", []),
             ("training", "record_parameter_gradients", False),
         ):
             fields[part] = dict(fields[part])

@@ -51,6 +51,7 @@ def test_letters_of_any_script_are_fine(name):
     [
         ({"name": "\x1b[2J"}, "config.name '\\x1b[2J' holds the character"),
         ({"name": ""}, "config.name ''"),
+        ({"parties.names": ("bank", "tel\nco")}, "config.parties.names: 'tel\\nco' holds the"),
         ({"name": 201 * "a"}, "at most 200"),
         ({"notes": (5,)}, "config.notes: 5 is no text"),
         ({"notes": ("fine", "a\0b")}, "config.notes: 'a\\x00b' holds"),

@@ -40,7 +40,8 @@ class Parties:
 
     ``shares`` divide columns, pixels or words, passive parties first; () divides them equally.
     ``columns`` name a table's instead, one tuple of names or globs a party, "*" being the rest.
-    Raises UserError for a rule that is unknown and for shares beside columns.
+    ``names`` are what a report calls the parties, passive ones first and the label party last. Raises
+    UserError for a rule that is unknown, for shares beside columns, and for names that are not one a party.
     """
 
     passive: int = 1  # P
@@ -48,6 +49,7 @@ class Parties:
     rule: str = "contiguous"  # how images are divided
     shares: tuple[float, ...] = ()
     columns: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.passive < 1:
@@ -63,6 +65,15 @@ class Parties:
                 f"config.parties.shares={tuple(self.shares)} divides columns and "
                 "config.parties.columns names whose they are: leave one of the two empty."
             )
+        if self.names and len(self.names) != self.passive + 1:
+            raise UserError(
+                f"config.parties.names={self.names} has {len(self.names)} names: give one for each of the "
+                f"{self.passive} passive parties and, last, one for the label party."
+            )
+        if len(set(self.names)) < len(self.names):
+            raise UserError(
+                f"config.parties.names={self.names} names two parties alike: rename one."
+            )
         if self.shares:  # a count of parties builds nothing
             _shares(self.shares, self.owners)
 
@@ -70,6 +81,12 @@ class Parties:
     def owners(self) -> int:
         """How many parties own features."""
         return self.passive + int(self.label_features)
+
+    def name_of(self, party: int) -> str:
+        """What a report calls a passive party, or the label party (``passive``)."""
+        if self.names:
+            return self.names[party]
+        return "the label party" if party == self.passive else f"passive party {party}"
 
 
 def divide(dataset: Dataset, parties: Parties) -> tuple[Block, ...]:

@@ -69,6 +69,8 @@ MAY_CHANGE = (
     "model.pretrained",
     "teacher.pretrained",
     "reproduces",  # what it is compared with
+    "goal",
+    "parties.names",
 )
 
 

@@ -31,6 +31,7 @@ from vfljax.sweep.records import (
     Axis,
     Data,
     Execution,
+    Goal,
     Malicious,
     Model,
     Published,
@@ -75,6 +76,7 @@ class Experiment:
     attacks: tuple[AttackRequest, ...]
     attackers: tuple[tuple[int, ...], ...]
     federations: tuple[str, ...]  # kinds; () for those that the attacks are for
+    goal: Goal
     published: Published | None
     reproduces: Reproduces | None
     execution: Execution
@@ -196,6 +198,7 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),
         attackers=_groups(fields["attackers"]),
         federations=tuple(fields["federations"]),
+        goal=_record(Goal, fields["goal"]),
         published=Published(**published) if published else None,
         reproduces=_reproduces(fields["reproduces"]),
         execution=_record(Execution, fields["execution"]),
@@ -223,6 +226,8 @@ def _check_names(fields: Mapping[str, Any]) -> None:
     check_name("config.name", fields["name"], LONGEST_TITLE)
     for note in fields["notes"]:
         check_text("config.notes:", note, allowed="\n\t")
+    for name in fields["parties"]["names"]:
+        check_name("config.parties.names:", name)
     if isinstance(fields["grid"], Mapping):
         for arm in fields["grid"]:
             check_name("config.grid: the arm", arm)

@@ -314,6 +314,20 @@ SCALES = ("full", "reduced", "sample")
 
 
 @dataclasses.dataclass(frozen=True)
+class Goal:
+    """What is asked of a defense: ``config.goal``. No result depends on it."""
+
+    max_leak: float = 1.0  # of the strongest attack, on the report's scale; 1: any
+    max_cost: float = 0.02  # test accuracy that may be lost, as a share of the rows
+
+    def __post_init__(self) -> None:
+        for field in ("max_leak", "max_cost"):
+            value = getattr(self, field)
+            if not 0 <= value <= 1:
+                raise UserError(f"config.goal.{field}={value}: give a number from 0 to 1.")
+
+
+@dataclasses.dataclass(frozen=True)
 class Reproduces:
     """The paper's table that a sweep is a run of; ``vfljax.report.reproduction`` puts them side by side."""
 
