@@ -25,7 +25,7 @@ from vfljax.defenses import (
     proj_pert,
 )
 from vfljax.defenses.core import Defense, TrainingData, chain
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
 from vfljax.types import Array, DefenseSpec, PyTree, Spec
 
 TABLE: dict[str, DefenseRow] = {
@@ -97,6 +97,7 @@ __all__ = [
     "DefenseRow",
     "Knower",
     "Remarks",
+    "Strengths",
     "TrainingData",
     "build",
     "chain",

@@ -31,7 +31,7 @@ import optax
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import READING, DefenseRow, Knower
+from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array, PyTree
 
 
@@ -111,4 +111,5 @@ ROW = DefenseRow(
         "split": (Knower("probe"), Knower("joint"), Knower("similarity")),
     },
     neutral={"lambda_adv": 0.0, "learning_rate": 1e-2},
+    strengths=Strengths("lambda_adv", (0.01, 0.03, 0.1, 0.3, 1.0)),
 )

@@ -64,7 +64,7 @@ import optax
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
 
 BATCH = 128
@@ -220,4 +220,5 @@ ROW = DefenseRow(
         ),
         "split": (Knower("probe"), Knower("similarity"), Knower("joint")),
     },
+    strengths=Strengths("confusion", (0.1, 0.5, 1.0, 2.0)),
 )

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
 
 
@@ -84,4 +84,5 @@ ROW = DefenseRow(
     example={"keep_rate": 0.25},
     known_by={"no_split": READING, "split": AVERAGING},
     neutral={"keep_rate": 1.0},
+    strengths=Strengths("keep_rate", (0.75, 0.5, 0.25, 0.1, 0.03)),
 )

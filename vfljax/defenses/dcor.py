@@ -39,7 +39,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import READING, DefenseRow, Knower
+from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array
 
 FLOOR = 1e-12  # of R2 inside the log: -27.6, far below anything a batch reaches by training
@@ -197,4 +197,5 @@ ROW = DefenseRow(
         "split": (Knower("probe"), Knower("spectral", "gradients"), Knower("joint")),
     },
     neutral={"alpha": 0.0},
+    strengths=Strengths("alpha", (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)),
 )

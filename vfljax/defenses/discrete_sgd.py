@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import optax
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
 
 INTERVALS = ("measured", "fixed")
@@ -126,4 +126,5 @@ ROW = DefenseRow(
     factory=discrete_sgd,
     example={"intervals": 6.0, "bound": 0.03},
     known_by={"no_split": READING, "split": AVERAGING},
+    strengths=Strengths("intervals", (24.0, 12.0, 6.0, 4.0, 2.0), whole=True),
 )

@@ -51,7 +51,7 @@ import optax
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, CutLayer, PyTree
 
 TERMS = ("both", "gan", "ce")
@@ -289,4 +289,5 @@ ROW = DefenseRow(
     },
     needs_top=True,
     two_classes=True,
+    strengths=Strengths("delta", CANDIDATES[::-1], {"learning_rate": 1e-3}),
 )

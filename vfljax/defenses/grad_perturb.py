@@ -51,7 +51,7 @@ from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
 from vfljax.types import Array, Context, CutLayer, HostArray, PyTree
 
 DRAWS = ("row", "step")
@@ -258,6 +258,7 @@ ROW = DefenseRow(
         ),
     },
     neutral={"epsilon": math.inf},
+    strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=Remarks(
         bound=bound, epsilon=_epsilon, bound_sentence=_bound_sentence, knob_label=_knob_label
     ),

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
 from vfljax.types import Array, Context, PyTree
 
 ANCHORS = ("label", "teacher")
@@ -112,6 +112,7 @@ ROW = DefenseRow(
         "split": (Knower("probe"),),  # a few known labels tell which of the k it is
     },
     neutral={"epsilon": 0.0, "k": 1.0},
+    strengths=Strengths("epsilon", (0.1, 0.2, 0.3, 0.4, 0.45), {"k": 2.0}),
     remarks=Remarks(
         misread=(
             "KDk leaves up to k entries negative and so hides the label among k candidates from the "

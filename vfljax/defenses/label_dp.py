@@ -46,7 +46,7 @@ from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks
+from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
 from vfljax.types import Array, Context, HostArray, PyTree
 
 MECHANISMS = ("randomized_response", "rr_with_prior")
@@ -283,6 +283,7 @@ ROW = DefenseRow(
         "split": (Knower("probe"), Knower("passive"), Knower("spectral")),
     },
     neutral={"epsilon": math.inf},
+    strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=Remarks(
         bound=bound,
         epsilon=_epsilon,

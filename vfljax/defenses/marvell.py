@@ -40,7 +40,7 @@ import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
 
 DIMENSIONS = ("cut", "batch")
@@ -280,4 +280,5 @@ ROW = DefenseRow(
     },
     neutral={"power": 0.0, "error": 0.25},
     two_classes=True,
+    strengths=Strengths("power", (0.25, 1.0, 4.0, 10.0, 25.0)),
 )

@@ -45,7 +45,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.models.bottleneck import Bottleneck, Law, law_name
 from vfljax.parties import AGGREGATIONS
 from vfljax.types import Array, PyTree, Spec
@@ -163,4 +163,5 @@ ROW = DefenseRow(
     },
     needs_top=True,
     network=network,
+    strengths=Strengths("lambda_kl", (1e-3, 1e-2, 0.03, 0.1, 1.0)),
 )

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
 
 
@@ -72,4 +72,5 @@ ROW = DefenseRow(
     example={"scale": 1e-3},
     known_by={"no_split": READING, "split": AVERAGING},
     neutral={"scale": 0.0},
+    strengths=Strengths("scale", (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1)),
 )

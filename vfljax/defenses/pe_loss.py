@@ -39,7 +39,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import READING, DefenseRow, Knower
+from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array
 
 DISTANCES = ("euclidean", "angular")
@@ -142,4 +142,5 @@ ROW = DefenseRow(
         "split": (Knower("similarity"), Knower("joint"), Knower("probe")),
     },
     neutral={"alpha": 0.0, "softening": 1e-3},
+    strengths=Strengths("alpha", (1e-3, 1e-2, 0.1, 0.5, 2.0)),
 )

@@ -36,7 +36,7 @@ import jax.numpy as jnp
 from vfljax import keys
 from vfljax.defenses import core
 from vfljax.defenses.compression import quota
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Strengths
 from vfljax.types import Array
 
 ON_EXHAUSTION = ("zero", "keep")
@@ -160,4 +160,5 @@ ROW = DefenseRow(
     factory=ppdl,
     example={"theta": 0.25, "epsilon": 1.8, "gamma": 1e-3, "tau": 1e-4, "sensitivity": 1.0},
     known_by={"no_split": READING, "split": AVERAGING},
+    strengths=Strengths("theta", (0.75, 0.5, 0.25, 0.1, 0.03)),
 )

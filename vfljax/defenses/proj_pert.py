@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower
+from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
 
 
@@ -102,4 +102,5 @@ ROW = DefenseRow(
     },
     neutral={"inverse_sum_kl": 0.0},
     two_classes=True,
+    strengths=Strengths("inverse_sum_kl", (0.25, 1.0, 6.25, 25.0, 100.0)),
 )

@@ -128,6 +128,21 @@ class Remarks:
     knob's name where that name would promise something the options do not keep."""
 
 
+class Strengths(NamedTuple):
+    """How hard a defense can be pressed: values of one knob, from weak to strong.
+
+    They are where a search for the strength that a data set needs begins, and no recommendation: what
+    a value does depends on the data, the batch and the networks.
+    """
+
+    knob: str
+    values: tuple[float, ...]
+    fixed: Mapping[str, float] = {}
+    """Values of other knobs. Those that neither names are the row's ``example``'s."""
+    whole: bool = False
+    """Whether the knob counts something, so that no value lies between two whole ones."""
+
+
 @dataclasses.dataclass(frozen=True)
 class DefenseRow:
     """One row of ``vfljax.defenses.TABLE``. Calling the row calls its factory."""
@@ -160,6 +175,9 @@ class DefenseRow:
     """``network(spec, **options) -> Spec``: the federation with what the defense adds to the label
     party's networks, whose weights are then trained and stored with the top model's. By default
     nothing."""
+
+    strengths: Strengths | None = None
+    """Where a search for a strength begins; None for a defense that has no strength."""
 
     remarks: Remarks = Remarks()
 
