@@ -12,6 +12,7 @@ import dataclasses
 import gc
 import pathlib
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any
@@ -128,7 +129,7 @@ class Program:
         """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
         if self._compiled is None:
             self._signature = _abstract((lanes, shared))
-            self._compiled = pool.submit(self._call.lower(lanes, shared).compile)
+            self._compiled = pool.submit(_timed, self._call.lower(lanes, shared).compile)
 
     def __call__(self, lanes: PyTree, shared: PyTree) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
@@ -136,13 +137,31 @@ class Program:
             self._signature = _abstract((lanes, shared))
             self._compiled = Future()
             try:
-                self._compiled.set_result(self._call.lower(lanes, shared).compile())
+                self._compiled.set_result(_timed(lambda: self._call.lower(lanes, shared).compile()))
             except BaseException:
                 self._compiled = None
                 raise
         elif _abstract((lanes, shared)) != self._signature:
             self._call.lower(lanes, shared)  # a second trace, which raises
         return self._compiled.result()(lanes, shared)
+
+
+_SPENT = {"compiling": 0.0}  # seconds of this process, over all threads
+
+
+def _timed(compile_: Callable[[], Any]) -> Any:
+    began = time.monotonic()
+    try:
+        return compile_()
+    finally:
+        with _LOCK:
+            _SPENT["compiling"] += time.monotonic() - began
+
+
+def compile_seconds() -> float:
+    """Seconds that this process has spent compiling programs of settings, added over threads."""
+    with _LOCK:
+        return _SPENT["compiling"]
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()

@@ -1,0 +1,120 @@
+"""Which strengths an audit tries, and what it leaves out when time is short."""
+
+import math
+
+import pytest
+
+from vfljax import defenses
+from vfljax.audit.planning import (
+    STRENGTHS,
+    Cost,
+    Times,
+    between,
+    candidates,
+    choose,
+    pilot_defenses,
+    seconds,
+)
+
+QUICK = Times(
+    train=8.0,
+    train_compiling=8.0,
+    attack=60.0,
+    attack_compiling=40.0,
+    lanes=6,
+    programs=1,
+    settings=6,
+)
+PILOT = QUICK._replace(train=40.0, train_compiling=60.0, attack=0.0, lanes=60, programs=12)
+TIMES = {"undefended": QUICK, "pilot": PILOT}
+BASE = {"seeds": 3}
+
+
+def tried(name, losses):
+    row = defenses.TABLE[name].strengths
+    values = row.values if row else (math.nan,)
+    return [Cost(value, loss) for value, loss in zip(values, losses, strict=True)]
+
+
+def test_the_strongest_that_kept_the_accuracy_and_then_finer():
+    costs = tried("noise", (0.0, 0.001, 0.01, 0.05, 0.2, 0.3))
+    order = candidates("noise", costs, 0.02)
+    assert order == [3e-3, between(3e-3, 1e-2, False), 1e-2, 1e-3, between(1e-3, 3e-3, False), 1e-4]
+
+
+def test_where_all_keep_it_the_strongest_ones_and_where_none_does_the_weakest():
+    assert candidates("noise", tried("noise", (0.0,) * 6), 0.02)[:2] == [0.1, 0.03]
+    assert candidates("noise", tried("noise", (0.5,) * 6), 0.02)[:2] == [1e-4, 1e-3]
+    lost = tried("noise", (math.inf,) * 6)
+    assert candidates("noise", lost, 0.02)[0] == 1e-4
+
+
+def test_strengths_that_count_are_whole():
+    order = candidates("discrete_sgd", tried("discrete_sgd", (0.0, 0.0, 0.1, 0.1, 0.2)), 0.02)
+    assert order[:3] == [12.0, 8.0, 6.0]
+
+
+def test_a_defense_without_strengths_has_none():
+    assert candidates("max_norm", tried("max_norm", (0.0,)), 0.02) == []
+
+
+@pytest.mark.parametrize("name", defenses.TABLE)
+def test_strengths_of_every_defense_are_tried_once_each(name):
+    row = defenses.TABLE[name].strengths
+    if row is None:
+        return
+    for kept in range(len(row.values) + 1):
+        losses = [0.0] * kept + [0.5] * (len(row.values) - kept)
+        order = candidates(name, tried(name, losses), 0.02)
+        assert len(set(order)) == len(order) >= STRENGTHS[0]
+        assert min(row.values) <= min(order)
+        assert max(order) <= max(row.values)
+
+
+def test_more_time_tries_more_and_less_leaves_defenses_out():
+    pilot = {
+        "noise": tried("noise", (0.0, 0.0, 0.0, 0.1, 0.1, 0.1)),
+        "dcor": tried("dcor", (0.3,) * 6),
+        "max_norm": tried("max_norm", (0.0,)),
+    }
+    many, without = choose(pilot, 0.02, 1e9, TIMES, BASE)
+    assert not without
+    assert {len(values) for name, values in many.items() if values} == {STRENGTHS[1]}
+    fewest = seconds({"noise": 2, "dcor": 2, "max_norm": 0}, TIMES, 3)
+    few, without = choose(pilot, 0.02, fewest, TIMES, BASE)
+    assert not without
+    assert {name: len(values) for name, values in few.items()} == {
+        "noise": 2,
+        "dcor": 2,
+        "max_norm": 0,
+    }
+    fewer, without = choose(pilot, 0.02, fewest - 1, TIMES, BASE)
+    assert without == ["dcor"]  # which kept no accuracy
+    assert list(fewer) == ["noise", "max_norm"]
+    none, without = choose(pilot, 0.02, 1.0, TIMES, BASE)
+    assert not none
+    assert without == ["dcor", "max_norm", "noise"]
+
+
+def test_strengths_go_from_weak_to_strong():
+    pilot = {
+        "noise": tried("noise", (0.0, 0.0, 0.0, 0.1, 0.1, 0.1)),
+        "compression": tried("compression", (0.0, 0.0, 0.0, 0.1, 0.1)),
+    }
+    chosen, _ = choose(pilot, 0.02, 1e9, TIMES, BASE)
+    assert chosen["noise"] == sorted(chosen["noise"])
+    assert chosen["compression"] == sorted(chosen["compression"], reverse=True)
+
+
+def test_a_pilot_tries_as_many_as_there_is_time_for():
+    good = list(defenses.TABLE)
+    assert pilot_defenses(good, 1e9, QUICK) == good
+    assert pilot_defenses(good, 0.0, QUICK) == []
+    counts = [len(pilot_defenses(good, left, QUICK)) for left in range(0, 2000, 50)]
+    assert counts == sorted(counts)
+    assert 0 < counts[4] < len(good)
+
+
+def test_more_settings_take_longer():
+    one = seconds({"noise": 2}, TIMES, 3)
+    assert one < seconds({"noise": 5}, TIMES, 3) < seconds({"noise": 5, "dcor": 5}, TIMES, 3)

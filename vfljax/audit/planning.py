@@ -1,0 +1,252 @@
+"""Which strengths of which defenses an audit has time for, from measured times and from a pilot's accuracies.
+
+What enters: ``Times`` of finished stages, and what every strength cost in the pilot. What leaves: the strengths
+to be audited, those that are left out, and sentences on both. Nothing is trained here, and no leak is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vfljax import defenses
+from vfljax.audit.request import Request
+from vfljax.audit.table import Look
+from vfljax.datasets.core import Dataset
+from vfljax.datasets.faults import one_line
+from vfljax.store import Sweep
+
+BLOCK = 32  # settings that one call attacks, however few there are (``attacking.run.BLOCK``)
+MARGIN = 1.2  # on every estimate
+FIXED = 0.65  # of a stage's training: tracing and compiling its programs, measured
+PILOT = 0.35  # of the time that is left goes to the pilot, at most
+REPORT = 15.0  # seconds
+STRENGTHS = (2, 5)  # of each defense: at least, at most
+SHOWN = 5  # columns named in a sentence
+
+
+class Times(NamedTuple):
+    """How long a stage took, in seconds, and what it did."""
+
+    train: float
+    train_compiling: float  # over threads
+    attack: float
+    attack_compiling: float
+    lanes: int  # settings trained, those that only fill a block included
+    programs: int
+    settings: int
+
+    @property
+    def attacking(self) -> float:
+        """Seconds of attacks beside compiling: one block of every form."""
+        return max(self.attack - self.attack_compiling, 0.1 * self.attack)
+
+
+class Cost(NamedTuple):
+    """What one strength cost in the pilot."""
+
+    value: float  # of the knob; nan where the defense has no strength
+    loss: (
+        float  # validation accuracy lost to undefended, the worst of the federations; inf: diverged
+    )
+
+
+def every() -> tuple[str, ...]:
+    """All defenses."""
+    return tuple(defenses.TABLE)
+
+
+def values_of(name: str) -> tuple[float, ...]:
+    """The strengths of a defense that a pilot tries."""
+    strengths = defenses.TABLE[name].strengths
+    return () if strengths is None else strengths.values
+
+
+def pilot_defenses(good: Sequence[str], left: float, undefended: Times) -> list[str]:
+    """The first of the defenses that a pilot can try in ``PILOT`` of the time that is left."""
+    each = MARGIN * FIXED * undefended.train / max(undefended.programs, 1)
+    return list(good[: max(0, int(PILOT * left / max(each, 1e-9)))])
+
+
+def costs(pilot: Sweep) -> dict[str, list[Cost]]:
+    """Of every defense of the pilot: its strengths from weak to strong, and what each cost."""
+    rows = pilot.results.to_pylist()
+    kinds = {row["structure"] for row in rows}
+    plain = {
+        kind: row["validation_accuracy"]
+        for kind in kinds
+        for row in rows
+        if row["structure"] == kind and not row["defenses"]
+    }
+    out: dict[str, list[Cost]] = {}
+    for name in dict.fromkeys(row["defenses"] for row in rows if row["defenses"]):
+        strengths = defenses.TABLE[name].strengths
+        knob = f"{name}.{strengths.knob}" if strengths else ""
+        by_value: dict[float, list[float]] = {}
+        for row in rows:
+            if row["defenses"] == name:
+                value = row[knob] if knob else math.nan
+                got, whole = row["validation_accuracy"], plain[row["structure"]]
+                lost = math.inf if got is None or whole is None else whole - got
+                by_value.setdefault(value if knob else 0.0, []).append(lost)
+        values = strengths.values if strengths else (0.0,)
+        out[name] = [
+            Cost(v if knob else math.nan, max(by_value[v])) for v in values if v in by_value
+        ]
+    return out
+
+
+def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]:
+    """Strengths in the order in which they are worth auditing: the strongest that kept the accuracy, what
+    lies between it and the next, that next, and then weaker ones; from the weakest where none did. []:
+    the defense has no strength."""
+    strengths = defenses.TABLE[name].strengths
+    if strengths is None:
+        return []
+    values = [one.value for one in tried]
+    kept = [place for place, one in enumerate(tried) if one.loss <= max_cost]
+    if not kept:
+        order = [*values]
+    else:
+        last = kept[-1]
+        order = [values[last]]
+        if last + 1 < len(values):
+            order += [between(values[last], values[last + 1], strengths.whole), values[last + 1]]
+        for place in range(last - 1, -1, -1):
+            order += [values[place]]
+            if place == last - 1:
+                order += [between(values[place], values[last], strengths.whole)]
+    return list(dict.fromkeys(order))
+
+
+def between(a: float, b: float, whole: bool) -> float:
+    """The geometric mean, to two digits; a whole number where the knob counts.
+
+    >>> between(0.01, 0.1, False), between(6.0, 12.0, True)
+    (0.032, 8.0)
+    """
+    middle = math.sqrt(a * b)
+    return float(round(middle)) if whole else float(f"{middle:.2g}")
+
+
+def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -> float:
+    """How long the audit's own stage takes with so many strengths of each defense."""
+    undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
+    points = 1 + sum(max(count, 1) for count in counts.values())
+    settings = points * max(undefended.settings, 1)  # undefended has one point in every federation
+    programs = max(len(counts), 1) / max(pilot.programs, 1)
+    lanes = settings / max(pilot.lanes, 1)
+    training = pilot.train * (FIXED * programs + (1 - FIXED) * lanes)
+    blocks = max(1.0, points * seeds / BLOCK)
+    return MARGIN * (training + undefended.attacking * blocks) + REPORT
+
+
+def choose(
+    pilot: Mapping[str, Sequence[Cost]],
+    max_cost: float,
+    left: float,
+    times: Mapping[str, Times],
+    base: Mapping[str, Any],
+) -> tuple[dict[str, list[float]], list[str]]:
+    """The strengths of each defense for which there is time, weak to strong, and the defenses for which
+    there is none. As many strengths of each as fit; where not even the fewest do, the defenses that kept
+    no accuracy in the pilot go first, then the last ones."""
+    order = {name: candidates(name, tried, max_cost) for name, tried in pilot.items()}
+    kept = {name: any(one.loss <= max_cost for one in tried) for name, tried in pilot.items()}
+    names, without = list(pilot), []
+
+    def counts(most: int) -> dict[str, int]:
+        return {name: min(most, len(order[name])) for name in names}
+
+    while names and seconds(counts(STRENGTHS[0]), times, base["seeds"]) > left:
+        hopeless = [name for name in names if not kept[name]]
+        without.append((hopeless or names)[-1])
+        names.remove(without[-1])
+    most = [
+        n
+        for n in range(STRENGTHS[0], STRENGTHS[1] + 1)
+        if seconds(counts(n), times, base["seeds"]) <= left
+    ]
+    count = max(most, default=STRENGTHS[0])
+    chosen = {}
+    for name in names:
+        some, strengths = order[name][:count], defenses.TABLE[name].strengths
+        rising = strengths is None or strengths.values[0] < strengths.values[-1]
+        chosen[name] = sorted(some, reverse=not rising)
+    return chosen, without
+
+
+# --- sentences ---
+
+
+def class_counts(dataset: Dataset) -> list[tuple[str, int]]:
+    """(class, rows), the most frequent first."""
+    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
+    order = np.argsort(-counts, kind="stable")
+    return [(dataset.classes[c] if dataset.classes else str(c), int(counts[c])) for c in order]
+
+
+def few(names: Iterable[str]) -> str:
+    """'a, b, c and 4 more'."""
+    names = list(names)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def table_notes(seen: Look) -> list[str]:
+    """What a person should know of the table before anything is trained."""
+    out = [one.sentence(seen.dataset.num_classes) for one in seen.telling[:SHOWN]]
+    if len(seen.telling) > SHOWN:
+        out.append(f"So do {len(seen.telling) - SHOWN} more columns.")
+    if seen.nobody:
+        out.append(f"Nobody owns {few(seen.nobody)}: left out.")
+    if seen.constant:
+        out.append(f"The same in every row: {few(seen.constant)}.")
+    return [one_line(sentence) for sentence in out]
+
+
+def notes_of(seen: Look, refused: Mapping[str, str]) -> list[str]:
+    """Notes on the table, and on the defenses that cannot be tried on it."""
+    out = table_notes(seen)
+    if refused:
+        out.append(
+            "Not applicable here: " + "; ".join(f"{k} ({one_line(v)})" for k, v in refused.items())
+        )
+    return out
+
+
+def notes_on(
+    strengths: Mapping[str, Sequence[float]], left_out: Sequence[str], request: Request
+) -> list[str]:
+    """Notes on what was chosen and what was left out."""
+    what = (
+        f"left out for want of time: {', '.join(left_out)}; a larger --budget has them"
+        if left_out
+        else "nothing was left out for want of time"
+    )
+    if not strengths:
+        return [f"No defense was tried within {request.budget:g} s: {what}."]
+    counts = [len(values) for values in strengths.values() if values]
+    return [
+        f"{len(strengths)} defenses, {_range(counts)} strengths each; {what}.",
+        f"Strengths are those around which a pilot of one seed lost {request.max_cost:.3g} of validation "
+        "accuracy. The pilot was not attacked, so no leak chose them.",
+    ]
+
+
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def described(strengths: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:
+    """What the last stage is going to train, for a terminal."""
+    lines = [
+        f"  {name}: " + (", ".join(f"{value:g}" for value in values) or "no strength to choose")
+        for name, values in strengths.items()
+    ]
+    lines += [f"left out for want of time: {', '.join(left_out)}"] if left_out else []
+    return "\n".join(["strengths to audit:", *lines])

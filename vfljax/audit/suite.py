@@ -1,0 +1,195 @@
+"""What an audit trains and attacks: a config from a look at the table.
+
+One federation for every data set of columns. Embeddings are averaged and the top model is GAFM's generator
+where there are two classes, so that every defense can be tried; they are concatenated otherwise. Sizes of
+batches and epochs follow the number of training rows.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vfljax import attacks, defenses
+from vfljax.audit.request import FEDERATIONS, MAX_LEAK, Request
+from vfljax.audit.table import Look
+from vfljax.errors import UserError
+from vfljax.models.mlp import MLP
+from vfljax.sweep import forms, grid
+from vfljax.sweep.experiment import parse
+
+SHARES = (0.6, 0.2, 0.2)  # training, validation, test
+KNOWN = 40  # labels that an attacker knows
+STEPS = 800  # batches that a setting is trained for, about
+EPOCHS = (5, 30)
+RECORDED = 3000  # training rows whose exchange attackers keep, at most
+UNDEFENDED = "undefended"
+COMPLETION = {
+    "steps": 500,
+    "ema": 0.99,
+    "lambda_u": (50, 1),
+}  # 50 as published can call all rows one class
+ATTACKS: Mapping[str, Mapping[str, Any]] = {
+    "passive": COMPLETION,
+    "active": COMPLETION,
+    "direct": {
+        "rule": ("first_negative", "most_negative", "most_positive"),
+        "epoch": (0, 1, "mean", "votes"),
+    },
+    "two_stage": {
+        "rule": ("first_negative", "most_negative"),
+        "epoch": (0, "mean"),
+        "steps": 500,
+        "ema": 0.99,
+    },
+    "norm": {"epoch": (-1, "mean")},
+    "mean": {"epoch": (-1, "mean"), "scores": "distance"},
+    "median": {"scores": "distance"},
+    "cosine": {},
+    "hint": {"count": 5},
+    "global_median": {},
+    "spectral": {"signal": ("embeddings", "gradients"), "whole": (False, True)},
+    "residual": {},
+    "probe": {"inputs": ("both", "gradients"), "epoch": (-1, "mean")},
+    "similarity": {},
+    "surrogate": {"names": "none"},
+    "joint": {"steps": 200},
+    "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
+    "posterior": {"epsilon": (1.0, 0.5, 2.0, 4.0, 8.0)},
+}
+"""The attacks, and the forms of each that know of a defense; those that a federation or the number of
+classes rules out are left out (``config``)."""
+
+
+def config(
+    request: Request, look: Look, suite: Mapping[str, Mapping[str, Any]] = ATTACKS
+) -> dict[str, Any]:
+    """The config of the undefended federation under the whole suite; stages change ``grid``, ``seeds``
+    and ``attacks``."""
+    dataset, classes = look.dataset, look.dataset.num_classes
+    rows = int(len(dataset.labels) * SHARES[0])
+    two = classes == 2
+    batch = next(
+        b for most, b in ((400, 16), (1500, 32), (8000, 64), (10**18, 256)) if rows <= most
+    )
+    epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
+    known = request.known or known_labels(dataset.labels, classes)
+    owners = [*request.passive, request.label_party]
+    label_columns = bool(look.owners[request.label_party])
+    attackers = tuple((request.passive.index(name),) for name in request.attacking)
+    chance = 1 / 2 if two else 1 / classes
+    leak = request.stored()["max_leak"]
+    values = {
+        "name": f"audit of {pathlib.PurePath(request.data).name.split('.')[0]}"[:100],
+        "seeds": request.seeds,
+        "data": {
+            "name": "table",
+            "dir": str(pathlib.Path(request.data).resolve()),
+            "options": {"label": request.label, **look.options},
+            **dict(zip(("train", "validation", "test"), SHARES, strict=True)),
+            "scaling": "standard",
+        },
+        "parties": {
+            "passive": len(request.passive),
+            "label_features": label_columns,
+            "columns": tuple(look.owners[name] for name in owners if look.owners[name]),
+            "names": tuple(owners),
+        },
+        "model": {
+            "bottom": "mlp",
+            "hidden": (32,),
+            "activation": "leaky_relu",
+            "cut": 4 if two else max(8, min(classes, 32)),
+            "top": "generator" if two else "head",
+            "top_hidden": (16,),
+            "aggregation": "mean" if two else "concatenate",
+        },
+        "training": {
+            "epochs": epochs,
+            "batch_size": min(batch, rows),
+            "optimizer": "adam",
+            "learning_rate": 1e-3,
+            "momentum": 0.0,
+            "weight_decay": 0.0,
+            "record": (0, 1, -1),
+            "record_rows": RECORDED if rows > RECORDED else 0,
+        },
+        "malicious": {"parties": attackers, "gamma": 1.0},
+        "teacher": {
+            "hidden": (20,),
+            "epochs": 10,
+            "batch_size": min(batch, rows),
+            "learning_rate": 1e-3,
+        },
+        "grid": {UNDEFENDED: {}},
+        "attackers": attackers,
+        "federations": FEDERATIONS[request.federation],
+        "goal": {
+            "max_leak": chance + MAX_LEAK * (1 - chance) if leak is None else leak,
+            "max_cost": request.max_cost,
+        },
+    }
+    return {**values, "attacks": attacks_for(values, suite, known, look)}
+
+
+def known_labels(labels: np.ndarray, classes: int) -> int:
+    """How many labels an attacker knows by default: 40, or two a class; no more than a half of the rarest
+    class's training rows, of each class."""
+    rarest = int(np.bincount(labels, minlength=classes).min() * SHARES[0])
+    most = classes * max(1, rarest // 2)
+    return max(classes, min(max(KNOWN, 2 * classes), most))
+
+
+def attacks_for(
+    values: Mapping[str, Any], suite: Mapping[str, Mapping[str, Any]], known: int, look: Look
+) -> dict[str, dict[str, Any]]:
+    """The attacks of the suite that the federations and the classes allow, with ``known`` labels."""
+    classes, kinds = look.dataset.num_classes, set(values["federations"])
+    bottom = MLP((4,), 4)
+    out = {}
+    for name, options in suite.items():
+        row = attacks.TABLE[name]
+        static = {
+            k: v[0] if isinstance(v, tuple) else v for k, v in options.items() if k in row.options
+        }
+        attack = row((bottom,), classes, **static)
+        if kinds & set(attack.federations) and not (attack.binary and classes > 2):
+            out[name] = {**({"known": known} if "known" in attack.knobs else {}), **options}
+    return out
+
+
+def arm(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
+    """A chain of one defense at these strengths; without any, of a defense that has none."""
+    row = defenses.TABLE[name]
+    values = tuple(values)
+    knobs = {knob: row.example[knob] for knob in row.required}
+    if row.strengths is not None:
+        knobs |= {**row.strengths.fixed, row.strengths.knob: values}
+    return {name: knobs}
+
+
+def applicable(
+    values: Mapping[str, Any], shape: grid.DataShape, names: Sequence[str] | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """The defenses that this federation and these data allow, and why the others are not."""
+    good, refused = [], {}
+    for name, row in defenses.TABLE.items():
+        if names is not None and name not in names:
+            continue
+        strengths = row.strengths.values[:1] if row.strengths else ()
+        try:
+            experiment = parse({**values, "grid": {name: arm(name, strengths)}})
+            several = forms.attack_forms(experiment, shape.num_classes, shape.inputs[0])
+            trained = forms.federations(experiment, several, shape.num_classes, shape.inputs[0])
+            settings = grid.settings(experiment, trained)
+            if not settings:
+                raise UserError("it is part of a top model, which this federation has not.")
+            grid.check(experiment, shape, settings)
+        except UserError as error:
+            refused[name] = str(error).removeprefix(f"config.grid.{name}: ")
+        else:
+            good.append(name)
+    return good, refused
