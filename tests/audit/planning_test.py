@@ -18,14 +18,13 @@ from vfljax.audit.planning import (
 
 QUICK = Times(
     train=8.0,
-    train_compiling=8.0,
     attack=60.0,
     attack_compiling=40.0,
     lanes=6,
     programs=1,
     settings=6,
 )
-PILOT = QUICK._replace(train=40.0, train_compiling=60.0, attack=0.0, lanes=60, programs=12)
+PILOT = QUICK._replace(train=40.0, attack=0.0, lanes=60, programs=12)
 TIMES = {"undefended": QUICK, "pilot": PILOT}
 BASE = {"seeds": 3}
 

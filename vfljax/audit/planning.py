@@ -17,6 +17,7 @@ from vfljax.audit.request import Request
 from vfljax.audit.table import Look
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import one_line
+from vfljax.report import summary
 from vfljax.store import Sweep
 
 BLOCK = 32  # settings that one call attacks, however few there are (``attacking.run.BLOCK``)
@@ -26,13 +27,13 @@ PILOT = 0.35  # of the time that is left goes to the pilot, at most
 REPORT = 15.0  # seconds
 STRENGTHS = (2, 5)  # of each defense: at least, at most
 SHOWN = 5  # columns named in a sentence
+LOUD = 2  # telling columns that have a sentence of their own
 
 
 class Times(NamedTuple):
     """How long a stage took, in seconds, and what it did."""
 
     train: float
-    train_compiling: float  # over threads
     attack: float
     attack_compiling: float
     lanes: int  # settings trained, those that only fill a block included
@@ -50,7 +51,7 @@ class Cost(NamedTuple):
 
     value: float  # of the knob; nan where the defense has no strength
     loss: (
-        float  # validation accuracy lost to undefended, the worst of the federations; inf: diverged
+        float  # validation accuracy, less than undefended's; of federations the most; inf: diverged
     )
 
 
@@ -73,29 +74,17 @@ def pilot_defenses(good: Sequence[str], left: float, undefended: Times) -> list[
 
 def costs(pilot: Sweep) -> dict[str, list[Cost]]:
     """Of every defense of the pilot: its strengths from weak to strong, and what each cost."""
-    rows = pilot.results.to_pylist()
-    kinds = {row["structure"] for row in rows}
-    plain = {
-        kind: row["validation_accuracy"]
-        for kind in kinds
-        for row in rows
-        if row["structure"] == kind and not row["defenses"]
-    }
+    points = summary.points(pilot)
+    plain = next(point.validated for point in points if not point.defended)
     out: dict[str, list[Cost]] = {}
-    for name in dict.fromkeys(row["defenses"] for row in rows if row["defenses"]):
-        strengths = defenses.TABLE[name].strengths
-        knob = f"{name}.{strengths.knob}" if strengths else ""
-        by_value: dict[float, list[float]] = {}
-        for row in rows:
-            if row["defenses"] == name:
-                value = row[knob] if knob else math.nan
-                got, whole = row["validation_accuracy"], plain[row["structure"]]
-                lost = math.inf if got is None or whole is None else whole - got
-                by_value.setdefault(value if knob else 0.0, []).append(lost)
-        values = strengths.values if strengths else (0.0,)
-        out[name] = [
-            Cost(v if knob else math.nan, max(by_value[v])) for v in values if v in by_value
-        ]
+    for point in points:
+        for name in point.defenses:
+            strengths = defenses.TABLE[name].strengths
+            value = point.knobs[f"{name}.{strengths.knob}"] if strengths else math.nan
+            lost = [plain[k][s] - got for k, by in point.validated.items() for s, got in by.items()]
+            # nan where either diverged
+            most = float(np.max(np.nan_to_num(lost, nan=math.inf)))
+            out.setdefault(name, []).append(Cost(value, most))
     return out
 
 
@@ -198,9 +187,11 @@ def few(names: Iterable[str]) -> str:
 
 def table_notes(seen: Look) -> list[str]:
     """What a person should know of the table before anything is trained."""
-    out = [one.sentence(seen.dataset.num_classes) for one in seen.telling[:SHOWN]]
-    if len(seen.telling) > SHOWN:
-        out.append(f"So do {len(seen.telling) - SHOWN} more columns.")
+    classes = seen.dataset.num_classes
+    out = [one.sentence(classes) for one in seen.telling[:LOUD]]
+    rest = [f"{one.column} ({one.party}) {one.figure:.2f}" for one in seen.telling[LOUD:]]
+    if rest:
+        out.append(f"Telling by themselves too: {few(rest)}.")
     if seen.nobody:
         out.append(f"Nobody owns {few(seen.nobody)}: left out.")
     if seen.constant:

@@ -148,7 +148,7 @@ def _stage(
     say: Say,
 ) -> Plan:
     """Train and attack one sweep, unless it is there; how long it took is written down."""
-    began, compiling = time.monotonic(), lanes.compile_seconds()
+    began = time.monotonic()
     say(f"{name}: {clock(journal.spent)} of {clock(journal.request.budget)} spent")
     plan = train_sweep(parse(values), workdir, command, say)
     trained, compiled = time.monotonic(), lanes.compile_seconds()
@@ -159,7 +159,6 @@ def _stage(
         name,
         planning.Times(
             train=trained - began,
-            train_compiling=compiled - compiling,
             attack=done - trained,
             attack_compiling=lanes.compile_seconds() - compiled,
             lanes=sum(shard.block for shard in plan.shards),
