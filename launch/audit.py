@@ -24,8 +24,8 @@ import time
 from absl import flags
 
 from launch import common
-from vfljax.audit import request
-from vfljax.audit.run import audit
+from vfljax.auditing import request
+from vfljax.auditing.run import audit
 from vfljax.errors import UserError
 from vfljax.machine import bytes_text
 from vfljax.report import page
@@ -60,7 +60,9 @@ _MAX_LEAK = flags.DEFINE_float(
     "the most that may leak, on the report's scale; by default a fifth of the way from chance",
 )
 _MAX_COST = flags.DEFINE_float("max_cost", 0.02, "the most test accuracy that a defense may cost")
-_SEEDS = flags.DEFINE_integer("seeds", 3, "seeds of each setting; verdicts need 3")
+_SEEDS = flags.DEFINE_integer(
+    "seeds", 5, "seeds of each setting; verdicts need 3, and more make them sharper"
+)
 _OPTION = flags.DEFINE_multi_string(
     "option",
     [],

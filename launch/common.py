@@ -107,6 +107,8 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         if path is not None:
             _check_loaded(path)
         return rest
+    except BrokenPipeError:  # --help | head
+        sys.exit(_unread())
     except SystemExit as error:  # --help, or the config file
         raised = _raised_by_config(error, path)
         if not raised:
@@ -157,6 +159,13 @@ def _fail(text: str) -> int:
     return 2
 
 
+def _unread() -> int:
+    """Whoever read the output has closed it, as ``| head`` does: nothing is wrong and nothing is said.
+    Returns the exit status."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is flushed at exit
+    return 0
+
+
 def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
     """Python ignores what is raised in a callback of the garbage collector, and JAX has one: an interrupt
     that falls there comes again."""
@@ -186,6 +195,8 @@ def start(run: Callable[[], None]) -> None:
             run()
         except UserError as error:
             sys.exit(_fail(str(error)))
+        except BrokenPipeError:
+            sys.exit(_unread())
         except (OSError, MemoryError, OverflowError) as error:  # of the machine, or of absurd sizes
             kind, why = type(error).__name__, str(error)
             sys.exit(_fail(f"{kind}: {why}" if why else kind))

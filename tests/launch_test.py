@@ -11,6 +11,7 @@ import jax
 import pytest
 
 from launch import common
+from tests.auditing.table_test import values, written
 from vfljax import store
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
@@ -356,3 +357,46 @@ def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(lau
     done = launch("sweep", QUICK, f"--workdir={tmp_path / 'w'}", *changes)
     assert "seeds" in done.stderr  # the one fault among them
     assert "drop_last" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    with process("data", "--help") as one:
+        assert one.stdout is not None
+        one.stdout.readline()
+        one.stdout.close()
+        assert one.stderr is not None
+        assert one.stderr.read() == ""
+        assert one.wait() in (0, 1)  # absl ends --help with 1
+
+
+AUDIT = ["--data=t.csv", "--label=y", "--parties=bank: age, job; telco: pay*"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--workdir is needed"),
+        (["--workdir=w"], "--parties is needed"),
+        (["--workdir=w", *AUDIT[1:]], "--data is needed"),
+        (["--workdir=w", *AUDIT, "--label=z"], "column in --label 'z'"),
+        (["--workdir=w", *AUDIT, "--budget=soon"], "--budget='soon' is no time"),
+        (["--workdir=w", *AUDIT, "--federation=some"], "--federation"),
+        (["--workdir=w", *AUDIT, "--known=one"], "known"),
+        (["--workdir=w", *AUDIT, "--label_party=shop"], "party in --label_party 'shop'"),
+        (["--workdir=w", *AUDIT, "--attackers=bank"], "has the labels"),
+        (["--workdir=w", *AUDIT, "--option=drop=zz*"], "--option=drop="),
+        (["--workdir=w", *AUDIT, "--known=500"], "config.attacks"),
+        (["--workdir=t.csv", *AUDIT], "t.csv"),
+    ],
+)
+def test_an_audit_that_cannot_be_meant_is_one_line(
+    launch, tmp_path, monkeypatch, arguments, message
+):
+    written(tmp_path / "t.csv", values())
+    monkeypatch.chdir(tmp_path)
+    done = launch("audit", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "w" / "sweep.json").exists()

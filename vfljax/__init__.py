@@ -26,7 +26,7 @@
     report/          ``summary`` makes points, ``worst`` their worst cases, ``judging`` verdicts on them;
                      the others write them down
     papers/          the numbers that the papers print, and the verdict on ours beside one of them
-    audit/           a table of one's own: looked at, planned within a budget, trained and attacked as sweeps
+    auditing/        a table of one's own: looked at, planned within a budget, trained and attacked as sweeps
     benchmark/       one file per suite
 
 Reading order: README, protocol, one defense (``defenses.kdk``), one attack (``attacks.direct``),

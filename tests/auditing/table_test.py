@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from vfljax.audit.request import Request, parties_of
-from vfljax.audit.table import advantage, look, owned
+from vfljax.auditing.request import Request, parties_of
+from vfljax.auditing.table import advantage, look, owned
 from vfljax.errors import UserError
 
 ROWS = 120
@@ -37,6 +37,7 @@ def written(path, columns, delimiter=",", encoding="utf-8"):
 
 def asked(path, parties="bank: age, job; telco: pay*", label="y", **changes):
     fields = {"data": path, "label": label, "parties": parties_of(parties), "label_party": "bank"}
+    fields["seeds"] = 3
     return Request(**{**fields, **changes})
 
 

@@ -46,7 +46,7 @@ class Request:
     budget: float = 600.0  # seconds
     max_leak: float = math.nan  # nan: MAX_LEAK of the way from chance to certainty
     max_cost: float = 0.02
-    seeds: int = 3
+    seeds: int = 5
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader
 
     def __post_init__(self) -> None:

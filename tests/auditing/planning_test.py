@@ -5,7 +5,7 @@ import math
 import pytest
 
 from vfljax import defenses
-from vfljax.audit.planning import (
+from vfljax.auditing.planning import (
     STRENGTHS,
     Cost,
     Times,

@@ -7,10 +7,10 @@ import runpy
 import numpy as np
 import pytest
 
-from tests.audit.table_test import asked, values, written
+from tests.auditing.table_test import asked, values, written
 from vfljax import store
-from vfljax.audit import run
-from vfljax.audit.run import audit
+from vfljax.auditing import run
+from vfljax.auditing.run import audit
 from vfljax.errors import UserError
 from vfljax.report import page
 from vfljax.sweep.experiment import parse

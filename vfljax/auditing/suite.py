@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from vfljax import attacks, defenses
-from vfljax.audit.request import FEDERATIONS, MAX_LEAK, Request
-from vfljax.audit.table import Look
+from vfljax.auditing.request import FEDERATIONS, MAX_LEAK, Request
+from vfljax.auditing.table import Look
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import forms, grid
@@ -25,7 +25,7 @@ SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
 STEPS = 800  # batches that a setting is trained for, about
 EPOCHS = (5, 30)
-RECORDED = 3000  # training rows whose exchange attackers keep, at most
+RECORDED = 2000  # training rows whose exchange attackers keep, at most
 UNDEFENDED = "undefended"
 COMPLETION = {
     "steps": 500,

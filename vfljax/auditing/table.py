@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from vfljax import datasets
-from vfljax.audit.request import Request
+from vfljax.auditing.request import Request
 from vfljax.datasets import options as asking
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import one_line
@@ -110,8 +110,15 @@ def _names(path: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def _matching(patterns: Any, names: Sequence[str]) -> set[str]:
+    """The columns that ``drop`` names, by names and globs."""
     several = [patterns] if isinstance(patterns, str) else patterns
-    return {n for p in map(str, several) for n in ([p] if p in names else fnmatch.filter(names, p))}
+    dropped: set[str] = set()
+    for pattern in map(str, several):
+        hits = [pattern] if pattern in names else fnmatch.filter(names, pattern)
+        if not hits:
+            raise unknown("column in --option=drop=", pattern, _few(names, pattern))
+        dropped |= set(hits)
+    return dropped
 
 
 def owned(

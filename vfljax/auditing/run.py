@@ -23,9 +23,9 @@ from typing import Any
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.audit import planning, suite
-from vfljax.audit.request import Request
-from vfljax.audit.table import Look, look
+from vfljax.auditing import planning, suite
+from vfljax.auditing.request import Request
+from vfljax.auditing.table import Look, look
 from vfljax.errors import UserError
 from vfljax.sweep import grid, lanes
 from vfljax.sweep.experiment import parse

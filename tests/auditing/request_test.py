@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from vfljax.audit.request import Request, options_of, parties_of, seconds_of
+from vfljax.auditing.request import Request, options_of, parties_of, seconds_of
 from vfljax.errors import UserError
 
 PARTIES = {"bank": ("age", "limit"), "telco": ("pay*",)}

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vfljax import defenses
-from vfljax.audit.request import Request
-from vfljax.audit.table import Look
+from vfljax.auditing.request import Request
+from vfljax.auditing.table import Look
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import one_line
 from vfljax.report import summary
