@@ -21,15 +21,14 @@ from ml_collections import config_flags
 
 from launch import common
 from vfljax import store
-from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.report import page
+from vfljax.running import finish
 from vfljax.sweep import size
 from vfljax.sweep.experiment import Experiment, parse, parse_stored, with_knob
 from vfljax.sweep.limits import LIMITS, Limits
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.selection import select
-from vfljax.sweep.train import train_sweep
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "a config file, e.g. configs/quickstart.py; fields by --config.field=value"
@@ -69,9 +68,7 @@ def run() -> None:
         size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
         chosen = select(experiment, workdir, command)
         experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
-    plan = train_sweep(experiment, workdir, command)
-    attack_sweep(plan, workdir)
-    store.export(workdir)
+    finish(experiment, workdir, command)
     took = time.monotonic() - began
     print(page.present(workdir))
     print(f"sweep, compiles and attacks included: {took:.0f} s")

@@ -14,6 +14,7 @@ from tests.structure import ROOT
 
 ALLOWED = {
     "vfljax/config.py": "defaults and checks of the fields, before anything is parsed",
+    "vfljax/running.py": "a notebook's config is handed to the parser",
     "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",
     "vfljax/store/directory.py": "the config is written to and read from a sweep's JSON as it is",
     "vfljax/store/loading.py": "a loaded sweep shows its stored config to notebooks and to the parser",

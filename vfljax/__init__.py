@@ -8,6 +8,7 @@
     teacher.py       the label party's teachers, trained before the federation starts
     config.py        config files: ``ordered``, every field and its default
     types.py errors.py keys.py rows.py metrics.py    the words every room uses
+    running.py       ``run_sweep``, a sweep in one call; ``auditing.frames`` has ``audit``
     machine.py       ``use_this_machine``: devices and the compile cache
 
     defenses/ attacks/ models/ datasets/    the four visible tables; a new member is one file and one row
@@ -88,26 +89,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vfljax import attacks, config, datasets, defenses, models, store
+    from vfljax.auditing.frames import audit
     from vfljax.defenses import chain
     from vfljax.machine import use_this_machine
+    from vfljax.running import run_sweep
     from vfljax.store import load
 
 __all__ = [
     "attacks",
+    "audit",
     "chain",
     "config",
     "datasets",
     "defenses",
     "load",
     "models",
+    "run_sweep",
     "store",
     "use_this_machine",
 ]
 
 # public names that are not modules, and where each is defined
 _NAMES = {
+    "audit": "vfljax.auditing.frames",
     "chain": "vfljax.defenses",
     "load": "vfljax.store",
+    "run_sweep": "vfljax.running",
     "use_this_machine": "vfljax.machine",
 }
 

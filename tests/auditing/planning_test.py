@@ -26,7 +26,6 @@ QUICK = Times(
 )
 PILOT = QUICK._replace(train=40.0, attack=0.0, lanes=60, programs=12)
 TIMES = {"undefended": QUICK, "pilot": PILOT}
-BASE = {"seeds": 3}
 
 
 def tried(name, losses):
@@ -76,21 +75,21 @@ def test_more_time_tries_more_and_less_leaves_defenses_out():
         "dcor": tried("dcor", (0.3,) * 6),
         "max_norm": tried("max_norm", (0.0,)),
     }
-    many, without = choose(pilot, 0.02, 1e9, TIMES, BASE)
+    many, without = choose(pilot, 0.02, 1e9, TIMES, 3)
     assert not without
     assert {len(values) for name, values in many.items() if values} == {STRENGTHS[1]}
     fewest = seconds({"noise": 2, "dcor": 2, "max_norm": 0}, TIMES, 3)
-    few, without = choose(pilot, 0.02, fewest, TIMES, BASE)
+    few, without = choose(pilot, 0.02, fewest, TIMES, 3)
     assert not without
     assert {name: len(values) for name, values in few.items()} == {
         "noise": 2,
         "dcor": 2,
         "max_norm": 0,
     }
-    fewer, without = choose(pilot, 0.02, fewest - 1, TIMES, BASE)
+    fewer, without = choose(pilot, 0.02, fewest - 1, TIMES, 3)
     assert without == ["dcor"]  # which kept no accuracy
     assert list(fewer) == ["noise", "max_norm"]
-    none, without = choose(pilot, 0.02, 1.0, TIMES, BASE)
+    none, without = choose(pilot, 0.02, 1.0, TIMES, 3)
     assert not none
     assert without == ["dcor", "max_norm", "noise"]
 
@@ -100,7 +99,7 @@ def test_strengths_go_from_weak_to_strong():
         "noise": tried("noise", (0.0, 0.0, 0.0, 0.1, 0.1, 0.1)),
         "compression": tried("compression", (0.0, 0.0, 0.0, 0.1, 0.1)),
     }
-    chosen, _ = choose(pilot, 0.02, 1e9, TIMES, BASE)
+    chosen, _ = choose(pilot, 0.02, 1e9, TIMES, 3)
     assert chosen["noise"] == sorted(chosen["noise"])
     assert chosen["compression"] == sorted(chosen["compression"], reverse=True)
 

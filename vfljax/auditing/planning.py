@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def choose(
     max_cost: float,
     left: float,
     times: Mapping[str, Times],
-    base: Mapping[str, Any],
+    seeds: int,
 ) -> tuple[dict[str, list[float]], list[str]]:
     """The strengths of each defense for which there is time, weak to strong, and the defenses for which
     there is none. As many strengths of each as fit; where not even the fewest do, the defenses that kept
@@ -150,14 +150,12 @@ def choose(
     def counts(most: int) -> dict[str, int]:
         return {name: min(most, len(order[name])) for name in names}
 
-    while names and seconds(counts(STRENGTHS[0]), times, base["seeds"]) > left:
+    while names and seconds(counts(STRENGTHS[0]), times, seeds) > left:
         hopeless = [name for name in names if not kept[name]]
         without.append((hopeless or names)[-1])
         names.remove(without[-1])
     most = [
-        n
-        for n in range(STRENGTHS[0], STRENGTHS[1] + 1)
-        if seconds(counts(n), times, base["seeds"]) <= left
+        n for n in range(STRENGTHS[0], STRENGTHS[1] + 1) if seconds(counts(n), times, seeds) <= left
     ]
     count = max(most, default=STRENGTHS[0])
     chosen = {}

@@ -123,7 +123,7 @@ def _decide(
         request.max_cost,
         request.budget - journal.spent,
         journal.times,
-        base,
+        request.seeds,
     )
     left_out = [*[name for name in good if name not in tried], *without]
     strengths = {name: list(values) for name, values in chosen.items()}

@@ -131,14 +131,16 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
     """A pandas ``DataFrame`` as a data set, without its index; ``test`` is a frame of the same
     columns, the published test part. The other options are ``table``'s."""
     if test is not None:
-        test = _arrow(test, "the test frame")
-    arrow = _arrow(frame, "the frame")
+        test = arrow_of(test, "the test frame")
+    arrow = arrow_of(frame, "the frame")
     return from_arrow(
         arrow, "the frame", label=label, test=test, test_name="the test frame", **options
     )
 
 
-def _arrow(frame: Any, place: str) -> pa.Table:
+def arrow_of(frame: Any, place: str) -> pa.Table:
+    """A pandas ``DataFrame`` without its index, or an Arrow table as it is, as an Arrow table of one-line
+    names; ``place`` is what messages call it. Raises UserError."""
     if isinstance(frame, pa.Table):
         return frame
     if not hasattr(frame, "set_axis"):

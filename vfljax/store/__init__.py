@@ -30,7 +30,7 @@ from vfljax.store.directory import (
     write_root_arrays,
     write_shard,
 )
-from vfljax.store.files import full, write_bytes, write_text
+from vfljax.store.files import full, write_bytes, write_file, write_text
 from vfljax.store.inspection import Finding, inspect, mend
 from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
 from vfljax.store.lock import writing
@@ -74,6 +74,7 @@ __all__ = [
     "write_attack_summary",
     "write_block",
     "write_bytes",
+    "write_file",
     "write_partial",
     "write_root_arrays",
     "write_shard",

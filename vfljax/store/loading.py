@@ -6,10 +6,11 @@ that diverged is reported as diverged and changes no other. What is read is comp
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,16 @@ from vfljax.types import PyTree
 
 NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
+
+
+AXES = ("point", "structure", "seed")  # of ``Sweep.to_xarray``
+
+
+def _needing(package: str, use: Callable[[], Any]) -> Any:
+    try:
+        return use()
+    except ImportError as error:
+        raise UserError(f"this needs {package}: pip install 'vfljax[analysis]'.") from error
 
 
 class StoredSetting(NamedTuple):
@@ -80,7 +91,8 @@ class StoredSetting(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """A stored sweep. ``results`` and ``attacks`` are pyarrow tables (``.to_pandas()``)."""
+    """A stored sweep. ``results`` and ``attacks`` are pyarrow tables; ``frame`` and ``to_xarray`` give them
+    in the forms that analyses use."""
 
     workdir: pathlib.Path
     header: dict[str, Any]
@@ -108,6 +120,50 @@ class Sweep(NamedTuple):
         if arrays is None:
             raise Damaged(self.workdir, "splits.npz", "it is missing")
         return arrays
+
+    def frame(self) -> Any:
+        """``results`` and ``attacks`` as one tidy pandas frame: a row a setting and attack, every knob and
+        figure of both beside each other; settings that nothing attacked have one row. Needs pandas."""
+        results = _needing("pandas", lambda: self.results.to_pandas())
+        results = results.rename(columns={"seconds": "training_seconds"})
+        if not self.attacks.num_rows:
+            return results
+        attacks = self.attacks.to_pandas().rename(columns={"point": "attack_point"})
+        fresh = [c for c in attacks.columns if c == "setting" or c not in results.columns]
+        return results.merge(attacks[fresh], on="setting", how="left")
+
+    def to_xarray(self) -> Any:
+        """Every numeric column of ``results`` as a labeled array [point, structure, seed], NaN where
+        nothing was trained, with each point's arm, defenses and knobs as coordinates. Needs xarray."""
+        xarray = _needing("xarray", lambda: importlib.import_module("xarray"))
+        rows = self.results.to_pylist()
+        axes = {axis: list(dict.fromkeys(row[axis] for row in rows)) for axis in AXES}
+        axes["seed"].sort()
+        shape = tuple(len(values) for values in axes.values())
+        place = {axis: {v: k for k, v in enumerate(values)} for axis, values in axes.items()}
+        numbers = [
+            field.name
+            for field in self.results.schema
+            if pa.types.is_floating(field.type) and field.name not in TIMES
+        ]
+        knobs = [name for name in numbers if "." in name]
+        arrays = {name: np.full(shape, np.nan) for name in numbers if name not in knobs}
+        points: dict[str, list[Any]] = {
+            name: [None] * shape[0] for name in ("arm", "defenses", *knobs)
+        }
+        for row in rows:
+            where = tuple(place[axis][row[axis]] for axis in AXES)
+            for name, array in arrays.items():
+                array[where] = math.nan if row[name] is None else row[name]
+            for name, values in points.items():
+                values[where[0]] = row[name]
+        coordinates: dict[str, Any] = {
+            name: ("point", np.array(values, float if name in knobs else str))
+            for name, values in points.items()
+        }
+        return xarray.Dataset(
+            {name: (AXES, array) for name, array in arrays.items()}, coords={**axes, **coordinates}
+        )
 
     def require_finished(self) -> None:
         """Raise UserError where something is not trained or attacked yet."""

@@ -1,0 +1,111 @@
+"""The library's public functions, as a notebook calls them."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vfljax
+from tests.auditing.table_test import values
+from tests.sweeps import tiny
+from vfljax.auditing import run
+from vfljax.errors import UserError
+from vfljax.store import loading
+
+QUIET = {"say": lambda line: None}
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    grid = {"undefended": {}, "noise": {"noise": {"scale": (0.01, 0.1)}}}
+    config = tiny(grid=grid, attacks={"direct": {}}, seeds=2)
+    return vfljax.run_sweep(config, tmp_path_factory.mktemp("library") / "w", **QUIET)
+
+
+def test_a_sweep_in_one_call(sweep):
+    sweep.require_finished()
+    assert (sweep.workdir / "report.html").exists()
+    assert sweep.header["command"] == "vfljax.run_sweep"
+    assert vfljax.load(sweep.workdir).results.equals(sweep.results)
+
+
+def test_a_frame_holds_what_the_tables_hold(sweep):
+    frame = sweep.frame()
+    attacked = set(sweep.attacks["setting"].to_pylist())
+    assert len(frame) == sweep.attacks.num_rows + sweep.results.num_rows - len(attacked)
+    assert frame.columns.is_unique
+    row = sweep.attacks.to_pylist()[-1]
+    (same,) = frame[
+        (frame["attack"] == row["attack"])
+        & (frame["setting"] == row["setting"])
+        & (frame["seed"] == row["seed"])
+    ].to_dict("records")
+    assert same["leak"] == row["leak"]
+    assert same["attack_point"] == row["point"]
+    trained = sweep.results.to_pylist()[row["setting"]]
+    assert same["test_accuracy"] == trained["test_accuracy"]
+    assert same["noise.scale"] == trained["noise.scale"] or math.isnan(same["noise.scale"])
+
+
+def test_labeled_arrays_hold_what_the_rows_hold(sweep):
+    pytest.importorskip("xarray")
+    arrays = sweep.to_xarray()
+    assert arrays["test_accuracy"].dims == ("point", "structure", "seed")
+    for row in sweep.results.to_pylist():
+        one = arrays.sel(point=row["point"], structure=row["structure"], seed=row["seed"])
+        assert float(one["test_accuracy"]) == row["test_accuracy"]
+        assert str(one["arm"].values) == row["arm"]
+        knob = float(one["noise.scale"])
+        assert knob == row["noise.scale"] or (math.isnan(knob) and row["noise.scale"] is None)
+    assert not np.isnan(arrays["test_accuracy"].sel(structure="split")).any()
+
+
+def test_a_frame_is_audited(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "vfljax.auditing.frames.run_audit", lambda request, *rest: asked.append(request)
+    )
+    monkeypatch.setattr("vfljax.auditing.frames.page.write", lambda folder: None)
+    monkeypatch.setattr("vfljax.auditing.frames.store.load", lambda folder: "the sweep")
+    frame = pd.DataFrame(values())
+    parties = {"bank": ["age", "job"], "telco": ["pay*"]}
+    for _ in range(2):  # the second call goes on with the first's
+        done = vfljax.audit(frame, label="y", parties=parties, workdir=tmp_path, **QUIET)
+        assert done == "the sweep"
+    seen = run.look(asked[0])
+    assert seen.owners == {"bank": ("age", "job"), "telco": ("pay", "pay2")}
+    assert asked[0] == asked[1]
+    assert asked[0].label_party == "bank"
+    with pytest.raises(UserError, match="another frame"):
+        vfljax.audit(frame[:50], label="y", parties=parties, workdir=tmp_path, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"table": 5}, "pandas DataFrame"),
+        ({"parties": {"bank": "age", "telco": ["pay"]}}, "give a list"),
+        ({"parties": {}}, "names 0 party"),
+        ({"budget": "soon"}, "is no time"),
+        ({"label": ""}, "^label is needed"),
+        ({"label": "pa"}, "column in label 'pa'"),
+    ],
+)
+def test_what_an_audit_cannot_mean_is_one_line(tmp_path, changes, says):
+    asked = {
+        "table": pd.DataFrame(values()),
+        "label": "y",
+        "parties": {"bank": ["age"], "telco": ["pay"]},
+        "workdir": tmp_path / "w",
+    }
+    with pytest.raises(UserError, match=says):
+        vfljax.audit(**{**asked, **changes}, **QUIET)
+
+
+def test_without_the_extra_a_frame_says_what_to_install():
+    def use():
+        raise ImportError("No module named 'pandas'")
+
+    with pytest.raises(UserError, match=r"needs pandas: pip install 'vfljax\[analysis\]'"):
+        loading._needing("pandas", use)

@@ -1,0 +1,132 @@
+"""``vfljax.audit``: the audit of a data frame, or of a table's file, in one call."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from vfljax import store
+from vfljax.auditing.request import Request, parties_of, seconds_of
+from vfljax.auditing.run import audit as run_audit
+from vfljax.datasets.own import arrow_of
+from vfljax.errors import UserError
+from vfljax.report import page
+
+FRAME = "table.parquet"  # what a frame is written to, in the audit's folder
+
+
+def audit(
+    table: Any,
+    *,
+    label: str,
+    parties: Mapping[str, Sequence[str]] | str,
+    workdir: str | os.PathLike[str],
+    label_party: str | None = None,
+    federation: str = "split",
+    attackers: Sequence[str] = (),
+    known: int = 0,
+    budget: float | str = "10m",
+    max_leak: float | None = None,
+    max_cost: float = 0.02,
+    seeds: int = 5,
+    options: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] = print,
+) -> store.Sweep:
+    """What leaks of a table's labels, to whom, and what to switch on: ``launch.audit`` as a function.
+
+    Args:
+      table: a pandas ``DataFrame``, a ``pyarrow.Table``, or the path of a file. A frame is written to
+        ``workdir/table.parquet``, without its index.
+      label: the column of the labels.
+      parties: who owns which columns, {"bank": ["AGE"], "telco": ["PAY_*"]}, by name or glob.
+      workdir: where the audit is written; the same call continues one that was stopped.
+      label_party: who has the labels; the first party by default.
+      federation: "split", "no_split" or "both".
+      attackers: who attacks, each alone; all but the label party by default.
+      known: labels that attackers know; 0 is 40, or two a class.
+      budget: seconds, or a text such as "10m".
+      max_leak: the most that may leak, on the report's scale; None is a fifth of the way from chance.
+      max_cost: the most test accuracy that a defense may cost.
+      seeds: of each setting.
+      options: of the table's loader (``vfljax.datasets.own.table``).
+      say: is given each line of what is being done.
+
+    Returns:
+      The audit's own sweep; ``workdir/report.html`` is its report.
+
+    Raises:
+      UserError: of one line, as ``launch.audit`` prints it.
+    """
+    try:
+        return _audit(
+            table, pathlib.Path(workdir), label, parties, label_party, federation, attackers, known,
+            budget, max_leak, max_cost, seeds, options, say,
+        )  # fmt: skip
+    except UserError as error:  # which speaks of flags
+        raise UserError(re.sub(r"--(option=)?(\w+)", r"\2", str(error))) from error
+
+
+def _audit(
+    table: Any,
+    folder: pathlib.Path,
+    label: str,
+    parties: Mapping[str, Sequence[str]] | str,
+    label_party: str | None,
+    federation: str,
+    attackers: Sequence[str],
+    known: int,
+    budget: float | str,
+    max_leak: float | None,
+    max_cost: float,
+    seeds: int,
+    options: Mapping[str, Any] | None,
+    say: Callable[[str], None],
+) -> store.Sweep:
+    who = parties_of(parties) if isinstance(parties, str) else _tuples(parties)
+    path = table
+    if not isinstance(table, str | os.PathLike):
+        path = _written(table, folder)
+    request = Request(
+        data=str(path),
+        label=label,
+        parties=who,
+        label_party=next(iter(who), "") if label_party is None else label_party,
+        federation=federation,
+        attackers=tuple(attackers),
+        known=known,
+        budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
+        max_leak=math.nan if max_leak is None else max_leak,
+        max_cost=max_cost,
+        seeds=seeds,
+        options=dict(options or {}),
+    )
+    run_audit(request, folder, "vfljax.audit", say)
+    page.write(folder)
+    return store.load(folder)
+
+
+def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    for name, columns in parties.items():
+        if isinstance(columns, str):
+            raise UserError(f"parties={{{name!r}: {columns!r}}}: give a list of names or globs.")
+    return {name: tuple(columns) for name, columns in parties.items()}
+
+
+def _written(frame: Any, folder: pathlib.Path) -> pathlib.Path:
+    """The frame as a file of the audit; one that is there must hold the same."""
+    path, arrow = folder / FRAME, arrow_of(frame, "the frame")
+    if path.exists():
+        if not pq.read_table(path).equals(arrow):
+            raise UserError(
+                f"{folder} holds an audit of another frame: choose another workdir. Nothing was changed."
+            )
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    store.write_file(path, lambda temporary: pq.write_table(arrow, temporary))
+    return path
