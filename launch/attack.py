@@ -14,13 +14,7 @@ import pathlib
 from absl import flags
 
 from launch import common
-from vfljax import datasets, store
-from vfljax.attacking.run import attack_sweep
-from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
-from vfljax.report import page
-from vfljax.sweep.experiment import changed, experiment_of
-from vfljax.sweep.plan import make_plan
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 _ATTACKS = flags.DEFINE_list("attacks", None, "comma-separated names; default: the sweep's own")
@@ -37,6 +31,13 @@ _RENEW_RULES = flags.DEFINE_bool(
 
 
 def run() -> None:
+    from vfljax import datasets, store
+    from vfljax.attacking.run import attack_sweep
+    from vfljax.datasets.core import checksum, identity
+    from vfljax.report import page
+    from vfljax.sweep.experiment import changed, experiment_of
+    from vfljax.sweep.plan import make_plan
+
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)

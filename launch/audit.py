@@ -24,11 +24,7 @@ import time
 from absl import flags
 
 from launch import common
-from vfljax.auditing import request
-from vfljax.auditing.run import audit
 from vfljax.errors import UserError
-from vfljax.machine import bytes_text
-from vfljax.report import page
 
 _DATA = flags.DEFINE_string(
     "data", None, "the table's file: CSV or other delimited text, Parquet, .npz"
@@ -44,7 +40,7 @@ _LABEL_PARTY = flags.DEFINE_string(
 _FEDERATION = flags.DEFINE_enum(
     "federation",
     "split",
-    list(request.FEDERATIONS),
+    ["split", "no_split", "both"],
     "with a top model at the label party (split), without one, or both",
 )
 _ATTACKERS = flags.DEFINE_list(
@@ -71,6 +67,11 @@ _OPTION = flags.DEFINE_multi_string(
 
 
 def run() -> None:
+    from vfljax.auditing import request
+    from vfljax.auditing.run import audit
+    from vfljax.machine import bytes_text
+    from vfljax.report import page
+
     began = time.monotonic()
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder that the audit is written to.")

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import json
 import pathlib
+from typing import Any
 
-import jax
 from absl import flags
 
 from launch import common
-from vfljax import store
-from vfljax.benchmark import convolutions, defenses, grid, reading
-from vfljax.benchmark.measuring import machine
 from vfljax.errors import UserError
 
 _SUITE = flags.DEFINE_string(
@@ -32,24 +29,37 @@ _REPEATS = flags.DEFINE_integer("repeats", 5, "times each size is measured, in t
 _WIDTH = flags.DEFINE_integer("width", 0, "settings mapped at once on a device; 0: by backend")
 _ONLY = flags.DEFINE_string("only", "", "suite defenses: one defense's row")
 
-SUITES = {
-    "grid": lambda: grid.measured(_REPEATS.value, _WIDTH.value or None),
-    "defenses": lambda: defenses.measured(_REPEATS.value, _WIDTH.value or None, _ONLY.value),
-    "convolutions": lambda: convolutions.measured(_REPEATS.value, 2 * jax.device_count()),
-    "reading": lambda: reading.measured(_REPEATS.value),
-}
+SUITES = ("grid", "defenses", "convolutions", "reading")
 
 
 def run() -> None:
+    from vfljax import store
+    from vfljax.benchmark.measuring import machine
+
     if _SUITE.value not in SUITES:
         raise UserError(f"--suite={_SUITE.value!r} is unknown: choose {', '.join(SUITES)}.")
     if not _OUT.value:
         raise UserError("--out is needed: a folder for the JSON and the table.")
-    result, text = SUITES[_SUITE.value]()
+    result, text = _measured(_SUITE.value)
     out, described = pathlib.Path(_OUT.value), machine(_SUITE.value)
     store.write_text(out / f"{_SUITE.value}.json", json.dumps({**described, **result}, indent=1))
     store.write_text(out / f"{_SUITE.value}.md", text + "\n")
     print(text)
+
+
+def _measured(suite: str) -> tuple[dict[str, Any], str]:
+    import jax
+
+    from vfljax.benchmark import convolutions, defenses, grid, reading
+
+    repeats, width = _REPEATS.value, _WIDTH.value or None
+    if suite == "grid":
+        return grid.measured(repeats, width)
+    if suite == "defenses":
+        return defenses.measured(repeats, width, _ONLY.value)
+    if suite == "convolutions":
+        return convolutions.measured(repeats, 2 * jax.device_count())
+    return reading.measured(repeats)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""What every entry point shares: one-line errors, all cores, the exact command."""
+"""What every entry point shares: one-line errors, all cores, the exact command.
+
+Entry points import what they use when they run, and not before: ``--help`` and a misspelt flag must not wait
+for JAX.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,20 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
-import jax
 from absl import app, flags, logging
 
-from vfljax import store
-from vfljax.config import DEFAULT, FREE
 from vfljax.errors import UserError, unknown
-from vfljax.machine import use_this_machine
+
+HELP = re.compile(r"--?(help|helpfull|helpshort|helpxml|h|\?)(=.*)?")
+
+
+def use_this_machine(**options: Any) -> None:
+    """``vfljax.use_this_machine``."""
+    from vfljax import machine
+
+    machine.use_this_machine(**options)
 
 
 def command() -> str:
@@ -39,6 +49,8 @@ def _config_path(arguments: Sequence[str]) -> str | None:
 
 def _check_overrides(arguments: Sequence[str]) -> None:
     """Refuse a missing config file and --config.field overrides of fields that do not exist."""
+    from vfljax.config import DEFAULT, FREE
+
     path = _config_path(arguments)
     if path is not None and not pathlib.Path(path).is_file():
         raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
@@ -111,6 +123,8 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         sys.exit(_unread())
     except SystemExit as error:  # --help, or the config file
         raised = _raised_by_config(error, path)
+        if not raised and any(map(HELP.fullmatch, arguments)):
+            sys.exit(0)  # which absl ends with 1
         if not raised:
             raise
         sys.exit(_fail(f"config: {raised}"))
@@ -148,6 +162,8 @@ def printable(text: str) -> str:
 
 def say_unsealed(workdir: pathlib.Path) -> None:
     """Say it once of a sweep whose files do not all have checksums."""
+    from vfljax import store
+
     line = store.unsealed(workdir)
     if line:
         print(line, file=sys.stderr)
@@ -188,6 +204,8 @@ def start(run: Callable[[], None]) -> None:
             )
         logging.set_verbosity(logging.ERROR)
         use_this_machine(min_compile_seconds=0.1)
+        import jax
+
         # a scheduler's signal ends a run as Ctrl-C does: what is half written is taken back
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         sys.unraisablehook = _interrupt_again

@@ -14,19 +14,16 @@ comma is given as a Python list, --option=drop="['a,b']".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 from ml_collections import config_flags
 
 from launch import common
-from vfljax import datasets
-from vfljax.datasets import describing, prepared
-from vfljax.datasets import options as asking
-from vfljax.datasets.dividing import divide
 from vfljax.errors import UserError
-from vfljax.models.making import networks_for
-from vfljax.sweep.experiment import Experiment, parse
+
+if TYPE_CHECKING:
+    from vfljax.sweep.experiment import Experiment
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "read data and parties from a config")
 _DATASET = flags.DEFINE_string("dataset", None, "a name of the table of data sets")
@@ -59,6 +56,9 @@ def _refuse() -> None:
 
 def _asked() -> Experiment:
     """The data and parties asked for."""
+    from vfljax.datasets import options as asking
+    from vfljax.sweep.experiment import parse
+
     if _CONFIG.value is not None:
         return parse(_CONFIG.value)
     options, known = {}, _known()
@@ -85,10 +85,14 @@ def _asked() -> Experiment:
 
 def _known() -> dict[str, Any]:
     """The options of the loader that is asked for, if it is one."""
+    from vfljax import datasets
+
     return datasets.options_of(_DATASET.value) if _DATASET.value in datasets.TABLE else {}
 
 
 def run() -> None:
+    from vfljax.datasets import options as asking
+
     try:
         _run()
     except UserError as error:
@@ -98,6 +102,11 @@ def run() -> None:
 
 
 def _run() -> None:
+    from vfljax import datasets
+    from vfljax.datasets import describing, prepared
+    from vfljax.datasets.dividing import divide
+    from vfljax.models.making import networks_for
+
     _refuse()
     if _DATASET.value is None and _CONFIG.value is None:
         print(describing.catalog())

@@ -11,9 +11,7 @@ import pathlib
 from absl import flags
 
 from launch import common
-from vfljax import store
 from vfljax.errors import UserError
-from vfljax.report import page
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 _OUT = flags.DEFINE_string("out", None, "also write every table (Markdown) and the frontier here")
@@ -24,6 +22,9 @@ _UNFINISHED = flags.DEFINE_bool(
 
 
 def run() -> None:
+    from vfljax import store
+    from vfljax.report import page
+
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)

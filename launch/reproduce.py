@@ -19,17 +19,17 @@ import importlib
 import pathlib
 import shlex
 import time
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from configs.papers.tables import TABLES, Run
 from launch import common
-from vfljax import papers, store
-from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError, unknown
-from vfljax.report import page, reproduction, reproduction_page, standing, summary
-from vfljax.sweep.experiment import Experiment, changed, experiment_of, parse
-from vfljax.sweep.train import train_sweep
+
+if TYPE_CHECKING:
+    from vfljax.report import reproduction
+    from vfljax.sweep.experiment import Experiment
 
 STORED = pathlib.Path("analysis/results/reproduction")
 PAGE = pathlib.Path("analysis/REPRODUCTION.md")
@@ -49,6 +49,9 @@ _WRITE = flags.DEFINE_bool("write", False, f"write {PAGE} again from what is kep
 
 
 def run() -> None:
+    from vfljax import store
+    from vfljax.report import page, reproduction_page, standing
+
     if _LIST.value:
         print(page.aligned(*_listed()))
     elif _STATUS.value:
@@ -63,6 +66,8 @@ def run() -> None:
 
 
 def _listed() -> tuple[list[str], list[list[str]]]:
+    from vfljax import papers
+
     header = ["table", "data set", "numbers", "needs", "device", "hours", "variants"]
     rows = []
     for table, datasets in TABLES.items():
@@ -76,6 +81,8 @@ def _listed() -> tuple[list[str], list[list[str]]]:
 
 def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     """The run that the flags name; refuses what nobody published and what has no such variant."""
+    from vfljax.report import reproduction
+
     if table not in TABLES:
         raise unknown("--table", table, TABLES)
     by_slug = {reproduction.slug(name): runs for name, runs in TABLES[table].items()}
@@ -89,12 +96,19 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
 
 
 def _experiment(run: Run, data_dir: str) -> Experiment:
+    from vfljax.sweep.experiment import changed, parse
+
     module = importlib.import_module(f"configs.papers.{run.config}")
     experiment = parse(module.get_config(run.variant))
     return changed(experiment, {"data.dir": data_dir}) if data_dir else experiment
 
 
 def _reproduce(run: Run) -> None:
+    from vfljax import store
+    from vfljax.attacking.run import attack_sweep
+    from vfljax.report import page, reproduction
+    from vfljax.sweep.train import train_sweep
+
     began = time.monotonic()
     experiment = _experiment(run, _DATA_DIR.value)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/papers/{experiment.name}")
@@ -119,6 +133,9 @@ def _reproduce(run: Run) -> None:
 
 def _check_same(workdir: pathlib.Path, experiment: Experiment) -> None:
     """Refuse the sweep of another config."""
+    from vfljax import store
+    from vfljax.sweep.experiment import experiment_of
+
     stored = experiment_of(store.load(workdir)).name
     if stored != experiment.name:
         raise UserError(
@@ -127,6 +144,9 @@ def _check_same(workdir: pathlib.Path, experiment: Experiment) -> None:
 
 
 def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
+    from vfljax import store
+    from vfljax.report import page, reproduction, reproduction_page, summary
+
     sweep = store.load(workdir)
     name = sweep.config["name"]
     STORED.mkdir(parents=True, exist_ok=True)
@@ -142,6 +162,8 @@ def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
 
 def _command(table: str, dataset: str, variant: str = "") -> str:
     """The command of a run; "" where no config makes the table."""
+    from vfljax.report import reproduction
+
     if dataset not in TABLES.get(table, {}):
         return ""
     words = [f"--table={table}", f"--dataset={reproduction.slug(dataset)}"]

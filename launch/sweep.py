@@ -15,20 +15,16 @@ from __future__ import annotations
 
 import pathlib
 import time
+from typing import TYPE_CHECKING
 
 from absl import flags
 from ml_collections import config_flags
 
 from launch import common
-from vfljax import store
 from vfljax.errors import UserError
-from vfljax.report import page
-from vfljax.running import finish
-from vfljax.sweep import size
-from vfljax.sweep.experiment import Experiment, parse, parse_stored, with_knob
-from vfljax.sweep.limits import LIMITS, Limits
-from vfljax.sweep.plan import make_plan
-from vfljax.sweep.selection import select
+
+if TYPE_CHECKING:
+    from vfljax.sweep.experiment import Experiment
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "a config file, e.g. configs/quickstart.py; fields by --config.field=value"
@@ -53,6 +49,13 @@ _MEND = flags.DEFINE_bool(
 
 
 def run() -> None:
+    from vfljax.report import page
+    from vfljax.running import finish
+    from vfljax.sweep import size
+    from vfljax.sweep.experiment import with_knob
+    from vfljax.sweep.plan import make_plan
+    from vfljax.sweep.selection import select
+
     if not _WORKDIR.value:
         raise UserError(
             "--workdir is needed: python -m launch.sweep --config=configs/quickstart.py "
@@ -76,6 +79,10 @@ def run() -> None:
 
 def _asked(workdir: pathlib.Path) -> tuple[Experiment, str]:
     """The experiment of --config, or the one that is stored, and the command it was made with."""
+    from vfljax import store
+    from vfljax.sweep.experiment import parse, parse_stored
+    from vfljax.sweep.limits import LIMITS, Limits
+
     if _CONFIG.value is not None:
         limits = Limits.none() if _BEYOND_LIMITS.value else LIMITS
         return parse(_CONFIG.value, limits), common.command()
@@ -90,6 +97,8 @@ def _asked(workdir: pathlib.Path) -> tuple[Experiment, str]:
 
 
 def _mend(workdir: pathlib.Path) -> None:
+    from vfljax import store
+
     with store.writing(workdir):
         damaged = store.mend(workdir)
     for unit, _, why in damaged:

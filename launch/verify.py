@@ -15,15 +15,14 @@ import pathlib
 from absl import flags
 
 from launch import common
-from vfljax import store
 from vfljax.errors import UserError
-from vfljax.store import inspection
-from vfljax.sweep.selection import FOLDER as SELECTION
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder of a sweep")
 
 
 def run() -> None:
+    from vfljax.sweep.selection import FOLDER as SELECTION
+
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
@@ -36,6 +35,9 @@ def run() -> None:
 
 def _verify(workdir: pathlib.Path) -> None:
     """Print the state of every part of one sweep; raises UserError where one is damaged."""
+    from vfljax import store
+    from vfljax.store import inspection
+
     common.say_unsealed(workdir)
     counts: collections.Counter[str] = collections.Counter()
     damaged = []
