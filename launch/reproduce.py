@@ -50,12 +50,14 @@ _WRITE = flags.DEFINE_bool("write", False, f"write {PAGE} again from what is kep
 
 def run() -> None:
     from vfljax import store
-    from vfljax.report import page, reproduction_page, standing
+    from vfljax.report import reproduction_page, standing, terminal
 
     if _LIST.value:
-        print(page.aligned(*_listed()))
+        print(terminal.aligned(*_listed()))
     elif _STATUS.value:
-        print(page.aligned(*standing.status(standing.standings(reproduction_page.stored(STORED)))))
+        print(
+            terminal.aligned(*standing.status(standing.standings(reproduction_page.stored(STORED))))
+        )
     elif _TABLE.value:
         _reproduce(_chosen(_TABLE.value, _DATASET.value, _VARIANT.value))
     elif not _WRITE.value:
@@ -106,7 +108,7 @@ def _experiment(run: Run, data_dir: str) -> Experiment:
 def _reproduce(run: Run) -> None:
     from vfljax import store
     from vfljax.attacking.run import attack_sweep
-    from vfljax.report import page, reproduction
+    from vfljax.report import page, reproduction, terminal
     from vfljax.sweep.train import train_sweep
 
     began = time.monotonic()
@@ -125,7 +127,7 @@ def _reproduce(run: Run) -> None:
     assert reproduces is not None  # of every config in TABLES, by a test
     compared = [one._replace(run=run.rule) for one in reproduction.compare(sweep, reproduces)]
     if compared:
-        print(page.aligned(*reproduction.table(compared)))
+        print(terminal.aligned(*reproduction.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
     if _RECORD.value:
         _keep(workdir, compared)

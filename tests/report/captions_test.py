@@ -42,3 +42,6 @@ def test_permuted_labels_are_said_and_nothing_where_none_are():
 def test_the_rule_for_the_accuracy_is_printed_with_its_numbers():
     assert "at most 0.02 below undefended's" in captions.strengths()
     assert "at most 0.04 by the upper limit of that loss at 90%" in captions.strengths()
+    said = captions.strengths(0.005)
+    assert "at most 0.005 below undefended's" in said
+    assert "at most 0.01 by the upper limit" in said

@@ -49,21 +49,6 @@ def test_the_terminal_gets_the_table_and_what_it_means(written):
     assert str(workdir / "report.html") in text
 
 
-@pytest.mark.parametrize(
-    ("cell", "brief"),
-    [
-        ("0.975 ± 0.007", "0.975"),
-        ("0.755 (0.562 to 0.854) active/finetune_bottom", "0.755 active/tuned"),
-        ("0.650 direct/most_negative", "0.650 most_neg"),
-        ("+0.071 (-0.072 to +0.172)", "+0.071"),
-        ("0.700 staying away", "0.700 staying away"),
-        ("-", "-"),
-    ],
-)
-def test_the_terminal_gets_means_without_limits(cell, brief):
-    assert page._mean_only(cell) == brief
-
-
 def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):
     workdir, _, html = written
     page.excerpt(workdir, tmp_path / "out")

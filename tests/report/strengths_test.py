@@ -93,3 +93,10 @@ def test_without_an_empty_chain_there_is_no_undefended_point_and_no_choice():
     points = [point("undefended", 0.9, 0.3, {"noise.scale": 1.0})]
     assert summary.undefended(points) is None
     assert strengths.choices(points, 0.1) == []
+
+
+@pytest.mark.parametrize(("max_cost", "kept"), [(0.0, False), (0.09, False), (0.1, True)])
+def test_what_a_strength_may_cost_is_given(max_cost, kept):
+    points = [point("undefended", 0.9, 0.8), point("noise", 0.8, 0.3, {"noise.scale": 1.0})]
+    (choice,) = strengths.choices(points, 0.1, max_cost)
+    assert (choice.point is points[1]) == kept

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from vfljax.report import judging, simulation
-from vfljax.report.strengths import KEEPS
+from vfljax.report import choosing, judging, simulation
+from vfljax.report.strengths import keeps
 from vfljax.report.summary import Point
 
 OTHER_SEEDS = (
@@ -93,10 +93,10 @@ def shortfall(points: Sequence[Point]) -> str:
     )
 
 
-def strengths() -> str:
-    """Of the table of chosen strengths."""
+def strengths(max_cost: float = choosing.MEAN_LOSS) -> str:
+    """Of the table of chosen strengths that may cost so much accuracy."""
     return (
-        f"A strength keeps the accuracy if {KEEPS}. Of those that do, the one whose strongest attack "
+        f"A strength keeps the accuracy if {keeps(max_cost)}. Of those that do, the one whose strongest attack "
         "leaks least is chosen, by each fold on the other seeds: leak, excess and both changes are means of "
         "the folds, each by what it chose. The verdict is on the strength that is named, and is not corrected "
         "for choosing it."

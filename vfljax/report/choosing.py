@@ -26,10 +26,10 @@ Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 MEAN_LOSS = 0.02
-"""The most validation accuracy that a strength may cost, as the mean over seeds ..."""
-LIMIT_LOSS = 0.04
-"""... and as its upper limit at ``LOSS_LEVEL``, one-sided."""
+"""The most validation accuracy that a strength may cost as the mean over seeds, where ``config.goal`` says
+nothing else."""
 LOSS_LEVEL = 0.90
+"""Of the upper limit of that loss, one-sided, which may be twice as much."""
 FEWEST_SEEDS = 3
 """With fewer seeds nothing is chosen by folds, no figure has limits, and nothing is judged."""
 NOBODY = -1
@@ -102,7 +102,7 @@ def strongest(leaks: ArrayLike) -> Ints:
     return np.where(np.max(means, axis=-1) > -np.inf, np.argmax(means, axis=-1), NOBODY)
 
 
-def choose_strength(leaks: ArrayLike, losses: ArrayLike) -> Chosen:
+def choose_strength(leaks: ArrayLike, losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Chosen:
     """Of the strengths that keep the accuracy, the one whose strongest attack leaks least.
 
     ``leaks`` [..., strengths, candidates, seeds], all NaN where a strength was not given an attack;
@@ -113,10 +113,10 @@ def choose_strength(leaks: ArrayLike, losses: ArrayLike) -> Chosen:
     """
     leaks, losses = np.asarray(leaks, np.float64), np.asarray(losses, np.float64)
     of_strength = leave_one_out(leaks)
-    kept = [keeps_accuracy(np.delete(losses, s, axis=-1)) for s in range(leaks.shape[-1])]
+    kept = [keeps_accuracy(np.delete(losses, s, axis=-1), max_cost) for s in range(leaks.shape[-1])]
     folds = _least(np.where(np.stack(kept, axis=-1), of_strength.expected, np.nan))
     worst = np.max(_means(leaks), axis=-1)
-    worst = np.where(keeps_accuracy(losses) & np.isfinite(worst), worst, np.nan)
+    worst = np.where(keeps_accuracy(losses, max_cost) & np.isfinite(worst), worst, np.nan)
     strength = _least(worst[..., None])
     chosen = folds != NOBODY
     return Chosen(
@@ -129,13 +129,15 @@ def choose_strength(leaks: ArrayLike, losses: ArrayLike) -> Chosen:
     )
 
 
-def strength_by_halves(leaks: ArrayLike, selects: ArrayLike, losses: ArrayLike) -> Chosen:
+def strength_by_halves(
+    leaks: ArrayLike, selects: ArrayLike, losses: ArrayLike, max_cost: float = MEAN_LOSS
+) -> Chosen:
     """``choose_strength`` for fewer than 3 seeds: strength and attack are chosen on ``selects``
     [strengths, candidates, seeds] and scored by ``leaks``. No fold chooses anything."""
     leaks, losses = np.asarray(leaks, np.float64), np.asarray(losses, np.float64)
     of_strength = [by_halves(*pair) for pair in zip(leaks, np.asarray(selects, np.float64))]
     expected = np.stack([folds.expected for folds in of_strength])
-    strengths = _least(np.where(keeps_accuracy(losses)[:, None], expected, np.nan))
+    strengths = _least(np.where(keeps_accuracy(losses, max_cost)[:, None], expected, np.nan))
     scores = _at(np.stack([folds.scores for folds in of_strength]), strengths)
     attacks = _at(np.stack([folds.picks for folds in of_strength]), strengths)
     chosen = strengths != NOBODY
@@ -155,20 +157,20 @@ def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: floa
     )
 
 
-def keeps_accuracy(losses: ArrayLike) -> Bools:
-    """Whether ``losses`` [..., seeds] are small: a mean of at most ``MEAN_LOSS``, and its t-limit at
-    ``LOSS_LEVEL`` at most ``LIMIT_LOSS``. Of one seed there is no limit, and its loss decides; of no
-    seed nothing is known to be kept."""
+def keeps_accuracy(losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Bools:
+    """Whether ``losses`` [..., seeds] are small: a mean of at most ``max_cost``, and its t-limit at
+    ``LOSS_LEVEL`` at most twice that. Of one seed there is no limit, and its loss decides; of no seed
+    nothing is known to be kept."""
     losses = np.asarray(losses, np.float64)
     count = losses.shape[-1]
     if count == 0:
         return np.zeros(losses.shape[:-1], bool)
     mean = losses.mean(-1)
     if count == 1:
-        return _at_most(mean, MEAN_LOSS)
+        return _at_most(mean, max_cost)
     error = losses.std(-1, ddof=1) / np.sqrt(count)
     limit = mean + special.stdtrit(count - 1, LOSS_LEVEL) * error
-    return _at_most(mean, MEAN_LOSS) & _at_most(limit, LIMIT_LOSS)
+    return _at_most(mean, max_cost) & _at_most(limit, 2 * max_cost)
 
 
 def _at_most(values: Floats, bound: float) -> Bools:

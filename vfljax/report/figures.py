@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report import strengths, worst
+from vfljax.report import choosing, strengths, worst
 from vfljax.report.summary import Point
 from vfljax.report.worst import FEDERATIONS, titles
 
@@ -46,11 +46,14 @@ def short(point: Point) -> str:
     return " ".join(parts)
 
 
-def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
+def frontier(
+    points: Sequence[Point], base: dict[str, Any], max_cost: float = choosing.MEAN_LOSS
+) -> Figure:
     """Privacy against utility, one panel a federation. Down and right is better.
 
     Test accuracy has its 95 % interval over seeds and the worst case its limits, if there are any. A ring
-    is around each defense's strength that keeps the accuracy and leaks least (``strengths.choices``).
+    is around each defense's strength that costs at most ``max_cost`` and leaks least
+    (``strengths.choices``).
     """
     federations = [f for f in FEDERATIONS if any(f in p.worst for p in points)]
     with plt.rc_context(STYLE):
@@ -94,8 +97,8 @@ def frontier(points: Sequence[Point], base: dict[str, Any]) -> Figure:
                 )
                 if not plain:
                     _front(ax, drawn, federation, COLORS[(number - 1) % len(COLORS)], taken)
-            chosen = [(c.point, c.federation) for c in strengths.choices(points, base["majority"])]
-            rings = [p for p, f in chosen if p is not None and f == federation]
+            chosen = strengths.choices(points, base["majority"], max_cost)
+            rings = [c.point for c in chosen if c.point and c.federation == federation]
             ax.scatter(
                 [p.accuracy[federation].mean for p in rings],
                 [p.worst[federation].leak.mean for p in rings],

@@ -17,6 +17,7 @@ from vfljax.report.summary import Point, baseline, undefended
 from vfljax.report.verdicts import Verdict, verdicts
 from vfljax.report.worst import FEDERATIONS, AttackOn, Figure, Worst, attack_on, titles
 from vfljax.store import Sweep
+from vfljax.sweep.experiment import experiment_of
 from vfljax.types import NO_SPLIT
 
 
@@ -34,7 +35,8 @@ def findings(sweep: Sweep, all_points: Sequence[Point]) -> list[str]:
             )
     judged = verdicts(all_points)
     on = {(id(verdict.point), verdict.federation): verdict for verdict in judged}
-    for choice in choices(all_points, base["majority"]):
+    max_cost = experiment_of(sweep).goal.max_cost
+    for choice in choices(all_points, base["majority"], max_cost):
         place = f"{NAMES[choice.federation]}, {choice.arm}"
         if choice.point is None:
             out.append(f"{place}: no strength keeps the accuracy.")

@@ -7,7 +7,6 @@ import html
 import io
 import json
 import pathlib
-import re
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -16,17 +15,19 @@ from matplotlib.figure import Figure
 from vfljax import store
 from vfljax.report import (
     captions,
+    cards,
     figures,
     findings,
     gaps,
+    headline,
     naming,
     paper_figures,
     reproduction,
     rules,
     summary,
     tables,
-    worst,
 )
+from vfljax.report.terminal import first_lines, fitted, text_table
 from vfljax.sweep.experiment import experiment_of
 
 CSS = """
@@ -70,53 +71,6 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
 
 
 PAPER = "paper"  # the figure in a paper's form
-WIDE = 8  # attacks; beyond, the terminal's table has the worst ones only
-
-
-def text_table(points: Sequence[summary.Point]) -> str:
-    """The summary for a terminal: means over seeds, one line a point."""
-    header, rows = summary.table(points)
-    names = set(worst.titles(key for p in points for key in p.attacks).values())
-    if len(names) > WIDE:  # the report has them all
-        keep = [i for i, name in enumerate(header) if name not in names]
-        header, rows = [header[i] for i in keep], [[row[i] for i in keep] for row in rows]
-    brief = {
-        "accuracy split": "acc split",
-        "accuracy malicious": "acc malic",
-        "accuracy no_split": "acc nosplit",
-        "AUC malicious": "AUC malic",
-        "AUC no_split": "AUC nosplit",
-    }
-    short = [brief.get(h, h) for h in header]
-    short = [
-        h.replace("finetune_bottom", "tuned").replace("direct/", "").replace("_negative", "_neg")
-        for h in short
-    ]
-    return aligned(short, [[row[0], *(_mean_only(c) for c in row[1:])] for row in rows])
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a terminal, the first column to the left."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    lines = [
-        "  ".join(
-            c.ljust(w) if not i else c.rjust(w)
-            for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in [header, *rows]
-    ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
-
-
-SPREAD = re.compile(r" ± [.\d]+| \([-+.\d]+ to [-+.\d]+\)")
-"""What follows a mean in a cell: half a t-interval, or limits."""
-
-
-def _mean_only(cell: str) -> str:
-    value, _, attack = SPREAD.sub("", cell).partition(" ")
-    for long, brief in (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg")):
-        attack = attack.replace(long, brief)
-    return f"{value} {attack}".strip()
 
 
 def write(workdir: pathlib.Path) -> pathlib.Path:
@@ -153,7 +107,9 @@ def write(workdir: pathlib.Path) -> pathlib.Path:
     parts.append(f"<h2>What this means</h2>{_list(findings.findings(sweep, points))}")
     parts.append("<h2>Privacy against utility</h2>")
     if any(p.worst for p in points):
-        parts.append(_save(figures.frontier(points, base), folder, "frontier"))
+        parts.append(
+            _save(figures.frontier(points, base, experiment.goal.max_cost), folder, "frontier")
+        )
     parts.append(
         f"<p>Worst attack. {html.escape(captions.how_chosen(points))} Bars are limits of what the strongest "
         "attack leaks, and 95 % intervals of accuracy over seeds; rings are strengths that keep the accuracy "
@@ -210,16 +166,19 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
     store.write_text(out / "leaks.csv", reproduction.csv_text(*tables.leak_rows(points)))
     if any(p.worst for p in points):
-        _save(figures.frontier(points, summary.baseline(sweep)), out, "frontier")
+        base, max_cost = summary.baseline(sweep), experiment.goal.max_cost
+        _save(figures.frontier(points, base, max_cost), out, "frontier")
 
 
 def present(workdir: pathlib.Path) -> str:
-    """Write the report; returns the table and findings for a terminal, and where the report is."""
+    """Write the report; returns headline, verdicts, table and findings for a terminal, and where the
+    report is."""
     sweep = naming.shown(workdir)
     experiment, points = experiment_of(sweep), summary.points(sweep)
+    opened = headline.opening(points, cards.about(sweep, experiment))
     sentences = "\n".join(f"- {sentence}" for sentence in findings.findings(sweep, points))
-    parts = [text_table(points)]
+    parts = [first_lines(opened), text_table(points)]
     caption, beside = tables.beside(sweep, experiment)
     if beside[1]:
-        parts.append(f"{aligned(*beside)}\n{caption}")
+        parts.append(f"{fitted(*beside)}\n{caption}")
     return "\n\n".join([*parts, sentences, f"report: {write(workdir)}"])

@@ -17,12 +17,19 @@ from vfljax.report import choosing
 from vfljax.report.seeds import Interval, interval
 from vfljax.report.summary import Point, undefended
 
-KEEPS = (
-    f"its accuracy on validation rows is at most {choosing.MEAN_LOSS:.2f} below undefended's in the mean over "
-    f"seeds, and at most {choosing.LIMIT_LOSS:.2f} by the upper limit of that loss at "
-    f"{choosing.LOSS_LEVEL:.0%}; a seed that diverged counts as the majority guess"
-)
-"""When a strength keeps the accuracy."""
+
+def keeps(max_cost: float) -> str:
+    """When a strength keeps the accuracy, in words."""
+    return (
+        f"its accuracy on validation rows is at most {_cost(max_cost)} below undefended's in the mean over "
+        f"seeds, and at most {_cost(2 * max_cost)} by the upper limit of that loss at "
+        f"{choosing.LOSS_LEVEL:.0%}; a seed that diverged counts as the majority guess"
+    )
+
+
+def _cost(value: float) -> str:
+    """'0.02', and every digit where there are more."""
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
 
 
 class Choice(NamedTuple):
@@ -44,15 +51,18 @@ class Choice(NamedTuple):
         return f"{self.folds} of {self.seeds} folds" if self.seeds else "halves of the rows"
 
 
-def choices(all_points: Sequence[Point], majority: float) -> list[Choice]:
+def choices(
+    all_points: Sequence[Point], majority: float, max_cost: float = choosing.MEAN_LOSS
+) -> list[Choice]:
     """Per arm and federation: among the points that keep validation accuracy
     (``choosing.keeps_accuracy``), the one whose strongest attack leaks least. Empty without an undefended
-    point. ``majority`` is the accuracy that counts for a seed that diverged."""
+    point. ``majority`` is the accuracy that counts for a seed that diverged, and ``max_cost`` what
+    ``config.goal`` allows."""
     plain = undefended(all_points)
     if plain is None:
         return []
     return [
-        _choice(arm, federation, members, plain, majority)
+        _choice(arm, federation, members, plain, majority, max_cost)
         for arm in dict.fromkeys(p.arm for p in all_points if p.defended)
         for federation in plain.worst
         # where it is not trained nothing was to be chosen
@@ -61,7 +71,12 @@ def choices(all_points: Sequence[Point], majority: float) -> list[Choice]:
 
 
 def _choice(
-    arm: str, federation: str, members: Sequence[Point], plain: Point, majority: float
+    arm: str,
+    federation: str,
+    members: Sequence[Point],
+    plain: Point,
+    majority: float,
+    max_cost: float,
 ) -> Choice:
     """Of the points ``members`` of an arm that is trained in this federation."""
     nothing = Choice(arm, federation, None, 0, 0, math.nan, math.nan, math.nan, interval([]))
@@ -83,9 +98,9 @@ def _choice(
     )
     enough = choosing.enough_seeds(leaks)
     chosen = (
-        choosing.choose_strength(leaks, losses)
+        choosing.choose_strength(leaks, losses, max_cost)
         if enough
-        else choosing.strength_by_halves(leaks, selects, losses)
+        else choosing.strength_by_halves(leaks, selects, losses, max_cost)
     )
     if chosen.strength == choosing.NOBODY:
         return nothing

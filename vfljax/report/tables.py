@@ -10,6 +10,7 @@ from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.report import (
     captions,
+    choosing,
     findings,
     guarantees,
     published,
@@ -49,8 +50,8 @@ def sections(
         ),
         Section(
             "Strengths that keep the accuracy",
-            captions.strengths(),
-            choice_rows(points, base["majority"]),
+            captions.strengths(experiment.goal.max_cost),
+            choice_rows(points, base["majority"], experiment.goal.max_cost),
             leads=True,
         ),
         Section(
@@ -248,14 +249,16 @@ def known_rows(sweep: store.Sweep, points: Sequence[summary.Point]) -> Table:
     ]
 
 
-def choice_rows(points: Sequence[summary.Point], majority: float) -> Table:
+def choice_rows(
+    points: Sequence[summary.Point], majority: float, max_cost: float = choosing.MEAN_LOSS
+) -> Table:
     """Of every defense and federation, the strength that keeps the accuracy and leaks least."""
     header = [
         *("defense", "federation", "strength", "chosen by", "test accuracy", "change"),
         *("leak", "excess over staying away", "change to undefended", "verdict on this strength"),
     ]
     rows, judged = [], {(id(v.point), v.federation): v for v in verdicts.verdicts(points)}
-    for choice in strengths.choices(points, majority):
+    for choice in strengths.choices(points, majority, max_cost):
         place = [choice.arm, FEDERATIONS[choice.federation]]
         if choice.point is None:
             rows.append([*place, "none keeps the accuracy", *[""] * (len(header) - 3)])
