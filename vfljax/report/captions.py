@@ -14,6 +14,7 @@ from typing import Any
 from vfljax.report import choosing, judging, simulation
 from vfljax.report.strengths import keeps
 from vfljax.report.summary import Point
+from vfljax.sweep.records import Goal
 
 OTHER_SEEDS = (
     "Nothing is chosen where it is scored: for each seed (a fold) the choice is made on the other seeds and "
@@ -100,6 +101,19 @@ def strengths(max_cost: float = choosing.MEAN_LOSS) -> str:
         "leaks least is chosen, by each fold on the other seeds: leak, excess and both changes are means of "
         "the folds, each by what it chose. The verdict is on the strength that is named, and is not corrected "
         "for choosing it."
+    )
+
+
+def chosen(goal: Goal, compared: bool) -> str:
+    """Of the cards; ``compared`` if there is anything undefended."""
+    if not compared:
+        return "Shown is the strength that leaks least: nothing undefended was trained to compare it with."
+    leak = "" if goal.max_leak >= 1 else f", and leak at most {goal.max_leak:g}"
+    return (
+        f"Shown is the strength that leaks least of those that keep the accuracy. One keeps it if "
+        f"{keeps(goal.max_cost)}. Leak, limits and verdict are this strength's own; the change of accuracy is "
+        "that of what each fold chose. Asked "
+        f"for: accuracy may fall by {goal.max_cost:g} at most{leak}."
     )
 
 

@@ -228,3 +228,11 @@ def attacker(worst: Worst, name_of: Callable[[int], str]) -> str:
     parties = [name_of(int(p)) for p in (named[1] if named else "0").split("+")]
     together = " together" if len(parties) > 1 else ""
     return f"{', '.join(parties[:-1])} and {parties[-1]}{together}" if together else parties[0]
+
+
+def away(points: Sequence[Point], federation: str) -> float:
+    """What staying away reaches, on the rows that worst cases are scored on; NaN where it is not known."""
+    plain = summary.undefended(points)
+    ordered = [p for p in (plain, *points) if p is not None and federation in p.worst]
+    reached = [p.worst[federation].leak.mean - p.worst[federation].excess.mean for p in ordered]
+    return next((leak for leak in reached if not math.isnan(leak)), math.nan)

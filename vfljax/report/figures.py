@@ -261,7 +261,6 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
     settings = sorted(settings, key=lambda p: p.knobs[names[0]])
     x = np.array([p.knobs[names[0]] for p in settings], float)
     with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(7.6, 4.2))
         series = [
             (f"accuracy, {FEDERATIONS[f]}", [p.accuracy[f] for p in settings], "-", "black")
             for f in FEDERATIONS
@@ -276,6 +275,8 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
                     COLORS[number % len(COLORS)],
                 )
             )
+        # as high as its legend, a line a series
+        figure, ax = plt.subplots(figsize=(7.6, max(4.2, 0.19 * len(series))))
         for number, (label, values, style, color) in enumerate(series):
             mean = np.array([v.mean for v in values])
             half = np.nan_to_num([v.half for v in values])

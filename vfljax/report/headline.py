@@ -93,9 +93,10 @@ def _headline(
         return _without_undefended(points, federation, plain, of)
     worst = plain.worst[federation]
     settled = _nothing_to_protect(worst) or not of_federation
-    first = f"Undefended, {_reads(worst, of)}{_beside(worst) if settled else ''}"
+    first = f"Undefended, {_reads(worst, of)}"
     whom = attacker(worst, of.name_of)
-    whom = f"{whom}, by {attack_of(worst)}" if whom else "nobody, beyond staying away"
+    first += _beside(worst) if settled and whom else ""
+    whom = f"{whom}, with the attack {attack_of(worst)}" if whom else "nobody, beyond staying away"
     chance = _brief(of.base["chance"])
     leaks = f"{of.base['scale']} {figure(worst.leak)}{_beside(worst)}, chance {chance}"
     if _nothing_to_protect(worst):

@@ -1,25 +1,34 @@
-"""``report.html``: one self-contained file from a stored sweep, and its figures as PNG."""
+"""``report.html``: one self-contained file from a stored sweep, and its figures as PNG.
+
+What enters: a sweep's directory. What leaves: a page that opens with what leaks, to whom, what to switch on
+and how sure that is, then the frontier, a card a defense, every table, and how all of it was computed. The
+words are ``headline``'s and others', the pieces ``markup``'s, the figure ``interactive``'s. The page fetches
+nothing: its policy forbids it.
+"""
 
 from __future__ import annotations
 
 import base64
-import html
 import io
 import json
 import pathlib
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from vfljax import store
 from vfljax.report import (
+    assumptions,
     captions,
     cards,
     figures,
     findings,
     gaps,
+    guarantees,
     headline,
+    interactive,
+    markup,
     naming,
     paper_figures,
     reproduction,
@@ -28,36 +37,211 @@ from vfljax.report import (
     tables,
 )
 from vfljax.report.terminal import first_lines, fitted, text_table
-from vfljax.sweep.experiment import experiment_of
+from vfljax.report.worst import FEDERATIONS
+from vfljax.sweep.experiment import Experiment, experiment_of
 
-CSS = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1a1a1a}
-h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin-top:2.2rem;
-border-bottom:1px solid #ddd} .sub{color:#666} img{max-width:100%;height:auto}
-li{margin:.45rem 0} .scroll{overflow-x:auto} table{border-collapse:collapse;font-size:12.5px}
-th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}
-th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:#fff}
-th{background:#f6f6f6} tr:hover td{background:#f3f7fb} pre{background:#f6f6f6;padding:.8rem;
-overflow-x:auto;font-size:12.5px} .note{background:#fff8e6;padding:.6rem 1rem;border-left:3px solid #e6a700}
-"""
+PAPER = "paper"  # the figure in a paper's form
+HERE = pathlib.Path(__file__).parent
+POLICY = (
+    "default-src 'none'; img-src data: blob:; font-src data:; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'"
+)
+"""Of the page's contents: none may come from anywhere else."""
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(c))}</td>" for c in row) + "</tr>" for row in rows
+class Shown(NamedTuple):
+    """What a page is made from."""
+
+    workdir: pathlib.Path
+    sweep: store.Sweep
+    experiment: Experiment
+    points: list[summary.Point]
+    of: cards.About
+    opened: headline.Opening
+
+
+def _shown(workdir: pathlib.Path) -> Shown:
+    sweep = naming.shown(workdir)
+    experiment, points = experiment_of(sweep), summary.points(sweep)
+    of = cards.about(sweep, experiment)
+    return Shown(workdir, sweep, experiment, points, of, headline.opening(points, of))
+
+
+def write(workdir: pathlib.Path) -> pathlib.Path:
+    """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
+    return _write(_shown(workdir))
+
+
+def _write(shown: Shown) -> pathlib.Path:
+    (shown.workdir / "figures").mkdir(exist_ok=True)
+    parts = [_first_screen(shown), _frontier(shown), _cards(shown), _tables(shown), _made(shown)]
+    style, glue = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    drawn = f"<script>{interactive.script()}</script>" if _attacked(shown) else ""
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{markup.text(shown.experiment.name)}</title><style>{style}</style></head>"
+        f"<body>{''.join(parts)}{drawn}<script>{glue}</script></body></html>"
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    store.write_text(shown.workdir / "report.html", page)
+    return shown.workdir / "report.html"
 
 
-def _section(section: tables.Section) -> str:
-    paragraphs = [part for part in section.caption.split("\n\n") if part]
-    caption = "".join(f"<p>{html.escape(part)}</p>" for part in paragraphs)
-    return f"<h2>{html.escape(section.title)}</h2>{caption}{_table(*section.table)}"
+def _attacked(shown: Shown) -> bool:
+    return any(p.worst for p in shown.points)
 
 
-def _list(lines: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+def _first_screen(shown: Shown) -> str:
+    """The headline, its answers, what must not be missed, and what the sweep was."""
+    header, data = shown.sweep.header, shown.sweep.header["data"]
+    name = shown.experiment.parties.name_of
+    columns = ", ".join(
+        f"{name(party)} {' x '.join(map(str, shape))}"
+        for party, shape in enumerate(data["party_shapes"])
+    )
+    warned = guarantees.warnings(shown.sweep, shown.points)
+    about = (
+        f"{data['name']}: {data['rows']:,} rows, {data['classes']} classes; {data['train']:,} training, "
+        f"{data['validation']:,} validation, {data['test']:,} test rows a seed; columns: {columns}; "
+        f"{shown.sweep.results.num_rows:,} of {header['settings']:,} settings, {shown.experiment.seeds} seeds."
+    )
+    return "".join(
+        [
+            f"<header><h1>{markup.text(shown.experiment.name)}: what leaks, and what the defense costs</h1>",
+            markup.headlines(shown.opened.headlines),
+            *(f'<div class="warning">{markup.text(line)}</div>' for line in warned),
+            markup.notes([*_diverged(shown), *shown.experiment.notes], _notes(shown)),
+            f'<p class="sub">{markup.text(about)}</p>',
+            '<nav class="screen"><a href="#frontier">frontier</a><a href="#defenses">defenses</a>'
+            '<a href="#tables">tables</a><a href="#assumptions">assumptions</a></nav></header>',
+        ]
+    )
+
+
+def _diverged(shown: Shown) -> list[str]:
+    lost, settings = (
+        sum(getattr(p, name) for p in shown.points) for name in ("diverged", "settings")
+    )
+    if not lost:
+        return []
+    return [f"{lost} of {settings} settings diverged: their figures are left out, not zero."]
+
+
+def _notes(shown: Shown) -> list[str]:
+    """What the stored attacks' rules, names and steps differ in from the published ones."""
+    attacks = store.attack_summary(shown.workdir)
+    notes = [*rules.notes(attacks), *naming.notes(shown.sweep)]
+    for label, a in attacks.items():
+        full = tables.steps_published(label) if a["status"] == "ok" else 0
+        if full and a["steps"] < full:
+            notes.append(
+                f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
+            )
+    return notes
+
+
+def _frontier(shown: Shown) -> str:
+    """Accuracy against what leaks: to be pointed at, and as PNG for paper."""
+    if not _attacked(shown):
+        return ""
+    points, of = shown.points, shown.of
+    drawn = [
+        markup.figure(number, panel.title, panel.item)
+        for number, panel in enumerate(interactive.panels(points, of, shown.opened.cards))
+    ]
+    still = figures.frontier(points, dict(of.base), of.goal.max_cost)
+    return (
+        '<h2 id="frontier">Accuracy against what leaks</h2>'
+        '<p class="sub">Further down and further right is better. Bars: limits of what the strongest attack '
+        "leaks, and 95 % intervals of accuracy over seeds. A ring: the strength that was chosen. Settings "
+        "below chance are inverted or collapsed, not private."
+        '<span class="screen"> Point at a mark for its figures; a button hides a defense.</span></p>'
+        f"{markup.legend(interactive.legend(points))}"
+        f'<div class="panels">{"".join(drawn)}</div>'
+        f'<div class="png">{_save(still, shown.workdir / "figures", "frontier")}</div>'
+    )
+
+
+def _cards(shown: Shown) -> str:
+    """A card a defense, by federation."""
+    every = shown.opened.cards
+    if not every:
+        return ""
+    compared = summary.undefended(shown.points) is not None
+    symbols = {entry.arm: entry.symbol for entry in interactive.legend(shown.points)}
+    federations = dict.fromkeys(card.federation for card in every)
+    parts = ['<h2 id="defenses">Every defense, at the strength that was chosen</h2>']
+    parts.append(f'<p class="sub">{markup.text(captions.chosen(shown.of.goal, compared))}</p>')
+    for federation in federations:
+        members = [card for card in every if card.federation == federation]
+        best = headline.recommended(members)
+        if len(federations) > 1:
+            parts.append(f"<h3>{markup.text(FEDERATIONS[federation])}</h3>")
+        drawn = (markup.card(c, c is best, symbols.get(c.arm, "")) for c in members)
+        parts.append(f'<div class="cards">{"".join(drawn)}</div>')
+    return "".join(parts)
+
+
+def _tables(shown: Shown) -> str:
+    """Everything in sentences and tables, and the other figures, folded."""
+    sweep, points = shown.sweep, shown.points
+    said = findings.findings(sweep, points)
+    parts = ['<h2 id="tables">All figures</h2>']
+    parts.append(markup.folded("What this means", markup.listed(said), f"{len(said)} sentences"))
+    missing = gaps.not_attacked(sweep, points)
+    if missing:
+        parts.append(
+            markup.folded("Not attacked", markup.listed(missing), f"{len(missing)} reasons")
+        )
+    parts += map(markup.section, tables.sections(sweep, shown.experiment, points))
+    return "".join([*parts, *_other_figures(shown)])
+
+
+def _other_figures(shown: Shown) -> list[str]:
+    """In the paper's form, and along the knobs of every arm."""
+    points, folder, parts = shown.points, shown.workdir / "figures", []
+    if shown.experiment.reproduces is not None:
+        drawn = paper_figures.draw(shown.sweep, shown.experiment.reproduces)
+        if drawn is not None:
+            parts.append(markup.folded("In the paper's form", _save(drawn, folder, PAPER)))
+    for arm in dict.fromkeys(p.arm for p in points):
+        for plot, figure in (
+            ("heat", figures.heat_maps(points, arm)),
+            ("curve", figures.curves(points, arm, dict(shown.of.base))),
+        ):
+            if figure is not None:
+                inside = _save(figure, folder, f"{plot}_{arm}")
+                parts.append(markup.folded(f"{arm}, along its knobs", inside))
+    return parts
+
+
+def _made(shown: Shown) -> str:
+    """Threat model, assumptions, how it was computed, and by what."""
+    sweep, experiment, of = shown.sweep, shown.experiment, shown.of
+    header = sweep.header
+    origin = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
+    model = assumptions.threat_model(experiment, shown.points, of)
+    judged = (
+        captions.worst_case(shown.points, dict(of.base), of.known, experiment.data.permute_labels)
+        if _attacked(shown)
+        else ""
+    )
+    return "".join(
+        [
+            '<h2 id="assumptions">Assumptions, and how this was made</h2>',
+            markup.folded(
+                "Threat model",
+                markup.plain_table(*assumptions.parties(sweep, experiment)) + markup.listed(model),
+            ),
+            markup.folded("How it was judged", markup.paragraphs(judged)) if judged else "",
+            markup.folded("Command", f"<pre>{markup.text(header['command'])}</pre>"),
+            markup.folded("Versions", f"<pre>{markup.text(json.dumps(origin, indent=1))}</pre>"),
+            markup.folded(
+                "Config", f"<pre>{markup.text(json.dumps(sweep.config, indent=1))}</pre>"
+            ),
+        ]
+    )
 
 
 def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
@@ -67,82 +251,7 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     plt.close(figure)
     store.write_bytes(folder / f"{name}.png", buffer.getvalue())
     data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
-
-
-PAPER = "paper"  # the figure in a paper's form
-
-
-def write(workdir: pathlib.Path) -> pathlib.Path:
-    """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
-    sweep = naming.shown(workdir)
-    experiment, points = experiment_of(sweep), summary.points(sweep)
-    base = summary.baseline(sweep)
-    folder = workdir / "figures"
-    folder.mkdir(exist_ok=True)
-    header, data = sweep.header, sweep.header["data"]
-    done, planned = sweep.results.num_rows, header["settings"]
-    seeds = experiment.seeds
-    parts = [
-        f"<h1>{html.escape(experiment.name)}: what leaks, and what the defense costs</h1>",
-        f'<p class="sub">{html.escape(data["name"])}: {data["rows"]:,} rows, {data["classes"]} classes; '
-        f"{data['train']:,} training, {data['validation']:,} validation, {data['test']:,} test rows a "
-        f"seed; columns a party {data['party_shapes']}; {done:,} of {planned:,} settings, {seeds} "
-        f"seeds; ± is a 95 % t-interval over seeds.</p>",
-    ]
-    notes = [*experiment.notes, *rules.notes(store.attack_summary(workdir)), *naming.notes(sweep)]
-    for label, a in store.attack_summary(workdir).items():
-        full = tables.steps_published(label) if a["status"] == "ok" else 0
-        if full and a["steps"] < full:
-            notes.append(
-                f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
-            )
-    if notes:
-        parts.append('<div class="note">' + "<br>".join(map(html.escape, notes)) + "</div>")
-    sections = tables.sections(sweep, experiment, points)
-    parts += [_section(one) for one in sections if one.leads]
-    missing = gaps.not_attacked(sweep, points)
-    if missing:
-        parts.append(f"<p>Not attacked:</p>{_list(missing)}")
-    parts.append(f"<h2>What this means</h2>{_list(findings.findings(sweep, points))}")
-    parts.append("<h2>Privacy against utility</h2>")
-    if any(p.worst for p in points):
-        parts.append(
-            _save(figures.frontier(points, base, experiment.goal.max_cost), folder, "frontier")
-        )
-    parts.append(
-        f"<p>Worst attack. {html.escape(captions.how_chosen(points))} Bars are limits of what the strongest "
-        "attack leaks, and 95 % intervals of accuracy over seeds; rings are strengths that keep the accuracy "
-        "and leak least. Settings below chance are inverted or collapsed, not private.</p>"
-    )
-    if experiment.reproduces is not None:
-        drawn = paper_figures.draw(sweep, experiment.reproduces)
-        if drawn is not None:
-            parts.append("<h2>In the paper's form</h2>" + _save(drawn, folder, PAPER))
-    for arm in dict.fromkeys(p.arm for p in points):
-        for plot, figure in (
-            ("heat", figures.heat_maps(points, arm)),
-            ("curve", figures.curves(points, arm, base)),
-        ):
-            if figure is not None:
-                parts.append(
-                    f"<h2>{html.escape(arm)}</h2>" + _save(figure, folder, f"{plot}_{arm}")
-                )
-    parts += [_section(one) for one in sections if not one.leads]
-    origin = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
-    parts.append(
-        f"<h2>How this was made</h2><pre>{html.escape(header['command'])}</pre>"
-        f"<pre>{html.escape(json.dumps(origin, indent=1))}</pre>"
-        f"<details><summary>config</summary><pre>"
-        f"{html.escape(json.dumps(sweep.config, indent=1))}</pre></details>"
-    )
-    title = html.escape(experiment.name)
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{CSS}</style></head><body>{''.join(parts)}</body></html>"
-    )
-    store.write_text(workdir / "report.html", page)
-    return workdir / "report.html"
+    return f'<img alt="{markup.text(name)}" src="data:image/png;base64,{data}">'
 
 
 def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
@@ -173,12 +282,10 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
 def present(workdir: pathlib.Path) -> str:
     """Write the report; returns headline, verdicts, table and findings for a terminal, and where the
     report is."""
-    sweep = naming.shown(workdir)
-    experiment, points = experiment_of(sweep), summary.points(sweep)
-    opened = headline.opening(points, cards.about(sweep, experiment))
-    sentences = "\n".join(f"- {sentence}" for sentence in findings.findings(sweep, points))
-    parts = [first_lines(opened), text_table(points)]
-    caption, beside = tables.beside(sweep, experiment)
+    shown = _shown(workdir)
+    said = "\n".join(f"- {line}" for line in findings.findings(shown.sweep, shown.points))
+    parts = [first_lines(shown.opened), text_table(shown.points)]
+    caption, beside = tables.beside(shown.sweep, shown.experiment)
     if beside[1]:
         parts.append(f"{fitted(*beside)}\n{caption}")
-    return "\n\n".join([*parts, sentences, f"report: {write(workdir)}"])
+    return "\n\n".join([*parts, said, f"report: {_write(shown)}"])

@@ -1,0 +1,48 @@
+// Glue between the page's elements and Bokeh's figures. What is drawn, Bokeh draws.
+document.documentElement.classList.add("js");
+
+for (const data of document.querySelectorAll("script[data-figure]"))
+  Bokeh.embed.embed_item(JSON.parse(data.textContent), data.dataset.figure);
+
+// the legend: a button shows and hides what bears its name in every figure
+const buttons = [...document.querySelectorAll("#legend button")];
+function show(button, shown) {
+  button.setAttribute("aria-pressed", shown);
+  for (const plot of Bokeh.documents.flatMap((doc) => doc.roots()))
+    for (const drawn of plot.renderers) if (drawn.name === button.value) drawn.visible = shown;
+}
+for (const button of buttons)
+  button.addEventListener("click", () => {
+    const shown = button.getAttribute("aria-pressed") !== "true";
+    for (const one of button.value ? [button] : buttons) show(one, shown);
+  });
+
+// tables: numbers within words sort as numbers, and what is no figure comes last
+const pieces = (text) => text.replaceAll(",", "").split(/([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)/i);
+const blank = (text) => text === "" || text === "-";
+function compare(one, other) {
+  const [left, right] = [pieces(one), pieces(other)];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const order = i % 2 ? left[i] - right[i] : left[i].localeCompare(right[i]);
+    if (order) return order;
+  }
+  return left.length - right.length;
+}
+for (const head of document.querySelectorAll("thead th"))
+  head.firstChild.addEventListener("click", () => {
+    const body = head.closest("table").tBodies[0], column = head.cellIndex;
+    const falls = head.getAttribute("aria-sort") === "ascending";
+    for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", falls ? "descending" : "ascending");
+    const keyed = [...body.rows].map((row) => [row.cells[column].textContent.trim(), row]);
+    keyed.sort(
+      ([one], [other]) => blank(one) - blank(other) || (falls ? -1 : 1) * compare(one, other),
+    );
+    body.append(...keyed.map(([, row]) => row));
+  });
+for (const field of document.querySelectorAll("input[type=search]"))
+  field.addEventListener("input", () => {
+    const wanted = field.value.toLowerCase();
+    for (const row of field.nextElementSibling.querySelectorAll("tbody tr"))
+      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  });
