@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from vfljax.report import choosing, strengths, worst
 from vfljax.report.summary import Point
-from vfljax.report.worst import FEDERATIONS, titles
+from vfljax.report.worst import FEDERATIONS, AttackOn, titles
 
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
@@ -252,6 +252,14 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
     return figure
 
 
+CURVES = 12  # attacks in one figure, those that succeed most anywhere in it
+
+
+def _highest(settings: Sequence[Point], key: AttackOn) -> float:
+    means = [p.attacks[key].mean for p in settings if key in p.attacks]
+    return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
+
+
 def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | None:
     """Accuracy and attack success along the one knob of an arm; None unless it has one."""
     settings = [p for p in points if p.arm == arm]
@@ -266,7 +274,10 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
             for f in FEDERATIONS
             if f in settings[0].accuracy
         ]
-        for number, (key, title) in enumerate(titles(settings[0].attacks).items()):
+        names_of = titles(settings[0].attacks)
+        shown = sorted(names_of, key=lambda key: -_highest(settings, key))[:CURVES]
+        for number, key in enumerate(key for key in names_of if key in shown):
+            title = names_of[key]
             series.append(
                 (
                     title,
@@ -294,8 +305,14 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
         if x.min() > 0 and x.max() / x.min() > 20:
             ax.set_xscale("log")
         ax.axhline(1 / base["classes"], color="gray", lw=0.8, ls=":")
+        of = (
+            f": the {CURVES} strongest of {len(names_of)} attacks" if len(names_of) > CURVES else ""
+        )
         ax.set(
-            xlabel=names[0], ylabel="accuracy, attack success (top-1)", ylim=(0, 1.03), title=arm
+            xlabel=names[0],
+            ylabel="accuracy, attack success (top-1)",
+            ylim=(0, 1.03),
+            title=f"{arm}{of}",
         )
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
         figure.tight_layout()
