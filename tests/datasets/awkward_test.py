@@ -103,7 +103,9 @@ READ = (
     ("gzip by no name", gzip.compress(b"a,y\n1,0\n2,1\n"), {}, "a=1 2; classes 0 1", ""),
     ("quotes, delimiters and line ends in fields", 'a,y\n"u, ""v""\nw",0\n"x",1\n', {}, 'a={u, "v"\nw|x}; classes 0 1', ""),
     ("spaces around everything", " a , y \n 1 , no \n 2 , yes \n", {}, "a=1 2; classes no yes", ""),
+    ("a header that begins with #", "#a,y\n1,0\n2,1\n", {}, "#a=1 2; classes 0 1", ""),
     # types
+    ("two percentages, named as categories", csv("5%\n7%\n5%"), {"categorical": "a"}, "a={5%|7%}; classes 0 1", ""),
     ("booleans in words", csv("TRUE\nfalse\n"), {}, "a=1 0 nan; classes 0 1", ""),
     ("mixed numbers and truth", csv("1\nTrue\n0"), {"categorical": "a"}, "a={0|1|True}; classes 0 1", ""),
     ("nullable integers and booleans", pd.DataFrame({"a": pd.array([1, None, 3], "Int8"), "b": pd.array([True, None, False]), "y": [0, 1, 0]}), {}, "a=1 nan 3; b=1 nan 0; classes 0 1", ""),
@@ -147,7 +149,11 @@ REFUSED = (
     ("parted by spaces", "a  y\n1  0\n2  1\n", {}, "unknown column in label= 'y'.* It has but one column: give delimiter="),
     ("two files in one", "a,y\n1,0\n2,1\na,y\n3,0\n", {}, "'a' holds numbers, and 'a' in row 3"),
     ("a line of totals", "a,b,y\n1,2,0\n2,3,1\nTotal,5\n", {}, "row 3 has 2 values for 3 columns"),
-    ("a comment before the header", "# of 2020\na,y\n1,0\n2,1\n", {}, "choose from # of 2020. It has but one column"),
+    ("a comment before the header", "# of 2020\na,y\n1,0\n2,1\n", {}, "its first line, '# of 2020', is a comment and no row: remove the lines that begin with #"),
+    ("a comment with commas", "# made, by hand\na,b,y\n1,2,0\n2,3,1\n", {}, "its first line, '# made, by hand', is a comment"),
+    ("a comment and no header", "# of 2020\n1,0\n2,1\n", {"header": False, "label": 1}, "its first line, '# of 2020', is a comment"),
+    ("two numbers with a percent sign", csv("5%\n7%\n5%"), {}, r"\('5%' in row 1\): give percent=True, or name it in categorical="),
+    ("two numbers with thousands", csv("1,000\n2,000\n"), {}, "give thousands=',' or decimal=','"),
     ("days that no clock holds", arrow([2**31 - 1, 0, 1], pa.date32()), {}, "'a' holds dates out of bounds"),
     ("names twice", "a,a,y\n1,2,0\n2,3,1\n", {}, "two columns are named 'a'"),
     ("a workbook", b"PK\x03\x04" + bytes(40), {}, "is a ZIP archive or an Excel workbook: save the table as CSV"),
@@ -155,6 +161,15 @@ REFUSED = (
     ("a short row", "a,b,y\n1,2,0\n1,2\n", {}, "row 2 has 2 values for 3 columns"),
     ("infinity", csv("1\n-inf\n3"), {}, "'a' has -inf in row 2, which is infinite"),
     ("lists", arrow([[1], [2], []], pa.list_(pa.int8())), {}, "'a' is of type list<.*neither number nor text"),
+)  # fmt: skip
+
+# of a training and a test file: their content, and what they are read as or refused with
+TESTED = (
+    ("truth, and truth in capitals", csv("true\nfalse"), csv("TRUE\nFALSE"), "a=1 0 1 0; classes 0 1"),
+    ("truth, and 1 and 0", csv("true\nfalse"), csv("1\n0\n"), "a=1 0 1 0 nan; classes 0 1"),
+    ("1 and 0, and truth", csv("1\n0"), csv("\ntrue"), "a=1 0 nan 1; classes 0 1"),
+    ("truth, and other numbers", csv("true\nfalse"), csv("1\n5"), r"test.csv: column 'a' has numbers beside 0 and 1 \(row 2\), and the training rows have true and false: write both files alike"),
+    ("other numbers, and truth", csv("1\n5"), csv("\ntrue"), r"test.csv: column 'a' has true and false \(row 2\), and the training rows have numbers beside"),
 )  # fmt: skip
 
 
@@ -184,6 +199,18 @@ def test_an_awkward_table_is_refused_in_one_line(tmp_path, case):
         read(tmp_path, content, options)
     assert len(str(error.value).splitlines()) == 1
     assert "own.data" in str(error.value) or "file_encoding" in message
+
+
+@pytest.mark.parametrize("case", TESTED, ids=lambda case: case[0])
+def test_a_test_file_is_read_as_the_training_file_is_or_refused(tmp_path, case):
+    _, content, tested, expected = case
+    (tmp_path / "test.csv").write_text(tested)
+    options = {"test_file": "test.csv", "delimiter": "tab"}
+    if expected.startswith("a="):
+        assert summary(read(tmp_path, content, options)) == expected
+    else:
+        with pytest.raises(UserError, match=expected):
+            read(tmp_path, content, options)
 
 
 def test_5000_columns_are_read(tmp_path):

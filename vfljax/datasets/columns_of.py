@@ -14,19 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from vfljax.datasets.dates import DATE, Since, days, moments, of_digits
 from vfljax.datasets.faults import Place, shown
-from vfljax.datasets.notations import (
-    DATE,
-    NOTED,
-    Notation,
-    forms,
-    is_number,
-    microseconds,
-    moments,
-    numbers,
-    of_day,
-    ways,
-)
+from vfljax.datasets.notations import NOTED, Notation, is_number, numbers, ways
 from vfljax.errors import UserError
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
@@ -40,9 +30,8 @@ MISSING = (
     *("NULL", "None", "n/a", "null", "Null", "?"),
 )
 NONE = "(missing)"  # the category of a missing one
-SEVERAL = 3  # values of one notation: fewer may well be the names of categories
+SEVERAL = 3  # values of one notation among words: fewer may well be the names of categories
 NEARLY = (20, 0.9)  # more distinct texts than this, and in this share of the rows: an identifier
-DAY = 86_400_000_000  # microseconds
 
 
 class Rule(NamedTuple):
@@ -67,10 +56,11 @@ class Source(NamedTuple):
     missing: int = 0
     first: int = -1  # the first row with a missing value, from 0
     words: Mapping[str, int] = {}  # those read as missing, and how often
-    since: tuple[str, float] | None = None  # of dates: their form, and the first in microseconds
+    since: Since | None = None  # of dates
     pooled: int = 0  # rare values that became one
     padded: str = ""  # of numbers: the first that was written with a zero before it
     percent: bool = False  # written with a %
+    logical: bool = False  # true and false, read as 1 and 0
     merged: int = 0  # different numbers that are equal as float32
 
     @property
@@ -79,43 +69,47 @@ class Source(NamedTuple):
 
 
 def source(
-    place: Place, name: str, column: Any, rule: Rule, wanted: str = "", like: Source | None = None
+    place: Place, name: str, column: Any, rule: Rule, kind: str = "", like: Source | None = None
 ) -> Source:
-    """The column as ``wanted`` ("number", "category"), as the training file's column ``like``, or as
+    """The column as ``kind`` ("number", "category"), as the training file's column ``like``, or as
     what it looks like (""), where a column that pandas or Arrow marks as a category is one.
 
     Raises UserError, with column and row, for what could be read in two ways, or as nothing that helps:
     numbers in a notation that no option names, words among numbers (half of the values or of the
     distinct values), texts that differ in nearly all rows; a nested or binary column, an infinite
-    number, one that float32 cannot hold, a word where numbers are wanted.
+    number, one that float32 cannot hold, a word where numbers must be.
     """
     array, words = _plain(place, name, column, rule)
-    if not wanted and pa.types.is_dictionary(column.type):
-        wanted = "category"
-    if (like.kind if like else wanted) == "category":
+    if not kind and pa.types.is_dictionary(column.type):
+        kind = "category"
+    if (like.kind if like else kind) == "category":
         return _category(place, name, array, words)
     since = like.since if like else None
     _all_percent(place, name, array, rule.how, like)
-    form = "" if wanted or like else rule.how.date_format
-    digits = bool(form) and of_day(texts(array).drop_null().unique(), form)
-    if digits or (since and not pa.types.is_temporal(array.type)):
+    temporal = pa.types.is_temporal(array.type)
+    date_format = "" if kind or like else rule.how.date_format
+    digits = bool(date_format) and of_digits(texts(array).drop_null().unique(), date_format)
+    if digits or (since and not temporal):
         array = texts(array)
-    if array.null_count == len(array) or not (since or digits or pa.types.is_temporal(array.type)):
-        values = _numbers(array, rule.how)
-    else:
-        values = None
+    dated = (since or digits or temporal) and array.null_count < len(array)
+    values = None if dated else _numbers(array, rule.how)
     if values is None and (like is None or since):
-        values, since = _days(place, name, array, rule.how, since)
+        values, since = days(place, name, array, rule.how.date_format, since) or (None, None)
     if values is not None:
         number = _number(place, name, values, rule, words, since)
-        if since or array.type != TEXT:
-            return number._replace(merged=_merged(array, values))
+        number = number._replace(merged=_merged(array, values))
+        if since:
+            return number
+        truth = _truth(array)
+        number = number._replace(logical=truth is not None and truth.null_count < len(array))
+        if like:
+            _same_truth(place, number, like)
+        if array.type != TEXT:
+            return number
         percent = bool(pc.any(pc.ends_with(array, "%")).as_py())
-        return number._replace(
-            padded=_padded(array), percent=percent, merged=_merged(array, values)
-        )
-    if wanted or like:
-        raise _no_number(place, name, array, rule.how, wanted, like)
+        return number._replace(padded=_padded(array), percent=percent)
+    if kind or like:
+        raise _no_number(place, name, array, rule.how, kind, like)
     _refuse(place, name, array, rule.how)
     return _category(place, name, array, words, nearly=NEARLY)
 
@@ -154,18 +148,43 @@ def _plain(place: Place, name: str, column: Any, rule: Rule) -> tuple[pa.Array, 
 def _numbers(array: pa.Array, how: Notation) -> np.ndarray | None:
     """[R] float64 with NaN for null; None for texts that are not all numbers, or all true and false."""
     if array.type == TEXT:
-        lower = pc.utf8_lower(array)
-        logical = pc.is_in(lower, value_set=pa.array(["true", "false"], TEXT))
-        if pc.all(pc.or_(logical, pc.is_null(array))).as_py():
-            parsed = pc.equal(lower, "true")
-        else:
-            parsed = numbers(array, how)
+        truth = _truth(array)
+        parsed = numbers(array, how) if truth is None else truth
         if parsed.null_count > array.null_count:
             return None
         array = parsed
     if pa.types.is_temporal(array.type):  # all null
         return np.full(len(array), np.nan)
     return pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _truth(array: pa.Array) -> pa.Array | None:
+    """The booleans of a column of true and false; None of any other."""
+    if pa.types.is_boolean(array.type):
+        return array
+    if array.type != TEXT:
+        return None
+    lower = pc.utf8_lower(array)
+    words = pc.is_in(lower, value_set=pa.array(["true", "false"], TEXT))
+    return pc.equal(lower, "true") if pc.all(pc.or_(words, pc.is_null(array))).as_py() else None
+
+
+def _same_truth(place: Place, number: Source, like: Source) -> None:
+    """Raise UserError where true and false in one file meet numbers beside 0 and 1 in the other."""
+    other = like if number.logical else number
+    assert number.numbers is not None
+    assert other.numbers is not None
+    rows = ~np.isin(other.numbers, (0, 1)) & ~np.isnan(other.numbers)
+    if number.logical == like.logical or not rows.any():
+        return
+    here, there = "numbers beside 0 and 1", "true and false"
+    if number.logical:
+        rows, here, there = ~np.isnan(number.numbers), there, here
+    raise place.fault(
+        number.name,
+        f"has {here} (row {place.row(int(np.argmax(rows)))}), and the training rows have {there}",
+        "write both files alike, or name it in categorical=",
+    )
 
 
 def _all_percent(
@@ -191,53 +210,8 @@ def _all_percent(
         )
 
 
-def _days(
-    place: Place, name: str, array: pa.Array, how: Notation, since: tuple[str, float] | None
-) -> tuple[np.ndarray | None, tuple[str, float] | None]:
-    """(days since the first date or time, NaN for null; (form, the first)); (None, None) for what is
-    none. ``since``: the training file's."""
-    if pa.types.is_temporal(array.type):
-        try:
-            form, ticks = f"type {array.type}", microseconds(array)
-        except pa.ArrowInvalid as error:
-            raise place.fault(
-                name, f"holds dates out of bounds ({error})", "correct them"
-            ) from error
-    elif array.type == TEXT:
-        encoded = array.dictionary_encode()
-        values = encoded.dictionary
-        if since is not None:
-            several = [(since[0], moments(values, since[0]))]
-        elif how.date_format and moments(values, how.date_format) is not None:
-            several = [(how.date_format, moments(values, how.date_format))]
-        elif pc.all(pc.match_substring_regex(values, DATE)).as_py():
-            several = forms(values)
-        else:
-            return None, None
-        if len(several) != 1:
-            one_of = " or ".join(f"date_format={one!r}" for one, _ in several)
-            raise place.fault(
-                name,
-                f"holds dates or times ({shown(values[0].as_py())} in row "
-                f"{place.row(pc.index(array, values[0]).as_py())}) that "
-                f"{'may be read in several ways' if several else 'no form reads in all rows'}",
-                f"give {one_of or 'date_format= as of strptime'}, write all as 2020-01-31, or name it in "
-                "drop= or categorical=",
-            )
-        ((form, ticks),) = several
-        if ticks is not None:
-            ticks = ticks[encoded.indices.fill_null(0).to_numpy()]
-            ticks[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
-    else:
-        return None, None
-    if ticks is None:
-        return None, None
-    since = since or (form, float(np.nanmin(ticks)))
-    return (ticks - since[1]) / DAY, since
-
-
 def _no_number(
-    place: Place, name: str, array: pa.Array, how: Notation, wanted: str, like: Source | None
+    place: Place, name: str, array: pa.Array, how: Notation, kind: str, like: Source | None
 ) -> UserError:
     """The first word where numbers, or the training file's dates, must be."""
     text, form = texts(array), like.since[0] if like and like.since else ""
@@ -252,7 +226,7 @@ def _no_number(
         f"has {shown(word)} in row {place.row(pc.index(text, word).as_py())}, which is no "
         + ("date as the training rows'" if form else "number"),
         "correct it, leave it empty or name it in na_values= where it is missing, or "
-        + ("take the name out of numeric=" if wanted else remedy),
+        + ("take the name out of numeric=" if kind else remedy),
     )
 
 
@@ -271,8 +245,9 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
     dates = which(pc.match_substring_regex(values, DATE))
     noted = which(pc.match_substring_regex(values, NOTED))
     plain = which(numbers(values, how).is_valid())
-    least = SEVERAL if how == Notation() else 1  # an option says that numbers are so written
-    if noted.sum() >= least and 2 * noted.sum() >= len(noted) and (noted & ~plain).any():
+    # an option says that numbers are so written, and a column of nothing else does
+    several = noted.sum() >= SEVERAL or noted.all() or (how != Notation() and noted.any())
+    if several and 2 * noted.sum() >= len(noted) and (noted & ~plain).any():
         raise place.fault(
             name,
             f"holds numbers in a notation that is not read ({first(noted & ~plain)})",
@@ -296,7 +271,7 @@ def _number(
     values: np.ndarray,
     rule: Rule,
     words: Mapping[str, int],
-    since: tuple[str, float] | None,
+    since: Since | None,
 ) -> Source:
     with np.errstate(over="ignore"):
         wrong = np.isinf(values.astype(np.float32))

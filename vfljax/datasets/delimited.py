@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import pyarrow.csv
 
-from vfljax.datasets.faults import MOST_COLUMNS, damaged, too_wide
+from vfljax.datasets.faults import MOST_COLUMNS, damaged, shown, too_wide
 from vfljax.datasets.given import MAX_BYTES
 from vfljax.datasets.notations import is_number
 from vfljax.errors import UserError
@@ -49,7 +49,12 @@ def read_text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa
         if len(data) > LONGEST_HEADER:
             raise UserError(f"{path}: its first line is longer than 64 MiB: no table starts so.")
         raise UserError(f"{path} has a header and no row: write the table again.")
-    first, delimiter = _cut(path, data, delimiter, header)
+    first, delimiter, same = _cut(path, data, delimiter, header)
+    if first[0].lstrip().startswith("#") and (len(first) == 1 or not same):
+        raise UserError(
+            f"{path}: its first line, {shown(delimiter.join(first))}, is a comment and no row: remove the "
+            "lines that begin with #."
+        )
     names = first if header else [str(j) for j in range(len(first))]
     if header and all(map(is_number, names)) and not counted(names):
         raise UserError(
@@ -131,8 +136,8 @@ def _fields(data: bytes, delimiter: str, strict: bool = False) -> Iterator[list[
     return csv.reader(text, delimiter=delimiter, strict=strict)
 
 
-def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str], str]:
-    """(the first line's fields, delimiter)."""
+def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str], str, bool]:
+    """(the first line's fields, the delimiter, whether the next row has as many)."""
     cuts: list[tuple[int, bool, list[str], str]] = []  # fields, whether row 1 has as many
     wrong = None
     line = re.match(rb"[^\r\n]*", data)
@@ -157,7 +162,7 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
             f"{path}: {' or '.join(good)} may cut its rows, and no header tells: give delimiter=."
         )
     best = max(cuts, key=lambda one: one[:2])  # the first, of equals
-    return best[2:]
+    return best[2], best[3], best[1]
 
 
 def _width(records: Iterator[list[str]]) -> int:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from vfljax.datasets.columns import Column
-from vfljax.datasets.columns_of import DAY, MISSING, NONE, Rule, Source
+from vfljax.datasets.columns_of import MISSING, NONE, Rule, Source
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.dates import first_day
 from vfljax.datasets.encoding import OTHER
 from vfljax.datasets.faults import alike, one_line, shown
-from vfljax.datasets.notations import EPOCH
 from vfljax.datasets.roles import INDEX, Roles
 
 FEW = 20  # distinct whole numbers that make a person ask whether they are codes
@@ -43,7 +42,7 @@ def notes(
             f"{_count(rare, 'has rare values', 'have rare values')} that became one, {OTHER}: "
             "max_categories= keeps more."
         )
-    dates = [f"{one.name} ({_first(*one.since)})" for one in everything if one.since]
+    dates = [f"{one.name} ({first_day(*one.since)})" for one in everything if one.since]
     if dates:
         out.append(f"dates or times, taken as days since the first: {_few(dates)}.")
     out += _numbers(training, roles.features)
@@ -117,17 +116,7 @@ def left_out(names: Sequence[str], empty: Sequence[str], roles: Roles) -> list[s
     return out
 
 
-def _first(form: str, microseconds: float) -> str:
-    if form.startswith(("%H", "%I", "type time[", "type time3", "type time6", "type duration")):
-        return form  # of no day
-    try:
-        first = EPOCH + datetime.timedelta(days=microseconds / DAY)
-    except OverflowError:
-        return form
-    return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
-
-
-def _numbers(training: Sequence[Source], wanted: Mapping[str, str]) -> list[str]:
+def _numbers(training: Sequence[Source], kinds: Mapping[str, str]) -> list[str]:
     few, constant, identifiers = {}, [], []
     for one in training:
         if one.numbers is None:
@@ -148,7 +137,7 @@ def _numbers(training: Sequence[Source], wanted: Mapping[str, str]) -> list[str]
         index = one.name.startswith("Unnamed: ")  # as pandas names one that it saved
         if len(distinct) == len(one.numbers) and (index or len(distinct) > FEW):
             identifiers.append(one.name)
-        elif len(distinct) <= FEW and not wanted[one.name]:
+        elif len(distinct) <= FEW and not kinds[one.name]:
             few[one.name] = len(distinct)
     out = []
     if len(few) == 1:
