@@ -152,7 +152,7 @@ def test_tfds_folders_that_cannot_be_read_say_why(tmp_path):
     shutil.rmtree(tmp_path / "imdb_reviews")
     written.write_tfds(tmp_path, ROWS)
     next(home.glob("*train*")).unlink()
-    one_line(lambda: imdb(str(tmp_path)), "1.0.0: cannot be read")
+    one_line(lambda: imdb(str(tmp_path)), "1.0.0 cannot be read")
 
 
 @pytest.mark.parametrize("key", ["pythonClassName", "python_class_name", "type"])

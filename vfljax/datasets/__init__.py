@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, criteo, own, prepared
+from vfljax.datasets import avazu, criteo, ctr_forms, own, prepared
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
@@ -49,8 +49,8 @@ TABLE: dict[str, Callable[..., Dataset]] = {
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-# what writes a prepared folder block by block: name -> prepare(folder, out, **options) -> Dataset
-STREAMS = {"criteo": criteo.prepare, "avazu": avazu.prepare}
+# what is prepared block by block: name -> planned(folder, **options) -> (Plan, Form)
+STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
 READERS = {"table": own.READER}  # versions of reading, where they are not 1
 FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets
 
@@ -95,7 +95,7 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     """Raise UserError where another loader, or other options, are asked for than those that a
     prepared folder was made with. Names of one loader (isic, ham10000) are one."""
     spec = prepared.description(pathlib.Path(folder))
-    maker, made = spec["loader"], spec["options"]
+    maker, recorded = spec["loader"], spec["options"]
     if name != "prepared" and TABLE.get(maker) is not TABLE[name]:
         by = f"by {maker!r}" if maker else "from no loader"
         raise UserError(
@@ -105,23 +105,23 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     known = maker in TABLE
     asked = asking.recorded(_complete(maker, options) if known else dict(options))
     # a folder made before its loader had an option holds what the option's default makes
-    made = {**(asking.recorded(options_of(maker)) if known else {}), **made}
-    if options and not _same(asked, made, FORMS.get(maker, {})):
+    recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
+    if options and not _same(asked, recorded, FORMS.get(maker, {})):
         raise UserError(
-            f"{folder} was prepared with {asking.sentence(made)} and config.data.options are "
+            f"{folder} was prepared with {asking.sentence(recorded)} and config.data.options are "
             f"{asking.sentence(options)}: prepare another folder, or leave the options out."
         )
 
 
-def _same(asked: Mapping[str, Any], made: Mapping[str, Any], forms: Mapping[str, int]) -> bool:
+def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[str, int]) -> bool:
     # buckets=0 is the form's own number; a file that only one names is where the rows were, not which
-    asked, made = (
+    asked, recorded = (
         {**o, "buckets": o["buckets"] or forms.get(o["form"])} if forms else dict(o)
-        for o in (asked, made)
+        for o in (asked, recorded)
     )
-    if not (asked.get("file") and made.get("file")):
-        asked, made = ({k: v for k, v in o.items() if k != "file"} for o in (asked, made))
-    return asked == made
+    if not (asked.get("file") and recorded.get("file")):
+        asked, recorded = ({k: v for k, v in o.items() if k != "file"} for o in (asked, recorded))
+    return asked == recorded
 
 
 @permitted()
@@ -131,7 +131,9 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     if name not in TABLE:
         raise unknown("config.data.name", name, TABLE)
     if name in STREAMS and not prepared.is_prepared(folder):
-        return STREAMS[name](folder, out, **_complete(name, options))
+        values = _complete(name, options)
+        recorded = asking.recorded(values)
+        return ctr_forms.prepare(lambda: STREAMS[name](folder, **values), out, recorded)
     prepared.place(out)  # before a load that may take long
     dataset = load(name, folder, options)
     if prepared.is_prepared(folder):

@@ -31,11 +31,11 @@ def members(path: pathlib.Path) -> list[str]:
 
 
 def chosen(
-    path: pathlib.Path, wanted: Callable[[str], bool], largest: int = LARGEST
+    path: pathlib.Path, selected: Callable[[str], bool], largest: int = LARGEST
 ) -> Iterator[tuple[str, bytes]]:
-    """(name, bytes) of each file whose name is ``wanted``, in one reading; raises UserError for a
+    """(name, bytes) of each file whose name is ``selected``, in one reading; raises UserError for a
     damaged archive, a name that comes twice or a file of more than ``largest`` bytes."""
-    for name, size, opened in _walk(path, wanted):
+    for name, size, opened in _walk(path, selected):
         if size > largest:
             raise fault(f"{path}: {name} has {size:,} bytes: it is not the data set's file.")
         with explained(path, REMEDY), opened() as stream:
@@ -45,27 +45,27 @@ def chosen(
         yield name, data
 
 
-def named(place: pathlib.Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
-    """The files of a folder, or of any folder in an archive, whose name is ``wanted``; {} where the
+def named(place: pathlib.Path, selected: Callable[[str], bool]) -> dict[str, bytes]:
+    """The files of a folder, or of any folder in an archive, whose name is ``selected``; {} where the
     place is neither. Raises as ``chosen``, also for one name in two folders."""
     if place.is_dir():
-        return {path.name: content(path) for path in inside(place) if wanted(path.name)}
-    found: dict[str, bytes] = {}
+        return {path.name: content(path) for path in inside(place) if selected(path.name)}
+    contents: dict[str, bytes] = {}
     if place.exists():
-        for member, data in chosen(place, lambda member: wanted(member.rpartition("/")[2])):
+        for member, data in chosen(place, lambda member: selected(member.rpartition("/")[2])):
             name = member.rpartition("/")[2]
-            if name in found:
+            if name in contents:
                 raise fault(f"{place} holds {name} twice: fetch it again.")
-            found[name] = data
-    return found
+            contents[name] = data
+    return contents
 
 
-def _walk(path: pathlib.Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
-    """Each member that is wanted, to be opened before the next is asked for."""
+def _walk(path: pathlib.Path, selected: Callable[[str], bool]) -> Iterator[Member]:
+    """Each member that is selected, to be opened before the next is asked for."""
     seen = set()
     with explained(path, REMEDY):
         for member in (_zip if path.name.lower().endswith(".zip") else _tar)(path):
-            if wanted(member[0]):
+            if selected(member[0]):
                 if member[0] in seen:
                     raise fault(f"{path} holds {member[0]!r} twice: pack it anew.")
                 seen.add(member[0])

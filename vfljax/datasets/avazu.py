@@ -23,7 +23,7 @@ import numpy as np
 
 from vfljax.datasets import ctr, ctr_forms
 from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.given import limited
 
 FIELDS = (
     *("hour", "C1", "banner_pos", "site_id", "site_domain", "site_category"),
@@ -31,34 +31,6 @@ FIELDS = (
     *("device_type", "device_conn_type", "C14", "C15", "C16", "C17", "C18", "C19", "C20", "C21"),
 )
 FORMS = {"codes": 10_000, "unique": 0}  # and the buckets that buckets=0 means
-
-
-def avazu(
-    folder: str,
-    *,
-    form: str = "codes",
-    buckets: int = 0,
-    hour: str = "category",
-    rows: int = 0,
-    offset: int = 0,
-    balanced: bool = False,
-    file: str = "",
-) -> Dataset:
-    """Read Avazu; every fault of the file is one clear line.
-
-    ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
-    is 10,000. ``hour``: "category", each hour of the ten days its own value; or "parts", two columns
-    ``hour_of_day`` (0-23) and ``day_of_week`` (0 = Monday) in its place. After ``offset`` rows the
-    first ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label
-    are dropped, 50/50 to one row.
-    """
-    return ctr_forms.load(*_planned(**locals()))
-
-
-def prepare(folder: str, out: str, **options: Any) -> Dataset:
-    """``avazu``'s rows in the new prepared folder ``out``, in the memory of a few blocks of text, for
-    form "unique" also of the vocabularies. Takes ``avazu``'s options."""
-    return ctr_forms.prepare(lambda: _planned(folder, **options), out)
 
 
 def _time(value: str) -> datetime.datetime | None:
@@ -91,12 +63,35 @@ LAYOUT = ctr.Layout(
 )
 
 
-def _planned(folder: str, **options: Any) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
-    plan = ctr_forms.planned(avazu, LAYOUT, FORMS, folder, **options)
-    parts = PARTS if plan.options["hour"] == "parts" else []
+@limited(form=tuple(FORMS), buckets=(0, ctr_forms.EXACT), hour=("category", "parts"))
+def planned(
+    folder: str,
+    *,
+    form: str = "codes",
+    buckets: int = 0,
+    hour: str = "category",
+    rows: int = 0,
+    offset: int = 0,
+    balanced: bool = False,
+    file: str = "",
+) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
+    """Read Avazu; every fault of the file is one clear line.
+
+    ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
+    is 10,000. ``hour``: "category", each hour of the ten days its own value; or "parts", two columns
+    ``hour_of_day`` (0-23) and ``day_of_week`` (0 = Monday) in its place. After ``offset`` rows the
+    first ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label
+    are dropped, 50/50 to one row.
+    """
+    selection = ctr.Rows(rows, offset, balanced)
+    plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
+    parts = PARTS if hour == "parts" else []
     names = FIELDS[1:] if parts else FIELDS
-    if plan.options["form"] == "unique":
+    if form == "unique":
         codes = ctr_forms.numbered(plan, dict.fromkeys(names, str))
     else:
         codes = [ctr_forms.bucketed(name, plan.buckets) for name in names]
     return plan, ctr_forms.columned([*parts, *codes], np.int32)
+
+
+avazu = ctr_forms.loader(planned)

@@ -54,13 +54,13 @@ def bhi(
     """
     root = folder_of(folder, LAYOUTS)
     stored = only(root)
-    found = _stored(stored, max_bytes) if stored else _files(root)
-    places, left = together(found.labels, found.patients, patches)
+    whole = _stored(stored, max_bytes) if stored else _files(root)
+    places, left = together(whole.labels, whole.patients, patches)
     if not len(places):
         raise fault(f"{root} has no {patches} patches of one patient and class: set patches lower.")
-    places = places[spread(found.labels[places[:, 0]], rows)]
-    pixels = found.pixels(places.ravel(), size=size, max_bytes=max_bytes)
-    labels = classes(f"{root}, its {len(places)} rows", found.labels[places[:, 0]], 2)
+    places = places[spread(whole.labels[places[:, 0]], rows)]
+    pixels = whole.pixels(places.ravel(), size=size, max_bytes=max_bytes)
+    labels = classes(f"{root}, its {len(places)} rows", whole.labels[places[:, 0]], 2)
     astray = f"{left} patches that fill no row of {patches} of one patient and class left out"
     return Dataset(
         "bhi",
@@ -69,8 +69,8 @@ def bhi(
         2,
         "patches" if patches > 1 else "image",
         classes=("not IDC", "IDC"),
-        groups=found.patients[places[:, 0]],
-        notes=(*found.notes, astray) if left else found.notes,
+        groups=whole.patients[places[:, 0]],
+        notes=(*whole.notes, astray) if left else whole.notes,
     )
 
 
@@ -90,12 +90,12 @@ def together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np
 
 
 def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
-    found = arrays(path, ("x", "y", "patient"), ("name",), max_bytes)
-    x, y = rgb(path, "x", found["x"], SIDE), labels_of(path, "y", found["y"], 2)
-    patients = numbered(path, "patient", found["patient"])
+    stored = arrays(path, ("x", "y", "patient"), ("name",), max_bytes)
+    x, y = rgb(path, "x", stored["x"], SIDE), labels_of(path, "y", stored["y"], 2)
+    patients = numbered(path, "patient", stored["patient"])
     order = np.arange(len(y))
-    if "name" in found:
-        order = np.argsort(numbered(path, "name", found["name"]), kind="stable")
+    if "name" in stored:
+        order = np.argsort(numbered(path, "name", stored["name"]), kind="stable")
     x, y, patients = x[order], y[order], patients[order]
     return Patches(y, patients, (f"read {path}",), lambda at, **form: images.changed(x[at], **form))
 
@@ -105,18 +105,21 @@ def _files(root: pathlib.Path) -> Patches:
     everything = images.find(root, lambda image: image.parts[-1])
     if not everything.images:
         raise without(root, LAYOUTS)
-    found = sorted(everything.images, key=lambda image: image.parts[-1])
-    patients, labels = zip(*map(_named, found))
-    fitting = np.flatnonzero((images.shapes(found) == SIDE).all(1))
+    pictures = sorted(everything.images, key=lambda image: image.parts[-1])
+    patients, labels = zip(*map(_named, pictures))
+    fitting = np.flatnonzero((images.shapes(pictures) == SIDE).all(1))
     if not len(fitting):
         raise fault(f"{root} has no patch of {SIDE}x{SIDE} pixels: fetch BHI again.")
     notes = [f"read {len(fitting)} patches in {root}"]
-    if len(found) > len(fitting):
-        notes.append(f"{len(found) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
+    if len(pictures) > len(fitting):
+        notes.append(f"{len(pictures) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
     numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)[fitting]
     y, every = np.array(labels, np.int32)[fitting], (*notes, *everything.notes)
     return Patches(
-        y, numbers, every, lambda at, **form: images.pixels([found[i] for i in fitting[at]], **form)
+        y,
+        numbers,
+        every,
+        lambda at, **form: images.pixels([pictures[i] for i in fitting[at]], **form),
     )
 
 

@@ -113,17 +113,17 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         parts, names = _binary_parts(*files, version, byte, part_rows(rows))
         notes = [f"read {files[0]} (official binary version)"]
     else:
-        found = images.find(root)
-        train = {i.parts[-2] for i in class_folders.of_splits(found, SPLITS[:1])}
-        if not class_folders.of_splits(found, SPLITS):
-            raise without(root, layouts, found.notes)
+        present = images.find(root)
+        train = {i.parts[-2] for i in class_folders.of_splits(present, SPLITS[:1])}
+        if not class_folders.of_splits(present, SPLITS):
+            raise without(root, layouts, present.notes)
         if coarse:
             raise fault(f"{root}: image folders have fine labels only: use labels='fine'.")
         names = sorted(train) if version is CIFAR100 else NAMES10
         if train and len(names) != version.below[-1]:
             raise fault(f"{root}/train has {len(names)} class folders and not 100.")
-        parts = class_folders.parts(root, found, [[split] for split in SPLITS], names, rows)
-        notes = [f"read image folders in {root}", *class_folders.notes(found, SPLITS)]
+        parts = class_folders.parts(root, present, [[split] for split in SPLITS], names, rows)
+        notes = [f"read image folders in {root}", *class_folders.notes(present, SPLITS)]
     has = [len(labels) for _, labels in parts]
     if has != [min(n or full, full) for n, full in zip(part_rows(rows), OFFICIAL)]:
         said = f"{has[0]:,} training and {has[1]:,} test rows"
@@ -138,14 +138,14 @@ def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[
     Raises UserError where only the python version is there: it is pickled, and unpickling a file
     can run anything."""
 
-    def wanted(name: str) -> bool:
+    def is_part(name: str) -> bool:
         return name in (*version.train, version.test, *version.texts) or (
             version is CIFAR10 and bool(re.fullmatch(r"data_batch_\d+\.bin", name))
         )
 
     archive = folder / version.archive
     for place in (folder, folder / version.folder, archive):
-        files = archives.named(place, wanted)
+        files = archives.named(place, is_part)
         if any(name.endswith(".bin") for name in files):
             return place, files
     if archive.exists():

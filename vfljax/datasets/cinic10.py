@@ -31,11 +31,11 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
     first n training and n // 5 test rows, of all classes in turn.
     """
     root = folder_of(folder, LAYOUTS)
-    found = find(root)
-    if not class_folders.of_splits(found, SPLITS):
-        raise without(root, LAYOUTS, found.notes)
-    wanted = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
-    parts = class_folders.parts(root, found, wanted, NAMES10, rows)
+    present = find(root)
+    if not class_folders.of_splits(present, SPLITS):
+        raise without(root, LAYOUTS, present.notes)
+    splits = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
+    parts = class_folders.parts(root, present, splits, NAMES10, rows)
     note = f"read image folders in {root}; published validation part: {validation}"
-    notes = (note, *class_folders.notes(found, SPLITS))
+    notes = (note, *class_folders.notes(present, SPLITS))
     return class_folders.joined("cinic10", parts, NAMES10, 10, notes, rows)

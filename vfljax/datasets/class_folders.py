@@ -20,51 +20,51 @@ from vfljax.datasets.images import Found, Image, pixels
 Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
 
-def of_splits(found: Found, splits: Sequence[str]) -> list[Image]:
+def of_splits(present: Found, splits: Sequence[str]) -> list[Image]:
     """Images that lie in ``<split>/<class>/`` of one of the splits."""
-    return [i for i in found.images if ("", "", *i.parts)[-3].lower() in splits]
+    return [i for i in present.images if ("", "", *i.parts)[-3].lower() in splits]
 
 
-def notes(found: Found, splits: Sequence[str]) -> list[str]:
+def notes(present: Found, splits: Sequence[str]) -> list[str]:
     """What lies in the folders ``splits`` and is no row."""
-    rows = of_splits(found, splits)
-    others = [i for i in found.others if any(part.lower() in splits for part in i.parts[:-1])]
+    rows = of_splits(present, splits)
+    others = [i for i in present.others if any(part.lower() in splits for part in i.parts[:-1])]
     said = [
         f"{len(left):,} {kind} left out, such as {'/'.join(min(left).parts)}"
         for kind, left in (
-            ("images that do not lie in <split>/<class>/", set(found.images) - set(rows)),
+            ("images that do not lie in <split>/<class>/", set(present.images) - set(rows)),
             ("files that are no PNG or JPEG, or lie too deep,", others),
         )
         if left
     ]
     if any(not image.parts[-1].lower().endswith(".png") for image in rows):
         said.append("pixels were decoded from JPEG, which is lossy: they are not the official ones")
-    return [*said, *found.notes]
+    return [*said, *present.notes]
 
 
 def parts(
     root: pathlib.Path,
-    found: Found,
-    wanted: Sequence[Sequence[str]],
+    present: Found,
+    splits: Sequence[Sequence[str]],
     names: Sequence[str],
     rows: int,
 ) -> list[Part]:
-    """The training and the test part, each of the splits ``wanted``; labels are places in ``names``."""
+    """The training and the test part, each of some ``splits``; labels are places in ``names``."""
     out = []
-    for splits, most in zip(wanted, part_rows(rows), strict=True):
-        both = [one for split in splits for one in _labeled(root, found, split, names)]
+    for names_of_part, most in zip(splits, part_rows(rows), strict=True):
+        both = [one for split in names_of_part for one in _labeled(root, present, split, names)]
         images, labels = zip(*both[: most or None])
         out.append((pixels(images, shape=(32, 32)), np.array(labels, np.int64)))
     return out
 
 
 def _labeled(
-    root: pathlib.Path, found: Found, split: str, names: Sequence[str]
+    root: pathlib.Path, present: Found, split: str, names: Sequence[str]
 ) -> list[tuple[Image, int]]:
     """A split's images and labels: the first image of every class, then the second of every class,
     and so on, so that the first rows are as balanced as all."""
     folders: dict[str, list[Image]] = {}
-    for image in of_splits(found, [split]):
+    for image in of_splits(present, [split]):
         folders.setdefault(image.parts[-2], []).append(image)
     if not folders:
         raise fault(f"{root} has no image in {split}/<class>/: put the {split} part there.")

@@ -122,17 +122,17 @@ DIGESTED = 1 << 16  # rows at a time
 MANY = 1 << 21  # rows that are stratified as arrays
 
 
-def _size(wanted: float, total: int) -> int:
+def _size(size: float, total: int) -> int:
     """Rows of a share (a float up to 1) or a count."""
-    if not float(wanted).is_integer() and not _is_share(wanted):
+    if not float(size).is_integer() and not _is_share(size):
         raise UserError(
-            f"data: {wanted} rows is no whole number: give a share up to 1 or a number of rows."
+            f"data: {size} rows is no whole number: give a share up to 1 or a number of rows."
         )
-    return round(wanted * total) if _is_share(wanted) else int(wanted)
+    return round(size * total) if _is_share(size) else int(size)
 
 
-def _is_share(wanted: float) -> bool:
-    return isinstance(wanted, float) and wanted <= 1
+def _is_share(size: float) -> bool:
+    return isinstance(size, float) and size <= 1
 
 
 def split_rows(dataset: Dataset, seed: int, train: float, validation: float, test: float) -> Split:
@@ -152,20 +152,20 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
         dataset = dataset._replace(groups=None)  # groups of one row: nothing to keep together
     rows = np.arange(total)
     if dataset.test is not None:
-        own, held = rows[~dataset.test], rows[dataset.test]
+        rest, held = rows[~dataset.test], rows[dataset.test]
         if dataset.groups is not None:  # who is in the published test part is not trained on
-            own = own[~np.isin(dataset.groups[own], dataset.groups[held])]
-        sizes = [_size(train, len(own)), _size(validation, len(own)), _size(test, len(held))]
+            rest = rest[~np.isin(dataset.groups[rest], dataset.groups[held])]
+        sizes = [_size(train, len(rest)), _size(validation, len(rest)), _size(test, len(held))]
         if _is_share(train) and _is_share(validation) and abs(train + validation - 1) < 1e-6:
-            sizes[0] = len(own) - sizes[1] - _left(dataset, own)
-        fits = sum(sizes[:2]) <= len(own) and sizes[2] <= len(held)
-        room = f"{len(own)} training and {len(held)} test"
+            sizes[0] = len(rest) - sizes[1] - _left(dataset, rest)
+        fits = sum(sizes[:2]) <= len(rest) and sizes[2] <= len(held)
+        room = f"{len(rest)} training and {len(held)} test"
     else:
-        own, held = rows, None
+        rest, held = rows, None
         sizes = [_size(share, total) for share in (train, validation, test)]
         shares = all(map(_is_share, (train, validation, test)))
         if shares and abs(train + validation + test - 1) < 1e-6:
-            sizes[0] = total - sizes[1] - sizes[2] - 2 * _left(dataset, own)
+            sizes[0] = total - sizes[1] - sizes[2] - 2 * _left(dataset, rest)
         fits, room = sum(sizes) <= total, str(total)
     present = np.unique(labels)
     num_classes = len(present)
@@ -175,23 +175,23 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
             f"{room} rows: each part needs at least one row a class ({num_classes}) and "
             "together at most all rows."
         )
-    enough(dataset, present, own)
+    enough(dataset, present, rest)
     try:
         if held is not None:
             _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
         elif dataset.groups is not None:
-            own, test_rows = _by_group(dataset, own, sizes[2], seed)
+            rest, test_rows = _by_group(dataset, rest, sizes[2], seed)
         else:
-            own, test_rows = _stratified(dataset, own, total - sizes[2], sizes[2], seed)
+            rest, test_rows = _stratified(dataset, rest, total - sizes[2], sizes[2], seed)
         if dataset.groups is None:
-            train_rows, validation_rows = _stratified(dataset, own, sizes[0], sizes[1], seed)
+            train_rows, validation_rows = _stratified(dataset, rest, sizes[0], sizes[1], seed)
         else:
-            own, validation_rows = _by_group(dataset, own, sizes[1], seed)
-            if len(own) < sizes[0]:
-                raise ValueError(f"{len(own)} rows of other groups are left: ask for fewer rows")
-            spare = len(own) - sizes[0]
+            rest, validation_rows = _by_group(dataset, rest, sizes[1], seed)
+            if len(rest) < sizes[0]:
+                raise ValueError(f"{len(rest)} rows of other groups are left: ask for fewer rows")
+            spare = len(rest) - sizes[0]
             some = spare if spare >= dataset.num_classes else 0
-            train_rows, _ = _stratified(dataset, own, sizes[0], some, seed)
+            train_rows, _ = _stratified(dataset, rest, sizes[0], some, seed)
     except ValueError as error:
         raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
     parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
@@ -237,8 +237,8 @@ def _stratified_arrays(
     parts = []
     for size in (first, second):
         counts = _apportioned(whole, size)
-        own = [by_class[a : a + n] for a, n in zip(starts, counts, strict=True)]
-        parts.append(rows[rng.permutation(np.concatenate(own))])
+        chosen = [by_class[a : a + n] for a, n in zip(starts, counts, strict=True)]
+        parts.append(rows[rng.permutation(np.concatenate(chosen))])
         whole, starts = whole - counts, starts + counts
     return parts[0], parts[1]
 
@@ -262,7 +262,7 @@ def _by_group(
     queue = np.lexsort((rng.permutation(len(rows)), rank))
     part, edge = queue[:size], rank[queue[size - 1]]
     rest = queue[rank[queue] > edge]
-    for own in (part, rest):
-        if len(np.unique(dataset.labels[rows[own]])) < dataset.num_classes:
+    for some in (part, rest):
+        if len(np.unique(dataset.labels[rows[some]])) < dataset.num_classes:
             raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
     return rows[rest], rows[part]

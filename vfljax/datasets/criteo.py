@@ -25,12 +25,11 @@ Get it from Criteo AI Lab or Kaggle (criteo-display-ad-challenge).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from vfljax.datasets import ctr, ctr_forms
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.given import limited
 from vfljax.errors import UserError
 
 NUMBERS = tuple(f"I{j}" for j in range(1, 14))
@@ -49,7 +48,8 @@ LAYOUT = ctr.Layout(
 )
 
 
-def criteo(
+@limited(form=tuple(FORMS), buckets=(0, ctr_forms.EXACT), numbers=("log", "raw"))
+def planned(
     folder: str,
     *,
     form: str = "codes",
@@ -62,7 +62,7 @@ def criteo(
     balanced: bool = False,
     positive_ratio: float = 0.0,
     file: str = "",
-) -> Dataset:
+) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
     """Read Criteo; every fault of the file is one clear line.
 
     ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
@@ -73,42 +73,35 @@ def criteo(
     by a fixed draw, until that share of the rest are clicks (0: none is left out): Sun et al. 2022,
     Appendix G.
     """
-    return ctr_forms.load(*_planned(**locals()))
-
-
-def prepare(folder: str, out: str, **options: Any) -> Dataset:
-    """``criteo``'s rows in the new prepared folder ``out``, in the memory of a few blocks of text, for
-    "unique" and "frequent" also of the vocabularies. Takes ``criteo``'s options."""
-    return ctr_forms.prepare(lambda: _planned(folder, **options), out)
-
-
-def _planned(folder: str, **options: Any) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
-    plan = ctr_forms.planned(criteo, LAYOUT, FORMS, folder, **options)
-    form, scale, crosses = (plan.options[name] for name in ("form", "numbers", "crosses"))
-    counts, ratio = plan.options["counts"], plan.options["positive_ratio"]
+    selection = ctr.Rows(rows, offset, balanced)
+    plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
     fault = ""
     if (crosses or counts) and form != "hashed":
         fault = f": crosses and counts are of form='hashed', not {form!r}: leave them out."
-    elif scale != "log" and form not in ("codes", "unique"):
-        fault = f".numbers={scale!r}: form={form!r} has no numbers; leave it out."
+    elif numbers != "log" and form not in ("codes", "unique"):
+        fault = f".numbers={numbers!r}: form={form!r} has no numbers; leave it out."
     elif crosses and plan.buckets & (plan.buckets - 1):
         fault = f".buckets={plan.buckets} must be a power of two: XORs stay below no other."
-    elif ratio and plan.wanted.balanced:
-        fault = f".positive_ratio={ratio:g}: balanced=True makes it 1/2; leave one out."
+    elif positive_ratio and balanced:
+        fault = f".positive_ratio={positive_ratio:g}: balanced=True makes it 1/2; leave one out."
     if fault:
         raise UserError("config.data.options" + fault)
-    if ratio:
-        plan = plan._replace(wanted=ctr.down_sampled(plan.path, LAYOUT, plan.wanted, ratio))
+    if positive_ratio:
+        selection = ctr.down_sampled(plan.path, LAYOUT, selection, positive_ratio)
+        plan = plan._replace(selection=selection)
     if form == "hashed":
         return plan, ctr_forms.hashed(LAYOUT.fields, plan.buckets, crosses, counts)
     words = dict.fromkeys(CATEGORIES, str)
     if form == "frequent":
         words = {**dict.fromkeys(NUMBERS, word), **words}
         return plan, ctr_forms.columned(ctr_forms.numbered(plan, words, LEAST), np.int32)
-    numbers = [ctr_forms.number(name, scale) for name in NUMBERS]
     codes = [ctr_forms.bucketed(name, plan.buckets) for name in CATEGORIES]
     codes = ctr_forms.numbered(plan, words) if form == "unique" else codes
-    return plan, ctr_forms.columned([*numbers, *codes], np.float32)
+    scaled = [ctr_forms.number(name, numbers) for name in NUMBERS]
+    return plan, ctr_forms.columned([*scaled, *codes], np.float32)
+
+
+criteo = ctr_forms.loader(planned)
 
 
 def word(value: str) -> str:

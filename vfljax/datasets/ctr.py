@@ -1,7 +1,7 @@
 """Click-through files: rows of text fields with a label 0 or 1, read in blocks of bounded memory.
 
 What enters: a file (plain or gzip; tab-separated without header, or CSV with one), its fields' names
-and which rows are wanted. What leaves: ``Block`` after ``Block``, each field as distinct values and
+and which rows are selected. What leaves: ``Block`` after ``Block``, each field as distinct values and
 each row's place among them, so that whatever is computed of a value is computed once. What becomes
 of the values is ``ctr_forms``' business.
 """
@@ -52,7 +52,7 @@ class Block(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Which rows are wanted: after ``offset`` rows the first ``rows`` (0: all) that count."""
+    """Which rows are read: after ``offset`` rows the first ``rows`` (0: all) that count."""
 
     rows: int = 0
     offset: int = 0
@@ -65,39 +65,41 @@ def spread(field: Any, values: np.ndarray) -> np.ndarray:
     return values[field.indices.to_numpy()]
 
 
-def read(path: pathlib.Path, layout: Layout, wanted: Rows, size: int = SIZE) -> Iterator[Block]:
-    """The wanted rows of a file, in its order; every fault is one UserError that names the line.
+def read(path: pathlib.Path, layout: Layout, selection: Rows, size: int = SIZE) -> Iterator[Block]:
+    """The selected rows of a file, in its order; every fault is one UserError that names the line.
     Blocks come of ``size`` bytes of text; what they hold together does not depend on it."""
     skipped = kept = 0
     last = 1  # as in Fu et al.'s released code: the first row kept is a 0
-    drawn = draw(*wanted.negatives, np.random.default_rng(0))
+    drawn = draw(*selection.negatives, np.random.default_rng(0))
     for block in _parsed(path, layout, size):
-        rows = np.arange(len(block.labels))[max(0, wanted.offset - skipped) :]
+        rows = np.arange(len(block.labels))[max(0, selection.offset - skipped) :]
         skipped += len(block.labels) - len(rows)
-        if wanted.balanced:
+        if selection.balanced:
             rows = rows[np.diff(block.labels[rows], prepend=last) != 0]
-        if wanted.rows:
-            rows = rows[: wanted.rows - kept]
+        if selection.rows:
+            rows = rows[: selection.rows - kept]
         if len(rows):
             last = int(block.labels[rows[-1]])
             kept += len(rows)
             rows = rows[drawn(block.labels[rows])]
         if len(rows):
             yield _checked(path, layout, _taken(block, rows))
-        if wanted.rows and kept == wanted.rows:
+        if selection.rows and kept == selection.rows:
             return
-    if not kept or kept < wanted.rows:
-        which = " with alternating labels" if wanted.balanced else ""
-        which += f" after the first {wanted.offset}" if wanted.offset else ""
-        asked = f", and config.data.options.rows={wanted.rows} asks for more" if wanted.rows else ""
+    if not kept or kept < selection.rows:
+        which = " with alternating labels" if selection.balanced else ""
+        which += f" after the first {selection.offset}" if selection.offset else ""
+        asked = ""
+        if selection.rows:
+            asked = f", and config.data.options.rows={selection.rows} asks for more"
         raise UserError(f"{path} has {kept} rows{which}{asked}: correct the options or the file.")
 
 
-def down_sampled(path: pathlib.Path, layout: Layout, wanted: Rows, ratio: float) -> Rows:
-    """``wanted`` with as many of its rows of label 0 as make the others this share of all. It takes a
+def down_sampled(path: pathlib.Path, layout: Layout, selection: Rows, ratio: float) -> Rows:
+    """``selection`` with as many of its rows of label 0 as make the others this share of all. It takes a
     pass through the file. Raises UserError where even all of them are too few."""
     counts = np.zeros(2, int)
-    for block in read(path, layout, wanted):
+    for block in read(path, layout, selection):
         counts += np.bincount(block.labels, minlength=2)
     negative, positive = counts.tolist()
     kept = round(positive * (1 - ratio) / ratio)
@@ -108,12 +110,12 @@ def down_sampled(path: pathlib.Path, layout: Layout, wanted: Rows, ratio: float)
             f"{path}: config.data.options.positive_ratio={ratio:g}, and {positive / rows:.2%} of the "
             f"{rows:,} rows read are clicks: {remedy if kept and negative else 'read more rows'}."
         )
-    return wanted._replace(negatives=(kept, negative))
+    return selection._replace(negatives=(kept, negative))
 
 
 def draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as blocks come
-    by: which rows of labels [r] stay. Each next one does with probability (still wanted) / (still to
+    by: which rows of labels [r] stay. Each next one does with probability (still to keep) / (still to
     come) (Knuth, algorithm 3.4.2S), whatever the size of the blocks. Of 0 rows all stay."""
     everything = not whole
 
@@ -207,11 +209,11 @@ def _header(path: pathlib.Path, layout: Layout) -> list[str]:
         if layout.headless and b"\t" in first:
             return []
         names = next(csv.reader([first.decode()]), [])
-    wanted, found = Counter([layout.label, *layout.fields]), Counter(names)
+    required, present = Counter([layout.label, *layout.fields]), Counter(names)
     why = f"longer than {HEADER:,} bytes" if len(first) == HEADER else ""
-    if lacking := list(wanted - found):
+    if lacking := list(required - present):
         why = f"the header lacks the column {lacking[0]!r}"
-    elif more := list(found - wanted - Counter([layout.ignored])):
+    elif more := list(present - required - Counter([layout.ignored])):
         why = f"the header has {more[0][:40]!r} too often, or it is no column of {layout.name}"
     if why:
         raise fault(path, why if start.strip() else "is empty", f"give {layout.source}", line=1)

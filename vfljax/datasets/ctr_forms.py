@@ -9,17 +9,18 @@ buckets: public and equal on every machine, unlike Python's own, which each proc
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 
 from vfljax.datasets import ctr, prepared
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import MAX_BYTES, checked
+from vfljax.datasets.given import MAX_BYTES
 from vfljax.datasets.textfile import find
 from vfljax.errors import UserError
 
@@ -28,6 +29,7 @@ PATTERNS = ("train.txt", "train.csv", "train.gz", "*.txt.gz", "*.csv.gz")
 COUNTED = 1 << 22  # buckets of the rows that are hashed at a time
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
+P = ParamSpec("P")
 Rewrite = Callable[[str], str]  # of a value, before it is counted and coded
 
 
@@ -51,29 +53,40 @@ class Plan(NamedTuple):
 
     path: pathlib.Path
     layout: ctr.Layout
-    wanted: ctr.Rows
+    selection: ctr.Rows
     buckets: int
-    options: Mapping[str, Any]  # the loader's, all of them
 
     def blocks(self, size: int = ctr.SIZE) -> Iterator[ctr.Block]:
-        return ctr.read(self.path, self.layout, self.wanted, size)
+        return ctr.read(self.path, self.layout, self.selection, size)
 
 
-def planned(
-    loader: Any, layout: ctr.Layout, forms: Mapping[str, int], folder: str, **options: Any
+def loader(planned: Callable[P, tuple[Plan, Form]]) -> Callable[P, Dataset]:
+    """The loader that reads what ``planned`` plans, with its options."""
+
+    @functools.wraps(planned)
+    def call(*args: P.args, **options: P.kwargs) -> Dataset:
+        return load(*planned(*args, **options))
+
+    return call
+
+
+def plan_of(
+    layout: ctr.Layout,
+    forms: Mapping[str, int],
+    folder: str,
+    file: str,
+    form: str,
+    buckets: int,
+    selection: ctr.Rows,
 ) -> Plan:
-    """The options that Criteo and Avazu share, checked. ``forms``: each one's own number of buckets."""
-    limits = {"form": tuple(forms), "buckets": (0, EXACT)}
-    limits |= {"numbers": ("log", "raw"), "hour": ("category", "parts")}
-    options = checked(loader, options, limits)
-    form, buckets = options["form"], options["buckets"] or forms[options["form"]]
+    """The file, and the options that Criteo and Avazu share. ``forms``: each one's own number of buckets."""
     if buckets and not forms[form]:
         raise UserError(f"config.data.options.buckets: form={form!r} has none; leave it out.")
+    buckets = buckets or forms[form]
     if forms[form] and buckets < 2:
         raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
-    wanted = ctr.Rows(options["rows"], options["offset"], options["balanced"])
-    path = find(folder, options["file"], PATTERNS, layout.source)
-    return Plan(path, layout, wanted, buckets, options)
+    path = find(folder, file, PATTERNS, layout.source)
+    return Plan(path, layout, selection, buckets)
 
 
 def columned(codings: Sequence[Coding], dtype: Any) -> Form:
@@ -201,8 +214,8 @@ def stream(plan: Plan, form: Form, size: int = ctr.SIZE) -> Iterator[tuple[np.nd
 
 def load(plan: Plan, form: Form) -> Dataset:
     """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
-    kept, negatives = plan.wanted.negatives
-    expected = plan.wanted.rows - (negatives - kept)  # below 1 where it is the file that says
+    kept, negatives = plan.selection.negatives
+    expected = plan.selection.rows - (negatives - kept)  # below 1 where it is the file that says
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     taken = rows = 0
     for features, labels in stream(plan, form):
@@ -220,9 +233,10 @@ def load(plan: Plan, form: Form) -> Dataset:
     return Dataset(plan.layout.name, features, labels, 2, **about)
 
 
-def prepare(make: Callable[[], tuple[Plan, Form]], out: str) -> Dataset:
-    """A plan's rows in the new prepared folder ``out``; memory of a block, however many rows. The
-    plan is made once ``out`` is known to be free: it may take a pass through the file."""
+def prepare(make: Callable[[], tuple[Plan, Form]], out: str, options: Mapping[str, Any]) -> Dataset:
+    """A plan's rows in the new prepared folder ``out``, made with ``options``: in the memory of a few
+    blocks of text and of the vocabularies, however many rows. The plan is made once ``out`` is known to be
+    free: it may take a pass through the file."""
     with prepared.begin(out) as writer:
         plan, form = make()
         rows = clicks = 0
@@ -230,7 +244,7 @@ def prepare(make: Callable[[], tuple[Plan, Form]], out: str) -> Dataset:
             writer.append(features, labels)
             rows, clicks = rows + len(labels), clicks + int(labels.sum())
         name, about = plan.layout.name, _about(plan, form, rows, clicks)
-        return writer.finish(name, 2, **about, options=plan.options, loader=name)
+        return writer.finish(name, 2, **about, options=options, loader=name)
 
 
 def _about(plan: Plan, form: Form, rows: int, clicks: int) -> dict[str, Any]:

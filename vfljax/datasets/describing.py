@@ -31,8 +31,8 @@ def describe(
         lines.append(f"groups: {len(np.unique(dataset.groups)):,}, each kept in one part")
     lines += ["classes:", *_classes(dataset)]
     for p, block in enumerate(blocks):
-        own = label_features and p == len(blocks) - 1
-        who = "label party" if own else f"passive party {p}"
+        is_label_party = label_features and p == len(blocks) - 1
+        who = "label party" if is_label_party else f"passive party {p}"
         shape = " x ".join(map(str, block.input.shape))
         kind = block.input.kind + (" with codes" if _codes(block) else "")
         lines.append(f"{who}: {kind}, {shape} a row: {block.about}")
@@ -61,10 +61,10 @@ def _codes(block: Block) -> bool:
 
 def _classes(dataset: Dataset) -> list[str]:
     # by those that have rows: there may be more classes than memory can count
-    found = dict(zip(*(a.tolist() for a in np.unique(dataset.labels, return_counts=True))))
+    counts = dict(zip(*(a.tolist() for a in np.unique(dataset.labels, return_counts=True))))
     lines = []
     for c in range(min(SHOWN, dataset.num_classes)):
-        name, count = dataset.classes[c] if dataset.classes else "", found.get(c, 0)
+        name, count = dataset.classes[c] if dataset.classes else "", counts.get(c, 0)
         lines.append(f"  {c} {name}".rstrip() + f": {count:,} ({count / len(dataset.labels):.2%})")
     return _few(lines, dataset.num_classes)
 

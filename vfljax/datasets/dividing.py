@@ -154,15 +154,15 @@ def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bloc
     for mine in owned:
         names = set(mine)
         which = [j for j, column in enumerate(columns) if column.name in names]
-        own = tuple(columns[j] for j in which)
+        block = tuple(columns[j] for j in which)
         first, last = which[0], which[-1] + 1
         run = which == list(range(first, last))
-        vocabulary = tuple(column.vocabulary for column in own)
+        vocabulary = tuple(column.vocabulary for column in block)
         blocks.append(
             Block(
                 part(dataset.features, slice(first, last) if run else np.array(which)),
                 Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
-                own if named else (),
+                block if named else (),
                 _few(mine),
             )
         )
@@ -190,23 +190,23 @@ def _by_name(
         if not isinstance(pattern, str):
             raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
     owner: dict[str, int] = {}
-    for p, own in enumerate(patterns):
-        for pattern in own:
+    for p, names in enumerate(patterns):
+        for pattern in names:
             if pattern == "*":
                 continue
-            found = [s for s in sources if s == pattern] or fnmatch.filter(sources, str(pattern))
-            if not found:
+            matching = [s for s in sources if s == pattern] or fnmatch.filter(sources, str(pattern))
+            if not matching:
                 raise UserError(
                     f"config.parties.columns: no column of {name} is named or matches {pattern!r}: "
                     f"it has {_few(sources)}."
                 )
-            for source in found:
+            for source in matching:
                 if owner.setdefault(source, p) != p:
                     raise UserError(
                         f"config.parties.columns: column {source!r} is claimed by party "
                         f"{owner[source]} and party {p} ({pattern!r}): each has one owner."
                     )
-    rest = [p for p, own in enumerate(patterns) if "*" in own]
+    rest = [p for p, names in enumerate(patterns) if "*" in names]
     nobody = [s for s in sources if s not in owner]
     if nobody and not rest:
         raise UserError(
@@ -220,8 +220,8 @@ def _by_name(
     owned = [
         [s for s in sources if owner.get(s, rest[0] if rest else -1) == p] for p in range(count)
     ]
-    for p, own in enumerate(owned):
-        if not own:
+    for p, names in enumerate(owned):
+        if not names:
             raise UserError(f"config.parties.columns leaves party {p} without columns.")
     return owned
 

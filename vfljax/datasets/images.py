@@ -166,9 +166,9 @@ def decoded(
 
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
             for group in itertools.chain([first], groups):
-                made = [pool.submit(work, at, data) for at, data in group]
+                jobs = [pool.submit(work, at, data) for at, data in group]
                 try:
-                    for one in made:
+                    for one in jobs:
                         one.result()
                 except BaseException:
                     pool.shutdown(wait=False, cancel_futures=True)

@@ -29,6 +29,7 @@ import numpy as np
 from vfljax.datasets import archives, texts
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import all_different
+from vfljax.datasets.given import explained, limited
 from vfljax.datasets.textfile import LONGEST, csv_rows, decoded, fault, find, reading
 
 ARCHIVE = "aclImdb_v1.tar.gz"
@@ -47,6 +48,7 @@ READABLE = ("array_record", "parquet")  # of TFDS' formats, without TensorFlow
 TFDS = pathlib.Path("imdb_reviews", "plain_text", "1.0.0")
 
 
+@limited(**texts.LIMITS)
 def imdb(
     folder: str,
     *,
@@ -74,8 +76,7 @@ def imdb(
         divide all rows anew for each seed (GAFM, appendix E.1). Words and vocabularies are those of
         the published training part either way, as are the ranks of Keras' copy.
     """
-    given = {name: value for name, value in locals().items() if name != "folder"}
-    options = texts.asked(imdb, given, len(CLASSES), "rows")
+    texts.at_least_one_a_class(len(CLASSES), rows=rows)
     reviews, published = _read(folder)
     parts = []
     for test in (False, True)[: 1 + published]:
@@ -85,7 +86,8 @@ def imdb(
     kept = [review for part in parts for review in part]
     labels = np.array([review.label for review in kept], np.int32)
     held = np.array([review.test for review in kept], bool) if published else None
-    data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, options)
+    features = texts.Form(form, words, length, vocabulary, vocabulary_size, lowercase)
+    data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, features)
     notes = list(data.notes)
     if rows == 0 and published and [len(part) for part in parts] != [OFFICIAL, OFFICIAL]:
         counts = " and ".join(
@@ -143,9 +145,9 @@ def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
     """Reviews of aclImdb_v1.tar.gz, read in place."""
     seen = set()
     for member, raw in archives.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
-        found = MEMBER.fullmatch(member)
-        assert found is not None
-        split, label, name = found.groups()
+        match = MEMBER.fullmatch(member)
+        assert match is not None
+        split, label, name = match.groups()
         if (split, label, name) in seen:
             raise fault(f"{path}: {member}", "is there twice")
         seen.add((split, label, name))
@@ -154,10 +156,10 @@ def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
 
 def _named(split: str, label: str, name: str, raw: bytes, where: str) -> Review:
     """The review of a file's name and content."""
-    found = FILE.fullmatch(name)
-    if found is None:
+    match = FILE.fullmatch(name)
+    if match is None:
         raise fault(where, "not named id_rating.txt, as IMDB's reviews are", "remove it")
-    number = (int(found[1]), int(found[2]))
+    number = (int(match[1]), int(match[2]))
     return Review(split == "test", LABELS[label], number, 0, decoded(raw, where))
 
 
@@ -219,11 +221,9 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
     # of the code, not by ``tfds.builder``: that may import modules by names in the folder's files
     official: Any = tfds.builder_cls(TFDS.parts[0])
     for split in SPLITS:
-        try:
+        with explained(home, remedy):
             source: Any = official(config=TFDS.parts[1], data_dir=folder).as_data_source(split)
             rows = [(row["text"], int(row["label"])) for row in source]
-        except Exception as error:  # whatever a damaged shard or description makes TFDS raise
-            raise fault(home, f"cannot be read ({error})", remedy) from error
         for place, (text, label) in enumerate(rows):
             where = f"{home}, row {place + 1} of {split}"
             if label not in (0, 1):

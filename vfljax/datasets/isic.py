@@ -76,30 +76,30 @@ def isic(
     root = folder_of(folder, LAYOUTS)
     path = _the_file(root, target, file)
     zipped = path.suffix.lower() == ".npz"
-    found = _stored(path, size, max_bytes) if zipped else _files(root, path, target)
-    chosen = given.spread(found.labels, rows)
+    entries = _stored(path, size, max_bytes) if zipped else _files(root, path, target)
+    chosen = given.spread(entries.labels, rows)
     numbers = None
-    if groups and found.group:
-        every = numbered(path, found.group, found.groups)
+    if groups and entries.group:
+        every = numbered(path, entries.group, entries.groups)
         numbers = np.unique(every[chosen], return_inverse=True)[1].astype(np.int32)
     return Dataset(
-        "ham10000" if found.group == "lesion_id" else "isic",
-        found.pixels(chosen, size=size, gray=gray, max_bytes=max_bytes),
-        classes(f"{path}, {len(chosen)} rows", found.labels[chosen], 2),
+        "ham10000" if entries.group == "lesion_id" else "isic",
+        entries.pixels(chosen, size=size, gray=gray, max_bytes=max_bytes),
+        classes(f"{path}, {len(chosen)} rows", entries.labels[chosen], 2),
         2,
         "image",
         classes=("no melanoma", "melanoma"),
         groups=numbers,
-        notes=(f"read {len(chosen)} of {len(found.labels)} rows of {path}", *found.notes),
+        notes=(f"read {len(chosen)} of {len(entries.labels)} rows of {path}", *entries.notes),
     )
 
 
 def _stored(path: pathlib.Path, size: int, max_bytes: int) -> Rows:
-    found = arrays(path, ("x", "y"), GROUPS, max_bytes)
-    x, labels = rgb(path, "x", found["x"]), labels_of(path, "y", found["y"], 2)
-    group = next((key for key in GROUPS if key in found), "")
+    stored = arrays(path, ("x", "y"), GROUPS, max_bytes)
+    x, labels = rgb(path, "x", stored["x"]), labels_of(path, "y", stored["y"], 2)
+    group = next((key for key in GROUPS if key in stored), "")
     note = f"images of {x.shape[2]}x{x.shape[1]} pixels" + f" resized to {size}x{size}" * (size > 0)
-    groups = found.get(group, labels)
+    groups = stored.get(group, labels)
     return Rows(labels, group, groups, [note], lambda at, **form: images.changed(x[at], **form))
 
 
@@ -112,13 +112,13 @@ def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
             said = f"{path} row {row + 1}: {column} is {value!r}"
             raise fault(f"{said} and not one of {', '.join(allowed)}.")
     labels = np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
-    found = images.find(root, _stem)
-    named = {_stem(image): image for image in found.images}
+    folder = images.find(root, _stem)
+    named = {_stem(image): image for image in folder.images}
     rows: dict[str, int] = {}
     for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
         if name not in named:
             said = f"{path} row {row + 1} names the image {name!r}, which is not in {root}"
-            raise fault("; ".join([f"{said}: put the images there", *found.notes]) + ".")
+            raise fault("; ".join([f"{said}: put the images there", *folder.notes]) + ".")
         if rows.setdefault(name, row) != row:
             raise fault(f"{path} rows {rows[name] + 1} and {row + 1} both name the image {name!r}.")
     every = [named[name] for name in rows]
@@ -127,7 +127,7 @@ def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
     # whose patient or lesion is not said is a group alone
     groups = np.array([value or f"row {row}" for row, value in enumerate(table.get(group, ()))])
     notes = [f"{more:,} images that {path.name} does not name left out"] if more else []
-    notes += found.notes
+    notes += folder.notes
     return Rows(
         labels,
         group,
@@ -153,13 +153,13 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
         return stored
     named = [p for p in inside(root) if p.suffix.lower() == ".csv" or p.name == "HAM10000_metadata"]
     samples = "sample_submission"
-    found = [p for p in named if not p.name.startswith(samples) and _tells(p, target)]
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
+    tables = [p for p in named if not p.name.startswith(samples) and _tells(p, target)]
+    if len(tables) > 1:
+        names = ", ".join(path.name for path in tables)
         raise fault(f"{root} holds {names}: name one by config.data.options.file.")
-    if not found:
+    if not tables:
         raise without(root, LAYOUTS, [f"no CSV file has a column {target!r}, or dx"])
-    return found[0]
+    return tables[0]
 
 
 def _tells(path: pathlib.Path, target: str) -> bool:

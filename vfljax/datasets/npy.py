@@ -118,5 +118,5 @@ class Part:
 
 def part(rows: np.ndarray, *where: Any) -> Any:
     """``rows[:, *where]``: a ``Part`` where ``rows`` is mapped from disk, else a copy."""
-    own = Part(rows, *where)
-    return own if isinstance(rows, np.memmap) else np.asarray(own)
+    view = Part(rows, *where)
+    return view if isinstance(rows, np.memmap) else np.asarray(view)

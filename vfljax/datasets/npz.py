@@ -36,8 +36,8 @@ def npz(
         root = folder_of(folder, LAYOUTS)
         if (path := only(root)) is None:
             raise without(root, LAYOUTS)
-    found = arrays(path, keys, max_bytes=max_bytes)
-    features, labels = found[x], labels_of(path, y, found[y])
+    stored = arrays(path, keys, max_bytes=max_bytes)
+    features, labels = stored[x], labels_of(path, y, stored[y])
     table = features.ndim == 2
     forms = "numbers [rows, columns], [rows, height, width] or [rows, height, width, channels]"
     numbers = features.dtype.kind in "biuf" and features.ndim in (2, 3, 4) and features.size > 0
@@ -50,14 +50,14 @@ def npz(
         good = np.isfinite(features) | (np.isnan(features) & table)
         for at in np.argwhere(~good)[:1]:
             where, nan = f"{path}: {x} in row {at[0] + 1}", ", or NaN for missing" * table
-            raise fault(f"{where} holds {found[x][*at]}: numbers must be finite in float32{nan}.")
+            raise fault(f"{where} holds {stored[x][*at]}: numbers must be finite in float32{nan}.")
     return Dataset(
         path.stem,
         features,
         labels,
         int(labels.max()) + 1,
         "table" if table else "image",
-        groups=numbered(path, groups, found[groups]) if groups else None,
+        groups=numbered(path, groups, stored[groups]) if groups else None,
         notes=(f"read {path}",),
     )
 
@@ -82,7 +82,7 @@ def arrays(
     Of each the size its header claims is checked before the array is made."""
     if not path.is_file():
         raise fault(f"{path} is not a file: put the .npz file there.")
-    found = {}
+    stored = {}
     # what numpy.load returns for an archive; of a file that is none numpy.load would read on
     with explained(path, REMEDY), path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
         assert archive.zip is not None
@@ -95,12 +95,12 @@ def arrays(
                 raise fault(f"{path}: {key} holds Python objects, never opened: {REMEDY}.")
             remedy = "set max_bytes higher, or store fewer rows"
             fits(f"{path}: {key}", shape, dtype.itemsize, max_bytes, remedy)
-            found[key] = np.asarray(archive[f"{key}.npy"])
-    first = found[required[0]]
-    for key, array in found.items():
+            stored[key] = np.asarray(archive[f"{key}.npy"])
+    first = stored[required[0]]
+    for key, array in stored.items():
         good = bool(array.ndim) and len(array) == len(first) > 0
         must(path, key, array, good, f"1 or more rows, as many as {required[0]} {first.shape}")
-    return found
+    return stored
 
 
 def header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype]:

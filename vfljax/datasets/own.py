@@ -104,7 +104,6 @@ def table(
         percent: whether 5% is the number .05.
         date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
-    options = {name: value for name, value in locals().items() if name != "path"}
     if not isinstance(test_file, str):
         raise UserError(f"test_file={test_file!r}: give the name of a file.")
     arrow, test = read(path, delimiter, header, file_encoding), None
@@ -121,7 +120,13 @@ def table(
     if header and odd and is_text(path) and not counted(arrow.column_names):
         hint = f" Its first line names the columns, {shown(odd[0])} one of them: header=False if it is a row."
     absent = " It has but one column: give delimiter=." if arrow.num_columns == 1 else hint
-    dataset = from_arrow(arrow, path, test=test, test_name=test_file, hint=absent, **options)
+    dataset = from_arrow(
+        arrow, path, test=test, test_name=test_file, hint=absent, label=label, drop=drop,
+        categorical=categorical, numeric=numeric, encoding=encoding, positive=positive, missing=missing,
+        max_categories=max_categories, unknown=unknown, groups=groups, na_values=na_values,
+        keep_default_na=keep_default_na, drop_unlabeled=drop_unlabeled, decimal=decimal,
+        thousands=thousands, percent=percent, date_format=date_format,
+    )  # fmt: skip
     more = [hint.strip()] if hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
     return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
@@ -175,8 +180,8 @@ def from_arrow(
     names = class_names(place, target, str(o.positive))
     labels, spellings = codes(place, target, names), target.values
     sources = []
-    for column, wanted in roles.features.items():
-        one = source(place, column, arrow[column], rule, wanted)
+    for column, kind in roles.features.items():
+        one = source(place, column, arrow[column], rule, kind)
         _no_missing(one, place, o.missing)
         sources.append(pooled(one, o.max_categories) if o.encoding == "onehot" else one)
     group = _texts(place, arrow, roles.groups, rule) if roles.groups else None

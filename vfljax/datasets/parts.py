@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 REMEDY = "leave the class out, or give more rows or larger shares"
 
 
-def enough(dataset: Dataset, present: np.ndarray, own: np.ndarray) -> None:
+def enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
     """Raises UserError where one of the ``present`` classes has too few rows in ``own`` (all rows, or
     those outside the published test part) for each part to hold one."""
     least, where, parts = 3, "", "train, validation and test"
     if dataset.test is not None:
         least, where, parts = 2, " outside the published test part", "train and validation"
-    labels, counts = np.unique(dataset.labels[own], return_counts=True)
-    found = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    labels, counts = np.unique(dataset.labels[rows], return_counts=True)
+    count_of = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     for label in present.tolist():
-        if (count := found.get(label, 0)) < least:
+        if (count := count_of.get(label, 0)) < least:
             raise UserError(
                 f"data: class {_named(dataset, label)} has {count} row{'s' * (count != 1)}{where}: "
                 f"{parts} need one each: {REMEDY}."
@@ -37,10 +37,10 @@ def enough(dataset: Dataset, present: np.ndarray, own: np.ndarray) -> None:
 def complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
     """The split, if each part has the ``present`` classes; a published test part, its own ones."""
     for part, rows in zip(("train", "validation", "test"), split, strict=True):
-        wanted = present
+        expected = present
         if part == "test" and dataset.test is not None:
-            wanted = np.unique(dataset.labels[dataset.test])
-        lacking = np.setdiff1d(wanted, dataset.labels[rows])
+            expected = np.unique(dataset.labels[dataset.test])
+        lacking = np.setdiff1d(expected, dataset.labels[rows])
         if len(lacking):
             label = int(lacking[0])
             count = int((dataset.labels == label).sum())

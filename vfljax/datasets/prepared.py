@@ -197,10 +197,10 @@ def verify(folder: Folder) -> Dataset:
         raise UserError(
             f"{folder}: {FILE} is not what was recorded: it was changed; prepare the data set again."
         )
-    for key, found in sums(pathlib.Path(folder), spec["arrays"]).items():
-        if spec[key] != found:
+    for key, digest in sums(pathlib.Path(folder), spec["arrays"]).items():
+        if spec[key] != digest:
             raise UserError(
-                f"{folder}: {key} of the arrays is {found} and {spec[key]} is recorded: they were "
+                f"{folder}: {key} of the arrays is {digest} and {spec[key]} is recorded: they were "
                 "changed; prepare the data set again."
             )
     return dataset

@@ -39,9 +39,9 @@ def statistics(
         mean, scale = _moments(x, rows)
     else:
         axis = None if scaling == "range" else 0
-        own: Any = numbers if axis is None and numbers.any() else slice(None)  # codes have no range
+        counted: Any = numbers if axis is None and numbers.any() else slice(None)  # codes have no range
         ends = [
-            (np.fmin.reduce(piece[:, own], axis=axis), np.fmax.reduce(piece[:, own], axis=axis))
+            (np.fmin.reduce(piece[:, counted], axis=axis), np.fmax.reduce(piece[:, counted], axis=axis))
             for piece in _pieces(x, rows)
         ]
         low, high = (np.asarray(end, np.float64) for end in zip(*ends, strict=True))

@@ -54,8 +54,8 @@ def find(folder: str, file: str, patterns: Sequence[str], what: str) -> pathlib.
         raise UserError(f"{path} is a file: leave config.data.options.file={file!r} out.")
     if path.is_file():
         return path
-    found = {path / file} if file else {p for pattern in patterns for p in path.glob(pattern)}
-    files = sorted(p for p in found if p.is_file())
+    candidates = {path / file} if file else {p for pattern in patterns for p in path.glob(pattern)}
+    files = sorted(p for p in candidates if p.is_file())
     if len(files) > 1:
         names = ", ".join(p.name for p in files[:5])
         raise UserError(f"{path} holds {names}: give the path of one as data.dir.")

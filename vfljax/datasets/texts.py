@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -25,7 +25,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from vfljax.datasets import wordpiece
 from vfljax.datasets.columns import Column
 from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.given import checked
 from vfljax.errors import UserError
 
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
@@ -39,19 +38,25 @@ LIMITS = {
 }
 
 
-def asked(
-    loader: Callable[..., Any], given: Mapping[str, Any], num_classes: int, *counts: str
-) -> dict[str, Any]:
-    """The loader's options; ``counts`` are those of balanced rows: 0, or one a class and more. Raises
-    UserError for one no text can be read by, before a large file is read."""
-    options = checked(loader, given, LIMITS)
-    for name in counts:
-        if 0 < options[name] < num_classes:
+class Form(NamedTuple):
+    """What texts become: the options that all loaders of texts have."""
+
+    form: str
+    words: int
+    length: int
+    vocabulary: str
+    vocabulary_size: int
+    lowercase: bool
+
+
+def at_least_one_a_class(num_classes: int, **counts: int) -> None:
+    """Raise UserError for an option of so few balanced rows that a class has none; 0 is all rows."""
+    for option, count in counts.items():
+        if 0 < count < num_classes:
             raise UserError(
-                f"config.data.options.{name}={options[name]} leaves a class without a row: give 0 for "
-                f"all rows, or {num_classes} or more."
+                f"config.data.options.{option}={count} leaves a class without a row: give 0 for all "
+                f"rows, or {num_classes} or more."
             )
-    return options
 
 
 def balanced(
@@ -59,8 +64,8 @@ def balanced(
 ) -> Iterator[tuple[int, Any]]:
     """(label, anything) of all rows where ``most`` is 0, else of the first of each class that make
     ``most``: equally many, of the first classes one more. Nothing is read past the last one."""
-    wanted = [most // len(classes) + (c < most % len(classes)) for c in range(len(classes))]
-    left = list(wanted)
+    quotas = [most // len(classes) + (c < most % len(classes)) for c in range(len(classes))]
+    left = list(quotas)
     for label, row in rows:
         if most and not left[label]:
             continue
@@ -71,8 +76,8 @@ def balanced(
     for c, name in enumerate(classes if most else ()):
         if left[c]:
             raise UserError(
-                f"{where} has {wanted[c] - left[c]} rows of class {name!r}, and {most} balanced rows "
-                f"need {wanted[c]}: ask for fewer rows."
+                f"{where} has {quotas[c] - left[c]} rows of class {name!r}, and {most} balanced rows "
+                f"need {quotas[c]}: ask for fewer rows."
             )
 
 
@@ -82,7 +87,7 @@ def to_dataset(
     labels: np.ndarray,
     test: np.ndarray | None,
     classes: Sequence[str],
-    options: Mapping[str, Any],
+    form: Form,
 ) -> Dataset:
     """The data set of these rows [R]; raises UserError for a part without a row of some class, too few
     different words, or any fault of the vocabulary file."""
@@ -93,24 +98,23 @@ def to_dataset(
             raise UserError(f"{name}: the {part} has no row of class {classes[min(lacking)]!r}.")
     rows = np.flatnonzero(train)
     data = Dataset(name, None, labels, len(classes), classes=tuple(classes), test=test)
-    if options["form"] == "words":
-        matrix, words = top_words(texts, options["words"], rows)
+    if form.form == "words":
+        matrix, words = top_words(texts, form.words, rows)
         note = f"{len(words)} words, the most frequent of {len(rows):,} rows"
         return data._replace(features=matrix, columns=tuple(map(Column, words)), notes=(note,))
-    if options["vocabulary"]:
-        tokenizer = wordpiece.from_file(options["vocabulary"], options["lowercase"])
-        source = f"of {options['vocabulary']}"
+    if form.vocabulary:
+        tokenizer = wordpiece.from_file(form.vocabulary, form.lowercase)
+        source = f"of {form.vocabulary}"
     else:
         learned_from = [texts[row] for row in rows.tolist()]
-        size = options["vocabulary_size"]
-        tokenizer = wordpiece.learned(learned_from, size, options["lowercase"])
+        tokenizer = wordpiece.learned(learned_from, form.vocabulary_size, form.lowercase)
         source = f"learned from {len(rows):,} rows: no pretrained BERT fits it"
     known = wordpiece.vocabulary(tokenizer)
     return data._replace(
         features=wordpiece.encode(tokenizer, texts),
         kind="text",
         tokens=Vocabulary(known.size, known.pad, known.cls, known.sep),
-        length=options["length"],
+        length=form.length,
         notes=(f"vocabulary of {known.size:,} tokens {source}",),
     )
 

@@ -86,8 +86,8 @@ def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> T
     counts: collections.Counter[str] = collections.Counter()
     for text in texts:
         counts.update(draft.normalizer.normalize_str(text))
-    found = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
-    alphabet = sorted(found[:ALPHABET])
+    characters = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
+    alphabet = sorted(characters[:ALPHABET])
     if not alphabet:
         raise UserError("there is no text to learn a vocabulary from.")
     least = len(SPECIAL) + 2 * len(alphabet)

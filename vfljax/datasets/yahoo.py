@@ -21,6 +21,7 @@ import numpy as np
 
 from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.given import limited
 from vfljax.datasets.textfile import LONGEST, csv_rows, decoded, fault, one_line, reading
 from vfljax.errors import UserError, unknown
 
@@ -29,6 +30,7 @@ CLASSES = tuple(str(c + 1) for c in range(10))
 LAYOUT = "the folder with train.csv and test.csv of Zhang et al.'s yahoo_answers_csv"
 
 
+@limited(**texts.LIMITS)
 def yahoo(
     folder: str,
     *,
@@ -49,8 +51,7 @@ def yahoo(
     train_rows, test_rows: the first of each class in file order, classes balanced; 0 takes all.
         Reading stops at the last row needed: what follows is not checked.
     """
-    given = {name: value for name, value in locals().items() if name != "folder"}
-    options = texts.asked(yahoo, given, len(CLASSES), "train_rows", "test_rows")
+    texts.at_least_one_a_class(len(CLASSES), train_rows=train_rows, test_rows=test_rows)
     columns = _columns(fields)
     train, test = (_file(folder, part) for part in ("train", "test"))
     names = _names(train.parent / "classes.txt")
@@ -58,7 +59,8 @@ def yahoo(
     rows = first + list(texts.balanced(_rows(test, columns), test_rows, names, str(test)))
     labels = np.array([label for label, _ in rows], np.int32)
     held = np.arange(len(rows)) >= len(first)
-    return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, options)
+    features = texts.Form(form, words, length, vocabulary, vocabulary_size, lowercase)
+    return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, features)
 
 
 def _columns(fields: Any) -> list[int]:
