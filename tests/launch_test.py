@@ -328,7 +328,7 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
             ["--dataset=digits", "--passive=100000000"],
             "config.parties.passive=100,000,000 is beyond",
         ),
-        (["--dataset=spambase", "--data_dir=nowhere"], "is not a folder"),
+        (["--dataset=spambase", "--data_dir=nowhere"], "--data_dir='nowhere' is missing"),
         (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
         (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),
         (["--dataset=digits", f"--prepare={300 * 'x'}"], "File name too long"),

@@ -88,7 +88,7 @@ INFO = "dataset_info.json"
 WRONG = {  # what is done to the version folder, and what is said
     "unfinished": (lambda version: (version / INFO).unlink(), "did not finish"),
     "of tfrecord": ((INFO, '"array_record"', '"tfrecord"'), "only TensorFlow reads"),
-    "of no format": ((INFO, '"fileFormat": "array_record",', ""), "as tfrecord, which only"),
+    "of no format": ((INFO, '"fileFormat": "array_record",', ""), "as 'tfrecord', which only"),
     "of another set": ((INFO, '"cifar10"', '"cifar100"'), "is of 'cifar100'"),
     "cut": ((INFO, "{", ""), "cannot be read"),
     "of another version": (

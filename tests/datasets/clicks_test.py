@@ -126,7 +126,9 @@ def test_a_failed_prepare_leaves_nothing(tmp_path):
     path = tmp_path / "train.txt"
     path.write_bytes(SETS["criteo"].files["train.txt"] + b"0\tcut\n")
     out = str(tmp_path / "out")
-    one_line(lambda: datasets.prepare("criteo", str(path), out, {}), "line 61: 2 columns, not 40")
+    one_line(
+        lambda: datasets.prepare("criteo", str(path), out, {}), "line 61 has 2 columns, not 40"
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["train.txt"]
 
 
@@ -190,63 +192,75 @@ HEAD, TAIL, CLICKS = tsv(ROWS), csv(ROWS), SETS["avazu"].files["train.csv"]
 ROW, LINE = tsv(ROWS[:1]), CLICKS.splitlines(keepends=True)[1]
 EMPTY = b"\t" * 38 + b"\n"
 FILES = {  # content of a file, and what is said of it
-    "nothing": (b"", "line 1: is empty"),
-    "an empty line first": (b"\n" + HEAD, "line 1: the header lacks the column 'Label'"),
-    "a column missing": (HEAD + ROW.rpartition(b"\t")[0] + b"\n", "line 61: 39 columns, not 40"),
-    "a column too many": (ROW + ROW[:-1] + b"\tx\n" + HEAD, "line 2: 41 columns, not 40"),
-    "a label of 2": (HEAD + b"2" + ROW[1:], "line 61, Label: '2' is not 0 or 1"),
-    "a label of 0.0": (HEAD + b"0.0" + ROW[1:], "line 61, Label: '0.0'"),
-    "an empty label": (HEAD + ROW[1:], "line 61, Label: ''"),
-    "an empty line": (ROW + b"\n" + HEAD, "line 2, Label: ''"),
+    "nothing": (b"", "line 1 is empty"),
+    "an empty line first": (b"\n" + HEAD, "line 1 lacks the column 'Label'"),
+    "a column missing": (HEAD + ROW.rpartition(b"\t")[0] + b"\n", "line 61 has 39 columns, not 40"),
+    "a column too many": (ROW + ROW[:-1] + b"\tx\n" + HEAD, "line 2 has 41 columns, not 40"),
+    "a label of 2": (HEAD + b"2" + ROW[1:], "line 61, column 'Label' is '2', not 0 or 1"),
+    "a label of 0.0": (HEAD + b"0.0" + ROW[1:], "line 61, column 'Label' is '0.0'"),
+    "an empty label": (HEAD + ROW[1:], "line 61, column 'Label' is ''"),
+    "an empty line": (ROW + b"\n" + HEAD, "line 2, column 'Label' is ''"),
     "a word for a number": (
         ROW + b"0\tfive" + EMPTY + HEAD,
-        "line 2, I1: 'five' is not an integer",
+        "line 2, column 'I1' is 'five', not an integer",
     ),
-    "a number of a float": (ROW + b"0\t1.5" + EMPTY + HEAD, "line 2, I1: '1.5'"),
-    "a number too large": (ROW + b"0\t" + b"9" * 40 + EMPTY, "line 2, I1: '999"),
-    "Arabic digits": (ROW + "0\t\u0661".encode() + EMPTY, "line 2, I1: '\u0661'"),
+    "a number of a float": (ROW + b"0\t1.5" + EMPTY + HEAD, "line 2, column 'I1' is '1.5'"),
+    "a number too large": (ROW + b"0\t" + b"9" * 40 + EMPTY, "line 2, column 'I1' is '999"),
+    "Arabic digits": (ROW + "0\t\u0661".encode() + EMPTY, "line 2, column 'I1' is '\u0661'"),
     "a long value": (ROW + b"0" + EMPTY[:-1] + b"\tx" + b"y" * 64 + b"\n", "not up to 64 plain"),
-    "no line end": (HEAD + b"x" * 100_000, "line 61: 1 columns, not 40"),
-    "another encoding": (HEAD + b"0\t1\t\xff" + EMPTY[1:], "line 61, I2: CSV conversion error"),
+    "no line end": (HEAD + b"x" * 100_000, "line 61 has 1 columns, not 40"),
+    "another encoding": (
+        HEAD + b"0\t1\t\xff" + EMPTY[1:],
+        "line 61, column 'I2' is wrong (CSV con",
+    ),
     "a NUL byte": (
         HEAD + b"0" + EMPTY[:-1] + b"\t\0x\n",
-        "line 61, C26: '\\x00x' is not up to 64",
+        "line 61, column 'C26' is '\\x00x', not up to 64",
     ),
     "UTF-16": (HEAD.decode().encode("utf-16-le"), "columns, not 40"),
     "one class": (tsv([row for row in ROWS if row[0] == "0"]), "all labels are 0"),
-    "a lone CR": (ROW + b"0\t1\r" + ROW, "line 2: 2 columns, not 40"),
+    "a lone CR": (ROW + b"0\t1\r" + ROW, "line 2 has 2 columns, not 40"),
     "gzip cut off": (zipped(HEAD)[:-30], "cannot be read"),
     "gzip damaged": (zipped(HEAD)[:50] + b"xxxx" + zipped(HEAD)[54:], "cannot be read"),
     "a zipped line without end": (zipped(b"0\t" * (1 << 23)), "has over 4,194,304 bytes"),
-    "zipped nothing without end": (zipped(bytes(1 << 24)), "line 1: the header lacks"),
-    "no header": (TAIL.partition(b"\n")[2], "line 1: the header lacks the column 'Label'"),
+    "zipped nothing without end": (zipped(bytes(1 << 24)), "line 1 lacks"),
+    "no header": (TAIL.partition(b"\n")[2], "line 1 lacks the column 'Label'"),
     "only a header": (csv([]), "has 0 rows"),
-    "two million names": (b"Label," + b"I1," * 2_000_000 + b"I1\n0\n", "line 1: the header lacks"),
+    "two million names": (b"Label," + b"I1," * 2_000_000 + b"I1\n0\n", "line 1 lacks"),
     "a column not named": (
         TAIL.replace(b",I5,", b",i5,"),
-        "line 1: the header lacks the column 'I5'",
+        "line 1 lacks the column 'I5'",
     ),
-    "a column named twice": (TAIL.replace(b"Id,", b"I1,", 1), "header has 'I1' too often"),
-    "another column": (TAIL.replace(b"Id,", b"click,", 1), "it is no column of criteo"),
-    "a quote never closed": (TAIL.replace(b",0,", b',"0,', 1), "is not"),
-    "a quote over two lines": (TAIL[:-1] + b'"\n"' + TAIL.splitlines()[1] + b"\n", "line 61, C26"),
-    "a quoted comma, and rows after": (TAIL + b'1,0,"1,2"' + b"," * 38 + b"\n", "line 62: 42 col"),
-    "the header again": (TAIL + TAIL, "line 62, Label: 'Label'"),
-    "a CSV line cut": (TAIL[:-25], "line 61: 3"),
+    "a column named twice": (TAIL.replace(b"Id,", b"I1,", 1), "line 1 has 'I1' too often"),
+    "another column": (TAIL.replace(b"Id,", b"click,", 1), "as no column of criteo"),
+    "a quote never closed": (TAIL.replace(b",0,", b',"0,', 1), ", not "),
+    "a quote over two lines": (
+        TAIL[:-1] + b'"\n"' + TAIL.splitlines()[1] + b"\n",
+        "line 61, column 'C26' is",
+    ),
+    "a quoted comma, and rows after": (
+        TAIL + b'1,0,"1,2"' + b"," * 38 + b"\n",
+        "line 62 has 42 col",
+    ),
+    "the header again": (TAIL + TAIL, "line 62, column 'Label' is 'Label'"),
+    "a CSV line cut": (TAIL[:-25], "line 61 has 3"),
 }
 CLICK_FILES = {  # the same of Avazu's
-    "nothing": (b"", "line 1: is empty"),
-    "no header": (CLICKS.partition(b"\n")[2], "the header lacks the column 'click'"),
-    "a column missing": (CLICKS.replace(b",C17,", b",", 1), "the header lacks the column 'C17'"),
-    "a column twice": (CLICKS.replace(b"id,", b"C17,", 1), "the header has 'C17' too often"),
-    "Criteo's": (b"0\t1\t2\n", "the header lacks the column 'click'"),
-    "a line cut": (CLICKS + LINE[:60] + b"\n", "line 62: "),
-    "a label of 2": (CLICKS.replace(b",1,1410", b",2,1410", 1), "line 2, click: '2'"),
+    "nothing": (b"", "line 1 is empty"),
+    "no header": (CLICKS.partition(b"\n")[2], "line 1 lacks the column 'click'"),
+    "a column missing": (CLICKS.replace(b",C17,", b",", 1), "line 1 lacks the column 'C17'"),
+    "a column twice": (CLICKS.replace(b"id,", b"C17,", 1), "line 1 has 'C17' too often"),
+    "Criteo's": (b"0\t1\t2\n", "line 1 lacks the column 'click'"),
+    "a line cut": (CLICKS + LINE[:60] + b"\n", "line 62 has "),
+    "a label of 2": (CLICKS.replace(b",1,1410", b",2,1410", 1), "line 2, column 'click' is '2'"),
     "a day that is none": (
         CLICKS.replace(LINE.split(b",")[2], b"14023012", 1),
-        "line 2, hour: '14023012' is not a time YYMMDDHH",
+        "line 2, column 'hour' is '14023012', not a time YYMMDDHH",
     ),
-    "five digits": (CLICKS.replace(LINE.split(b",")[2], b"14102", 1), "line 2, hour: '14102' is"),
+    "five digits": (
+        CLICKS.replace(LINE.split(b",")[2], b"14102", 1),
+        "line 2, column 'hour' is '14102', not",
+    ),
     "a word": (CLICKS.replace(b",1,1410", b",1,noon", 1), "not a time YYMMDDHH"),
     "one class": (avazu_csv([r for r in SETS["avazu"].rows if r[0] == "0"]), "all labels are 0"),
     "gzip cut off": (zipped(CLICKS)[:-9], "cannot be read"),

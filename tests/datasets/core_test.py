@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from vfljax.datasets import core
 from vfljax.datasets import scaling as scalings
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Block, Dataset, Vocabulary, checksum, classes, identity, split_rows
+from vfljax.datasets.core import (
+    Block,
+    Column,
+    Dataset,
+    Vocabulary,
+    checksum,
+    classes,
+    identity,
+    split_rows,
+)
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.sweep.table import make_table

@@ -5,8 +5,7 @@ import doctest
 import numpy as np
 
 from vfljax.datasets import describing, options, prepared, targets
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.dividing import Parties, divide
 from vfljax.models.making import networks_for
 

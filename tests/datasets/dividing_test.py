@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset, Vocabulary
+from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
 from vfljax.datasets.dividing import Parties, divide, places
 from vfljax.datasets.npy import Part
-from vfljax.datasets.ragged import Ragged
 from vfljax.errors import UserError
 
 ROWS = 6

@@ -139,10 +139,10 @@ def test_a_tfds_folder_is_read_without_tensorflow(tmp_path, form):
 def test_tfds_folders_that_cannot_be_read_say_why(tmp_path):
     home = tmp_path / "imdb_reviews" / "plain_text" / "1.0.0"
     home.mkdir(parents=True)
-    one_line(lambda: imdb(str(tmp_path)), "has not prepared imdb_reviews", "array_record")
+    one_line(lambda: imdb(str(tmp_path)), "TFDS did not finish preparing it", "array_record")
     for described, words in (
-        ("{", "dataset_info.json: cannot be read"),
-        ("[]", "dataset_info.json: cannot be read"),
+        ("{", "dataset_info.json cannot be read"),
+        ("[]", "dataset_info.json cannot be read"),
         ("{}", "prepared as 'tfrecord'"),
         ('{"fileFormat": "tfrecord"}', "prepared as 'tfrecord'"),
         ('{"fileFormat": ["parquet"]}', "prepared as ['parquet']"),
@@ -152,7 +152,7 @@ def test_tfds_folders_that_cannot_be_read_say_why(tmp_path):
     shutil.rmtree(tmp_path / "imdb_reviews")
     written.write_tfds(tmp_path, ROWS)
     next(home.glob("*train*")).unlink()
-    one_line(lambda: imdb(str(tmp_path)), "1.0.0 cannot be read")
+    one_line(lambda: imdb(str(tmp_path)), "1.0.0, split 'train' cannot be read")
 
 
 @pytest.mark.parametrize("key", ["pythonClassName", "python_class_name", "type"])
@@ -240,18 +240,26 @@ BAD_HEADER = TAR[: 6 * 512 + 100] + bytes([TAR[6 * 512 + 100] ^ 255]) + TAR[6 * 
 TGZ, CSVGZ = gzip.compress(TAR), gzip.compress(written.csv_text(ROWS).encode())
 ONE_CLASS = written.csv_text([r for r in ROWS if r[:2] != ("test", 1)]).encode()
 CASES = {
-    "nothing": (lambda root: None, "holds no file *.csv", "aclImdb_v1.tar.gz", "review, sentiment"),
+    "nothing": (
+        lambda root: None,
+        "holds no file aclimdb_v1.tar.gz, *",
+        "aclImdb_v1.tar.gz",
+        "review, sentiment",
+    ),
     "several tables": (
         lambda root: [written.write_csv(root, ROWS, name=n) for n in ("a.csv", "b.csv.gz")],
         "holds a.csv, b.csv.gz: give the path of one",
     ),
     "a truncated archive": (archive(TGZ[:-300]), "aclImdb_v1.tar.gz cannot be read"),
-    "a truncated table": (table(CSVGZ[:-30]), "a.csv.gz: cannot be read"),
+    "a truncated table": (table(CSVGZ[:-30]), "a.csv.gz cannot be read"),
     "an archive that is a folder": (
         lambda root: (root / "aclImdb_v1.tar.gz").mkdir(),
         "no file acl",
     ),
-    "a table that is a folder": (lambda root: (root / "a.csv").mkdir(), "holds no file *.csv"),
+    "a table that is a folder": (
+        lambda root: (root / "a.csv").mkdir(),
+        "holds no file aclimdb_v1.tar.gz, *",
+    ),
     # gzip's checksum is right
     "cut between members": (
         archive(gzip.compress(TAR[:AFTER_A_MEMBER])),
@@ -262,29 +270,41 @@ CASES = {
     "a member under two paths": (archive(members("./aclImdb/train/neg/9_1.txt")), "is there twice"),
     "a member of negative size": (archive(members(size=-1)), "aclImdb_v1.tar.gz", "fetch it again"),
     "an archive that is none": (archive(b"<html>"), "cannot be read"),
-    "a part missing": (changed("test/pos"), "pos: is no folder", "unpack"),
-    "a review not UTF-8": (changed("train/neg/9_1.txt", b"caf\xe9"), "9_1.txt: not UTF-8 text"),
+    "a part missing": (changed("test/pos"), "pos is no folder", "unpack"),
+    "a review not UTF-8": (changed("train/neg/9_1.txt", b"caf\xe9"), "9_1.txt is not UTF-8 text"),
     "a review of another name": (changed("test/pos/x.txt", b"a"), "not named id_rating.txt"),
     "a review too long": (changed("test/pos/9_9.txt", b"a" * (1 << 20)), "over 1,048,576 bytes"),
-    "a line without end": (table(gzip.compress(bytes(1 << 22))), "line 1: a NUL byte"),
-    "a long line": (table(gzip.compress(b"a" * (1 << 22))), "line 1: over 1,048,576 bytes"),
+    "a line without end": (table(gzip.compress(bytes(1 << 22))), "line 1 holds a NUL byte"),
+    "a long line": (table(gzip.compress(b"a" * (1 << 22))), "line 1 is over 1,048,576 bytes"),
     "no column review": (
         replaced(b"review", b"text"),
-        "line 1: the header is",
+        "line 1 has the header",
         "give split, label",
     ),
     "no header": (replaced(b"split,label,rating,id,review\n", b""), "give split, label and review"),
     "a column twice": (replaced(b"rating", b"label"), "two columns are named 'label'"),
-    "an empty table": (table(gzip.compress(b"")), "line 1: the header is []"),
+    "an empty table": (table(gzip.compress(b"")), "line 1 has the header []"),
     "a header alone": (
         table(gzip.compress(b"split,label,review\n")),
         "the training part has no row of class 'negative'",
     ),
-    "a label of 2": (replaced(b"train,0", b"train,2"), "a.csv line 2, label: '2' is not 0 or neg"),
-    "a split of its own": (replaced(b"train,0", b"valid,0"), "line 2, split: 'valid' is not train"),
-    "an id that is none": (replaced(b",9,", b",nine,"), "line 2, id: 'nine' is not a number"),
-    "a field more": (replaced(b",9,", b",9,9,"), "line 2: 6 fields, not 5"),
-    "a table not UTF-8": (replaced("é".encode(), b"\xe9"), "a.csv line 7: not UTF-8 text (byte 18"),
+    "a label of 2": (
+        replaced(b"train,0", b"train,2"),
+        "a.csv line 2, column 'label' is '2': give 0 or neg",
+    ),
+    "a split of its own": (
+        replaced(b"train,0", b"valid,0"),
+        "line 2, column 'split' is 'valid': give train",
+    ),
+    "an id that is none": (
+        replaced(b",9,", b",nine,"),
+        "line 2, column 'id' is 'nine': give a number",
+    ),
+    "a field more": (replaced(b",9,", b",9,9,"), "line 2 has 6 fields, not 5"),
+    "a table not UTF-8": (
+        replaced("é".encode(), b"\xe9"),
+        "a.csv line 7 is not UTF-8 text (byte 18",
+    ),
     "a quote never closed": (replaced(b'"\n', b"\n"), "a.csv line", "is no CSV"),
     "one class": (table(gzip.compress(ONE_CLASS)), "the test part has no row of class 'positive'"),
 }
@@ -301,7 +321,7 @@ def test_folders_that_are_not_there_are_named(tmp_path):
     one_line(lambda: imdb(""), "data.dir is empty")
     one_line(lambda: imdb(str(tmp_path / "nowhere")), "nowhere' is missing", "aclImdb")
     (tmp_path / "a.txt").write_text("")
-    one_line(lambda: imdb(str(tmp_path / "a.txt")), "a.txt: no file of IMDB")
+    one_line(lambda: imdb(str(tmp_path / "a.txt")), "a.txt is no file of IMDB")
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,11 @@ NEGATIVE = ARRAYS | {"labels": {"dtype": "int32", "shape": [-20]}}
 CODES = [["a", "code", "", 10**30]] * 3
 F_ORDER = np.zeros((20, 3), np.float32, "F")
 FAULTS = {
-    "no json": (lambda f: (f / "vfljax.json").write_text("{"), "does not describe"),
+    "no json": (lambda f: (f / "vfljax.json").write_text("{"), "cannot be read"),
     "a list": (lambda f: (f / "vfljax.json").write_text("[]"), "'schema'"),
     "another schema": (change(schema=1), "'schema'"),
     "a schema of true": (change(schema=True), "'schema'"),
-    "no name": (change(name=""), "it has no name"),
+    "no name": (change(name=""), "has no name"),
     "a kind unknown": (change(kind="sound"), "'kind'"),
     "a kind of a wrong type": (change(kind=["table"]), "'kind'"),
     "one class": (change(num_classes=1), "'num_classes'"),
@@ -51,19 +51,22 @@ FAULTS = {
     "codes without number": (change(columns=CODES), "'columns'"),
     "a loader of a wrong type": (change(loader=None), "'loader'"),
     "a bool for a number": (change(length=True), "'length'"),
-    "columns cut": (change(columns=[["a", "number", "", 0]]), "1 columns are named"),
-    "classes cut": (change(classes=["no"]), "1 of 2 classes are named"),
+    "columns cut": (
+        change(columns=[["a", "number", "", 0]]),
+        "names 1 columns of features (20, 3)",
+    ),
+    "classes cut": (change(classes=["no"]), "names 1 of 2 classes"),
     "a type of two lines": (change(arrays=TWO_LINES), "is recorded"),
     "rows below none": (change(arrays=NEGATIVE), "'arrays'"),
     "columns broken": (change(columns=[["a"]]), "'columns'"),
-    "arrays missing": (change(arrays=ARRAYS), "its arrays are ['features']"),
-    "tokens of a table": (change(tokens=[5, 0, 1, 2]), "tokens are given for texts"),
+    "arrays missing": (change(arrays=ARRAYS), "has the arrays ['features']"),
+    "tokens of a table": (change(tokens=[5, 0, 1, 2]), "gives tokens, and no text"),
     "three tokens": (change(tokens=[5, 0, 1]), "'tokens'"),
-    "a file gone": (lambda f: (f / "labels.npy").unlink(), "is missing"),
-    "a folder for a file": (folder_for_a_file, "is not an array"),
-    "a file cut": (lambda f: os.truncate(f / "features.npy", 200), "is not an array"),
+    "a file gone": (lambda f: (f / "labels.npy").unlink(), "labels.npy cannot be read"),
+    "a folder for a file": (folder_for_a_file, "labels.npy cannot be read"),
+    "a file cut": (lambda f: os.truncate(f / "features.npy", 200), "features.npy cannot be read"),
     "a file grown": (lambda f: (f / "features.npy").open("ab").write(b"x"), "1 bytes too many"),
-    "pickled objects": (overwrite("features.npy", np.array([{}])), "is not an array"),
+    "pickled objects": (overwrite("features.npy", np.array([{}])), "features.npy cannot be read"),
     "another type": (overwrite("features.npy", np.zeros((20, 3))), "float64 (20, 3)"),
     "columns first": (overwrite("features.npy", F_ORDER), "prepare the data set again"),
     "a label too large": (overwrite("labels.npy", LABELS * 2), "label 2 in row 2 of 2 classes"),
@@ -84,7 +87,7 @@ def test_texts_need_offsets_that_divide_them(tmp_path):
     prepared.write(SETS["text"], out)
     for offsets in (OFFSETS[::-1], OFFSETS + 1, np.minimum(OFFSETS, OFFSETS[-1] - 1)):
         np.save(out / "offsets.npy", np.ascontiguousarray(offsets))
-        with pytest.raises(UserError, match="offsets do not divide"):
+        with pytest.raises(UserError, match="offsets that do not divide"):
             prepared.read(out)
 
 
@@ -95,7 +98,7 @@ def test_a_changed_value_is_found_by_verify(tmp_path, kind, array):
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     prepared.read(tmp_path / "x")
-    with pytest.raises(UserError, match="they were changed"):
+    with pytest.raises(UserError, match="arrays that are not what was recorded .sha256"):
         prepared.verify(tmp_path / "x")
 
 

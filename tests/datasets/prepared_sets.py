@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.ragged import Ragged
+from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(20, dtype=np.int32) % 2

@@ -12,8 +12,7 @@ from tests.datasets.clicks import criteo_rows, tsv
 from tests.datasets.prepared_sets import LABELS, RNG, SETS, same
 from vfljax import datasets
 from vfljax.datasets import npy, prepared
-from vfljax.datasets.core import checksum
-from vfljax.datasets.ragged import Ragged
+from vfljax.datasets.core import Ragged, checksum
 from vfljax.errors import UserError
 
 

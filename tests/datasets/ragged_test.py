@@ -7,8 +7,9 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.datasets.fuzzing import drawn
-from vfljax.datasets import ragged as module
-from vfljax.datasets.ragged import Ragged, spans
+from vfljax.datasets import dividing as module
+from vfljax.datasets.core import Ragged
+from vfljax.datasets.dividing import spans
 from vfljax.errors import UserError
 
 CLS, SEP, PAD = 101, 102, 0
@@ -81,7 +82,7 @@ def test_blocks_of_rows_do_not_show(monkeypatch):
     rng = np.random.default_rng(0)
     rows = [rng.integers(1, 99, rng.integers(0, 20)).tolist() for _ in range(25)]
     whole = spans(ragged(rows), (2, 1), 9, CLS, SEP, PAD)
-    monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(module, "ROWS", 4)
     for one, other in zip(whole, spans(ragged(rows), (2, 1), 9, CLS, SEP, PAD), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -72,9 +72,9 @@ def test_a_bad_file_is_one_line_with_its_remedy(tmp_path, case):
 
 
 def test_missing_folders_and_files_are_named(tmp_path):
-    with pytest.raises(UserError, match="is not a folder"):
+    with pytest.raises(UserError, match="nowhere' is missing: give the folder that holds UCI's"):
         spambase(str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="is missing"):
+    with pytest.raises(UserError, match="holds no file spambase.data"):
         spambase(str(tmp_path))
 
 

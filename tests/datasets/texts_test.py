@@ -96,6 +96,6 @@ def test_yahoo_s_texts_are_ids_by_default(tmp_path):
 
 def test_a_vocabulary_that_cannot_be_used_is_one_line(folder):
     (folder / "vocab.txt").write_bytes(b"[PAD]\n[UNK]\n[SEP]\n")
-    one_line(lambda: load("imdb", str(folder), options(folder)), "vocab.txt: has no [CLS]")
+    one_line(lambda: load("imdb", str(folder), options(folder)), "vocab.txt has no [CLS]")
     small = {"form": "wordpiece", "vocabulary_size": 5}
     one_line(lambda: load("imdb", str(folder), small), "size=5")

@@ -111,14 +111,17 @@ def test_rows_are_encoded_one_by_one_whatever_the_batches(tmp_path, monkeypatch)
 FAULTS = {
     "missing": (None, "is missing"),
     "empty": (b"", r"has no \[PAD\]"),
-    "no text": (b"[PAD]\n\xff\xfe\n", "cannot be read .'utf-8' codec"),
-    "a token twice": ("\n".join([*SPECIAL, "a", "b", "a"]).encode(), "line 8: the token of line 6"),
+    "no text": (b"[PAD]\n\xff\xfe\n", "cannot be read .UnicodeDecodeError: 'utf-8' codec"),
+    "a token twice": (
+        "\n".join([*SPECIAL, "a", "b", "a"]).encode(),
+        "line 8 has the token of line 6",
+    ),
     "no [UNK]": (b"[PAD]\n[CLS]\n[SEP]\na\n", r"has no \[UNK\]"),
     "no [CLS]": (b"[PAD]\n[UNK]\n[SEP]\na\n", r"has no \[CLS\]"),
     "no [SEP]": (b"[PAD]\n[UNK]\n[CLS]\na\n", r"has no \[SEP\]"),
     "no [PAD]": (b"[UNK]\n[CLS]\n[SEP]\na\n", r"has no \[PAD\]"),
-    "padding elsewhere": (b"[UNK]\n[PAD]\n[CLS]\n[SEP]\n", r"line 2: \[PAD\] is not in the first"),
-    "an empty line": (b"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n", "line 3: an empty line"),
+    "padding elsewhere": (b"[UNK]\n[PAD]\n[CLS]\n[SEP]\n", r"line 2 has .PAD., and not line 1"),
+    "an empty line": (b"[PAD]\n[UNK]\n\n[CLS]\n[SEP]\n", "line 3 is empty"),
 }
 
 

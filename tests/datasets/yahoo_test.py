@@ -89,7 +89,7 @@ def test_some_rows_are_the_first_of_each_class(tmp_path):
 def test_nothing_is_read_past_the_last_row_needed(tmp_path):
     folder = write(tmp_path, train=[*lines(1), "no, row"])
     assert len(yahoo(folder, form="words", words=3, train_rows=10).labels) == 30
-    one_line(lambda: yahoo(folder, form="words", words=3), "train.csv line 11: 2 fields")
+    one_line(lambda: yahoo(folder, form="words", words=3), "train.csv line 11 has 2 fields")
 
 
 def test_zipped_files_load(tmp_path):
@@ -112,12 +112,12 @@ def test_a_newline_inside_quotes_is_part_of_its_field(tmp_path):
 
 GOOD = lines(3)
 CASES = {
-    "class 0": ([GOOD[0].replace('"1"', '"0"'), *GOOD[1:]], "line 1: the class '0'"),
-    "class 11": ([*GOOD[:4], GOOD[4].replace('"5"', '"11"')], "line 5: the class '11'"),
-    "a header": (["class,title,content,answer", *GOOD], "line 1: the class 'class'"),
-    "a NUL byte": ([GOOD[0], '"2","a","b\0","c"'], "line 2: a NUL byte (byte 11)"),
-    "a field missing": ([GOOD[0], '"2","a","b"'], "line 2: 3 fields, not 4"),
-    "a quote never closed": ([*GOOD, '"2","a'], "line 31: the row that begins there is no CSV"),
+    "class 0": ([GOOD[0].replace('"1"', '"0"'), *GOOD[1:]], "line 1 has the class '0'"),
+    "class 11": ([*GOOD[:4], GOOD[4].replace('"5"', '"11"')], "line 5 has the class '11'"),
+    "a header": (["class,title,content,answer", *GOOD], "line 1 has the class 'class'"),
+    "a NUL byte": ([GOOD[0], '"2","a","b\0","c"'], "line 2 holds a NUL byte (byte 11)"),
+    "a field missing": ([GOOD[0], '"2","a","b"'], "line 2 has 3 fields, not 4"),
+    "a quote never closed": ([*GOOD, '"2","a'], "line 31 begins a row that is no CSV"),
     "a class lacking": ([line for line in GOOD if line[1:3] != '3"'], "no row of class 'Health'"),
 }
 
@@ -156,14 +156,14 @@ def test_bad_options_are_one_line(tmp_path):
 
 
 def test_files_that_are_not_there_or_no_text_are_one_line(tmp_path):
-    one_line(lambda: yahoo(""), "data.dir='' is no folder")
-    one_line(lambda: yahoo(str(tmp_path / "nowhere")), "nowhere' is no folder", "train.csv")
+    one_line(lambda: yahoo(""), "data.dir is empty: give the folder that holds train.csv")
+    one_line(lambda: yahoo(str(tmp_path / "nowhere")), "nowhere' is not a folder", "train.csv")
     one_line(lambda: yahoo(str(tmp_path)), "holds no file train.csv")
     folder = write(tmp_path)
     for name, content, words in (
-        ("classes.txt", b"one\none\n", "classes.txt: 2 lines of names, 1 of them different"),
-        ("classes.txt", b"\xff", "classes.txt: not UTF-8 text"),
-        ("test.csv", b'"1","caf\xe9","b","c"\n', "test.csv line 1: not UTF-8 text"),
+        ("classes.txt", b"one\none\n", "classes.txt has 2 lines of names, 1 of them different"),
+        ("classes.txt", b"\xff", "classes.txt is not UTF-8 text"),
+        ("test.csv", b'"1","caf\xe9","b","c"\n', "test.csv line 1 is not UTF-8 text"),
     ):
         before = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(content)

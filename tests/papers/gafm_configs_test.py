@@ -9,8 +9,7 @@ import pytest
 
 from configs.papers import gafm
 from vfljax import datasets, papers
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Column, Dataset
 from vfljax.errors import UserError
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan

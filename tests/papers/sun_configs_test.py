@@ -10,8 +10,7 @@ import pytest
 from configs.papers import sun
 from vfljax import datasets, papers
 from vfljax.attacking.diagnostics import layer_names
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Column, Dataset
 from vfljax.errors import UserError
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain, weight_shapes

@@ -7,7 +7,7 @@ import pytest
 from tests.sweeps import plan_of, tiny
 from vfljax import datasets, store
 from vfljax.datasets import own, prepared
-from vfljax.datasets.description import FILE, description, sum_of
+from vfljax.datasets.prepared import FILE, description, sum_of
 from vfljax.errors import UserError
 from vfljax.sweep.train import header
 

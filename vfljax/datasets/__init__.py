@@ -8,7 +8,6 @@ set: it holds what the loader once made.
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,7 +66,7 @@ def _complete(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def reader_of(name: str, folder: str) -> int:
     """The version of what reads the data set ``name`` there: of a prepared folder, what read it then."""
     if folder and prepared.is_prepared(folder):
-        return prepared.description(pathlib.Path(folder)).get("reader", 1)
+        return prepared.description(folder).get("reader", 1)
     return READERS.get(name, 1)
 
 
@@ -94,7 +93,7 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
 def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     """Raise UserError where another loader, or other options, are asked for than those that a
     prepared folder was made with. Names of one loader (isic, ham10000) are one."""
-    spec = prepared.description(pathlib.Path(folder))
+    spec = prepared.description(folder)
     maker, recorded = spec["loader"], spec["options"]
     if name != "prepared" and TABLE.get(maker) is not TABLE[name]:
         by = f"by {maker!r}" if maker else "from no loader"
@@ -137,7 +136,7 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     prepared.place(out)  # before a load that may take long
     dataset = load(name, folder, options)
     if prepared.is_prepared(folder):
-        spec = prepared.description(pathlib.Path(folder))
+        spec = prepared.description(folder)
         return prepared.write(dataset, out, spec["options"], spec["loader"])
     return prepared.write(dataset, out, asking.recorded(_complete(name, options)), name)
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from vfljax.datasets import ctr, ctr_forms
-from vfljax.datasets.columns import Column
-from vfljax.datasets.given import limited
+from vfljax.datasets.core import Column
+from vfljax.datasets.options import limited
 
 FIELDS = (
     *("hour", "C1", "banner_pos", "site_id", "site_domain", "site_category"),

@@ -18,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax.datasets import images
-from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import BYTES, MAX_BYTES, fault, folder_of, limited, spread, without
-from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
+from vfljax.datasets.core import Dataset, classes, spread
+from vfljax.datasets.faults import fault
+from vfljax.datasets.files import MAX_BYTES, folder_of, only, without
+from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
+from vfljax.datasets.options import BYTES, limited
 
 SIDE = 50
 MOST_PATCHES = 10_000  # a row: more than a slide has of one class
@@ -50,14 +52,14 @@ def bhi(
     Patches left over in a patient and class are left out, and patches that are not 50x50 pixels
     (borders of a slide); ``notes`` counts both, and second copies, which must be equal (Kaggle's
     download holds every patch twice). ``size`` other than 50 resizes every patch. ``rows=n`` keeps n
-    rows, classes in their shares and spread evenly over all (``given.spread``).
+    rows, classes in their shares and spread evenly over all (``core.spread``).
     """
     root = folder_of(folder, LAYOUTS)
-    stored = only(root)
+    stored = only(root, NPZ)
     whole = _stored(stored, max_bytes) if stored else _files(root)
     places, left = together(whole.labels, whole.patients, patches)
     if not len(places):
-        raise fault(f"{root} has no {patches} patches of one patient and class: set patches lower.")
+        raise fault(root, f"has no {patches} patches of one patient and class", "set patches lower")
     places = places[spread(whole.labels[places[:, 0]], rows)]
     pixels = whole.pixels(places.ravel(), size=size, max_bytes=max_bytes)
     labels = classes(f"{root}, its {len(places)} rows", whole.labels[places[:, 0]], 2)
@@ -109,7 +111,7 @@ def _files(root: pathlib.Path) -> Patches:
     patients, labels = zip(*map(_named, pictures))
     fitting = np.flatnonzero((images.shapes(pictures) == SIDE).all(1))
     if not len(fitting):
-        raise fault(f"{root} has no patch of {SIDE}x{SIDE} pixels: fetch BHI again.")
+        raise fault(root, f"has no patch of {SIDE}x{SIDE} pixels", "fetch BHI again")
     notes = [f"read {len(fitting)} patches in {root}"]
     if len(pictures) > len(fitting):
         notes.append(f"{len(pictures) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
@@ -127,9 +129,9 @@ def _named(image: images.Image) -> tuple[str, int]:
     """A patch's patient and label, by its name and by its folders, which must agree."""
     match = NAME.fullmatch(image.parts[-1])
     if not match:
-        raise fault(f"{image.where} is not named as a patch of BHI: give a folder with {LAYOUTS}.")
+        raise fault(image.where, "is not named as a patch of BHI", f"give a folder with {LAYOUTS}")
     lies, should = image.parts[-3:-1], match.groups()
     if lies != should:
-        said = f"{'/'.join(lies) or 'no folder'} and not in {'/'.join(should)}"
-        raise fault(f"{image.where} lies in {said}: folder and name must agree.")
+        what = f"lies in {'/'.join(lies) or 'no folder'} and not in {'/'.join(should)}"
+        raise fault(image.where, what, "folder and name must agree")
     return match["patient"], int(match["label"])

@@ -27,10 +27,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import archives, class_folders, images, tfds_folders
+from vfljax.datasets import class_folders, images, tfds
 from vfljax.datasets.class_folders import Part, part_rows
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import fault, folder_of, limited, without
+from vfljax.datasets.faults import fault
+from vfljax.datasets.files import folder_of, named, without
+from vfljax.datasets.options import limited
 
 NAMES10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -105,9 +107,9 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
     )
     root = folder_of(folder, layouts)
     coarse = byte < len(version.below) - 1
-    if prepared := tfds_folders.locate(root, version.name):
+    if prepared := tfds.locate(root, version.name):
         key = "coarse_label" if coarse else "label"
-        parts, names = tfds_folders.parts(prepared, version.name, key, part_rows(rows))
+        parts, names = tfds.parts(prepared, version.name, key, part_rows(rows))
         notes = [f"read {prepared} (TFDS)"]
     elif files := _binary(root, version):
         parts, names = _binary_parts(*files, version, byte, part_rows(rows))
@@ -118,10 +120,10 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         if not class_folders.of_splits(present, SPLITS):
             raise without(root, layouts, present.notes)
         if coarse:
-            raise fault(f"{root}: image folders have fine labels only: use labels='fine'.")
+            raise fault(root, "holds image folders, of fine labels only", "use labels='fine'")
         names = sorted(train) if version is CIFAR100 else NAMES10
         if train and len(names) != version.below[-1]:
-            raise fault(f"{root}/train has {len(names)} class folders and not 100.")
+            raise fault(root / "train", f"has {len(names)} class folders and not 100")
         parts = class_folders.parts(root, present, [[split] for split in SPLITS], names, rows)
         notes = [f"read image folders in {root}", *class_folders.notes(present, SPLITS)]
     has = [len(labels) for _, labels in parts]
@@ -145,15 +147,15 @@ def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[
 
     archive = folder / version.archive
     for place in (folder, folder / version.folder, archive):
-        files = archives.named(place, is_part)
+        files = named(place, is_part)
         if any(name.endswith(".bin") for name in files):
             return place, files
     if archive.exists():
-        raise fault(f"{archive} holds no .bin file of the binary version: fetch it again.")
+        raise fault(archive, "holds no .bin file of the binary version", "fetch it again")
     for name in version.pickled:
         if (folder / name).exists():
-            pickled = f"{folder / name} is the python (pickle) version, never opened"
-            raise fault(f"{pickled}: fetch the binary version, {version.archive}.")
+            what = "is the python (pickle) version, never opened"
+            raise fault(folder / name, what, f"fetch the binary version, {version.archive}")
     return None
 
 
@@ -162,12 +164,12 @@ def _binary_parts(
 ) -> tuple[list[Part], Sequence[str]]:
     """The training and the test part, each its first ``rows`` (0: all), and the classes' names (()
     where no file has them). A file may hold any number of rows, but every official one must be there."""
-    expected = (*version.train, version.test)
+    expected, again = (*version.train, version.test), f"fetch {version.archive} again"
     for name in (*expected, *sorted(files)):
         if name not in files:
-            raise fault(f"{where} has no {name}: fetch {version.archive} again.")
+            raise fault(where, f"has no {name}", again)
         if name not in (*expected, *version.texts):
-            raise fault(f"{where / name} is no file of {version.archive}: remove it.")
+            raise fault(where / name, f"is no file of {version.archive}", "remove it")
     parts = []
     for batches, most in zip((version.train, (version.test,)), rows, strict=True):
         every = [_binary_rows(where / name, files[name], version) for name in batches]
@@ -178,19 +180,19 @@ def _binary_parts(
     lines = files.get(text, b"").decode("utf-8", "replace").splitlines()
     names = [line.strip() for line in lines if line.strip()]
     if text in files and len(names) != number:
-        raise fault(f"{where / text} has {len(names)} names and not {number}: fetch it again.")
+        raise fault(where / text, f"has {len(names)} names and not {number}", again)
     return parts, names
 
 
 def _binary_rows(file: pathlib.Path, data: bytes, version: Version) -> np.ndarray:
     """One file's rows, [R, label bytes and pixels] uint8."""
-    width = len(version.below) + PIXELS
+    width, again = len(version.below) + PIXELS, f"fetch {version.archive} again"
     if not data or len(data) % width:
-        wrong = f"{file} has {len(data):,} bytes, not whole rows of {width:,}"
-        raise fault(f"{wrong}: it is cut off or another version; fetch {version.archive} again.")
+        what = f"has {len(data):,} bytes, not whole rows of {width:,}"
+        raise fault(file, what, f"it is cut off or another version; {again}")
     rows = np.frombuffer(data, np.uint8).reshape(-1, width)
     for column, below in enumerate(version.below):
         for row in np.flatnonzero(rows[:, column] >= below)[:1]:
-            wrong = f"{file} row {row + 1} has label {rows[row, column]}, not one of 0..{below - 1}"
-            raise fault(f"{wrong}: fetch {version.archive} again.")
+            what = f"has label {rows[row, column]}, not one of 0..{below - 1}"
+            raise fault(file, what, again, row=int(row) + 1)
     return rows

@@ -14,8 +14,9 @@ from __future__ import annotations
 from vfljax.datasets import class_folders
 from vfljax.datasets.cifar import NAMES10
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import folder_of, limited, without
+from vfljax.datasets.files import folder_of, without
 from vfljax.datasets.images import find
+from vfljax.datasets.options import limited
 
 SPLITS = ("train", "valid", "test")
 LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.faults import one_line
-from vfljax.datasets.given import fault
+from vfljax.datasets.faults import fault, one_line
 from vfljax.datasets.images import Found, Image, pixels
+from vfljax.errors import UserError
 
 Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
@@ -67,13 +67,13 @@ def _labeled(
     for image in of_splits(present, [split]):
         folders.setdefault(image.parts[-2], []).append(image)
     if not folders:
-        raise fault(f"{root} has no image in {split}/<class>/: put the {split} part there.")
+        raise fault(root, f"has no image in {split}/<class>/", f"put the {split} part there")
     for name in sorted(set(folders) ^ set(names)):
         if name in names:
-            raise fault(f"{root}: {split}/{name} holds no image: fetch the data set again.")
+            raise fault(f"{root}: {split}/{name}", "holds no image", "fetch the data set again")
         few = ", ".join(names) if len(names) <= 10 else f"{names[0]}, ..., {names[-1]}"
-        said = f"{split}/{name} is none of the classes {few}"
-        raise fault(f"{root}: {said}: remove that folder, or correct data.name.")
+        what, remedy = f"is none of the classes {few}", "remove that folder, or correct data.name"
+        raise fault(f"{root}: {split}/{name}", what, remedy)
     rounds = itertools.zip_longest(*(folders[name] for name in names))
     return [(i, y) for one in rounds for y, i in enumerate(one) if i is not None]
 
@@ -90,7 +90,7 @@ def joined(
     made them small."""
     for which, (_, labels) in zip(("training", "test"), parts):
         if rows and len(np.unique(labels)) < 2:
-            raise fault(
+            raise UserError(
                 f"config.data.options.rows={rows} leaves {len(labels)} rows of one class in the {which} "
                 f"part: rows must be at least {5 * num_classes} for every class to be in the test part."
             )

@@ -14,10 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from vfljax.datasets.columns import Column
-from vfljax.datasets.parts import complete, enough
+from vfljax.datasets.faults import one_line
 from vfljax.errors import UserError
 from vfljax.types import Input
+
+
+class Column(NamedTuple):
+    """One column of a table's features: a number; one category of a source column, as 0 or 1; or a
+    whole source column as a code 0..vocabulary-1. NaN is a missing number."""
+
+    name: str  # of the source column; those of one name never part
+    kind: str = "number"  # or "category", "code"
+    value: str = ""  # the category, where it is one
+    vocabulary: int = 0  # of a code
 
 
 class Vocabulary(NamedTuple):
@@ -29,6 +38,14 @@ class Vocabulary(NamedTuple):
     sep: int
 
 
+class Ragged(NamedTuple):
+    """R rows of different lengths, one after another: row r is values[offsets[r] : offsets[r + 1]]."""
+
+    values: np.ndarray  # [total] int32
+    offsets: np.ndarray  # [R + 1] int64, from 0 to total
+
+
+REMEDY = "leave the class out, or give more rows or larger shares"
 KINDS = ("table", "image", "patches", "text")
 
 
@@ -118,6 +135,24 @@ def identity(dataset: Dataset, values: str = "") -> str:
     return digest.hexdigest()
 
 
+def spread(labels: np.ndarray, rows: int) -> np.ndarray:
+    """Places of ``rows`` rows, in order; all of them for 0.
+
+    Classes keep their shares (largest remainders; a tie goes to the larger class), and within each
+    class the rows are evenly spread: so neither files sorted by class nor periodic ones lose one.
+    """
+    if rows == 0 or rows >= len(labels):
+        return np.arange(len(labels))
+    _, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    quotas, rest = np.divmod(counts * rows, len(labels))
+    quotas[np.lexsort((-counts, -rest))[: rows - quotas.sum()]] += 1
+    kept = [
+        np.flatnonzero(place == c)[np.arange(quota) * count // max(quota, 1)]
+        for c, (quota, count) in enumerate(zip(quotas, counts))
+    ]
+    return np.sort(np.concatenate(kept))
+
+
 DIGESTED = 1 << 16  # rows at a time
 MANY = 1 << 21  # rows that are stratified as arrays
 
@@ -175,7 +210,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
             f"{room} rows: each part needs at least one row a class ({num_classes}) and "
             "together at most all rows."
         )
-    enough(dataset, present, rest)
+    _enough(dataset, present, rest)
     try:
         if held is not None:
             _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
@@ -195,7 +230,44 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     except ValueError as error:
         raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
     parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
-    return complete(dataset, present, Split(*parts))
+    return _complete(dataset, present, Split(*parts))
+
+
+def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
+    """Raises UserError where one of the ``present`` classes has too few rows in ``own`` (all rows, or
+    those outside the published test part) for each part to hold one."""
+    least, where, parts = 3, "", "train, validation and test"
+    if dataset.test is not None:
+        least, where, parts = 2, " outside the published test part", "train and validation"
+    labels, counts = np.unique(dataset.labels[rows], return_counts=True)
+    count_of = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    for label in present.tolist():
+        if (count := count_of.get(label, 0)) < least:
+            raise UserError(
+                f"data: class {_named(dataset, label)} has {count} row{'s' * (count != 1)}{where}: "
+                f"{parts} need one each: {REMEDY}."
+            )
+
+
+def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
+    """The split, if each part has the ``present`` classes; a published test part, its own ones."""
+    for part, rows in zip(("train", "validation", "test"), split, strict=True):
+        expected = present
+        if part == "test" and dataset.test is not None:
+            expected = np.unique(dataset.labels[dataset.test])
+        lacking = np.setdiff1d(expected, dataset.labels[rows])
+        if len(lacking):
+            label = int(lacking[0])
+            count = int((dataset.labels == label).sum())
+            raise UserError(
+                f"data: class {_named(dataset, label)} has {count} rows and none of the {len(rows)} of "
+                f"the {part} part: train, validation and test need one each: {REMEDY}."
+            )
+    return split
+
+
+def _named(dataset: Dataset, label: int) -> str:
+    return one_line(dataset.classes[label]) if label < len(dataset.classes) else str(label)
 
 
 def _left(dataset: Dataset, rows: np.ndarray) -> int:

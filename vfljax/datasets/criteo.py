@@ -29,7 +29,7 @@ import math
 import numpy as np
 
 from vfljax.datasets import ctr, ctr_forms
-from vfljax.datasets.given import limited
+from vfljax.datasets.options import limited
 from vfljax.errors import UserError
 
 NUMBERS = tuple(f"I{j}" for j in range(1, 14))

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv as pa_csv
 
-from vfljax.datasets.textfile import fault, one_line, reading
+from vfljax.datasets.faults import fault, reading
 from vfljax.errors import UserError
 
 pc: Any = pyarrow.compute  # whose functions are made as it is imported
@@ -149,8 +149,8 @@ def _checked(path: pathlib.Path, layout: Layout, block: Block) -> Block:
             good = np.asarray(right(field.dictionary))
             if not good.all():
                 row = int(np.argmin(spread(field, good)))
-                why = f"{field[row].as_py()[:40]!r} is not {words}"
-                raise fault(path, why, line=block.lines[row], column=name)
+                what = f"is {field[row].as_py()[:40]!r}, not {words}"
+                raise fault(path, what, line=block.lines[row], column=name)
     return block
 
 
@@ -185,13 +185,15 @@ def _parsed(path: pathlib.Path, layout: Layout, size: int) -> Iterator[Block]:
                     yield _block(path, layout, batch, line, quotes=not tabs)
                     line += batch.num_rows
         except pa.ArrowInvalid as error:
-            column, why = "", one_line(error)
+            column, why = "", str(error)
             if place := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", why):
-                line, why = int(place[1]), f"{place[3]} columns, not {place[2]}"
+                line, why = int(place[1]), f"has {place[3]} columns, not {place[2]}"
             elif place := re.search(r"column #(\d+): Row #(\d+): (.*)", why):
-                line, column, why = int(place[2]), names[int(place[1])], place[3]
+                line, column, why = int(place[2]), names[int(place[1])], f"is wrong ({place[3]})"
             elif "straddling" in why:
-                why = f"a line from here on has over {size:,} bytes"
+                why = f"or a later one has over {size:,} bytes"
+            else:
+                why = f"cannot be read ({why})"
             raise fault(path, why, line=line, column=column) from error
 
 
@@ -210,11 +212,11 @@ def _header(path: pathlib.Path, layout: Layout) -> list[str]:
             return []
         names = next(csv.reader([first.decode()]), [])
     required, present = Counter([layout.label, *layout.fields]), Counter(names)
-    why = f"longer than {HEADER:,} bytes" if len(first) == HEADER else ""
+    why = f"is longer than {HEADER:,} bytes" if len(first) == HEADER else ""
     if lacking := list(required - present):
-        why = f"the header lacks the column {lacking[0]!r}"
+        why = f"lacks the column {lacking[0]!r}"
     elif more := list(present - required - Counter([layout.ignored])):
-        why = f"the header has {more[0][:40]!r} too often, or it is no column of {layout.name}"
+        why = f"has {more[0][:40]!r} too often, or as no column of {layout.name}"
     if why:
         raise fault(path, why if start.strip() else "is empty", f"give {layout.source}", line=1)
     return names
@@ -230,6 +232,6 @@ def _block(path: pathlib.Path, layout: Layout, batch: Any, line: int, quotes: bo
     labels = spread(label, codes.to_numpy())
     if len(labels) and labels.min() < 0:
         row = int(np.argmin(labels))
-        why = f"{label[row].as_py()[:40]!r} is not 0 or 1"
-        raise fault(path, why, line=line + row, column=layout.label)
+        what = f"is {label[row].as_py()[:40]!r}, not 0 or 1"
+        raise fault(path, what, line=line + row, column=layout.label)
     return Block(fields, labels, np.arange(line, line + len(labels)))

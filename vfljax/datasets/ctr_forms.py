@@ -18,10 +18,8 @@ from typing import Any, NamedTuple, ParamSpec
 import numpy as np
 
 from vfljax.datasets import ctr, prepared
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import MAX_BYTES
-from vfljax.datasets.textfile import find
+from vfljax.datasets.core import Column, Dataset, classes
+from vfljax.datasets.files import MAX_BYTES, find
 from vfljax.errors import UserError
 
 CLASSES = ("no click", "click")
@@ -85,7 +83,7 @@ def plan_of(
     buckets = buckets or forms[form]
     if forms[form] and buckets < 2:
         raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
-    path = find(folder, file, PATTERNS, layout.source)
+    path = find(folder, layout.source, PATTERNS, file=file)
     return Plan(path, layout, selection, buckets)
 
 

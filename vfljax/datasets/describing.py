@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pathlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,7 +44,7 @@ def describe(
 
 def origin(folder: str) -> str:
     """What a prepared folder was made by, and with which options."""
-    spec = prepared.description(pathlib.Path(folder))
+    spec = prepared.description(folder)
     by = f"the loader {spec['loader']!r} with" if spec["loader"] else "no loader, with"
     return _clean(f"prepared by {by} {options.sentence(spec['options'])}")
 

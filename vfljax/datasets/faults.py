@@ -1,8 +1,9 @@
-"""What messages about a user's file share: one line whatever the file holds."""
+"""The one place that says what is wrong with a file, where, and what to do: always one line."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +13,53 @@ import numpy as np
 from vfljax.errors import UserError
 
 MOST_COLUMNS = 100_000
+AGAIN = "fetch the file again"
+NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, where a name would stand
+
+
+def fault(
+    file: Any, what: str, remedy: str = AGAIN, *, line: int = 0, row: int = 0, column: str = ""
+) -> UserError:
+    """``FILE line 3, column 'a' is ...: do this.`` ``what`` begins with a verb; lines and rows count from 1,
+    and 0 is none."""
+    place = one_line(file) + (f" line {line}" if line else f" row {row}" if row else "")
+    if column:
+        place += f"{',' if line or row else ':'} column {column!r}"
+    return UserError(f"{place} {one_line(what)}: {one_line(remedy)}.")
+
+
+@contextlib.contextmanager
+def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
+    """Anything a library raises over a file becomes its ``fault``: decoders of damaged files raise nearly
+    every type of exception there is. A missing package, too little memory or permission is told as that."""
+    try:
+        yield
+    except UserError:
+        raise
+    except ImportError as error:
+        package = (error.name or str(error)).split(".")[0]
+        raise fault(file, f"needs the package {package}", f"install it ({error})") from error
+    except PermissionError as error:
+        raise unpermitted(file) from error
+    except MemoryError as error:
+        raise fault(file, "does not fit in memory", "read fewer rows or columns") from error
+    except Exception as error:
+        said = f"{type(error).__name__}: {NAMELESS.sub('', str(error))[:200]}"
+        raise fault(file, f"cannot be read ({said})", remedy) from error
+
+
+@contextlib.contextmanager
+def permitted() -> Iterator[None]:
+    """Any look at a folder or file that is not allowed becomes one line that names it."""
+    try:
+        yield
+    except PermissionError as error:
+        raise unpermitted(error.filename or "a file of the data set") from error
+
+
+def unpermitted(file: Any) -> UserError:
+    """A file or folder that exists and may not be read."""
+    return fault(file, "may not be read", "check its permissions")
 
 
 def shown(value: Any) -> str:
@@ -23,22 +71,6 @@ def shown(value: Any) -> str:
 def one_line(text: Any) -> str:
     """A name as it can stand in a message: single spaces, nothing unprintable."""
     return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(text).split()))
-
-
-class Place(NamedTuple):
-    """Where a table's faults are: the name of its file, and which of the file's rows are left."""
-
-    name: str
-    rows: np.ndarray | None = None  # [R] from 0; None: all
-    hint: str = ""  # what may be wrong where a column is not there
-
-    def row(self, index: int) -> int:
-        """A row's number in the file, from 1."""
-        return 1 + int(index if self.rows is None else self.rows[index])
-
-    def fault(self, column: str, what: str, remedy: str) -> UserError:
-        """One line: file, column, what is wrong (with its row), and what to do."""
-        return UserError(f"{self.name}: column {column!r} {what}: {remedy}.")
 
 
 def alike(text: str) -> str:
@@ -53,42 +85,33 @@ def alike(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def too_wide(place: str, count: int) -> UserError:
-    """Too many columns."""
-    return UserError(
-        f"{place} has {count:,} columns, more than {MOST_COLUMNS:,}: choose some, or correct the "
-        "delimiter."
-    )
+class Place(NamedTuple):
+    """Where a table's faults are: the name of its file, and which of the file's rows are left."""
+
+    name: str
+    rows: np.ndarray | None = None  # [R] from 0; None: all
+    hint: str = ""  # what may be wrong where a column is not there
+
+    def row(self, index: int) -> int:
+        """A row's number in the file, from 1."""
+        return 1 + int(index if self.rows is None else self.rows[index])
+
+    def fault(self, column: str, what: str, remedy: str) -> UserError:
+        """The ``fault`` of a column; ``what`` says in which row."""
+        return fault(self.name, what, remedy, column=column)
 
 
-def unpermitted(place: Any) -> UserError:
-    """A file or folder that exists and may not be read."""
-    return UserError(f"{one_line(place)} may not be read: check its permissions.")
+def narrow(file: Any, columns: int) -> None:
+    """Raise UserError for more columns than any table has."""
+    if columns > MOST_COLUMNS:
+        what = f"has {columns:,} columns, more than {MOST_COLUMNS:,}"
+        raise fault(file, what, "choose some, or correct the delimiter")
 
 
-@contextlib.contextmanager
-def permitted() -> Iterator[None]:
-    """Any look at a folder or file that is not allowed becomes one line that names it."""
-    try:
-        yield
-    except PermissionError as error:
-        raise unpermitted(error.filename or "a file of the data set") from error
-
-
-def damaged(place: str, error: Exception) -> UserError:
-    """What a reader met in a file that is not what its name says."""
-    if isinstance(error, PermissionError):
-        return unpermitted(place)
-    return UserError(
-        f"{place} cannot be read ({one_line(error)[:160]}): it is damaged, cut off or of another "
-        "format; write it again."
-    )
-
-
-def all_different(names: Sequence[str], place: str) -> None:
-    """Raises UserError for the first name that stands twice."""
+def all_different(names: Sequence[str], file: Any) -> None:
+    """Raise UserError for the first name of a column that stands twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise UserError(f"{place}: two columns are named {name!r}: rename one.")
+            raise UserError(f"{file}: two columns are named {name!r}: rename one.")
         seen.add(name)

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import archives
-from vfljax.datasets.given import MAX_BYTES, content, explained, fault, fits, inside
+from vfljax.datasets import files
+from vfljax.datasets.faults import fault, reading
+from vfljax.datasets.files import MAX_BYTES, content, fits, inside
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 HIDDEN = (".", "__MACOSX")
@@ -61,11 +62,11 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
     Images of one key must be copies of one file, byte for byte: only they are read. Raises UserError
     for two that are not, for a link to a folder above it, and for a damaged archive.
     """
-    packed, notes = [p for p in inside(folder) if archives.is_archive(p)], []
+    packed, notes = [p for p in inside(folder) if files.is_archive(p)], []
     images, others = _apart(_loose(folder, (), (_real(folder),)))
     if not images:
         images, more = _apart(
-            _packed(path, name) for path in packed for name in archives.members(path)
+            _packed(path, name) for path in packed for name in files.members(path)
         )
         others += more
     elif packed:
@@ -79,8 +80,8 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
     digests = {read[at]: hashlib.sha256(data).digest() for at, data in stored(read)}
     for one, other in copies:
         if digests[one] != digests[other]:
-            said = f"{one.where} and {other.where} have one name and are not the same file"
-            raise fault(f"{said}: remove the wrong one.")
+            what = f"and {other.where} have one name and are not the same file"
+            raise fault(one.where, what, "remove the wrong one")
     if copies:
         notes.append(f"{len(copies):,} second copies of an image left out")
     return Found(list(first.values()), others, tuple(notes))
@@ -110,7 +111,7 @@ def _loose(
         if path.is_dir() and len(parts) <= DEPTH:
             real = _real(path)
             if any(one.is_relative_to(real) for one in over):
-                raise fault(f"{path} leads back to {real}, a folder above it: remove that link.")
+                raise fault(path, f"leads back to {real}, a folder above it", "remove that link")
             yield from _loose(path, parts, (*over, real))
         else:
             yield Image(parts, path)
@@ -129,7 +130,7 @@ def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
         else:
             yield place, content(image.source)
     for archive, places in inner.items():
-        for name, data in archives.chosen(archive, places.__contains__):
+        for name, data in files.chosen(archive, places.__contains__):
             yield places[name], data
 
 
@@ -139,7 +140,7 @@ def pixels(images: Sequence[Image], **options: Any) -> np.ndarray:
 
 
 def decoded(
-    files: Iterator[tuple[int, bytes]],
+    contents: Iterator[tuple[int, bytes]],
     names: Sequence[str],
     *,
     gray: bool = False,
@@ -154,7 +155,7 @@ def decoded(
     ``shape``, or that of the first. Raises UserError that names the file, or the size of an array
     above ``max_bytes``.
     """
-    groups = _groups(files)
+    groups = _groups(contents)
     first = next(groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of metadata that nobody reads here
@@ -176,10 +177,10 @@ def decoded(
     return out
 
 
-def _groups(files: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+def _groups(contents: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
     """What is in memory at a time: some files, bounded by their number and bytes."""
     group, total = [], 0
-    for at, data in files:
+    for at, data in contents:
         if group and (len(group) == AT_ONCE or total + len(data) > BYTES_AT_ONCE):
             yield group
             group, total = [], 0
@@ -194,13 +195,10 @@ def _opened(data: bytes, name: str) -> Iterator[Any]:
     """A file whose header was read, and its pixels not yet."""
     import PIL.Image
 
-    with (
-        explained(name, REMEDY),
-        PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as image,
-    ):
+    with reading(name, REMEDY), PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as image:
         width, height = image.size
         if width * height > LARGEST:
-            raise fault(f"{name} has {width}x{height} pixels: no data set's image is so large.")
+            raise fault(name, f"has {width}x{height} pixels", "no data set's image is so large")
         yield image
 
 
@@ -213,11 +211,11 @@ def _image(data: bytes, name: str, gray: bool, size: int, shape: tuple[int, int]
     """One file's pixels, [H, W, 3] or [H, W] uint8."""
     with _opened(data, name) as image:
         if not size and (image.height, image.width) != tuple(shape):
-            said = f"{name} is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}"
-            raise fault(f"{said}: all images need one size.")
+            what = f"is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}"
+            raise fault(name, what, "all images need one size")
         # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
         if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in image.tile):
-            raise fault(f"{name} has more than 8 bits a pixel: save it as an 8-bit PNG.")
+            raise fault(name, "has more than 8 bits a pixel", "save it as an 8-bit PNG")
         if size and image.format == "JPEG":
             image.draft("", (8 * size, 8 * size))  # decodes a far larger image at a reduced scale
         return np.asarray(_changed(image, gray, size))
@@ -252,7 +250,7 @@ def changed(
 def _room(shape: tuple[int, ...], gray: bool, max_bytes: int) -> np.ndarray:
     shape = shape if gray else (*shape, 3)
     fits("images", shape, 1, max_bytes, FEWER)
-    with explained("images", FEWER):
+    with reading("images", FEWER):
         return np.empty(shape, np.uint8)
 
 

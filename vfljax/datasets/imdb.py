@@ -18,19 +18,18 @@ Get it from ai.stanford.edu/~amaas/data/sentiment or TFDS.
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import archives, texts
+from vfljax.datasets import files, texts, tfds
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import all_different
-from vfljax.datasets.given import explained, limited
-from vfljax.datasets.textfile import LONGEST, csv_rows, decoded, fault, find, reading
+from vfljax.datasets.faults import fault, reading
+from vfljax.datasets.files import LONGEST, csv_table, decoded, find
+from vfljax.datasets.options import limited
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 CLASSES = ("negative", "positive")
@@ -44,7 +43,6 @@ SPLITS = ("train", "test")
 FILE = re.compile(r"([0-9]{1,9})_([0-9]{1,9})\.txt")  # id_rating
 MEMBER = re.compile(r"(?:\./)?aclImdb/(train|test)/(neg|pos)/([^/]*\.txt)")
 IDENTITY = re.compile(r"([0-9]{1,9})(?:_[0-9]{1,9})?")
-READABLE = ("array_record", "parquet")  # of TFDS' formats, without TensorFlow
 TFDS = pathlib.Path("imdb_reviews", "plain_text", "1.0.0")
 
 
@@ -108,12 +106,11 @@ def _read(folder: str) -> tuple[list[Review], bool]:
     for root in (path / "aclImdb", path) if folder else ():
         if (root / "train").is_dir() or (root / "test").is_dir():
             return sorted(folder_reviews(root)), True
-    archived = bool(folder) and (path / ARCHIVE).exists()
-    path = find(folder, "", [ARCHIVE] if archived else ["*.csv", "*.csv.gz"], LAYOUTS)
+    path = find(folder, LAYOUTS, [ARCHIVE.lower()], ["*.csv", "*.csv.gz"])
     if path.name.endswith((".tar.gz", ".tgz")):
         return sorted(archive_reviews(path)), True
     if not path.name.endswith((".csv", ".csv.gz")):
-        raise fault(path, "no file of IMDB", f"give {LAYOUTS}")
+        raise fault(path, "is no file of IMDB", f"give {LAYOUTS}")
     reviews, published = csv_reviews(path)
     return sorted(reviews) if published else reviews, published
 
@@ -144,7 +141,7 @@ def folder_reviews(root: pathlib.Path) -> Iterator[Review]:
 def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
     """Reviews of aclImdb_v1.tar.gz, read in place."""
     seen = set()
-    for member, raw in archives.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
+    for member, raw in files.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
         match = MEMBER.fullmatch(member)
         assert match is not None
         split, label, name = match.groups()
@@ -158,7 +155,7 @@ def _named(split: str, label: str, name: str, raw: bytes, where: str) -> Review:
     """The review of a file's name and content."""
     match = FILE.fullmatch(name)
     if match is None:
-        raise fault(where, "not named id_rating.txt, as IMDB's reviews are", "remove it")
+        raise fault(where, "is not named id_rating.txt, as IMDB's reviews are", "remove it")
     number = (int(match[1]), int(match[2]))
     return Review(split == "test", LABELS[label], number, 0, decoded(raw, where))
 
@@ -168,64 +165,40 @@ def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
 
     Columns split, label, review and perhaps id; or Kaggle's review, sentiment. Others are ignored.
     """
-    rows = csv_rows(path)
-    header = next(rows, (1, []))[1]
+    header, records = csv_table(path)
     published = {"split", "label", "review"} <= set(header)
     if not published and not {"review", "sentiment"} <= set(header):
         needed = "give split, label and review, or Kaggle's review and sentiment"
-        raise fault(path, f"the header is {str(header)[:80]}", needed, line=1)
-    all_different(header, str(path))
+        raise fault(path, f"has the header {str(header)[:80]}", needed, line=1)
     labeled = "label" if published else "sentiment"
+    allowed = {
+        labeled: lambda text: text.strip().lower() in LABELS,
+        "split": lambda text: text in SPLITS,
+        "id": IDENTITY.fullmatch,
+    }
+    remedies = {"split": "train or test", "id": "a number; without it the file's order is kept"}
+    columns = [labeled, *(c for c in ("split", "id") if published and c in header)]
     reviews = []
-    for line, row in rows:
-        if len(row) != len(header):
-            why = f"{len(row)} fields, not {len(header)}: cut off or damaged"
-            raise fault(path, why, line=line)
-        of = dict(zip(header, row, strict=True))
-        label = LABELS.get(of[labeled].strip().lower())
-        split = of["split"] if published else "train"
-        number = IDENTITY.fullmatch(of["id"] if published and "id" in of else str(line))
-        if label is None or split not in SPLITS or number is None:
-            column, right = labeled, "0 or neg, 1 or pos"
-            if label is not None:
-                column, right = "id", "a number; without the column the file's order is kept"
-            if split not in SPLITS:
-                column, right = "split", "train or test"
-            raise fault(path, f"{of[column][:40]!r} is not {right}", line=line, column=column)
-        reviews.append(Review(split == "test", label, (int(number[1]), 0), line, of["review"]))
+    for line, record in records:
+        for column in columns:
+            if not allowed[column](record[column]):
+                what = f"is {record[column][:40]!r}"
+                remedy = f"give {remedies.get(column, '0 or neg, 1 or pos')}"
+                raise fault(path, what, remedy, line=line, column=column)
+        number = int(record["id"].partition("_")[0]) if "id" in columns else line
+        is_test = published and record["split"] == "test"
+        label = LABELS[record[labeled].strip().lower()]
+        reviews.append(Review(is_test, label, (number, 0), line, record["review"]))
     return reviews, published
 
 
 def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
-    """Reviews of imdb_reviews/plain_text, prepared by TensorFlow Datasets as array_record or Parquet.
-
-    Read without TensorFlow. What TFDS says of an unprepared folder misleads, hence the checks.
-    """
+    """Reviews of imdb_reviews/plain_text, prepared by TensorFlow Datasets as array_record or Parquet."""
     home = folder / TFDS
-    info = home / "dataset_info.json"
-    remedy = (
-        "prepare it in another folder, where TensorFlow is, with tfds.builder('imdb_reviews/plain_text'"
-        ", data_dir=FOLDER, file_format='array_record').download_and_prepare()"
-    )
-    if not info.is_file():
-        raise fault(info, "is missing: TFDS has not prepared imdb_reviews there", remedy)
-    with reading(info, remedy):
-        described = json.loads(info.read_text(encoding="utf-8"))
-        if not isinstance(described, dict):
-            raise ValueError("no description")
-    kind = described.get("fileFormat", "tfrecord")  # TFDS's default
-    if kind not in READABLE:
-        raise fault(home, f"prepared as {kind!r}, which cannot be read without TensorFlow", remedy)
-    import tensorflow_datasets as tfds  # slow to import, and only this layout needs it
-
-    # of the code, not by ``tfds.builder``: that may import modules by names in the folder's files
-    official: Any = tfds.builder_cls(TFDS.parts[0])
     for split in SPLITS:
-        with explained(home, remedy):
-            source: Any = official(config=TFDS.parts[1], data_dir=folder).as_data_source(split)
-            rows = [(row["text"], int(row["label"])) for row in source]
-        for place, (text, label) in enumerate(rows):
-            where = f"{home}, row {place + 1} of {split}"
+        _, records = tfds.examples(home, TFDS.parts[0], split, TFDS.parts[1])
+        for place, record in enumerate(records):
+            where, label = f"{home}, row {place + 1} of {split}", int(record["label"])
             if label not in (0, 1):
-                raise fault(where, f"the label is {label}, not 0 or 1")
-            yield Review(split == "test", label, (place, 0), 0, decoded(text, where))
+                raise fault(where, f"has the label {label}, not 0 or 1")
+            yield Review(split == "test", label, (place, 0), 0, decoded(record["text"], where))

@@ -13,20 +13,18 @@ Get SIIM-ISIC from Kaggle (siim-isic-melanoma-classification) and HAM10000 from 
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
 import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import given, images
-from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.faults import all_different
-from vfljax.datasets.given import content, explained, fault, folder_of, inside, without
-from vfljax.datasets.npz import arrays, labels_of, numbered, only, rgb
+from vfljax.datasets import images
+from vfljax.datasets.core import Dataset, classes, spread
+from vfljax.datasets.faults import fault
+from vfljax.datasets.files import MAX_BYTES, csv_rows, csv_table, folder_of, inside, only, without
+from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
+from vfljax.datasets.options import BYTES, limited
 
 DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")  # HAM10000's dx
 NAMES = ("image_name", "image_id")
@@ -47,7 +45,7 @@ class Rows(NamedTuple):
     pixels: Callable[..., np.ndarray]  # (places, size=, gray=, max_bytes=) -> pixels of these rows
 
 
-@given.limited(size=(0, images.MOST_SIZE), max_bytes=given.BYTES)
+@limited(size=(0, images.MOST_SIZE), max_bytes=BYTES)
 def isic(
     folder: str,
     *,
@@ -56,7 +54,7 @@ def isic(
     rows: int = 0,
     target: str = "target",
     groups: bool = True,
-    max_bytes: int = given.MAX_BYTES,
+    max_bytes: int = MAX_BYTES,
     file: str = "",
 ) -> Dataset:
     """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
@@ -65,7 +63,7 @@ def isic(
     bilinear where it grows); 0 keeps the files' own size, which must then be one. ``gray=True``: one
     channel, ITU-R 601 luma. ``target`` names the CSV's 0/1 column; without a
     column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
-    spread evenly over the file (``given.spread``). ``groups=False``: rows of a patient or lesion may
+    spread evenly over the file (``core.spread``). ``groups=False``: rows of a patient or lesion may
     part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
     own. ``file`` names the CSV (or .npz) file where the folder holds several. Second copies of an
     image, which must be equal, are left out and counted in ``notes``, as are images without a row.
@@ -77,7 +75,7 @@ def isic(
     path = _the_file(root, target, file)
     zipped = path.suffix.lower() == ".npz"
     entries = _stored(path, size, max_bytes) if zipped else _files(root, path, target)
-    chosen = given.spread(entries.labels, rows)
+    chosen = spread(entries.labels, rows)
     numbers = None
     if groups and entries.group:
         every = numbered(path, entries.group, entries.groups)
@@ -104,35 +102,37 @@ def _stored(path: pathlib.Path, size: int, max_bytes: int) -> Rows:
 
 
 def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
-    table = _table(path)
-    column = target if target in table else "dx"
+    header, records = csv_table(path)
+    column = target if target in header else "dx"
     allowed = DIAGNOSES if column == "dx" else ("0", "1", "0.0", "1.0")
-    for row, value in enumerate(table[column]):
-        if value not in allowed:
-            said = f"{path} row {row + 1}: {column} is {value!r}"
-            raise fault(f"{said} and not one of {', '.join(allowed)}.")
-    labels = np.array([value in ("1", "1.0", "mel") for value in table[column]], np.int64)
+    name, group = (next((k for k in keys if k in header), "") for keys in (NAMES, GROUPS))
     folder = images.find(root, _stem)
     named = {_stem(image): image for image in folder.images}
-    rows: dict[str, int] = {}
-    for row, name in enumerate(next(table[key] for key in NAMES if key in table)):
-        if name not in named:
-            said = f"{path} row {row + 1} names the image {name!r}, which is not in {root}"
-            raise fault("; ".join([f"{said}: put the images there", *folder.notes]) + ".")
-        if rows.setdefault(name, row) != row:
-            raise fault(f"{path} rows {rows[name] + 1} and {row + 1} both name the image {name!r}.")
-    every = [named[name] for name in rows]
+    lines: dict[str, int] = {}  # of each image's name
+    labels, groups = [], []
+    for line, record in records:
+        one, value = record[name], record[column]
+        if value not in allowed:
+            what = f"is {value[:40]!r} and not one of {', '.join(allowed)}"
+            raise fault(path, what, line=line, column=column)
+        if one not in named:
+            what = f"names the image {one[:40]!r}, which is not in {root}"
+            raise fault(path, what, "; ".join(["put the images there", *folder.notes]), line=line)
+        if lines.setdefault(one, line) != line:
+            raise fault(path, f"names the image {one!r}, as does line {lines[one]}", line=line)
+        labels.append(value in ("1", "1.0", "mel"))
+        # whose patient or lesion is not said is a group alone
+        groups.append((record[group] if group else "") or f"row {len(labels)}")
+    if not labels:
+        raise fault(path, "has no row")
+    every = [named[one] for one in lines]
     more = len(named) - len(every)
-    group = next((key for key in GROUPS if key in table), "")
-    # whose patient or lesion is not said is a group alone
-    groups = np.array([value or f"row {row}" for row, value in enumerate(table.get(group, ()))])
     notes = [f"{more:,} images that {path.name} does not name left out"] if more else []
-    notes += folder.notes
     return Rows(
-        labels,
+        np.array(labels, np.int64),
         group,
-        groups,
-        notes,
+        np.array(groups),
+        [*notes, *folder.notes],
         lambda at, **form: images.pixels([every[i] for i in at], **form),
     )
 
@@ -146,17 +146,16 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
     are."""
     if file:
         if not _tells(root / file, target):
-            said = f"{root / file} has no column {target!r} (or dx) beside {' or '.join(NAMES)}"
-            raise fault(f"{said}: correct config.data.options.file or target.")
+            what = f"has no column {target!r} (or dx) beside {' or '.join(NAMES)}"
+            raise fault(root / file, what, "correct config.data.options.file or target")
         return root / file
-    if stored := only(root):
+    if stored := only(root, NPZ):
         return stored
     named = [p for p in inside(root) if p.suffix.lower() == ".csv" or p.name == "HAM10000_metadata"]
-    samples = "sample_submission"
-    tables = [p for p in named if not p.name.startswith(samples) and _tells(p, target)]
+    tables = [p for p in named if not p.name.startswith("sample_submission") and _tells(p, target)]
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
-        raise fault(f"{root} holds {names}: name one by config.data.options.file.")
+        raise fault(root, f"holds {names}", "name one by config.data.options.file")
     if not tables:
         raise without(root, LAYOUTS, [f"no CSV file has a column {target!r}, or dx"])
     return tables[0]
@@ -166,25 +165,6 @@ def _tells(path: pathlib.Path, target: str) -> bool:
     """Whether a file can be the one of labels; of a .npz its arrays tell later."""
     if path.suffix.lower() == ".npz":
         return True
-    header = _lines(path, 1)[0]
+    _, header = next(csv_rows(path), (1, []))
     has_target = target in header or (target == "target" and "dx" in header)
     return has_target and any(name in header for name in NAMES)
-
-
-def _lines(path: pathlib.Path, most: int | None = None) -> list[list[str]]:
-    with explained(path, "it is no CSV file in UTF-8; fetch it again"):
-        text = io.StringIO(content(path).decode("utf-8-sig"), newline="")
-        return list(itertools.islice(csv.reader(text, strict=True), most)) or [[]]
-
-
-def _table(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
-    """The file's columns; blank lines are no rows."""
-    header, *lines = (line for line in _lines(path) if line)
-    all_different(header, str(path))
-    for number, line in enumerate(lines):
-        if len(line) != len(header):
-            said = f"{path} row {number + 1} has {len(line)} values and not {len(header)}"
-            raise fault(f"{said}: it is cut off; fetch it again.")
-    if not lines:
-        raise fault(f"{path} has no row: fetch it again.")
-    return dict(zip(header, zip(*lines)))

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vfljax.datasets.columns import Column
 from vfljax.datasets.columns_of import MISSING, NONE, Rule, Source
-from vfljax.datasets.core import Dataset
+from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.dates import first_day
 from vfljax.datasets.encoding import OTHER
 from vfljax.datasets.faults import alike, one_line, shown

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from vfljax.datasets.faults import unpermitted
+from vfljax.datasets.faults import fault, reading
 from vfljax.errors import UserError
 
 BYTES = 1 << 22  # written or read at a time
@@ -69,25 +69,16 @@ class Growing:
 
 def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """The file's array, mapped read-only, if it is exactly of this type and shape; or UserError."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # NumPy warns of headers that only seem readable
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: {AGAIN}.") from error
-    except PermissionError as error:
-        raise unpermitted(path) from error
-    except Exception as error:  # of a header's bytes NumPy raises whatever its parser meets
-        said = " ".join(str(error).split())
-        raise UserError(f"{path} is not an array ({said}): {AGAIN}.") from error
+    with reading(path, AGAIN), warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy warns of headers that only seem readable
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap) or array.dtype.kind not in KINDS:
-        raise UserError(f"{path} holds no array of numbers: {AGAIN}.")
+        raise fault(path, "holds no array of numbers", AGAIN)
     if str(array.dtype) != dtype or array.shape != tuple(shape) or not array.flags.c_contiguous:
-        raise UserError(
-            f"{path} holds {array.dtype} {array.shape} and {dtype!r} {tuple(shape)} is recorded: {AGAIN}."
-        )
+        what = f"holds {array.dtype} {array.shape} and {dtype!r} {tuple(shape)} is recorded"
+        raise fault(path, what, AGAIN)
     if excess := os.path.getsize(path) - array.offset - array.nbytes:
-        raise UserError(f"{path} has {excess} bytes too many: it was changed; {AGAIN}.")
+        raise fault(path, f"has {excess} bytes too many: it was changed", AGAIN)
     return array
 
 

@@ -1,28 +1,32 @@
 """Images, or a table, from one .npz file of plain arrays; pickled objects are never opened.
 
-What enters: a .npz file, or a folder that holds exactly one. What leaves: its arrays, checked, for
+What enters: a .npz file, or a folder that holds one. What leaves: its arrays, checked, for
 the loader ``npz`` here and for the sets that are also kept in this form.
 """
 
 from __future__ import annotations
 
+import math
 import pathlib
+import statistics
 import zipfile
 from collections.abc import Sequence
 
 import numpy as np
 
-from vfljax.datasets import given
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.given import explained, fault, fits, folder_of, inside, without
+from vfljax.datasets.faults import fault, narrow, reading
+from vfljax.datasets.files import MAX_BYTES, find, fits
+from vfljax.datasets.options import BYTES, limited
 
+FEWER = "give fewer rows, or a higher max_bytes where that is an option"
 REMEDY = "write it anew by numpy.savez_compressed, without object arrays"
-LAYOUTS = "exactly one .npz file"
+NPZ = ("*.npz",)
 
 
-@given.limited(max_bytes=given.BYTES)
+@limited(max_bytes=BYTES)
 def npz(
-    folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = given.MAX_BYTES
+    folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = MAX_BYTES
 ) -> Dataset:
     """Any .npz with features ``x`` and labels ``y`` (integers 0..C-1), named by these options.
 
@@ -31,12 +35,8 @@ def npz(
     or words, such as patients: rows of a group stay in one part.
     """
     keys = [x, y, *([groups] if groups else [])]
-    path = pathlib.Path(folder)
-    if not folder or not path.is_file():
-        root = folder_of(folder, LAYOUTS)
-        if (path := only(root)) is None:
-            raise without(root, LAYOUTS)
-    stored = arrays(path, keys, max_bytes=max_bytes)
+    path = find(folder, "one .npz file, or the folder that holds it", NPZ)
+    stored = arrays(path, keys, (), max_bytes)
     features, labels = stored[x], labels_of(path, y, stored[y])
     table = features.ndim == 2
     forms = "numbers [rows, columns], [rows, height, width] or [rows, height, width, channels]"
@@ -49,8 +49,10 @@ def npz(
             features = features.astype(np.float32)
         good = np.isfinite(features) | (np.isnan(features) & table)
         for at in np.argwhere(~good)[:1]:
-            where, nan = f"{path}: {x} in row {at[0] + 1}", ", or NaN for missing" * table
-            raise fault(f"{where} holds {stored[x][*at]}: numbers must be finite in float32{nan}.")
+            nan = ", or NaN for missing" * table
+            what = f"holds {stored[x][*at]}"
+            remedy = f"numbers must be finite in float32{nan}"
+            raise fault(f"{path}: {x}", what, remedy, row=at[0] + 1)
     return Dataset(
         path.stem,
         features,
@@ -62,61 +64,60 @@ def npz(
     )
 
 
-def only(root: pathlib.Path) -> pathlib.Path | None:
-    """A folder's .npz file; None where there is none, UserError where there are several."""
-    files = [p for p in inside(root) if p.suffix.lower() == ".npz"]
-    if len(files) > 1:
-        names = f"{files[0].name}, {files[1].name}, ..."
-        raise fault(f"{root} holds {len(files)} .npz files ({names}): leave one.")
-    return files[0] if files else None
-
-
 def arrays(
     path: pathlib.Path,
-    required: Sequence[str],
-    optional: Sequence[str] = (),
-    max_bytes: int = given.MAX_BYTES,
+    required: Sequence[str] = (),
+    optional: Sequence[str] | None = None,
+    max_bytes: int = MAX_BYTES,
 ) -> dict[str, np.ndarray]:
-    """The arrays of these names, all of the first one's length; those of ``optional`` that exist.
+    """The arrays of these names, all of the first one's length; those of ``optional`` that exist (None: all).
 
-    Of each the size its header claims is checked before the array is made."""
-    if not path.is_file():
-        raise fault(f"{path} is not a file: put the .npz file there.")
-    stored = {}
+    The sizes that headers claim are checked before any array is made."""
     # what numpy.load returns for an archive; of a file that is none numpy.load would read on
-    with explained(path, REMEDY), path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
+    with reading(path, REMEDY), path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
         assert archive.zip is not None
-        for key in dict.fromkeys([*required, *(key for key in optional if key in archive.files)]):
+        present = [key for key in archive.files if optional is None or key in optional]
+        keys = list(dict.fromkeys([*required, *present]))
+        narrow(path, len(keys))
+        total = 0
+        for key in keys:
             if key not in archive.files:
                 has = ", ".join(archive.files[:20]) or "none"
-                raise fault(f"{path} has no array {key!r}: it has {has}.")
-            shape, dtype = header(archive.zip, f"{key}.npy")
-            if dtype.hasobject:
-                raise fault(f"{path}: {key} holds Python objects, never opened: {REMEDY}.")
-            remedy = "set max_bytes higher, or store fewer rows"
-            fits(f"{path}: {key}", shape, dtype.itemsize, max_bytes, remedy)
-            stored[key] = np.asarray(archive[f"{key}.npy"])
-    first = stored[required[0]]
-    for key, array in stored.items():
-        good = bool(array.ndim) and len(array) == len(first) > 0
-        must(path, key, array, good, f"1 or more rows, as many as {required[0]} {first.shape}")
+                raise fault(path, f"has no array {key!r}", f"it has {has}")
+            total += _size(path, key, archive.zip, max_bytes)
+        fits(path, (total,), 1, max_bytes, FEWER)
+        stored = {key: np.asarray(archive[f"{key}.npy"]) for key in keys}
+    lengths = [len(array) if array.ndim else 0 for array in stored.values()]
+    usual = statistics.mode(lengths) if lengths else 0
+    for (key, array), length in zip(stored.items(), lengths, strict=True):
+        good = length == usual > 0
+        must(path, key, array, good, f"of {usual or 'some'} rows, as others are")
     return stored
 
 
-def header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype]:
-    """An array's shape and type, as its member's first bytes tell them."""
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        form = np.lib.format
-        read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
-        shape, _, dtype = read(stream)
-    return shape, dtype
+def _size(path: pathlib.Path, key: str, archive: zipfile.ZipFile, max_bytes: int) -> int:
+    """An array's bytes, as its member's first ones tell; UserError for more than ``max_bytes``."""
+    form = np.lib.format
+    with archive.open(f"{key}.npy") as stream:
+        old = form.read_magic(stream) == (1, 0)
+        shape, _, dtype = (form.read_array_header_1_0 if old else form.read_array_header_2_0)(
+            stream
+        )
+        start = stream.tell()
+    if dtype.hasobject:
+        raise fault(f"{path}: {key}", "holds Python objects, never opened", REMEDY)
+    fits(f"{path}: {key}", shape, dtype.itemsize, max_bytes, FEWER)
+    size = math.prod(shape) * dtype.itemsize
+    if start + size != archive.getinfo(f"{key}.npy").file_size:
+        raise ValueError(f"{key} has not the size that its header claims")
+    return size
 
 
 def must(path: pathlib.Path, key: str, array: np.ndarray, good: bool, be: str) -> None:
     """Raise UserError that shows an array's type and shape, and what they must be."""
     if not good:
-        raise fault(f"{path}: {key} is {array.dtype} of shape {array.shape}: it must be {be}.")
+        what = f"is {array.dtype} of shape {array.shape}"
+        raise fault(f"{path}: {key}", what, f"it must be {be}")
 
 
 def labels_of(
@@ -128,8 +129,8 @@ def labels_of(
     out = classes(f"{path}, array {key}", labels, num_classes)
     present = np.unique(out)
     for absent in np.setdiff1d(np.arange(min(present[-1], len(present))), present)[:1]:
-        missed = f"{key} has label {present[-1]} and no row of label {absent}"
-        raise fault(f"{path}: {missed}: number the classes 0, 1, 2, ... without gaps.")
+        what = f"has label {present[-1]} and no row of label {absent}"
+        raise fault(f"{path}: {key}", what, "number the classes 0, 1, 2, ... without gaps")
     return out
 
 
@@ -139,7 +140,7 @@ def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
     must(path, key, groups, good, "one number or word a row")
     if groups.dtype.kind == "f" and not np.isfinite(groups).all():
         row = int(np.argmax(~np.isfinite(groups)))
-        raise fault(f"{path}: {key} in row {row + 1} is {groups[row]}: every row needs a group.")
+        raise fault(f"{path}: {key}", f"is {groups[row]}", "every row needs a group", row=row + 1)
     return np.unique(groups, return_inverse=True)[1].astype(np.int32)
 
 

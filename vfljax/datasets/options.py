@@ -8,17 +8,21 @@ line.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vfljax.datasets.faults import shown
+from vfljax.datasets.faults import one_line, shown
 from vfljax.errors import UserError, unknown
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def of(loader: Callable[..., Any]) -> dict[str, Any]:
@@ -76,6 +80,51 @@ def _scalar(option: str, one: Any, whole: Any) -> Any:
             "list of such."
         )
     return one
+
+
+MOST = 1_000_000_000  # rows
+BYTES = (1, 1 << 50)  # what ``max_bytes`` may be
+
+
+def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A loader whose options are checked before it looks for a file: each must be of its default's type.
+
+    ``limits`` holds the least and the most of an integer (else 0 and ``MOST``) and the words that a text may
+    be (else any); a float is a share of rows below 1, 0 for none. An option whose default is of another type
+    is not looked at. Raises UserError."""
+
+    def decorate(loader: Callable[P, T]) -> Callable[P, T]:
+        defaults = of(loader)
+
+        @functools.wraps(loader)
+        def call(*args: P.args, **options: P.kwargs) -> T:
+            for option, value in options.items():
+                _check(option, value, type(defaults.get(option)), limits.get(option))
+            return loader(*args, **options)
+
+        return call
+
+    return decorate
+
+
+def _check(option: str, value: Any, kind: type, limit: Any) -> None:
+    name, remedy = f"config.data.options.{option}", ""
+    if kind is bool and not isinstance(value, bool | np.bool_):
+        remedy = "True or False"
+    elif kind is int:
+        least, most = limit or (0, MOST)
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or not least <= value <= most:
+            remedy = f"an integer from {least} to {most:,}"
+    elif kind is float and (type(value) not in (int, float) or not 0 <= value < 1):
+        remedy = "a share above 0 and below 1, or 0 for none"
+    elif kind is str and limit and value not in limit:
+        raise unknown(name, value, limit)
+    elif kind is str and not isinstance(value, str):
+        remedy = "a text"
+    if remedy:
+        value = value.item() if isinstance(value, np.generic) else value
+        raise UserError(f"{name}={one_line(repr(value))}: give {remedy}.")
 
 
 # what a message calls by its field of a config, and by its flag here

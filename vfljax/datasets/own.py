@@ -24,11 +24,10 @@ from vfljax.datasets import noting
 from vfljax.datasets import options as asking
 from vfljax.datasets.columns_of import MISSING, NAN, Rule, Source, source
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.delimited import counted
 from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
 from vfljax.datasets.faults import Place, all_different, one_line, shown
 from vfljax.datasets.notations import Notation, checked, is_number
-from vfljax.datasets.reading import is_text, named, read
+from vfljax.datasets.reading import counted, is_text, named, read
 from vfljax.datasets.roles import roles_of, same_columns
 from vfljax.datasets.targets import class_names, codes, labeled
 from vfljax.errors import UserError

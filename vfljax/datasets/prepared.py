@@ -16,26 +16,52 @@ prepared block by block.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import math
 import os
 import pathlib
 import shutil
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset, Vocabulary
-from vfljax.datasets.description import FILE, SCHEMA, agree, description, sum_of, sums
-from vfljax.datasets.faults import unpermitted
-from vfljax.datasets.npy import Growing, mapped
-from vfljax.datasets.ragged import Ragged
+from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary
+from vfljax.datasets.faults import fault, reading
+from vfljax.datasets.npy import AGAIN, BYTES, Growing, mapped
 from vfljax.errors import UserError
 
 Folder = str | os.PathLike[str]
 # of a ``Dataset``
 ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
+
+SCHEMA = 2
+MOST = (1 << 31) + 1  # classes and codes are below, which int32 counts
+FILE = "vfljax.json"
+RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
+
+# what ``_is`` reads: a list of its one form, tuples as lists of that length, one form of a set
+FORM = {
+    "schema": range(SCHEMA, SCHEMA + 1),
+    "name": str,
+    "kind": set(KINDS),
+    "num_classes": range(2, MOST),
+    "columns": [(str, {"number", "category", "code"}, str, range(MOST))],
+    "classes": [str],
+    "tokens": {None, (range(MOST),) * 4},
+    "length": range(1, MOST),
+    "notes": [str],
+    "loader": str,
+    "reader": {None, range(MOST)},  # absent where an earlier vfljax wrote the folder: version 1
+    "options": dict,
+    "arrays": dict,
+    "sha256": str,
+    "sha256_parts": str,
+    "sha256_description": str,
+}
+ARRAY = {"dtype": str, "shape": [range(1 << 62)]}
 
 
 class Writer:
@@ -108,7 +134,7 @@ class Writer:
                 for array, file in self._files.items()
             },
         }
-        spec |= sums(self.partial, spec["arrays"])
+        spec |= _sums(self.partial, spec["arrays"])
         spec["sha256_description"] = sum_of(spec)
         with open(self.partial / FILE, "w", encoding="utf-8") as file:
             json.dump(spec, file, indent=1)
@@ -153,10 +179,8 @@ def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "
 
 def is_prepared(folder: Folder) -> bool:
     """Whether the folder is one that a ``Writer`` made; raises UserError where one may not look."""
-    try:
+    with reading(folder):
         return bool(str(folder)) and (pathlib.Path(folder) / FILE).is_file()
-    except PermissionError as error:
-        raise unpermitted(folder) from error
 
 
 def read(folder: Folder) -> Dataset:
@@ -170,7 +194,7 @@ def read(folder: Folder) -> Dataset:
         for name, about in spec["arrays"].items()
     }
     small = {n: np.array(a) for n, a in arrays.items() if n not in ("features", "values")}
-    agree(path, spec, arrays | small)
+    _agree(path / FILE, spec, arrays | small)
     tokens = spec["tokens"] and Vocabulary(*spec["tokens"])
     return Dataset(
         spec["name"],
@@ -192,17 +216,10 @@ def read(folder: Folder) -> Dataset:
 def verify(folder: Folder) -> Dataset:
     """``read``, once every byte of every array and every field of the description is what was
     recorded; raises UserError if not."""
-    dataset, spec = read(folder), description(pathlib.Path(folder))
-    if spec["sha256_description"] != sum_of(spec):
-        raise UserError(
-            f"{folder}: {FILE} is not what was recorded: it was changed; prepare the data set again."
-        )
-    for key, digest in sums(pathlib.Path(folder), spec["arrays"]).items():
-        if spec[key] != digest:
-            raise UserError(
-                f"{folder}: {key} of the arrays is {digest} and {spec[key]} is recorded: they were "
-                "changed; prepare the data set again."
-            )
+    dataset, spec, path = read(folder), description(folder), pathlib.Path(folder)
+    _must(path / FILE, spec["sha256_description"] == sum_of(spec), "is not what was recorded")
+    for key, digest in _sums(path, spec["arrays"]).items():
+        _must(path, spec[key] == digest, f"holds arrays that are not what was recorded ({key})")
     return dataset
 
 
@@ -213,3 +230,98 @@ def prepared(folder: str) -> Dataset:
             f"data.dir={folder!r} is not a prepared data set (no {FILE}): prepare one there."
         )
     return read(folder)
+
+
+def description(folder: Folder) -> dict[str, Any]:
+    """``vfljax.json``, every field of its form; raises UserError if not."""
+    path = pathlib.Path(folder) / FILE
+    with reading(path, AGAIN):
+        spec = json.loads(path.read_text(encoding="utf-8"))
+        spec = spec if type(spec) is dict else {}
+        wrong = [field for field, form in FORM.items() if not _is(spec.get(field), form)]
+        if not wrong and not _is(list(spec["arrays"].values()), [ARRAY]):
+            wrong = ["arrays"]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is missing or not of its form")
+    classes, text = spec["num_classes"], spec["kind"] == "text"
+    needed = {"values", "offsets", "labels"} if text else {"features", "labels"}
+    named, arrays = len(spec["classes"]), sorted(spec["arrays"])
+    _must(path, spec["name"] != "", "has no name")
+    _must(path, named in (0, classes), f"names {named} of {classes} classes")
+    _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {arrays}")
+    _must(
+        path, text == (spec["tokens"] is not None), "gives tokens, and no text, or a text without"
+    )
+    return spec
+
+
+def _is(value: Any, form: Any) -> bool:
+    """Whether a value read from JSON has the form; a bool is no integer."""
+    if isinstance(form, list):
+        return type(value) is list and all(_is(one, form[0]) for one in value)
+    if isinstance(form, dict):
+        return type(value) is dict and all(_is(value.get(k), of) for k, of in form.items())
+    if isinstance(form, tuple):
+        return type(value) is list and len(value) == len(form) and all(map(_is, value, form))
+    if isinstance(form, range):
+        return type(value) is int and value in form
+    if isinstance(form, set):
+        return any(_is(value, one) for one in form)
+    return type(value) is form if isinstance(form, type) else value == form
+
+
+def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise UserError unless the arrays are of one length and of the description's kind and classes."""
+    labels, kind, classes = arrays["labels"], spec["kind"], spec["num_classes"]
+    rows = labels.shape[0] if labels.ndim == 1 else -1
+    _must(path, labels.dtype.kind in "iu" and rows > 0, "has not one integer label a row")
+    for row in np.flatnonzero((labels < 0) | (labels >= classes))[:1]:
+        _must(path, False, f"has label {labels[row]} in row {row + 1} of {classes} classes")
+    for name, kinds in (("test", "b"), ("groups", "iu")):
+        array = arrays.get(name, np.zeros(rows, bool if kinds == "b" else int))
+        good = array.shape == (rows,) and array.dtype.kind in kinds and array.min() >= 0
+        _must(path, good, f"has not one value a row in {name}, or not of its type")
+    if kind == "text":
+        values, offsets = arrays["values"], arrays["offsets"]
+        good = values.ndim == 1 and values.dtype.kind == "i" and offsets.dtype.kind == "i"
+        _must(path, good, "has values and offsets that are not rows of integers")
+        rising = offsets.shape == (rows + 1,) and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
+        good = rising and offsets[-1] == len(values)
+        _must(path, bool(good), "has offsets that do not divide the values into rows")
+        return
+    shape, columns = arrays["features"].shape, spec["columns"]
+    good = len(shape) in RANKS[kind] and shape[0] == rows
+    _must(path, good, f"has features {shape}, which are no {kind} of {rows} rows")
+    good = not columns or (kind == "table" and len(columns) == shape[1])
+    _must(path, good, f"names {len(columns)} columns of features {shape}")
+
+
+def _must(path: pathlib.Path, good: bool, what: str) -> None:
+    if not good:
+        raise fault(path, what, AGAIN)
+
+
+def sum_of(spec: Mapping[str, Any]) -> str:
+    """SHA-256 of every other field of a description, as JSON with sorted names."""
+    fields = {field: value for field, value in spec.items() if field != "sha256_description"}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def _sums(folder: pathlib.Path, arrays: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of types, shapes and bytes: ``sha256`` is ``core.checksum`` of the data set,
+    ``sha256_parts`` is of its test part and groups."""
+    main = ("values", "offsets", "labels") if "values" in arrays else ("features", "labels")
+    out = {}
+    for key, names in (("sha256", main), ("sha256_parts", ("test", "groups"))):
+        digest = hashlib.sha256()
+        for name in names:
+            if name not in arrays:
+                continue
+            about = arrays[name]
+            digest.update(f"{about['dtype']}{tuple(about['shape'])}".encode())
+            with open(folder / f"{name}.npy", "rb") as file:
+                file.seek(-math.prod((np.dtype(about["dtype"]).itemsize, *about["shape"])), 2)
+                while data := file.read(BYTES):
+                    digest.update(data)
+        out[key] = digest.hexdigest()
+    return out

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.columns import Column
+from vfljax.datasets.core import Column
 
 SCALINGS = ("standard", "minmax", "range", "none")
 SCALING_ROWS = ("train", "all")  # "all": as some papers do; test rows then enter the statistics
@@ -39,9 +39,14 @@ def statistics(
         mean, scale = _moments(x, rows)
     else:
         axis = None if scaling == "range" else 0
-        counted: Any = numbers if axis is None and numbers.any() else slice(None)  # codes have no range
+        counted: Any = (
+            numbers if axis is None and numbers.any() else slice(None)
+        )  # codes have no range
         ends = [
-            (np.fmin.reduce(piece[:, counted], axis=axis), np.fmax.reduce(piece[:, counted], axis=axis))
+            (
+                np.fmin.reduce(piece[:, counted], axis=axis),
+                np.fmax.reduce(piece[:, counted], axis=axis),
+            )
             for piece in _pieces(x, rows)
         ]
         low, high = (np.asarray(end, np.float64) for end in zip(*ends, strict=True))

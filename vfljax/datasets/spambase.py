@@ -5,15 +5,13 @@ Format: comma-separated numbers, no header, the label last. Get it from the UCI 
 
 from __future__ import annotations
 
-import pathlib
-
 import numpy as np
 
 from vfljax.datasets.columns_of import Rule, source
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.delimited import read_text
-from vfljax.datasets.faults import Place
-from vfljax.errors import UserError
+from vfljax.datasets.faults import Place, fault
+from vfljax.datasets.files import find
+from vfljax.datasets.reading import read_text
 
 ROWS, COLUMNS = 4601, 57
 FILE = "spambase.data"
@@ -21,18 +19,12 @@ FILE = "spambase.data"
 
 def spambase(folder: str) -> Dataset:
     """Read Spambase; every fault of the file is one clear line."""
-    if not folder:
-        raise UserError(f"data.dir is empty: give the folder that holds {FILE} (UCI Spambase).")
-    path = pathlib.Path(folder) / FILE
-    if not path.parent.is_dir():
-        raise UserError(f"data.dir={folder!r} is not a folder: give the one that holds {FILE}.")
-    if not path.is_file():
-        raise UserError(f"{path} is missing: put UCI's {FILE} there, or correct data.dir.")
+    path = find(folder, f"the folder that holds UCI's {FILE}", [FILE])
     table = read_text(str(path), ",", header=False, file_encoding="utf-8")
     if (table.num_rows, table.num_columns) != (ROWS, COLUMNS + 1):
-        raise UserError(
-            f"{path} has {table.num_rows} rows of {table.num_columns} values, UCI's has {ROWS} of "
-            f"{COLUMNS + 1}: the file is truncated or not Spambase; fetch it again."
+        has = f"has {table.num_rows} rows of {table.num_columns} values"
+        raise fault(
+            path, f"{has}, UCI's has {ROWS} of {COLUMNS + 1}: it is cut off or not Spambase"
         )
     place, rule = Place(str(path)), Rule(missing=())  # every number is there
     columns = [source(place, name, table[name], rule, "number") for name in table.column_names]

@@ -23,8 +23,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets import wordpiece
-from vfljax.datasets.columns import Column
-from vfljax.datasets.core import Dataset, Vocabulary
+from vfljax.datasets.core import Column, Dataset, Vocabulary
 from vfljax.errors import UserError
 
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '

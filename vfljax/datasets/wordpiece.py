@@ -2,7 +2,7 @@
 
 What enters: a released vocab.txt, or texts to learn a vocabulary from. What leaves: a tokenizer, its
 ``Vocabulary`` and the ids of texts as ``Ragged`` rows. Dividing rows between parties is
-``vfljax.datasets.ragged``'s business.
+``vfljax.datasets.dividing``'s business.
 
 Text is cleaned, lowercased, freed of accents and split at spaces and punctuation as BERT's own code
 does (Devlin et al. 2019, tokenization.py); each word is then cut into the longest known pieces.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vfljax.datasets.ragged import Ragged
-from vfljax.datasets.textfile import fault, reading
+from vfljax.datasets.core import Ragged
+from vfljax.datasets.faults import fault, reading
 from vfljax.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,15 +60,15 @@ def from_file(path: str, lowercase: bool = True) -> Tokenizer:
     at: dict[str, int] = {}
     for n, token in enumerate((line.removesuffix("\r") for line in lines), 1):
         if token in at or not token:
-            why = f"the token of line {at[token]} again, {token!r}" if token else "an empty line"
-            raise fault(path, why, remedy, line=n)
+            what = f"has the token of line {at[token]} again, {token!r}" if token else "is empty"
+            raise fault(path, what, remedy, line=n)
         at[token] = n
     for special in (PAD, UNKNOWN, CLS, SEP):
         if special not in at:
             raise fault(path, f"has no {special}: it is no vocabulary of BERT", remedy)
     if at[PAD] != 1:
-        why = f"{PAD} is not in the first line: BERT here takes id 0 for padding"
-        raise fault(path, why, remedy, line=at[PAD])
+        what = f"has {PAD}, and not line 1: BERT here takes id 0 for padding"
+        raise fault(path, what, remedy, line=at[PAD])
     return _tokenizer(tuple(at), lowercase)
 
 

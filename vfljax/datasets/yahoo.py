@@ -21,13 +21,14 @@ import numpy as np
 
 from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.given import limited
-from vfljax.datasets.textfile import LONGEST, csv_rows, decoded, fault, one_line, reading
+from vfljax.datasets.faults import fault, one_line, reading
+from vfljax.datasets.files import LONGEST, csv_rows, decoded, find, folder_of
+from vfljax.datasets.options import limited
 from vfljax.errors import UserError, unknown
 
 FIELDS = ("question_title", "question_content", "best_answer")  # columns 2 to 4
 CLASSES = tuple(str(c + 1) for c in range(10))
-LAYOUT = "the folder with train.csv and test.csv of Zhang et al.'s yahoo_answers_csv"
+LAYOUT = "train.csv and test.csv of Zhang et al.'s yahoo_answers_csv"
 
 
 @limited(**texts.LIMITS)
@@ -53,7 +54,8 @@ def yahoo(
     """
     texts.at_least_one_a_class(len(CLASSES), train_rows=train_rows, test_rows=test_rows)
     columns = _columns(fields)
-    train, test = (_file(folder, part) for part in ("train", "test"))
+    root = str(folder_of(folder, LAYOUT))
+    train, test = (find(root, LAYOUT, [f"{p}.csv"], [f"{p}.csv.gz"]) for p in ("train", "test"))
     names = _names(train.parent / "classes.txt")
     first = list(texts.balanced(_rows(train, columns), train_rows, names, str(train)))
     rows = first + list(texts.balanced(_rows(test, columns), test_rows, names, str(test)))
@@ -78,15 +80,6 @@ def _columns(fields: Any) -> list[int]:
     return [FIELDS.index(field) + 1 for field in fields]
 
 
-def _file(folder: str, part: str) -> pathlib.Path:
-    if not folder or not pathlib.Path(folder).is_dir():
-        raise UserError(f"data.dir={folder!r} is no folder: give {LAYOUT}.")
-    for path in (pathlib.Path(folder, f"{part}.csv"), pathlib.Path(folder, f"{part}.csv.gz")):
-        if path.is_file():
-            return path
-    raise UserError(f"{folder} holds no file {part}.csv: give {LAYOUT}.")
-
-
 def _names(path: pathlib.Path) -> tuple[str, ...]:
     """The classes' names, one a line; their numbers where there is no file."""
     if not path.exists():
@@ -95,8 +88,8 @@ def _names(path: pathlib.Path) -> tuple[str, ...]:
         lines = decoded(file.read(LONGEST), path).removeprefix("\ufeff").split("\n")
     names = tuple(name for name in map(one_line, lines) if name)
     if len(names) != len(CLASSES) or len(set(names)) != len(CLASSES):
-        why = f"{len(names)} lines of names, {len(set(names))} of them different, not 10"
-        raise fault(path, why, "fetch it again, or remove it")
+        what = f"has {len(names)} lines of names, {len(set(names))} of them different, not 10"
+        raise fault(path, what, "fetch it again, or remove it")
     return names
 
 
@@ -104,10 +97,10 @@ def _rows(path: pathlib.Path, columns: list[int]) -> Iterator[tuple[int, str]]:
     """(class 0..9, text) of a file's rows."""
     for line, row in csv_rows(path):
         if len(row) != len(FIELDS) + 1:
-            why = f"{len(row)} fields, not 4 (class, title, content, answer)"
-            raise fault(path, why, line=line)
+            what = f"has {len(row)} fields, not 4 (class, title, content, answer)"
+            raise fault(path, what, line=line)
         if row[0].strip() not in CLASSES:
-            why = f"the class {row[0][:40]!r} is not a number from 1 to 10"
-            raise fault(path, why, line=line)
+            what = f"has the class {row[0][:40]!r}, not a number from 1 to 10"
+            raise fault(path, what, line=line)
         text = " ".join(row[c].replace("\\n", "\n") for c in columns if row[c])
         yield CLASSES.index(row[0].strip()), text

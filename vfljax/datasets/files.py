@@ -1,0 +1,236 @@
+"""Files that a person gave: found, read in place and in bounded memory.
+
+What enters: ``data.dir``, the name of a folder, file or archive. What leaves: paths, bytes, or rows of text.
+Members of .tar, .tar.gz and .zip archives come in the archive's own order, for a compressed tar can be read in
+no other without starting anew. Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import functools
+import gzip
+import itertools
+import math
+import pathlib
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from vfljax.datasets.faults import all_different, fault, reading
+from vfljax.errors import UserError
+
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+DAMAGED = "the archive is damaged or cut off; fetch it again"
+MAX_BYTES = 8 << 30  # of one data set in memory
+LARGEST = 1 << 30  # bytes of one file, or of an archive's member
+LONGEST = 1 << 20  # bytes of a line or a text; longer ones are none of these sets
+Member = tuple[str, int, Callable[[], Any]]  # its name and bytes, and what opens it
+
+
+def folder_of(folder: str, layouts: str) -> pathlib.Path:
+    """``data.dir`` as an existing folder; ``layouts`` says what it should hold."""
+    path = pathlib.Path(folder)
+    if not folder or not path.is_dir():
+        kind = "is a file" if path.is_file() else "is not a folder"
+        what = f"data.dir={folder!r} {kind}" if folder else "data.dir is empty"
+        raise UserError(f"{what}: give the folder that holds {layouts}.")
+    return path
+
+
+def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pathlib.Path:
+    """The one file that is meant: ``folder`` itself where it is a file, else ``file`` in it, else the only
+    one there that the first ``patterns``, or else the next ones, match. ``what`` says what is looked for."""
+    path = pathlib.Path(folder)
+    if not folder or not path.exists():
+        where = f"data.dir={folder!r} is missing" if folder else "data.dir is empty"
+        raise UserError(f"{where}: give {what}.")
+    if path.is_file():
+        if file:
+            raise UserError(f"{path} is a file: leave config.data.options.file={file!r} out.")
+        return path
+    if file and (path / file).is_file():
+        return path / file
+    for some in () if file else patterns:
+        if one := only(path, some, "give the path of one as data.dir"):
+            return one
+    names = file or ", ".join(itertools.chain(*patterns))
+    raise fault(path, f"holds no file {names}", f"give {what}")
+
+
+def only(
+    folder: pathlib.Path, patterns: Sequence[str], remedy: str = "leave one"
+) -> pathlib.Path | None:
+    """A folder's only file that one of the patterns matches, in any case; None where there is none."""
+    files = [p for p in inside(folder) if any(fnmatch.fnmatch(p.name.lower(), q) for q in patterns)]
+    files = [p for p in files if p.is_file()]
+    if len(files) > 1:
+        raise fault(folder, f"holds {', '.join(p.name for p in files[:5])}", remedy)
+    return files[0] if files else None
+
+
+def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> UserError:
+    """A folder that holds nothing of a set's ``layouts``; ``notes`` may say why."""
+    said = "".join(f" ({note})" for note in notes)
+    return fault(root, f"does not hold {layouts}{said}", "correct data.dir")
+
+
+def inside(folder: pathlib.Path) -> list[pathlib.Path]:
+    """What lies in a folder, in order of name, hidden names left out."""
+    with reading(folder, "check the folder and its permissions"):
+        return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+
+
+def content(path: pathlib.Path, largest: int = LARGEST) -> bytes:
+    """A file's bytes."""
+    _is_file(path)
+    with reading(path, "check the file and its permissions"):
+        if path.stat().st_size > largest:
+            raise fault(path, f"is larger than {largest:,} bytes", "it is not the data set's file")
+        return path.read_bytes()
+
+
+def _is_file(path: pathlib.Path) -> None:
+    if not path.is_file():
+        raise fault(path, "is not a file", "put the data set's own file there")
+
+
+def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: str) -> None:
+    """Refuse an array that would not fit before it is made."""
+    if (size := math.prod(map(int, shape)) * itemsize) > most:
+        values = f"{what}: {'x'.join(map(str, shape))} values"
+        raise fault(values, f"take {size:,} bytes, more than {most:,}", remedy)
+
+
+def decoded(raw: bytes, where: Any, line: int = 0) -> str:
+    """UTF-8 bytes as text, if they are such and not too many."""
+    if len(raw) >= LONGEST:
+        what = f"is over {LONGEST:,} bytes long"
+        raise fault(where, what, "it is no text of the data set", line=line)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        what = f"is not UTF-8 text (byte {error.start + 1}: {error.reason})"
+        raise fault(where, what, line=line) from error
+
+
+def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
+    """(number of the line a row begins on, its fields), blank lines left out, one row at a time. Fields may be
+    quoted, hold doubled quotes and newlines; a byte order mark is dropped."""
+    _is_file(path)
+    line = 1
+    opener: Any = gzip.open if path.name.endswith(".gz") else open
+    with reading(path), opener(path, "rb") as file:
+        rows = csv.reader(_lines(path, file), strict=True)
+        try:
+            for row in rows:
+                if row:
+                    yield line, row
+                line = rows.line_num + 1
+        except csv.Error as error:
+            raise fault(path, f"begins a row that is no CSV ({error})", line=line) from error
+
+
+def csv_table(
+    path: pathlib.Path,
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """(names of the columns, by the first row; (line, each column's value) of every further one)."""
+    rows = csv_rows(path)
+    header = next(rows, (1, []))[1]
+    all_different(header, path)
+
+    def records() -> Iterator[tuple[int, dict[str, str]]]:
+        for line, row in rows:
+            if len(row) != len(header):
+                what = f"has {len(row)} fields, not {len(header)}: it is cut off or damaged"
+                raise fault(path, what, line=line)
+            yield line, dict(zip(header, row, strict=True))
+
+    return header, records()
+
+
+def _lines(path: pathlib.Path, file: Any) -> Iterator[str]:
+    for number, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+        if b"\0" in raw:
+            raise fault(path, f"holds a NUL byte (byte {raw.index(0) + 1})", line=number)
+        text = decoded(raw, path, number)
+        yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def is_archive(path: pathlib.Path) -> bool:
+    return path.name.lower().endswith(ARCHIVES) and path.is_file()
+
+
+def members(path: pathlib.Path) -> list[str]:
+    """Names of the plain files in an archive; links and devices do not count. Raises as ``chosen``."""
+    return [name for name, *_ in _walk(path, lambda name: True)]
+
+
+def chosen(
+    path: pathlib.Path, selected: Callable[[str], Any], largest: int = LARGEST
+) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of each file of an archive whose name is ``selected``, in one reading; raises UserError
+    for a damaged archive, a name that comes twice or a file of more than ``largest`` bytes."""
+    for name, size, opened in _walk(path, selected):
+        where = f"{path}: {name}"
+        if size > largest:
+            raise fault(where, f"has {size:,} bytes", "it is not the data set's file")
+        with reading(path, DAMAGED), opened() as stream:
+            data = stream.read(size + 1)
+        if len(data) != size:
+            raise fault(where, f"has {len(data)} bytes and not {size}", DAMAGED)
+        yield name, data
+
+
+def named(place: pathlib.Path, selected: Callable[[str], Any]) -> dict[str, bytes]:
+    """The files of a folder, or of any folder in an archive, whose name is ``selected``; {} where the
+    place is neither. Raises as ``chosen``, also for one name in two folders."""
+    if place.is_dir():
+        return {path.name: content(path) for path in inside(place) if selected(path.name)}
+    contents: dict[str, bytes] = {}
+    if place.exists():
+        for member, data in chosen(place, lambda member: selected(member.rpartition("/")[2])):
+            name = member.rpartition("/")[2]
+            if name in contents:
+                raise fault(place, f"holds {name} twice", "fetch it again")
+            contents[name] = data
+    return contents
+
+
+def _walk(path: pathlib.Path, selected: Callable[[str], Any]) -> Iterator[Member]:
+    """Each member that is selected, to be opened before the next is asked for."""
+    seen = set()
+    with reading(path, DAMAGED):
+        for member in (_zip if path.name.lower().endswith(".zip") else _tar)(path):
+            if selected(member[0]):
+                if member[0] in seen:
+                    raise fault(path, f"holds {member[0]!r} twice", "pack it anew")
+                seen.add(member[0])
+                yield member
+
+
+def _zip(path: pathlib.Path) -> Iterator[Member]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if not info.is_dir():
+                yield info.filename, info.file_size, functools.partial(archive.open, info)
+
+
+def _tar(path: pathlib.Path) -> Iterator[Member]:
+    with tarfile.open(path, "r:*") as archive:
+        last = 0
+        for info in archive:
+            if archive.offset <= last:  # a negative size would lead back, forever
+                raise fault(f"{path}: {info.name}", "has an impossible size", DAMAGED)
+            last = archive.offset
+            if info.isreg():
+                yield info.name, info.size, functools.partial(archive.extractfile, info)
+        # tarfile takes a damaged header, or a file cut between two members, for the end
+        stream: Any = archive.fileobj
+        stream.seek(archive.offset)
+        if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+            raise fault(path, "ends without a tar file's end mark", DAMAGED)
+        while stream.read(1 << 20):  # to gzip's own end, where its checksum is
+            pass
