@@ -138,7 +138,7 @@ REFUSED = (
     ("0,123 of thousands", csv("0,123\n0,567\n9,999"), {"thousands": ","}, r"notation that is not read \('0,123' in row 1\)"),
     ("two euros where an option says numbers", csv("5€\n6€"), {"decimal": ","}, "notation that is not read"),
     ("some numbers with a percent sign", csv("5%\n6\n7%"), {"percent": True}, "'a' has '6' in row 2, and numbers with a % elsewhere"),
-    ("a form of dates that none has", csv("13/04/2020\n04/05/2020"), {"date_format": "%m/%d/%Y"}, r"is the form of no column \(dates are read as %d/%m/%Y\)"),
+    ("a form of dates that none has", csv("13/04/2020\n04/05/2020"), {"date_format": "%m/%d/%Y"}, r"no column of dates for date_format='%m/%d/%Y' \(dates are read as %d/%m/%Y\)"),
     ("a zone in some rows", csv("2020-01-01T00:00:00\n2020-01-01T00:00:00+02:00"), {}, "no form reads in all rows"),
     ("labels that look alike", csv("1\n2\n3", "caf\u00e9 cafe\u0301 tea"), {}, "differ in case, spaces or invisible characters only"),
     ("percent", csv("5%\n10 %\n2.5%"), {}, r"\('5%' in row 1\): give percent=True"),

@@ -152,7 +152,7 @@ def test_rare_categories_are_pooled_by_their_count():
     test = made(a=["r000", "r001", "new", None], n=range(4))
     tested = from_frame(frame, label="y", max_categories=4, test=test)
     np.testing.assert_array_equal(tested.features[602:, :4], np.eye(4)[[0, 2, 2, 3]])
-    refused("max_categories=0: give a whole number", frame, max_categories=0)
+    refused("max_categories=0: give an integer from 1", frame, max_categories=0)
     assert from_frame(frame, label="y", max_categories=1).columns[0].value == "(other)"
 
 
@@ -211,13 +211,14 @@ def test_a_point_is_no_decimal_where_commas_are():
     assert data.features[:, 0].tolist() == [1500, 2, 3.5]
     wrong = from_frame(made(a=["1,5", "u", "v"]), label="y", thousands=",")  # no group of three
     assert [c.value for c in wrong.columns] == ["1,5", "u", "v"]
-    for option, value in (
-        ("decimal", ";"),
-        ("thousands", ";"),
-        ("percent", 1),
-        ("date_format", "dmy"),
+    for option, value, said in (
+        ("decimal", ";", "unknown decimal ';': choose from ., ,"),
+        ("thousands", ";", "unknown thousands ';': choose from"),
+        ("percent", 1, "percent=1: give True or False"),
+        ("date_format", 1, "date_format=1: give a text"),
+        ("date_format", "dmy", "no column of dates for date_format='dmy': correct it"),
     ):
-        refused(f"{option}={value!r}: give", made(a=[1, 2]), **{"decimal": ".", option: value})
+        refused(said, made(a=[1, 2]), **{"decimal": ".", option: value})
     refused("thousands=',' is also decimal=", made(a=[1, 2]), thousands=",", decimal=",")
 
 

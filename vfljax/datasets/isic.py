@@ -122,7 +122,7 @@ def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
             raise fault(path, f"names the image {one!r}, as does line {lines[one]}", line=line)
         labels.append(value in ("1", "1.0", "mel"))
         # whose patient or lesion is not said is a group alone
-        groups.append((record[group] if group else "") or f"row {len(labels)}")
+        groups.append((record[group] if group else "") or f"row {len(labels) - 1}")
     if not labels:
         raise fault(path, "has no row")
     every = [named[one] for one in lines]

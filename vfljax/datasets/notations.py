@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from vfljax.errors import UserError
-
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
@@ -37,27 +35,6 @@ WAYS = (
     *({"thousands": mark, "decimal": point} for mark, point in (".,", " ,", "',", ",.")),
     *({"percent": True, **more} for more in ({}, {"decimal": ","}, {"decimal": "."})),
 )
-
-
-def checked(how: Notation) -> Notation:
-    """``how``, if its values can be meant; raises UserError."""
-    if how.thousands and how.thousands == how.decimal:
-        raise UserError(f"thousands={how.thousands!r} is also decimal=: give two different signs.")
-    for option, value, right in (
-        ("decimal", how.decimal, "'.' or ','"),
-        ("thousands", how.thousands, "another of ',', '.', ' ', \"'\", '_', or '' for none"),
-        ("percent", how.percent, "True or False"),
-        ("date_format", how.date_format, "a text as of strptime, such as '%d/%m/%Y'"),
-    ):
-        good = {
-            "decimal": value in (".", ","),
-            "thousands": value in ("", ",", ".", " ", "'", "_"),
-            "percent": isinstance(value, bool),
-            "date_format": isinstance(value, str) and (not value or "%" in value),
-        }
-        if not good[option]:
-            raise UserError(f"{option}={value!r}: give {right}.")
-    return how
 
 
 def is_number(text: str) -> bool:

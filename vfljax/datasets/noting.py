@@ -28,56 +28,51 @@ def notes(
 ) -> list[str]:
     """What became of the features, a sentence a thing. ``training``: its file; ``everything``: with the
     test file's rows."""
-    out = []
-    if held is not None:
-        out.append(f"{held.sum():,} of {len(held):,} rows are the published test part.")
+    how = "one-hot" if encoding == "onehot" else "as codes"
     categories = {one.name: len(one.values) for one in everything if one.kind == "category"}
-    if categories:
-        how = "one-hot" if encoding == "onehot" else "as codes"
-        out.append(f"{_count(categories, 'is a category', 'are categories')}, {how}.")
     rare = {one.name: one.pooled for one in everything if one.pooled}
-    if rare:
-        out.append(
-            f"{_count(rare, 'has rare values', 'have rare values')} that became one, {OTHER}: "
-            "max_categories= keeps more."
-        )
-    dates = [f"{one.name} ({first_day(*one.since)})" for one in everything if one.since]
-    if dates:
-        out.append(f"dates or times, taken as days since the first: {_few(dates)}.")
-    out += _numbers(training, roles.features)
-    out += _rounded(everything)
-    met = [
-        f"{word} in {one.name} ({count:,})"
-        for one in everything
-        for word, count in one.words.items()
-    ]
-    if met:
-        out.append(
-            f"read as missing: {_few(met)}; keep_default_na=False reads only empty fields and na_values= so."
-        )
-    padded = [f"{one.name} ({shown(one.padded)})" for one in everything if one.padded]
-    if padded:
-        out.append(
-            f"zeros before a number are lost: {_few(padded)}; name codes so written in categorical=."
-        )
-    twice = [one.name for one in training if len(set(map(alike, one.values))) < len(one.values)]
-    if twice:
-        out.append(
-            f"some categories differ in case, spaces or invisible characters only: {_few(twice)}."
-        )
     missing = {one.name: one.missing for one in everything if one.missing}
-    if missing:
-        out.append(
-            f"{_count(missing, 'has missing values', 'have missing values')}; a missing number "
-            f"reads as its training mean, a missing category as {NONE}."
-        )
     strange = {name: count for name, count in ignored.items() if count}
-    if strange:
-        out.append(
-            f"{_count(strange, 'has test rows', 'have test rows')} of a category that no training "
-            "row has; it reads as none."
-        )
-    return out
+    dates = [f"{one.name} ({first_day(*one.since)})" for one in everything if one.since]
+    words = [f"{w} in {one.name} ({n:,})" for one in everything for w, n in one.words.items()]
+    padded = [f"{one.name} ({shown(one.padded)})" for one in everything if one.padded]
+    twice = [one.name for one in training if len(set(map(alike, one.values))) < len(one.values)]
+    return _some(
+        f"{held.sum():,} of {len(held):,} rows are the published test part."
+        if held is not None
+        else "",
+        _count(categories, "is a category", "are categories", f", {how}."),
+        _count(
+            rare,
+            "has rare values",
+            "have rare values",
+            f" that became one, {OTHER}: max_categories= keeps more.",
+        ),
+        _list("dates or times, taken as days since the first: ", dates),
+        *_numbers(training, roles.features),
+        *_rounded(everything),
+        _list(
+            "read as missing: ",
+            words,
+            "; keep_default_na=False reads only empty fields and na_values= so.",
+        ),
+        _list(
+            "zeros before a number are lost: ", padded, "; name codes so written in categorical=."
+        ),
+        _list("some categories differ in case, spaces or invisible characters only: ", twice),
+        _count(
+            missing,
+            "has missing values",
+            "have missing values",
+            f"; a missing number reads as its training mean, a missing category as {NONE}.",
+        ),
+        _count(
+            strange,
+            "has test rows",
+            "have test rows",
+            " of a category that no training row has; it reads as none.",
+        ),
+    )
 
 
 def of_labels(
@@ -85,34 +80,31 @@ def of_labels(
 ) -> list[str]:
     """What became of the label. ``spellings``: its values in the file; ``rule``: which of its words are
     missing values."""
-    out = []
-    if list(classes) != [str(k) for k in range(len(classes))]:
-        some = ", ".join(f"{_clip(one)} is {k}" for k, one in enumerate(classes[:6]))
-        out.append(f"classes: {some}{', ...' if len(classes) > 6 else ''}.")
+    named = [f"{_clip(one)} is {k}" for k, one in enumerate(classes)]
+    named = [] if list(classes) == [str(k) for k in range(len(classes))] else named
     words = [one for one in classes if one in MISSING and one not in rule.missing]
-    if words:
-        out.append(
-            f"of the labels, {_few(words)} {'is a class' if len(words) == 1 else 'are classes'}: name such "
-            "words in na_values= if they stand for a missing label."
-        )
     padded = [one for one in spellings if one not in classes and one.startswith("0")]
-    if padded:
-        out.append(f"of the labels, zeros before a number are lost: {_few(padded)}.")
-    if unlabeled:
-        out.append(f"rows without a label, left out: {unlabeled:,}.")
-    return out
+    return _some(
+        _list("classes: ", [*named[:6], *["..."] * (len(named) > 6)]),
+        _list(
+            "of the labels, ",
+            words,
+            f" {'is a class' if len(words) == 1 else 'are classes'}: name such words in na_values= if they "
+            "stand for a missing label.",
+        ),
+        _list("of the labels, zeros before a number are lost: ", padded),
+        f"rows without a label, left out: {unlabeled:,}." if unlabeled else "",
+    )
 
 
 def left_out(names: Sequence[str], empty: Sequence[str], roles: Roles) -> list[str]:
     """Which columns are no features, and why. ``names``: the table's; ``empty``: nameless ones."""
     index = [name for name in names if name.startswith(INDEX)]
-    out = [f"left out, as drop= asks: {_few(roles.dropped)}."] if roles.dropped else []
-    out += [f"{', '.join(index)}: a data frame's index, left out."] if index else []
-    if empty:
-        out.append(
-            f"{_few(empty)}: no name and no value, left out (rows that end in a delimiter?)."
-        )
-    return out
+    return _some(
+        _list("left out, as drop= asks: ", roles.dropped),
+        _list("", index, ": a data frame's index, left out."),
+        _list("", empty, ": no name and no value, left out (rows that end in a delimiter?)."),
+    )
 
 
 def _numbers(training: Sequence[Source], kinds: Mapping[str, str]) -> list[str]:
@@ -124,37 +116,30 @@ def _numbers(training: Sequence[Source], kinds: Mapping[str, str]) -> list[str]:
             continue
         if one.since:
             continue
-        x = one.numbers[~np.isnan(one.numbers)]
-        distinct = np.unique(x)
+        distinct = np.unique(one.numbers[~np.isnan(one.numbers)])
         if len(distinct) == 0:
             constant.append(f"{one.name} (no value)")
         elif len(distinct) == 1 and not one.missing:
             constant.append(f"{one.name} ({distinct[0]:g})")
-        whole = len(distinct) > 2 and bool((distinct == np.floor(distinct)).all())
-        if not whole:
+        if len(distinct) <= 2 or (distinct != np.floor(distinct)).any():
             continue
         index = one.name.startswith("Unnamed: ")  # as pandas names one that it saved
         if len(distinct) == len(one.numbers) and (index or len(distinct) > FEW):
             identifiers.append(one.name)
         elif len(distinct) <= FEW and not kinds[one.name]:
             few[one.name] = len(distinct)
-    out = []
-    if len(few) == 1:
-        ((name, count),) = few.items()
-        out.append(
-            f"{name}: {count} distinct whole numbers, taken as a number; name it in categorical= if it "
-            "is a code."
-        )
-    elif few:
-        out.append(
-            f"few distinct whole numbers, taken as numbers: {_sizes(few)}; name those that are codes in "
-            "categorical=."
-        )
-    if constant:
-        out.append(f"one value in all rows: {_few(constant)}.")
-    if identifiers:
-        out.append(f"another whole number in every row: {_few(identifiers)}; drop an identifier.")
-    return out
+    alone = "".join(f"{name}: {count} distinct" for name, count in few.items())
+    return _some(
+        f"{alone} whole numbers, taken as a number; name it in categorical= if it is a code."
+        if len(few) == 1
+        else _list(
+            "few distinct whole numbers, taken as numbers: ",
+            _sizes(few),
+            "; name those that are codes in categorical=.",
+        ),
+        _list("one value in all rows: ", constant),
+        _list("another whole number in every row: ", identifiers, "; drop an identifier."),
+    )
 
 
 def _rounded(everything: Sequence[Source]) -> list[str]:
@@ -169,32 +154,38 @@ def _rounded(everything: Sequence[Source]) -> list[str]:
             whole.append(one.name)
         elif one.merged and one.merged >= 0.01 * len(np.unique(x)):
             equal[one.name] = one.merged
-    out = []
-    if whole:
-        out.append(f"whole numbers above {EXACT:,} are rounded to float32: {_few(whole)}.")
-    if equal:
-        out.append(f"different values that are equal as float32: {_sizes(equal)}.")
-    return out
+    return _some(
+        _list(f"whole numbers above {EXACT:,} are rounded to float32: ", whole),
+        _list("different values that are equal as float32: ", _sizes(equal)),
+    )
 
 
-def _clip(value: str) -> str:
-    value = one_line(value)
-    return value if len(value) <= 20 else value[:17] + "..."
+def _some(*sentences: str) -> list[str]:
+    return [sentence for sentence in sentences if sentence]
+
+
+def _list(before: str, names: Sequence[str], after: str = ".") -> str:
+    return f"{before}{_few(names)}{after}" if names else ""
+
+
+def _count(counts: Mapping[str, int], one: str, many: str, after: str) -> str:
+    if len(counts) == 1:
+        ((name, count),) = counts.items()
+        return f"{name} ({count:,}) {one}{after}"
+    return f"{len(counts)} columns {many}: {_few(_sizes(counts))}{after}" if counts else ""
+
+
+def _sizes(counts: Mapping[str, int]) -> list[str]:
+    return [f"{name} ({count:,})" for name, count in counts.items()]
 
 
 def _few(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")
 
 
-def _sizes(counts: Mapping[str, int]) -> str:
-    return _few([f"{name} ({count:,})" for name, count in counts.items()])
-
-
-def _count(counts: Mapping[str, int], one: str, many: str) -> str:
-    if len(counts) == 1:
-        ((name, count),) = counts.items()
-        return f"{name} ({count:,}) {one}"
-    return f"{len(counts)} columns {many}: {_sizes(counts)}"
+def _clip(value: str) -> str:
+    value = one_line(value)
+    return value if len(value) <= 20 else value[:17] + "..."
 
 
 def columns_table(dataset: Dataset) -> str:

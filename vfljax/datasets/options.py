@@ -99,7 +99,8 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
         @functools.wraps(loader)
         def call(*args: P.args, **options: P.kwargs) -> T:
             for option, value in options.items():
-                _check(option, value, type(defaults.get(option)), limits.get(option))
+                name = f"config.data.options.{option}"
+                check(name, value, type(defaults.get(option)), limits.get(option))
             return loader(*args, **options)
 
         return call
@@ -107,8 +108,9 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-def _check(option: str, value: Any, kind: type, limit: Any) -> None:
-    name, remedy = f"config.data.options.{option}", ""
+def check(name: str, value: Any, kind: type, limit: Any = None) -> None:
+    """Raise UserError where an option's value is not of its default's type, or not in its ``limit``."""
+    remedy = ""
     if kind is bool and not isinstance(value, bool | np.bool_):
         remedy = "True or False"
     elif kind is int:

@@ -25,8 +25,8 @@ from vfljax.datasets import options as asking
 from vfljax.datasets.columns_of import MISSING, NAN, Rule, Source, source
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
-from vfljax.datasets.faults import Place, all_different, one_line, shown
-from vfljax.datasets.notations import Notation, checked, is_number
+from vfljax.datasets.faults import Place, all_different, fault, one_line, reading, shown
+from vfljax.datasets.notations import Notation, is_number
 from vfljax.datasets.reading import counted, is_text, named, read
 from vfljax.datasets.roles import roles_of, same_columns
 from vfljax.datasets.targets import class_names, codes, labeled
@@ -37,6 +37,15 @@ from vfljax.errors import unknown as no_such
 # had by na_values= of its ten words, keep_default_na=False, categorical= of columns that are refused, and
 # numeric= of those that are marked
 READER = 2
+LIMITS = {  # of an option's value; None: any of its type
+    "encoding": ENCODINGS,
+    "missing": ("keep", "refuse"),
+    "unknown": ("refuse", "ignore"),
+    "decimal": (".", ","),
+    "thousands": ("", ",", ".", " ", "'", "_"),
+    "max_categories": (1, asking.MOST),
+    **dict.fromkeys(("keep_default_na", "drop_unlabeled", "percent", "date_format")),
+}
 
 
 def table(
@@ -103,8 +112,7 @@ def table(
         percent: whether 5% is the number .05.
         date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
-    if not isinstance(test_file, str):
-        raise UserError(f"test_file={test_file!r}: give the name of a file.")
+    asking.check("test_file", test_file, str)
     arrow, test = read(path, delimiter, header, file_encoding), None
     if test_file:
         beside = pathlib.Path(path).parent / test_file
@@ -151,12 +159,8 @@ def arrow_of(frame: Any, place: str) -> pa.Table:
         raise UserError(f"{place} is of type {type(frame).__name__}: give a pandas DataFrame.")
     names = [one_line(name) for name in frame.columns]
     all_different(names, place)
-    try:
+    with reading(place, "give each column values of one type"):
         return pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise UserError(
-            f"{place} cannot be read ({one_line(error)[:160]}): give each column values of one type."
-        ) from error
 
 
 def from_arrow(
@@ -232,27 +236,18 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
         if option not in known:
             raise no_such("option of a table", option, known)
     o = SimpleNamespace(**known | options)
-    for option, words in (
-        ("encoding", ENCODINGS),
-        ("missing", ("keep", "refuse")),
-        ("unknown", ("refuse", "ignore")),
-    ):
-        if getattr(o, option) not in words:
-            raise no_such(option, str(getattr(o, option)), words)
-    if type(o.max_categories) is not int or o.max_categories < 1:
-        raise UserError(f"max_categories={o.max_categories!r}: give a whole number of at least 1.")
-    for option in ("keep_default_na", "drop_unlabeled"):
-        if not isinstance(getattr(o, option), bool):
-            raise UserError(f"{option}={getattr(o, option)!r}: give True or False.")
-    one = isinstance(o.na_values, str | int | float)
-    words = [o.na_values] if one else o.na_values
-    if isinstance(words, bool) or words is None or any(isinstance(w, bool | None) for w in words):
+    for option, limit in LIMITS.items():
+        asking.check(option, getattr(o, option), type(known[option]), limit)
+    if o.thousands == o.decimal:
+        raise UserError(f"thousands={o.thousands!r} is also decimal=: give two different signs.")
+    words = [o.na_values] if isinstance(o.na_values, str | int | float) else o.na_values
+    if words is None or any(isinstance(word, bool | None) for word in words):
         raise UserError(f"na_values={o.na_values!r}: give words, or numbers.")
-    words = tuple(str(word).strip() for word in words)
-    how = checked(Notation(o.decimal, o.thousands, o.percent, o.date_format))
+    o.na_values = tuple(str(word).strip() for word in words)
     default = o.keep_default_na
-    every = Rule(("", *words, *(MISSING if default else ())), how)
-    return o, every, every._replace(missing=("", *words, *((*NAN, "?") if default else ())))
+    how = Notation(o.decimal, o.thousands, o.percent, o.date_format)
+    every = Rule(("", *o.na_values, *(MISSING if default else ())), how)
+    return o, every, every._replace(missing=("", *o.na_values, *((*NAN, "?") if default else ())))
 
 
 def _met(name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled: bool) -> list[str]:
@@ -260,22 +255,18 @@ def _met(name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled:
     forms = [one.since[0] for one in everything if one.since]
     if o.date_format and o.date_format not in forms:
         read = f" (dates are read as {', '.join(dict.fromkeys(forms))})" if forms else ""
-        raise UserError(
-            f"{name}: date_format={o.date_format!r} is the form of no column{read}: correct it, or leave it "
-            "out."
-        )
-    several = isinstance(o.na_values, Sequence) and not isinstance(o.na_values, str)
-    words = {str(word).strip() for word in (o.na_values if several else [o.na_values])}
-    words -= {word for one in everything for word in one.words}
-    words = {w for w in words if not any(_same(w, v) for one in everything for v in one.words)}
-    absent = sorted(words - {""})
+        what = f"has no column of dates for date_format={o.date_format!r}{read}"
+        raise fault(name, what, "correct it, or leave it out")
+    met = {word for one in everything for word in one.words}
+    absent = sorted(w for w in {*o.na_values} - {""} if not any(_same(w, other) for other in met))
     if not absent or unlabeled:  # labels may have held them
         return []
     return [f"na_values: no feature holds {', '.join(map(shown, absent))}."]
 
 
 def _same(word: str, other: str) -> bool:
-    return is_number(word) and is_number(other) and float(word) == float(other)
+    both = is_number(word) and is_number(other)
+    return word == other or (both and float(word) == float(other))
 
 
 def _no_missing(one: Source, place: Place, missing: str) -> None:
@@ -291,8 +282,8 @@ def _texts(place: Place, arrow: pa.Table, groups: str, rule: Rule) -> list[str]:
     one = source(place, groups, arrow[groups], rule, "category")
     assert one.codes is not None
     if one.missing:
-        row = place.row(one.first)
-        raise UserError(f"{place.name}: groups={groups!r} has no value in row {row}: fill it.")
+        what = f"is groups= and has no value in row {place.row(one.first)}"
+        raise place.fault(groups, what, "fill it")
     return [one.values[code] for code in one.codes]
 
 
