@@ -4,7 +4,7 @@ import doctest
 
 import numpy as np
 
-from vfljax.datasets import describing, options, prepared, targets
+from vfljax.datasets import describing, options, prepared, roles
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.dividing import Parties, divide
 from vfljax.models.making import networks_for
@@ -51,5 +51,5 @@ def test_what_made_a_prepared_folder_is_told(tmp_path):
 
 
 def test_examples_of_docstrings_hold():
-    for module in (options, targets):
+    for module in (options, roles):
         assert doctest.testmod(module).failed == 0

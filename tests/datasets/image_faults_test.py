@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.datasets import small
 from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets.bhi import bhi
-from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
-from vfljax.datasets.cinic10 import cinic10
+from vfljax.datasets.cifar import cifar10, cifar100
+from vfljax.datasets.class_folders import NAMES10, cinic10
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 

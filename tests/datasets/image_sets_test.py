@@ -9,8 +9,8 @@ from tests.conftest import real_data
 from tests.datasets import small
 from vfljax.datasets import TABLE, load
 from vfljax.datasets.bhi import bhi, together
-from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
-from vfljax.datasets.cinic10 import cinic10
+from vfljax.datasets.cifar import cifar10, cifar100
+from vfljax.datasets.class_folders import NAMES10, cinic10
 from vfljax.datasets.core import checksum, split_rows
 from vfljax.datasets.dividing import Parties, divide
 from vfljax.datasets.isic import isic

@@ -16,7 +16,8 @@ pytest.importorskip("tokenizers")
 
 from tests.conftest import real_data
 from vfljax.datasets import wordpiece
-from vfljax.datasets.wordpiece import Vocabulary, encode, from_file, learned, vocabulary
+from vfljax.datasets.core import Vocabulary
+from vfljax.datasets.wordpiece import encode, from_file, learned, tokens, vocabulary
 from vfljax.errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -38,7 +39,7 @@ def tokenizer(folder, lowercase=True):
 
 def pieces(tokenizer_, text):
     ragged = encode(tokenizer_, [text])
-    return [vocabulary(tokenizer_).tokens[i] for i in ragged.values]
+    return [tokens(tokenizer_)[i] for i in ragged.values]
 
 
 EXAMPLES = {  # the first two are those of BERT's own tokenization_test.py
@@ -77,16 +78,16 @@ def test_it_is_the_library_s_bert_tokenizer_but_for_special_tokens_in_texts(tmp_
 
 def test_the_vocabulary_of_a_file_is_its_lines(tmp_path):
     found = vocabulary(tokenizer(tmp_path))
-    assert found == Vocabulary((*SPECIAL, *WORDS), pad=0, unknown=1, cls=2, sep=3)
-    assert found.size == len(SPECIAL) + len(WORDS)
+    assert tokens(tokenizer(tmp_path)) == (*SPECIAL, *WORDS)
+    assert found == Vocabulary(len(SPECIAL) + len(WORDS), pad=0, cls=2, sep=3)
 
 
 def test_line_ends_and_marks_of_windows_and_odd_breaks_are_read(tmp_path):
-    tokens = [*SPECIAL, "a", "\u2028", "##b"]
-    path = write(tmp_path, tokens, "\r\n")
-    assert vocabulary(from_file(path)).tokens == tuple(tokens)
-    pathlib.Path(path).write_bytes(b"\xef\xbb\xbf" + "\n".join(tokens).encode())
-    assert vocabulary(from_file(path)).tokens == tuple(tokens)
+    lines = [*SPECIAL, "a", "\u2028", "##b"]
+    path = write(tmp_path, lines, "\r\n")
+    assert tokens(from_file(path)) == tuple(lines)
+    pathlib.Path(path).write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
+    assert tokens(from_file(path)) == tuple(lines)
 
 
 def test_rows_are_encoded_one_by_one_whatever_the_batches(tmp_path, monkeypatch):
@@ -171,8 +172,8 @@ PROGRAM = """
 import json, sys, types
 sys.modules["vfljax.datasets"] = types.ModuleType("vfljax.datasets")
 sys.modules["vfljax.datasets"].__path__ = ["vfljax/datasets"]
-from vfljax.datasets.wordpiece import learned, vocabulary
-print(ascii(vocabulary(learned(json.load(sys.stdin), 250)).tokens))
+from vfljax.datasets.wordpiece import learned, tokens
+print(ascii(tokens(learned(json.load(sys.stdin), 250))))
 """
 
 
@@ -183,19 +184,18 @@ def test_two_processes_learn_the_same_vocabulary():
         subprocess.run(**command, capture_output=True, text=True, check=True).stdout
         for _ in range(3)
     ]
-    here = ascii(vocabulary(learned(corpus(), 250)).tokens)
+    here = ascii(tokens(learned(corpus(), 250)))
     assert {text.strip() for text in run} == {here}
     assert "[PAD]" in here
 
 
 def test_a_learned_vocabulary_does_not_depend_on_the_order_of_texts():
     texts = corpus()
-    first = vocabulary(learned(texts, 250))
-    assert first == vocabulary(learned(reversed(texts), 250))
-    assert first.size == 250
-    assert first.tokens[:5] == tuple(SPECIAL)
-    assert (first.pad, first.unknown, first.cls, first.sep) == (0, 1, 2, 3)
-    assert len(set(first.tokens)) == 250
+    first = tokens(learned(texts, 250))
+    assert first == tokens(learned(reversed(texts), 250))
+    assert first[:5] == tuple(SPECIAL)
+    assert vocabulary(learned(texts, 250)) == Vocabulary(250, pad=0, cls=2, sep=3)
+    assert len(set(first)) == 250
 
 
 def test_learned_pieces_spell_the_texts_and_frequent_words_are_whole():
@@ -205,8 +205,8 @@ def test_learned_pieces_spell_the_texts_and_frequent_words_are_whole():
     text = "the rat, the bat"
     spelled = "".join(piece.removeprefix("##") for piece in pieces(own, text))
     assert spelled == text.replace(" ", "")
-    assert "Th" not in vocabulary(own).tokens
-    assert any("T" in token for token in vocabulary(learned(texts, 60, lowercase=False)).tokens)
+    assert "Th" not in tokens(own)
+    assert any("T" in token for token in tokens(learned(texts, 60, lowercase=False)))
     assert pieces(own, "[SEP] xyz") == ["[UNK]"] * 4
 
 
@@ -218,23 +218,23 @@ def test_only_the_most_frequent_characters_are_spelled(monkeypatch):
 
 def test_a_word_of_100_characters_is_spelled_and_a_longer_one_is_unknown():
     own = learned(["a aa"])
-    known = vocabulary(own)
+    unknown = tokens(own).index("[UNK]")
     found = encode(own, ["a" * 100, "a" * 101])
     first = found.values[: found.offsets[1]]
-    assert known.unknown not in first
-    assert found.values[found.offsets[1] :].tolist() == [known.unknown]
+    assert unknown not in first
+    assert found.values[found.offsets[1] :].tolist() == [unknown]
 
 
 def test_pieces_are_joined_that_occur_twice_and_no_others():
-    tokens = vocabulary(learned(["ab ab cd"])).tokens
-    assert "ab" in tokens
-    assert "cd" not in tokens
+    pieces_of = tokens(learned(["ab ab cd"]))
+    assert "ab" in pieces_of
+    assert "cd" not in pieces_of
 
 
 def test_the_characters_kept_do_not_depend_on_the_order_of_the_texts(monkeypatch):
     monkeypatch.setattr(wordpiece, "ALPHABET", 2)  # of three equally frequent ones
     texts = ["c", "b", "a"]
-    one, other = (vocabulary(learned(t)).tokens for t in (texts, texts[::-1]))
+    one, other = (tokens(learned(t)) for t in (texts, texts[::-1]))
     assert one == other
     assert {"a", "b"} <= set(one)
     assert "c" not in one
@@ -254,9 +254,8 @@ def test_real_reviews_are_spelled_by_what_they_taught():
     with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
         reviews = [row["review"] for row in itertools.islice(csv.DictReader(stream), 300)]
     own = learned(reviews, 2000)
-    found = vocabulary(own)
     ids = encode(own, reviews).values
-    assert found.size == 2000
-    assert {"the", "movie", "##ing"} <= set(found.tokens)
-    assert (ids == found.unknown).mean() < 1e-3
+    assert vocabulary(own).size == 2000
+    assert {"the", "movie", "##ing"} <= set(tokens(own))
+    assert (ids == tokens(own).index("[UNK]")).mean() < 1e-3
     assert len(ids) < 2 * sum(len(review.split()) for review in reviews)

@@ -1,7 +1,12 @@
-"""Data sets kept as folders of images: ``<split>/<class>/<image>``, below any further folders.
+"""Data sets kept as folders of images, ``<split>/<class>/<image>``, below any further folders: CINIC-10.
 
-What enters: what ``images.find`` found. What leaves: pixels and labels of a training and a
-published test part, and the ``Dataset`` joined from two such parts.
+What enters: a folder, or what ``images.find`` found in it. What leaves: pixels and labels of a training and a
+published test part, training rows first, and the ``Dataset`` joined from two such parts. Rows go round the
+classes; folder and archive give one order, and so one ``core.checksum``.
+
+CINIC-10 (Darlow et al. 2018) is CIFAR-10 and downsampled ImageNet, 3 x 90,000 images of 32x32 in CIFAR-10's
+classes: 180,000 rows (train and valid, as Fu et al. 2022) and 90,000 test rows. Get it from
+github.com/BayesWatch/cinic-10.
 """
 
 from __future__ import annotations
@@ -14,9 +19,17 @@ import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.faults import fault, one_line
-from vfljax.datasets.images import Found, Image, pixels
+from vfljax.datasets.files import folder_of, without
+from vfljax.datasets.images import Found, Image, find, pixels
+from vfljax.datasets.options import limited
 from vfljax.errors import UserError
 
+NAMES10 = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+CINIC = ("train", "valid", "test")
+CINIC_LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
 Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
 
@@ -110,3 +123,23 @@ def joined(
 def part_rows(rows: int) -> tuple[int, int]:
     """Training and test rows that ``rows=n`` asks for: n and n // 5 (one at least); 0 is all."""
     return rows, max(rows // 5, 1) if rows else 0
+
+
+@limited(validation=("drop", "train", "test"))
+def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset:
+    """CINIC-10; ``validation`` says where the published validation part goes.
+
+    "train" (default) or "test": it joins that part, after its own rows. Fu et al. (2022; their table
+    of the attacks' results) train on the 180,000 images of both and test on 90,000. "drop": nowhere.
+    vfljax draws its own validation rows from the training part in any case. ``rows=n`` keeps the
+    first n training and n // 5 test rows, of all classes in turn.
+    """
+    root = folder_of(folder, CINIC_LAYOUTS)
+    present = find(root)
+    if not of_splits(present, CINIC):
+        raise without(root, CINIC_LAYOUTS, present.notes)
+    splits = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
+    halves = parts(root, present, splits, NAMES10, rows)
+    note = f"read image folders in {root}; published validation part: {validation}"
+    said = (note, *notes(present, CINIC))
+    return joined("cinic10", halves, NAMES10, 10, said, rows)

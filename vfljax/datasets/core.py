@@ -9,14 +9,16 @@ statistics are ``vfljax.datasets.scaling``'s; what training reads of them is mad
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.datasets.faults import one_line
 from vfljax.errors import UserError
-from vfljax.types import Input
+
+if TYPE_CHECKING:
+    from vfljax.types import Input  # and with it JAX, which no data set needs
 
 
 class Column(NamedTuple):

@@ -27,8 +27,8 @@ import numpy as np
 
 from vfljax.datasets import files, texts, tfds
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import fault, reading
-from vfljax.datasets.files import LONGEST, csv_table, decoded, find
+from vfljax.datasets.faults import fault
+from vfljax.datasets.files import LONGEST, content, csv_table, decoded, find
 from vfljax.datasets.options import limited
 
 ARCHIVE = "aclImdb_v1.tar.gz"
@@ -133,9 +133,7 @@ def folder_reviews(root: pathlib.Path) -> Iterator[Review]:
             if not folder.is_dir():
                 raise fault(folder, "is no folder, as IMDB has it", "unpack the archive again")
             for path in folder.glob("*.txt"):
-                with reading(path), path.open("rb") as file:
-                    raw = file.read(LONGEST)
-                yield _named(split, label, path.name, raw, str(path))
+                yield _named(split, label, path.name, content(path), str(path))
 
 
 def archive_reviews(path: pathlib.Path) -> Iterator[Review]:

@@ -28,8 +28,7 @@ from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
 from vfljax.datasets.faults import Place, all_different, fault, one_line, reading, shown
 from vfljax.datasets.notations import Notation, is_number
 from vfljax.datasets.reading import counted, is_text, named, read
-from vfljax.datasets.roles import roles_of, same_columns
-from vfljax.datasets.targets import class_names, codes, labeled
+from vfljax.datasets.roles import class_names, codes, labeled, roles_of, same_columns
 from vfljax.errors import UserError
 from vfljax.errors import unknown as no_such
 

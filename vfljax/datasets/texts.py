@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from vfljax.datasets import wordpiece
-from vfljax.datasets.core import Column, Dataset, Vocabulary
+from vfljax.datasets.core import Column, Dataset
 from vfljax.errors import UserError
 
 SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n '
@@ -112,7 +112,7 @@ def to_dataset(
     return data._replace(
         features=wordpiece.encode(tokenizer, texts),
         kind="text",
-        tokens=Vocabulary(known.size, known.pad, known.cls, known.sep),
+        tokens=known,
         length=form.length,
         notes=(f"vocabulary of {known.size:,} tokens {source}",),
     )

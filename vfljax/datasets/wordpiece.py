@@ -15,11 +15,11 @@ import collections
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vfljax.datasets.core import Ragged
+from vfljax.datasets.core import Ragged, Vocabulary
 from vfljax.datasets.faults import fault, reading
 from vfljax.errors import UserError
 
@@ -30,20 +30,6 @@ PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL = (PAD, UNKNOWN, CLS, SEP, MASK)
 ALPHABET = 1000  # characters a learned vocabulary spells with, BertWordPieceTokenizer's limit
 BATCH = 4096  # texts encoded at once: bounds the memory of the library's records
-
-
-class Vocabulary(NamedTuple):
-    """The tokens, a token's id being its place, and the ids of the special ones."""
-
-    tokens: tuple[str, ...]
-    pad: int
-    unknown: int
-    cls: int
-    sep: int
-
-    @property
-    def size(self) -> int:
-        return len(self.tokens)
 
 
 def from_file(path: str, lowercase: bool = True) -> Tokenizer:
@@ -104,14 +90,19 @@ def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> T
         show_progress=False,
     )
     draft.train_from_iterator(texts, trainer)
-    return _tokenizer(vocabulary(draft).tokens, lowercase)
+    return _tokenizer(tokens(draft), lowercase)
+
+
+def tokens(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The tokenizer's tokens, a token's id being its place."""
+    ids = tokenizer.get_vocab(with_added_tokens=False)
+    return tuple(sorted(ids, key=ids.__getitem__))
 
 
 def vocabulary(tokenizer: Tokenizer) -> Vocabulary:
-    """The tokenizer's vocabulary: what a model must be sized for, and the ids ``spans`` takes."""
+    """What a model must be sized for, and the ids that ``dividing.spans`` takes."""
     ids = tokenizer.get_vocab(with_added_tokens=False)
-    tokens = tuple(sorted(ids, key=ids.__getitem__))
-    return Vocabulary(tokens, ids[PAD], ids[UNKNOWN], ids[CLS], ids[SEP])
+    return Vocabulary(len(ids), ids[PAD], ids[CLS], ids[SEP])
 
 
 def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:

@@ -21,8 +21,8 @@ import numpy as np
 
 from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import fault, one_line, reading
-from vfljax.datasets.files import LONGEST, csv_rows, decoded, find, folder_of
+from vfljax.datasets.faults import fault, one_line
+from vfljax.datasets.files import content, csv_rows, decoded, find, folder_of
 from vfljax.datasets.options import limited
 from vfljax.errors import UserError, unknown
 
@@ -84,8 +84,7 @@ def _names(path: pathlib.Path) -> tuple[str, ...]:
     """The classes' names, one a line; their numbers where there is no file."""
     if not path.exists():
         return CLASSES
-    with reading(path), path.open("rb") as file:
-        lines = decoded(file.read(LONGEST), path).removeprefix("\ufeff").split("\n")
+    lines = decoded(content(path), path).removeprefix("\ufeff").split("\n")
     names = tuple(name for name in map(one_line, lines) if name)
     if len(names) != len(CLASSES) or len(set(names)) != len(CLASSES):
         what = f"has {len(names)} lines of names, {len(set(names))} of them different, not 10"
