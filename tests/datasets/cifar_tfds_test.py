@@ -7,12 +7,9 @@ import sys
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tensorflow_datasets.core import registered
 
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.small import refused
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
 
@@ -140,15 +137,3 @@ def test_a_tfds_folder_makes_nothing_run(broken_tfds, monkeypatch, planted):
         ran = sys.modules.pop("planted_by_a_file", None)
     assert ran is None
     assert rows == 40
-
-
-@few_or_many
-def test_damage_to_a_tfds_folder_loads_or_is_one_line(broken_tfds, examples):
-    folder, _ = broken_tfds
-
-    @settings(max_examples=examples, deadline=None)
-    @given(data=st.data())
-    def check(data):
-        damaged(data, cifar10, folder)
-
-    check()

@@ -1,6 +1,7 @@
 """Properties on a few or on many drawn examples; damage to files, and what a loader makes of it."""
 
 import functools
+import gzip
 import inspect
 
 import numpy as np
@@ -10,6 +11,10 @@ from hypothesis import strategies as st
 
 from vfljax.errors import UserError
 
+NEW = st.one_of(
+    st.binary(min_size=1, max_size=8),
+    st.sampled_from([b'"', b",", b"\n", b"\r", b"\0", b'""', b"\\n", b"\xff"]),
+)
 few_or_many = pytest.mark.parametrize(
     "examples",
     [pytest.param(40, id="few"), pytest.param(200, id="many", marks=pytest.mark.slow)],
@@ -37,7 +42,10 @@ def drawn(health=(), **strategies):
 
 
 def mutate(data, content):
-    """``content`` with bytes flipped, cut off at the end, cut out or put in."""
+    """``content`` with bytes flipped, cut off at the end, cut out or put in; of gzip now and then what it
+    holds."""
+    if content[:2] == b"\x1f\x8b" and data.draw(st.booleans(), "inside"):
+        return gzip.compress(mutate(data, gzip.decompress(content)), mtime=0)
     way = data.draw(st.sampled_from(["flip", "flip", "truncate", "delete", "insert"]), "way")
     at = data.draw(st.integers(0, max(len(content) - 1, 0)), "at")
     if way == "truncate":
@@ -45,7 +53,7 @@ def mutate(data, content):
     if way == "delete":
         return content[:at] + content[at + data.draw(st.integers(1, 600), "length") :]
     if way == "insert":
-        return content[:at] + data.draw(st.binary(min_size=1, max_size=8), "new") + content[at:]
+        return content[:at] + data.draw(NEW, "new") + content[at:]
     out = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4), "flips")):
         if out:
@@ -62,24 +70,34 @@ def loads_or_explains(loader, folder, **options):
         assert message.strip()
         assert len(message.splitlines()) == 1
         return None
-    assert dataset.features.shape[0] == len(dataset.labels) > 1
+    x = dataset.features
+    rows = len(x.offsets) - 1 if dataset.kind == "text" else len(x)
+    assert rows == len(dataset.labels) > 1
     assert dataset.labels.dtype == np.int32
     assert 0 <= dataset.labels.min() < dataset.labels.max() < dataset.num_classes
-    for rows in (dataset.test, dataset.groups):
-        assert rows is None or rows.shape == dataset.labels.shape
+    for part in (dataset.test, dataset.groups):
+        assert part is None or part.shape == dataset.labels.shape
+    assert dataset.kind == "text" or x.dtype.kind != "f" or not np.isinf(x).any()
     return dataset
 
 
 def damaged(data, loader, folder, **options):
-    """Mutates or removes one file below a folder, loads, and puts the file back."""
+    """Mutates, renames or removes one file below a folder, loads, and puts the file back."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     path = data.draw(st.sampled_from(files), "file")
-    content = path.read_bytes()
+    content, other = path.read_bytes(), None
+    way = data.draw(st.integers(0, 19), "way")
     try:
-        if data.draw(st.integers(0, 19), "remove") == 0:
+        if way == 0:
             path.unlink()
+        elif way == 1:
+            name = data.draw(st.text(min_size=1, max_size=6), "name").encode("utf-8", "replace")
+            name = name.decode().replace("/", "_").replace("\0", "_")
+            other = path.rename(path.parent / f"{name}{path.suffix}")
         else:
             path.write_bytes(mutate(data, content))
         return loads_or_explains(loader, folder, **options)
     finally:
+        if other is not None:
+            other.unlink()
         path.write_bytes(content)

@@ -7,11 +7,8 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.datasets import small
-from tests.datasets.fuzzing import damaged, few_or_many
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.class_folders import NAMES10, cinic10
@@ -292,37 +289,3 @@ def test_an_array_that_claims_too_much_is_refused_before_it_is_made(tmp_path, ve
         archive.writestr("x.npy", header.getvalue())
         archive.writestr("y.npy", b"")
     assert "more than 8,589,934,592" in small.refused(npz, str(tmp_path))
-
-
-SMALL = dict.fromkeys(small.SHAPES, (12, 10))
-JPEGS = small.photos(form="JPEG", shapes=SMALL)
-FUZZED = {
-    "binary": (cifar10, small.binary10(rows=(3, 2, 1, 1, 1, 2))[0], {}),
-    "binary of 100": (cifar100, small.binary100(rows=3)[0], {}),
-    "archive": (cifar10, {ARCHIVE: small.tar(small.binary10()[0])}, {}),
-    "folders": (cifar10, FOLDERS, {}),
-    "tar": (cifar10, {"train_a.tar": small.tar(FOLDERS, "w")}, {}),
-    "zip": (cifar10, {"all.zip": small.zipped(FOLDERS)}, {}),
-    "jpeg": (cifar10, small.class_folders(("train", "test"), NAMES10, form="JPEG"), {}),
-    "CINIC-10": (cinic10, CINIC, {}),
-    "BHI": (bhi, small.PATCHES, {"patches": 2}),
-    "BHI in one file": (bhi, of(small.patches), {"patches": 2}),
-    "SIIM": (isic, {**JPEGS, "train.csv": small.SIIM}, {"size": 8}),
-    "HAM10000": (isic, {**JPEGS, "train.csv": small.HAM}, {"size": 8}),
-    "lesions in one file": (isic, of(small.lesions), {"size": 8}),
-    "npz": (npz, arrays(g=np.array(list("abca"))), {"groups": "g"}),
-}
-
-
-@few_or_many
-@pytest.mark.parametrize("layout", FUZZED)
-def test_damage_to_any_file_loads_or_is_one_line(tmp_path, layout, examples):
-    loader, files, options = FUZZED[layout]
-    loader(small.write(tmp_path, files), **options)
-
-    @settings(max_examples=examples, deadline=None)
-    @given(data=st.data())
-    def check(data):
-        damaged(data, loader, tmp_path, **options)
-
-    check()

@@ -6,9 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
-from tests.datasets.fuzzing import drawn
 from tests.datasets.prepared_sets import LABELS, OFFSETS, SETS
 from tests.datasets.refusals import one_line
 from vfljax import datasets
@@ -136,24 +134,3 @@ def test_an_option_that_no_file_can_record_is_refused(tmp_path, value):
     ):
         with pytest.raises(UserError, match=r"options\.(drop|label)=.*give a number, a text"):
             call()
-
-
-@drawn(
-    kind=st.sampled_from(["table", "text"]),
-    which=st.integers(0, 9),
-    at=st.integers(0, 2000),
-    what=st.binary(min_size=0, max_size=6),
-    cut=st.integers(0, 6),
-)
-def test_a_mutated_folder_loads_or_is_one_line(tmp_path_factory, kind, which, at, what, cut):
-    out = tmp_path_factory.mktemp("mutated") / "x"
-    prepared.write(SETS[kind], out)
-    files = sorted(out.iterdir())
-    file = files[which % len(files)]
-    content = file.read_bytes()
-    at %= len(content)
-    file.write_bytes(content[:at] + what + content[at + cut :])
-    try:
-        assert len(prepared.read(out).labels) == 20
-    except UserError as error:
-        assert len(str(error).splitlines()) == 1

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from tests.conftest import real_data
-from tests.datasets.fuzzing import drawn
 from vfljax.datasets.spambase import COLUMNS, ROWS, spambase
 from vfljax.errors import UserError
 
@@ -76,16 +74,3 @@ def test_missing_folders_and_files_are_named(tmp_path):
         spambase(str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match="holds no file spambase.data"):
         spambase(str(tmp_path))
-
-
-@drawn(at=st.integers(0, len(GOOD) - 1), what=st.binary(min_size=1, max_size=4))
-def test_a_mutated_file_loads_or_is_one_line(tmp_path_factory, at, what):
-    folder = tmp_path_factory.getbasetemp() / "mutated"
-    folder.mkdir(exist_ok=True)
-    content = GOOD.encode()
-    (folder / "spambase.data").write_bytes(content[:at] + what + content[at + len(what) :])
-    try:
-        assert spambase(str(folder)).features.shape == (4601, 57)
-    except UserError as error:
-        assert "spambase.data" in str(error)
-        assert len(str(error).splitlines()) == 1
