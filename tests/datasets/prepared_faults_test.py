@@ -26,6 +26,11 @@ def overwrite(name, array):
     return lambda folder: np.save(folder / name, array, allow_pickle=True)
 
 
+def rename(folder, field):
+    path = folder / "vfljax.json"
+    path.write_text(path.read_text().replace(f'"{field}"', f'"{field}_"'))
+
+
 def folder_for_a_file(folder):
     (folder / "labels.npy").unlink()
     (folder / "labels.npy").mkdir()
@@ -41,6 +46,7 @@ FAULTS = {
     "a list": (lambda f: (f / "vfljax.json").write_text("[]"), "'schema'"),
     "another schema": (change(schema=1), "'schema'"),
     "a schema of true": (change(schema=True), "'schema'"),
+    "no tokens": (lambda f: rename(f, "tokens"), "'tokens' is missing"),
     "no name": (change(name=""), "has no name"),
     "a kind unknown": (change(kind="sound"), "'kind'"),
     "a kind of a wrong type": (change(kind=["table"]), "'kind'"),
