@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import real_data
 from tests.datasets import reviews as written
 from tests.datasets.refusals import one_line
-from tests.datasets.words_test import split as keras_words
+from tests.datasets.reviews import split as keras_words
 from vfljax.datasets import load, options
 from vfljax.datasets.core import checksum, split_rows
 from vfljax.datasets.dividing import Parties, divide

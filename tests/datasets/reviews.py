@@ -110,3 +110,13 @@ def write_tfds(root, rows, file_format="array_record"):
     builder = Builder(data_dir=root, file_format=file_format, config="plain_text")
     builder.download_and_prepare()
     return pathlib.Path(root)
+
+
+KERAS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'  # Tokenizer's documented default `filters`
+
+
+def split(text):
+    """Keras' text_to_word_sequence, restated: lower, filters become spaces, split on spaces."""
+    for sign in KERAS:
+        text = text.lower().replace(sign, " ")
+    return [word for word in text.split(" ") if word]

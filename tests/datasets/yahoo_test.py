@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.datasets.refusals import one_line
-from tests.datasets.words_test import split as keras_words
+from tests.datasets.reviews import split as keras_words
 from vfljax.datasets import load
 from vfljax.datasets.yahoo import FIELDS, yahoo
 

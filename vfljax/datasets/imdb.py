@@ -18,6 +18,7 @@ Get it from ai.stanford.edu/~amaas/data/sentiment or TFDS.
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import re
 from collections.abc import Iterator
@@ -105,10 +106,10 @@ def _read(folder: str) -> tuple[list[Review], bool]:
         return list(tfds_reviews(path)), True
     for root in (path / "aclImdb", path) if folder else ():
         if (root / "train").is_dir() or (root / "test").is_dir():
-            return sorted(folder_reviews(root)), True
+            return sorted(official_reviews(root)), True
     path = find(folder, LAYOUTS, [ARCHIVE.lower()], ["*.csv", "*.csv.gz"])
     if path.name.endswith((".tar.gz", ".tgz")):
-        return sorted(archive_reviews(path)), True
+        return sorted(official_reviews(path)), True
     if not path.name.endswith((".csv", ".csv.gz")):
         raise fault(path, "is no file of IMDB", f"give {LAYOUTS}")
     reviews, published = csv_reviews(path)
@@ -125,37 +126,32 @@ class Review(NamedTuple):
     text: str
 
 
-def folder_reviews(root: pathlib.Path) -> Iterator[Review]:
-    """Reviews of an unpacked aclImdb folder; ``unsup`` and files of other kinds are ignored."""
-    for split in SPLITS:
-        for label in ("neg", "pos"):
-            folder = root / split / label
-            if not folder.is_dir():
-                raise fault(folder, "is no folder, as IMDB has it", "unpack the archive again")
-            for path in folder.glob("*.txt"):
-                yield _named(split, label, path.name, content(path), str(path))
-
-
-def archive_reviews(path: pathlib.Path) -> Iterator[Review]:
-    """Reviews of aclImdb_v1.tar.gz, read in place."""
+def official_reviews(path: pathlib.Path) -> Iterator[Review]:
+    """Reviews of an unpacked aclImdb folder, or of aclImdb_v1.tar.gz, read in place; ``unsup`` and files of
+    other kinds are ignored."""
     seen = set()
-    for member, raw in files.chosen(path, lambda name: bool(MEMBER.fullmatch(name)), LONGEST):
-        match = MEMBER.fullmatch(member)
-        assert match is not None
-        split, label, name = match.groups()
+    archived = not path.is_dir()
+    for member, raw in files.chosen(path, MEMBER.fullmatch, LONGEST) if archived else _loose(path):
+        where = f"{path}: {member}" if archived else path / member.removeprefix("aclImdb/")
+        split, label, name = MEMBER.fullmatch(member).groups()  # type: ignore[union-attr]
         if (split, label, name) in seen:
-            raise fault(f"{path}: {member}", "is there twice")
+            raise fault(where, "is there twice")
         seen.add((split, label, name))
-        yield _named(split, label, name, raw, f"{path}: {member}")
+        number = FILE.fullmatch(name)
+        if number is None:
+            raise fault(where, "is not named id_rating.txt, as IMDB's reviews are", "remove it")
+        place = (int(number[1]), int(number[2]))
+        yield Review(split == "test", LABELS[label], place, 0, decoded(raw, where))
 
 
-def _named(split: str, label: str, name: str, raw: bytes, where: str) -> Review:
-    """The review of a file's name and content."""
-    match = FILE.fullmatch(name)
-    if match is None:
-        raise fault(where, "is not named id_rating.txt, as IMDB's reviews are", "remove it")
-    number = (int(match[1]), int(match[2]))
-    return Review(split == "test", LABELS[label], number, 0, decoded(raw, where))
+def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
+    """(name as in the archive, bytes) of the reviews in a folder."""
+    for split, label in itertools.product(SPLITS, ("neg", "pos")):
+        folder = root / split / label
+        if not folder.is_dir():
+            raise fault(folder, "is no folder, as IMDB has it", "unpack the archive again")
+        for path in folder.glob("*.txt"):
+            yield f"aclImdb/{split}/{label}/{path.name}", content(path)
 
 
 def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
