@@ -10,7 +10,7 @@ import tensorflow_datasets as tfds
 from tensorflow_datasets.core import registered
 
 from tests.datasets import small
-from tests.datasets.small import refused
+from tests.datasets.refusals import refused
 from vfljax.datasets.cifar import NAMES10, cifar10, cifar100
 
 

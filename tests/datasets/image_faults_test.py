@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.datasets import small
+from tests.datasets.refusals import refused
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.class_folders import NAMES10, cinic10
@@ -246,15 +247,15 @@ CASES = [
 )
 def test_a_bad_folder_is_one_line_with_its_remedy(tmp_path, loader, files, options, message):
     folder = small.write(tmp_path, files)
-    assert message in small.refused(loader, folder, **options)
+    assert message in refused(loader, folder, **options)
 
 
 def test_folders_that_are_none_are_named(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    assert "data.dir is empty" in small.refused(cifar10, "")
-    assert "data.dir is empty" in small.refused(npz, "")
-    assert "is a file" in small.refused(cifar10, str(tmp_path / "file"))
-    assert "is not a folder" in small.refused(cifar10, str(tmp_path / "nowhere"))
+    assert "data.dir is empty" in refused(cifar10, "")
+    assert "data.dir is empty" in refused(npz, "")
+    assert "is a file" in refused(cifar10, str(tmp_path / "file"))
+    assert "is not a folder" in refused(cifar10, str(tmp_path / "nowhere"))
 
 
 def test_an_archive_cut_anywhere_is_refused(tmp_path):
@@ -262,12 +263,12 @@ def test_an_archive_cut_anywhere_is_refused(tmp_path):
     whole = small.tar({**files, "test_batch.bin": TEST[: 2 * 3073]})
     for end in [*range(0, len(whole), 211), *range(len(whole) - 12, len(whole))]:
         small.write(tmp_path, {ARCHIVE: whole[:end]})
-        assert "fetch it again" in small.refused(cifar10, str(tmp_path))
+        assert "fetch it again" in refused(cifar10, str(tmp_path))
     assert len(cifar10(small.write(tmp_path, {ARCHIVE: whole})).labels) == 7
     plain = small.tar(FOLDERS, "w")
     for end in (100, 512, 1024, 4096, 20_480, 51_200, len(plain) - 10_240):
         folder = small.write(tmp_path / "plain", {"all.tar": plain[:end]})
-        assert "all.tar" in small.refused(cifar10, folder)
+        assert "all.tar" in refused(cifar10, folder)
 
 
 @pytest.mark.parametrize(("side", "said"), [(12_000, "12000x12000"), (60_000, "DecompressionBomb")])
@@ -276,7 +277,7 @@ def test_an_image_that_claims_too_much_is_refused_before_it_is_decoded(tmp_path,
     png[16:24] = struct.pack(">II", side, side)
     png[29:33] = struct.pack(">I", zlib.crc32(bytes(png[12:29])))
     folder = small.write(tmp_path, {**GOOD, "ISIC_1.png": bytes(png)})
-    assert said in small.refused(isic, folder)
+    assert said in refused(isic, folder)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -288,4 +289,4 @@ def test_an_array_that_claims_too_much_is_refused_before_it_is_made(tmp_path, ve
     with zipfile.ZipFile(tmp_path / "set.npz", "w") as archive:
         archive.writestr("x.npy", header.getvalue())
         archive.writestr("y.npy", b"")
-    assert "more than 8,589,934,592" in small.refused(npz, str(tmp_path))
+    assert "more than 8,589,934,592" in refused(npz, str(tmp_path))

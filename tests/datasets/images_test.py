@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.datasets import small
-from tests.datasets.small import refused
+from tests.datasets.refusals import refused
 from vfljax.datasets import files, images
 from vfljax.datasets.core import spread
 

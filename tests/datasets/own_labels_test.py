@@ -88,7 +88,7 @@ def test_roles_that_exclude_each_other_are_named():
     frame = made(a=[1, 2])
     refused("the frame: unknown column in label= 'z'", frame, label="z")
     refused("label='y' is also in drop=", frame, drop="*")
-    refused("no feature column is left beside 'y'", frame, drop="a")
+    refused("has no column beside 'y' left: drop fewer", frame, drop="a")
     refused("label='y' is also groups=", frame, groups="y")
     refused("unknown encoding 'one-hot': did you mean 'onehot'", frame, encoding="one-hot")
     wide = made(**{f"c{k}": [0, 1] for k in range(1000)})

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.datasets import yahoo_test
+from tests.datasets import refusals, yahoo_test
 from vfljax import datasets
 from vfljax.datasets import bundled, prepared
 from vfljax.errors import UserError
@@ -48,11 +48,9 @@ def place(folder, case):
 
 
 def refused(path, *args):
-    with pytest.raises(UserError, match="may not be read: check its permissions") as error:
-        datasets.load(*args)
-    assert len(str(error.value).splitlines()) == 1
-    assert str(path) in str(error.value)
-    assert "damaged" not in str(error.value)
+    message = refusals.refused(datasets.load, *args, match="may not be read: check its permissions")
+    assert str(path) in message
+    assert "damaged" not in message
 
 
 @pytest.mark.parametrize("case", [case for case in FILES if case != "Parquet"])  # opened by Arrow

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import strategies as st
 
+from tests.datasets import refusals
 from tests.datasets.fuzzing import drawn
 from vfljax.datasets import load, reading
 from vfljax.datasets.own import table
@@ -22,10 +23,7 @@ GOOD = b"a,b,y\n1,u,0\n2,v,1\n"
 
 
 def refused(message, path, **options):
-    with pytest.raises(UserError, match=message) as error:
-        table(str(path), **{"label": "y", **options})
-    assert len(str(error.value).splitlines()) == 1
-    return str(error.value)
+    return refusals.refused(table, str(path), match=message, **{"label": "y", **options})
 
 
 def put(folder, content, name="own.csv"):

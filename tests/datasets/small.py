@@ -7,10 +7,7 @@ import zipfile
 import zlib
 
 import numpy as np
-import pytest
 from PIL import Image
-
-from vfljax.errors import UserError
 
 
 def picture(seed, height=32, width=32):
@@ -155,11 +152,3 @@ def patches(**changes):
         "name": np.array(list("fedcba")),
     }
     return archived(**{**arrays, **changes})
-
-
-def refused(what, *args, **options):
-    """The one line that ``what`` raises."""
-    with pytest.raises(UserError) as error:
-        what(*args, **options)
-    assert len(str(error.value).splitlines()) == 1
-    return str(error.value)

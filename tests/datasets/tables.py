@@ -2,10 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
+from tests.datasets import refusals
 from vfljax.datasets.own import from_frame, table
-from vfljax.errors import UserError
 
 FRAME = pd.DataFrame(
     {
@@ -26,10 +25,7 @@ def made(**columns):
 
 
 def refused(message, *args, **options):
-    with pytest.raises(UserError, match=message) as error:
-        from_frame(*args, **{"label": "y", **options})
-    assert len(str(error.value).splitlines()) == 1
-    return str(error.value)
+    return refusals.refused(from_frame, *args, match=message, **{"label": "y", **options})
 
 
 def names(dataset):

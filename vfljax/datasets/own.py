@@ -289,7 +289,5 @@ def _texts(place: Place, arrow: pa.Table, groups: str, rule: Rule) -> list[str]:
 def _apart(group: list[str], more: list[str], groups: str) -> None:
     both = set(group) & set(more)
     if both:
-        raise UserError(
-            f"groups={groups!r}: {shown(min(both))} has rows in both files, and rows of a group stay in "
-            "one part: leave them out of one file."
-        )
+        what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
+        raise UserError(f"groups={groups!r}: {what}: leave them out of one file.")

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from vfljax.datasets.columns_of import Rule, Source, source
-from vfljax.datasets.faults import Place, alike, one_line, shown
+from vfljax.datasets.faults import Place, alike, fault, one_line, shown
 from vfljax.datasets.notations import is_number
 from vfljax.errors import UserError, unknown
 
@@ -69,9 +69,7 @@ def roles_of(
         if one not in dropped | {label, groups} and not one.startswith(INDEX)
     }
     if not features:
-        raise UserError(
-            f"{place.name}: no feature column is left beside {label!r}: drop fewer columns."
-        )
+        raise fault(place.name, f"has no column beside {label!r} left", "drop fewer columns")
     return Roles(label, groups, features, tuple(one for one in names if one in dropped))
 
 
@@ -104,9 +102,8 @@ def same_columns(
     if lacks or more:
         says = [f"lacks {', '.join(map(repr, lacks[:5]))}"] if lacks else []
         says += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
-        raise UserError(
-            f"{test_name} {' and '.join(says)}: give it the columns of {place.name}, in any order."
-        )
+        remedy = f"give it the columns of {place.name}, in any order"
+        raise fault(test_name, " and ".join(says), remedy)
 
 
 def labeled(
@@ -120,11 +117,10 @@ def labeled(
     assert target.codes is not None
     kept = np.flatnonzero(target.codes != len(target.values) - 1)  # NONE is the last
     if not drop or not len(kept):
-        raise UserError(
-            f"{place.name}: label {label!r} is missing in {target.missing:,} of {len(target.codes):,} "
-            f"rows, first in row {place.row(target.first)}: fill it, or drop_unlabeled=True leaves such "
-            "rows out."
-        )
+        what = f"is missing in {target.missing:,} of {len(target.codes):,} rows"
+        what = f"{what}, first in row {place.row(target.first)}"
+        remedy = "fill it, or drop_unlabeled=True leaves such rows out"
+        raise fault(f"{place.name}: label {label!r}", what, remedy)
     table, place = table.take(pa.array(kept)), place._replace(rows=kept)
     return table, place, source(place, label, table[label], rule, "category")
 
@@ -153,40 +149,29 @@ def _size(name: str) -> float:
 def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
     """The names of the classes in order, or one clear line. Of labels that are all numbers, a whole one
     is one class however it is spelled (1, +1, 01, 1.0, 1e0)."""
-    where = f"{place.name}: label {target.name!r}"
-    numeric = all(map(is_number, target.values))
+    where, names = f"{place.name}: label {target.name!r}", target.values
+    numeric = all(map(is_number, names))
     if numeric:
-        names = tuple(sorted(set(map(spelled, target.values)), key=_size))
-        if not all(float(value).is_integer() for value in names):
-            raise UserError(
-                f"{where} has {len(names):,} distinct values that are not all whole numbers, a regression "
-                "target: cut it into classes first."
-            )
-    else:
-        names = target.values
-        for same, why in (
-            (spelled, "one number, among words"),
-            (alike, "in case, spaces or invisible characters only"),
-        ):
-            seen: dict[str, str] = {}
-            for value in names:
-                other = seen.setdefault(same(value), value)
-                if other != value:
-                    raise UserError(
-                        f"{where} has {shown(other)} and {shown(value)}, which "
-                        f"{'are' if same is spelled else 'differ'} {why}: write one class in one way."
-                    )
-    if any(value.lower().lstrip("+-") in ("inf", "infinity") for value in names):
-        raise UserError(f"{where} holds an infinite number: correct it.")
+        names = tuple(sorted(set(map(spelled, names)), key=_size))
+    same_word = "differ in case, spaces or invisible characters only"
+    for same, why in ((spelled, "are one number, among words"), (alike, same_word)):
+        first: dict[str, str] = {}
+        for value in () if numeric else names:
+            if (other := first.setdefault(same(value), value)) != value:
+                what = f"has {shown(other)} and {shown(value)}, which {why}"
+                raise fault(where, what, "write one class in one way")
+    distinct = f"has {len(names):,} distinct values"
+    infinite = any(value.lower().lstrip("+-") in ("inf", "infinity") for value in names)
+    if numeric and not all(float(value).is_integer() for value in names):
+        what = f"{distinct} that are not all whole numbers, a regression target"
+        raise fault(where, what, "cut it into classes first")
+    if infinite:
+        raise fault(where, "holds an infinite number", "correct it")
     if len(names) > MOST_CLASSES:
-        raise UserError(
-            f"{where} has {len(names):,} distinct values, more than {MOST_CLASSES:,} classes: name "
-            "another column."
-        )
+        raise fault(where, f"{distinct}, more than {MOST_CLASSES:,} classes", "name another column")
     if len(names) == 1:
-        raise UserError(
-            f"{where} is {shown(names[0])} in all rows: at least two classes are needed."
-        )
+        what = f"is {shown(names[0])} in all rows"
+        raise fault(where, what, "at least two classes are needed")
     if positive:
         if len(names) != 2:
             raise UserError(f"positive={positive!r}: {where} has {len(names)} classes, not two.")
@@ -206,8 +191,7 @@ def codes(place: Place, target: Source, names: tuple[str, ...]) -> np.ndarray:
     for k, value in enumerate(target.values):
         if same(value) not in number:
             row = place.row(int(np.argmax(target.codes == k)))
-            raise UserError(
-                f"{place.name}: label {target.name!r} is {shown(value)} in row {row}: a test row needs "
-                f"one of the training file's {len(names)} classes."
-            )
+            remedy = f"a test row needs one of the training file's {len(names)} classes"
+            what = f"is {shown(value)} in row {row}"
+            raise fault(f"{place.name}: label {target.name!r}", what, remedy)
     return np.asarray([number[same(value)] for value in target.values], np.int32)[target.codes]
