@@ -48,12 +48,17 @@ def locate(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 
 
 def examples(
-    version: pathlib.Path, name: str, split: str, config: Any = None, most: int = 0, **decoders: Any
+    version: pathlib.Path,
+    name: str,
+    split: str,
+    variant: Any = None,
+    most: int = 0,
+    **decoders: Any,
 ) -> tuple[Any, list[Any]]:
     """(the features of ``name``, the first ``most`` (0: all) examples of a split) in a version folder."""
     import tensorflow_datasets
 
-    remedy = _remedy(f"{name}/{config}" if config else name)
+    remedy = _remedy(f"{name}/{variant}" if variant else name)
     if not (version / INFO).is_file():
         raise fault(version, f"has no {INFO}: TFDS did not finish preparing it", remedy)
     with reading(version / INFO, remedy):
@@ -69,7 +74,7 @@ def examples(
     home = pathlib.Path(os.path.abspath(version))
     official: Any = tensorflow_datasets.builder_cls(name)
     with reading(f"{version}, split {split!r}", remedy):
-        builder = official(data_dir=home.parents[2 if config else 1], config=config)
+        builder = official(data_dir=home.parents[2 if variant else 1], config=variant)
         if pathlib.Path(builder.data_dir) != home:
             where = f"{name}/{builder.version}, where the installed tensorflow_datasets looks"
             raise fault(home, f"does not end in {where}", f"keep that path, or {remedy}")
