@@ -79,9 +79,9 @@ def measured(repeats: int) -> tuple[dict[str, Any], str]:
             seconds = []
             for _ in range(repeats if times == 1 else 1):
                 began = time.perf_counter()
-                found = read()
+                dataset = read()
                 seconds.append((time.perf_counter() - began) * times)
-            assert found.shape == (ROWS // times, COLUMNS)
+            assert dataset.shape == (ROWS // times, COLUMNS)
             rows.append({"form": name, "milliseconds": statistics.median(seconds) * 1e3})
     lines = ["| form | ms to read 100,000 x 39 float32 |", "|---|---|"]
     lines += [f"| {row['form']} | {row['milliseconds']:,.1f} |" for row in rows]

@@ -52,8 +52,8 @@ def needed(name: str, values: Mapping[str, Any]) -> None:
 
 def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
     """Options as JSON reads them again; those that have no value are left out."""
-    given = {k: v for k, v in values.items() if v is not inspect.Parameter.empty}
-    return json.loads(json.dumps(given))
+    present = {k: v for k, v in values.items() if v is not inspect.Parameter.empty}
+    return json.loads(json.dumps(present))
 
 
 def sentence(values: Mapping[str, Any]) -> str:

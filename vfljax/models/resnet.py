@@ -150,10 +150,10 @@ def from_torch(
     state = {name: a for name, a in state.items() if not name.endswith("num_batches_tracked")}
     left_out = []
     for part in (("conv1.", "bn1."), ("fc.",)) if partial else ():
-        own = [name for name in names if name.startswith(part)]
-        if any(_fault(name, state, flat[names[name]]) for name in own):
+        of_part = [name for name in names if name.startswith(part)]
+        if any(_fault(name, state, flat[names[name]]) for name in of_part):
             left_out += [name for name in state if name.startswith(part)]
-            names = {name: path for name, path in names.items() if name not in own}
+            names = {name: path for name, path in names.items() if name not in of_part}
     for name, path in names.items():
         if fault := _fault(name, state, flat[path]):
             raise UserError(f"{fault}: these are not the weights of this {_words(module)}.")

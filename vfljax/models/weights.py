@@ -81,11 +81,11 @@ def _file(path: str) -> pathlib.Path:
     """The file to read, known to exist and to begin as its name says."""
     file = pathlib.Path(path)
     if os.path.isdir(path):  # os.path answers False where pathlib raises: too long a name
-        found = [file / name for name in FOLDER if os.path.isfile(file / name)]
-        if not found:
+        files = [file / name for name in FOLDER if os.path.isfile(file / name)]
+        if not files:
             without = f"{path} is a folder without {' or '.join(FOLDER)}"
             raise UserError(f"{without}: give a file, or a folder whose weights are in one.")
-        file = found[0]
+        file = files[0]
     suffix = file.suffix.lower()
     if not os.path.isfile(file):
         raise UserError(f"{path} is missing: correct the path of the weights.")
