@@ -43,8 +43,8 @@ _FEDERATION = flags.DEFINE_enum(
     ["split", "no_split", "both"],
     "with a top model at the label party (split), without one, or both",
 )
-_ATTACKERS = flags.DEFINE_list(
-    "attackers", [], "who attacks, each alone; by default all but the label party"
+_ATTACKERS = flags.DEFINE_multi_string(
+    "attackers", [], "who attacks, each alone: telco,shop; by default all but the label party"
 )
 _KNOWN = flags.DEFINE_integer(
     "known", 0, "labels that attackers know; by default 40, or two a class"
@@ -82,10 +82,12 @@ def run() -> None:
         parties=parties,
         label_party=next(iter(parties)) if _LABEL_PARTY.value is None else _LABEL_PARTY.value,
         federation=_FEDERATION.value,
-        attackers=tuple(_ATTACKERS.value),
+        attackers=tuple(
+            filter(None, (n.strip() for one in _ATTACKERS.value for n in one.split(",")))
+        ),
         known=_KNOWN.value,
         budget=request.seconds_of(_BUDGET.value),
-        max_leak=math.nan if _MAX_LEAK.value is None else _MAX_LEAK.value,
+        max_leak=math.nan if _MAX_LEAK.value is None else _limit(_MAX_LEAK.value),
         max_cost=_MAX_COST.value,
         seeds=_SEEDS.value,
         options=request.options_of(_OPTION.value),
@@ -97,6 +99,12 @@ def run() -> None:
     )
     print(f"config: {workdir / 'config.py'} (launch.sweep runs it to the same tables)")
     print(f"audit: {time.monotonic() - began:.0f} s, peak memory {bytes_text(peak)}")
+
+
+def _limit(value: float) -> float:
+    if math.isnan(value):
+        raise UserError("--max_leak=nan: give a number from 0 to 1.")
+    return value
 
 
 if __name__ == "__main__":

@@ -136,7 +136,8 @@ def _parse(arguments: Sequence[str]) -> list[str]:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         line = " ".join(str(text).split())
         line = _absent(line, arguments) or line.split(" Other fields present")[0]
-        prefix = "" if isinstance(error, UserError) else "config: "
+        plain = isinstance(error, UserError) or (path is None and not line.startswith("config"))
+        prefix = "" if plain else "config: "
         sys.exit(_fail(f"{prefix}{line or type(error).__name__}"))
 
 

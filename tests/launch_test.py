@@ -385,8 +385,15 @@ AUDIT = ["--data=t.csv", "--label=y", "--parties=bank: age, job; telco: pay*"]
         (["--workdir=w", *AUDIT, "--label_party=shop"], "party in --label_party 'shop'"),
         (["--workdir=w", *AUDIT, "--attackers=bank"], "has the labels"),
         (["--workdir=w", *AUDIT, "--option=drop=zz*"], "--option=drop="),
-        (["--workdir=w", *AUDIT, "--known=500"], "config.attacks"),
-        (["--workdir=t.csv", *AUDIT], "t.csv"),
+        (["--workdir=w", *AUDIT, "--known=500"], "error: --known=500 labels are more than the 72"),
+        (["--workdir=w", *AUDIT, "--seeds=20000"], "error: --seeds=20,000 is beyond the limit"),
+        (["--workdir=w", *AUDIT, "--max_leak=nan"], "--max_leak=nan: give a number"),
+        (["--workdir=w", *AUDIT, "--data=absent.csv"], "absent.csv is missing"),
+        (
+            ["--workdir=w", *AUDIT, "--atackers=telco"],
+            "error: Unknown command line flag 'atackers'",
+        ),
+        (["--workdir=t.csv", *AUDIT], "--workdir=t.csv is a file: name a folder"),
     ],
 )
 def test_an_audit_that_cannot_be_meant_is_one_line(
@@ -399,7 +406,7 @@ def test_an_audit_that_cannot_be_meant_is_one_line(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "w" / "sweep.json").exists()
+    assert not (tmp_path / "w").exists()
 
 
 @pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "launch").glob("[a-z]*.py")))

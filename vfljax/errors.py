@@ -10,11 +10,17 @@ class UserError(ValueError):
     """Bad input. Entry points print it as one line and exit with status 2."""
 
 
+def _near(name: str, known: list[str]) -> list[str]:
+    """The known name that was probably meant, if any: the same in another case, else a similar one."""
+    same = [one for one in known if one.casefold() == name.casefold()]
+    return same[:1] or difflib.get_close_matches(name, known, n=1)
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
     """The error for a name that is in no table, with the nearest known one; what is no text is no name
     either."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    near = _near(name, known) if isinstance(name, str) else []
     hint = f"did you mean {near[0]!r}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
     return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")

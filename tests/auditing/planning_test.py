@@ -106,11 +106,11 @@ def test_strengths_go_from_weak_to_strong():
 
 def test_a_pilot_tries_as_many_as_there_is_time_for():
     good = list(defenses.TABLE)
-    assert pilot_defenses(good, 1e9, QUICK) == good
-    assert pilot_defenses(good, 0.0, QUICK) == []
-    counts = [len(pilot_defenses(good, left, QUICK)) for left in range(0, 2000, 50)]
+    assert pilot_defenses(good, 1e9, QUICK, 3) == good
+    assert pilot_defenses(good, 0.0, QUICK, 3) == []
+    counts = [len(pilot_defenses(good, left, QUICK, 3)) for left in range(0, 2000, 50)]
     assert counts == sorted(counts)
-    assert 0 < counts[4] < len(good)
+    assert 0 < counts[6] < len(good)
 
 
 def test_more_settings_take_longer():

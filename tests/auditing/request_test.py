@@ -98,6 +98,8 @@ def test_awkward_names_come_from_a_file(tmp_path):
         ("a/b: c; d: e", "cannot be a file's name"),
         ("a\x1b: c; d: e", "cannot be printed"),
         ("missing.json", "is missing"),
+        ("a: A, b: B", "part them by semicolons"),
+        ('{"a": ["A"]}', "write that to a file"),
     ],
 )
 def test_parties_that_cannot_be_meant(text, says):

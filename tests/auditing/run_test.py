@@ -1,19 +1,23 @@
 """An audit, whole, on a small table with a few attacks and defenses."""
 
+import dataclasses
 import json
 import pathlib
 import runpy
+import shutil
 
 import numpy as np
 import pytest
 
 from tests.auditing.table_test import asked, values, written
 from vfljax import store
-from vfljax.auditing import run
+from vfljax.auditing import run, suite
 from vfljax.auditing.run import audit
 from vfljax.errors import UserError
 from vfljax.report import page
+from vfljax.sweep import serving
 from vfljax.sweep.experiment import parse
+from vfljax.sweep.plan import make_plan
 
 SUITE = {"norm": {}, "mean": {"scores": "distance"}}
 
@@ -79,36 +83,83 @@ def test_another_audit_is_refused_and_nothing_changes(finished):
 def test_a_damaged_journal_is_one_line(finished, tmp_path, text):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "audit.json").write_text(text)
-    with pytest.raises(UserError, match=r"is damaged|holds another") as error:
+    with pytest.raises(UserError, match="is damaged") as error:
         run.Journal(tmp_path / "out", asked(str(finished / "t.csv")))
     assert "\n" not in str(error.value)
 
 
-def test_a_sweep_is_not_overwritten(tmp_path):
+def test_a_folder_that_is_none_or_holds_a_sweep_is_refused(tmp_path):
     (tmp_path / "sweep.json").write_text("{}")
     with pytest.raises(UserError, match="holds a sweep and no audit"):
         run.Journal(tmp_path, asked("t.csv"))
+    with pytest.raises(UserError, match="is a file: name a folder"):
+        run.Journal(tmp_path / "sweep.json", asked("t.csv"))
 
 
-def test_a_decision_outlives_a_kill(finished, tmp_path):
+def test_what_a_killed_stage_spent_is_counted(finished, tmp_path):
     request = asked(str(finished / "t.csv"))
     journal = run.Journal(tmp_path / "out", request)
-    journal.decide("config", {"a": (1, 2)})
+    journal.decide({"a": (1, 2)})
+    journal.begin("pilot")
+    said = json.loads(journal.path.read_text())
+    said["begun"]["at"] -= 100
+    journal.path.write_text(json.dumps(said))
     later = run.Journal(tmp_path / "out", request)
-    assert later.decided("config") == {"a": [1, 2]}
+    assert later.decided == {"a": [1, 2]}
     assert later.times == {}
-    assert later.spent == 0
+    assert 99 < later.spent < 110
+    later.open()
+    assert run.Journal(tmp_path / "out", request).spent == later.spent  # counted once
 
 
-def test_a_stage_killed_on_its_way_is_gone_on_with(finished, tmp_path):
+def test_a_stage_killed_on_its_way_is_gone_on_with(finished):
     """As if the process had died after the pilot: the decision is made again, from the same times."""
-    said = json.loads((finished / "out" / "audit.json").read_text())
-    decided = said["decided"].pop("config")
+    path = finished / "out" / "audit.json"
+    said = json.loads(path.read_text())
+    decided = said.pop("config")
     times = {k: v for k, v in said["times"].items() if k != "audit"}
-    (finished / "out" / "audit.json").write_text(json.dumps({**said, "times": times}))
+    path.write_text(json.dumps({**said, "times": times}))
     again(finished)
-    now = json.loads((finished / "out" / "audit.json").read_text())
-    assert now["decided"]["config"] == decided
+    assert json.loads(path.read_text())["config"] == decided
+
+
+def test_a_larger_budget_decides_again_and_keeps_what_was_there(finished, tmp_path, monkeypatch):
+    """Nothing is trained: the stages are only named."""
+    shutil.copytree(finished, tmp_path / "f")
+    staged = []
+    monkeypatch.setattr(run, "_stage", lambda journal, name, *rest: staged.append(name))
+    monkeypatch.setattr(run, "_decide", lambda journal, base, *rest: {**base, "notes": ()})
+    monkeypatch.setattr(run.store, "export", lambda folder: None)
+    request = asked(str(tmp_path / "f" / "t.csv"), budget=3600.0)
+    request = dataclasses.replace(request, data=str(finished / "t.csv"))
+    audit(request, tmp_path / "f" / "out", "c", lambda line: None, SUITE, ("noise", "max_norm"))
+    assert staged == ["undefended", "audit"]
+    kept = tmp_path / "f" / "out" / "earlier-1"
+    assert {"pilot", "sweep.json", "shards", "config.py"} <= {p.name for p in kept.iterdir()}
+    assert (tmp_path / "f" / "out" / "undefended").is_dir()
+    assert (
+        json.loads((tmp_path / "f" / "out" / "audit.json").read_text())["request"]["budget"] == 3600
+    )
+
+
+def test_a_refused_call_leaves_the_folder_free(finished, tmp_path):
+    request = asked(str(finished / "t.csv"), known=1)
+    with pytest.raises(UserError, match="^--known=1 labels are fewer than the 2 classes"):
+        audit(request, tmp_path / "out", "c", lambda line: None, SUITE)
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_classes_leave_out_what_is_for_two(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=200).tolist(), "pay": rng.normal(size=200).tolist()}
+    table["y"] = [f"c{k % 4}" for k in range(200)]
+    request = asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay", federation="both")
+    config = suite.config(request, run.look(request))
+    experiment = parse(config)
+    serving.check(make_plan(experiment))
+    assert "norm" not in config["attacks"]
+    assert config["attacks"]["spectral"]["whole"] == (False,)
+    assert config["goal"]["max_leak"] == pytest.approx(0.4)
 
 
 def test_rows_that_cannot_be_divided_are_refused_before_anything_is_written(tmp_path):

@@ -2,11 +2,13 @@
 
 import json
 import math
+import shlex
 
 import numpy as np
 import pytest
 
-from vfljax.auditing.request import Request, parties_of
+from vfljax.auditing.request import Request, options_of, parties_of
+from vfljax.auditing.sentences import table_notes
 from vfljax.auditing.table import advantage, look, owned
 from vfljax.errors import UserError
 
@@ -96,10 +98,37 @@ def test_a_telling_column_of_many_classes_is_named(tmp_path):
     assert "names the right one of 5 classes" in seen.telling[0].sentence(5)
 
 
-def test_constant_columns_are_named(tmp_path):
+def test_a_party_whose_columns_never_change_is_named(tmp_path):
     table = {**values(), "same": [1] * ROWS, "word": ["a"] * ROWS}
-    seen = look(asked(written(tmp_path / "t.csv", table), "bank: age, same; telco: pay, word"))
-    assert seen.constant == ("same", "word")
+    path = written(tmp_path / "t.csv", table)
+    assert look(asked(path, "bank: age, same; telco: pay, word")).constant == ()
+    seen = look(asked(path, "bank: age; telco: same, word"))
+    assert seen.constant == ("telco",)
+    assert "No column of telco varies: it has nothing to attack with." in table_notes(seen)
+
+
+def test_chance_in_few_rows_is_not_telling(tmp_path):
+    table = {name: column[:10] for name, column in values().items()}
+    table["y"] = ["yes"] * 3 + ["no"] * 7
+    table["pay"] = [3.0, 2.9, 2.8, 1, 2, 0, 1, 0, 2, 1]
+    assert not look(asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay")).telling
+
+
+def test_a_file_without_a_header_is_suspected(tmp_path):
+    (tmp_path / "t.csv").write_text("age,1.5,y\n5,2.5,no\n6,3.5,yes\n")
+    with pytest.raises(UserError, match="--option=header=False"):
+        look(asked(str(tmp_path / "t.csv"), "bank: a; telco: b", label="z"))
+
+
+def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
+    table = values()
+    table |= {"copy of y": table["y"], "again": table["y"]}
+    path = written(tmp_path / "t.csv", table)
+    notes = table_notes(look(asked(path, "bank: age; telco: pay, copy of y, again")))
+    (remedy,) = (note for note in notes if note.startswith("To leave"))
+    flag = shlex.split(remedy.partition(": ")[2])[0].removeprefix("--option=")
+    request = asked(path, "bank: age; telco: pay*", options=options_of([flag]))
+    assert not look(request).telling
 
 
 @pytest.mark.parametrize(

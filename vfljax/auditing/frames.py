@@ -13,12 +13,11 @@ import pyarrow.parquet as pq
 
 from vfljax import store
 from vfljax.auditing.request import Request, parties_of, seconds_of
+from vfljax.auditing.run import FRAME
 from vfljax.auditing.run import audit as run_audit
 from vfljax.datasets.own import arrow_of
 from vfljax.errors import UserError
 from vfljax.report import page
-
-FRAME = "table.parquet"  # what a frame is written to, in the audit's folder
 
 
 def audit(

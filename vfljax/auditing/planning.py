@@ -7,27 +7,20 @@ to be audited, those that are left out, and sentences on both. Nothing is traine
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from vfljax import defenses
-from vfljax.auditing.request import Request
-from vfljax.auditing.table import Look
-from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import one_line
 from vfljax.report import summary
 from vfljax.store import Sweep
 
 BLOCK = 32  # settings that one call attacks, however few there are (``attacking.run.BLOCK``)
 MARGIN = 1.2  # on every estimate
 FIXED = 0.65  # of a stage's training: tracing and compiling its programs, measured
-PILOT = 0.35  # of the time that is left goes to the pilot, at most
 REPORT = 15.0  # seconds
 STRENGTHS = (2, 5)  # of each defense: at least, at most
-SHOWN = 5  # columns named in a sentence
-LOUD = 2  # telling columns that have a sentence of their own
 
 
 class Times(NamedTuple):
@@ -55,21 +48,25 @@ class Cost(NamedTuple):
     )
 
 
-def every() -> tuple[str, ...]:
-    """All defenses."""
-    return tuple(defenses.TABLE)
-
-
 def values_of(name: str) -> tuple[float, ...]:
     """The strengths of a defense that a pilot tries."""
     strengths = defenses.TABLE[name].strengths
     return () if strengths is None else strengths.values
 
 
-def pilot_defenses(good: Sequence[str], left: float, undefended: Times) -> list[str]:
-    """The first of the defenses that a pilot can try in ``PILOT`` of the time that is left."""
-    each = MARGIN * FIXED * undefended.train / max(undefended.programs, 1)
-    return list(good[: max(0, int(PILOT * left / max(each, 1e-9)))])
+def pilot_defenses(good: Sequence[str], left: float, undefended: Times, seeds: int) -> list[str]:
+    """The first of the defenses that there is time for: to try all their strengths in a pilot, and to audit
+    the fewest strengths of them afterwards."""
+    fitting = 0
+    for count in range(1, len(good) + 1):
+        program = FIXED * undefended.train / max(undefended.programs, 1)
+        strengths = sum(max(len(values_of(name)), 1) for name in good[:count])
+        pilot = undefended._replace(train=program * count, lanes=strengths + count, programs=count)
+        counts = {name: min(STRENGTHS[0], len(values_of(name))) for name in good[:count]}
+        after = seconds(counts, {"undefended": undefended, "pilot": pilot}, seeds)
+        if MARGIN * pilot.train + after <= left:
+            fitting = count
+    return list(good[:fitting])
 
 
 def costs(pilot: Sweep) -> dict[str, list[Cost]]:
@@ -164,78 +161,3 @@ def choose(
         rising = strengths is None or strengths.values[0] < strengths.values[-1]
         chosen[name] = sorted(some, reverse=not rising)
     return chosen, without
-
-
-# --- sentences ---
-
-
-def class_counts(dataset: Dataset) -> list[tuple[str, int]]:
-    """(class, rows), the most frequent first."""
-    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
-    order = np.argsort(-counts, kind="stable")
-    return [(dataset.classes[c] if dataset.classes else str(c), int(counts[c])) for c in order]
-
-
-def few(names: Iterable[str]) -> str:
-    """'a, b, c and 4 more'."""
-    names = list(names)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-def table_notes(seen: Look) -> list[str]:
-    """What a person should know of the table before anything is trained."""
-    classes = seen.dataset.num_classes
-    out = [one.sentence(classes) for one in seen.telling[:LOUD]]
-    rest = [f"{one.column} ({one.party}) {one.figure:.2f}" for one in seen.telling[LOUD:]]
-    if rest:
-        out.append(f"Telling by themselves too: {few(rest)}.")
-    if seen.nobody:
-        out.append(f"Nobody owns {few(seen.nobody)}: left out.")
-    if seen.constant:
-        out.append(f"The same in every row: {few(seen.constant)}.")
-    return [one_line(sentence) for sentence in out]
-
-
-def notes_of(seen: Look, refused: Mapping[str, str]) -> list[str]:
-    """Notes on the table, and on the defenses that cannot be tried on it."""
-    out = table_notes(seen)
-    if refused:
-        out.append(
-            "Not applicable here: " + "; ".join(f"{k} ({one_line(v)})" for k, v in refused.items())
-        )
-    return out
-
-
-def notes_on(
-    strengths: Mapping[str, Sequence[float]], left_out: Sequence[str], request: Request
-) -> list[str]:
-    """Notes on what was chosen and what was left out."""
-    what = (
-        f"left out for want of time: {', '.join(left_out)}; a larger --budget has them"
-        if left_out
-        else "nothing was left out for want of time"
-    )
-    if not strengths:
-        return [f"No defense was tried within {request.budget:g} s: {what}."]
-    counts = [len(values) for values in strengths.values() if values]
-    return [
-        f"{len(strengths)} defenses, {_range(counts)} strengths each; {what}.",
-        f"Strengths are those around which a pilot of one seed lost {request.max_cost:.3g} of validation "
-        "accuracy. The pilot was not attacked, so no leak chose them.",
-    ]
-
-
-def _range(counts: Sequence[int]) -> str:
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def described(strengths: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:
-    """What the last stage is going to train, for a terminal."""
-    lines = [
-        f"  {name}: " + (", ".join(f"{value:g}" for value in values) or "no strength to choose")
-        for name, values in strengths.items()
-    ]
-    lines += [f"left out for want of time: {', '.join(left_out)}"] if left_out else []
-    return "\n".join(["strengths to audit:", *lines])

@@ -27,7 +27,7 @@ FEDERATIONS = {
 }
 """The federations that are trained for each value of ``--federation``."""
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-LEAST_BUDGET = 30.0  # seconds: no attack suite is compiled in less
+LEAST_BUDGET = 60.0  # seconds: no attack suite is compiled in less
 MAX_LEAK = 0.2  # where none is given: this share of the way from chance to certainty
 EXAMPLE = "--parties='bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
 
@@ -107,6 +107,36 @@ class Request:
         return json.loads(json.dumps(fields))
 
 
+# what a message calls by its field of a config, and by its flag here
+FLAGS = (
+    (r"config\.attacks\.\w+: known=", "--known="),
+    (r"config\.(seeds)\b", r"--\1"),
+    (r"config\.goal\.(max_leak|max_cost)", r"--\1"),
+    (r"config\.parties\.names", "--parties"),
+    (r"data\.dir", "--data"),
+    (r"; lift all limits by launch\.sweep's --beyond_limits", ""),
+    (
+        r": leave the class out, or give more rows or larger shares",
+        ": leave the class out, or give more rows",
+    ),
+    (
+        r"^data: train, validation, test = .* of (\d+) rows: ",
+        r"a table of \1 rows cannot be divided into training, validation and test rows: ",
+    ),
+)
+
+
+def spoken(message: str) -> str:
+    """A message as one who gave flags, and no config, can follow it.
+
+    >>> spoken("config.attacks.probe: known=1 labels are fewer than the 2 classes")
+    '--known=1 labels are fewer than the 2 classes'
+    """
+    for field, flag in FLAGS:
+        message = re.sub(field, flag, message)
+    return message
+
+
 def parties_of(text: str) -> dict[str, tuple[str, ...]]:
     """The parties of ``"bank: LIMIT_BAL, AGE; telco: PAY_*"``, or of a JSON file {name: [columns]}.
 
@@ -115,10 +145,16 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
     """
     if not text.strip():
         raise UserError(f"--parties is needed: who owns which columns, such as {EXAMPLE}.")
+    if text.lstrip().startswith(("{", "[")):
+        raise UserError(
+            "--parties is given as JSON: write that to a file, and give --parties=FILE.json."
+        )
     if text.strip().lower().endswith(".json"):
         entries = _of_file(pathlib.Path(text.strip()))
     else:
         entries = [_entry(part) for part in text.split(";") if part.strip()]
+    if len(entries) == 1 and text.count(":") > 1:
+        raise UserError(f"--parties names one party: part them by semicolons, such as {EXAMPLE}.")
     parties: dict[str, tuple[str, ...]] = {}
     for name, columns in entries:
         check_name("--parties: the party", name)
@@ -142,6 +178,8 @@ def _of_file(path: pathlib.Path) -> list[tuple[str, tuple[str, ...]]]:
         value = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=list)
     except FileNotFoundError:
         raise UserError(f"--parties={path} is missing: give a JSON file, or {EXAMPLE}.") from None
+    except IsADirectoryError:
+        raise UserError(f"--parties={path} is a folder: give a JSON file.") from None
     except (OSError, ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:160]
         raise UserError(f"--parties={path} is no JSON ({why}): correct it.") from error

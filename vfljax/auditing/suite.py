@@ -20,6 +20,8 @@ from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import forms, grid
 from vfljax.sweep.experiment import parse
+from vfljax.sweep.plan import Plan
+from vfljax.sweep.records import as_axis
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
@@ -27,6 +29,7 @@ STEPS = 800  # batches that a setting is trained for, about
 EPOCHS = (5, 30)
 RECORDED = 2000  # training rows whose exchange attackers keep, at most
 UNDEFENDED = "undefended"
+BOTTOM = MLP((4,), 4)  # of an attack that is only asked what it needs
 COMPLETION = {
     "steps": 500,
     "ema": 0.99,
@@ -146,19 +149,31 @@ def known_labels(labels: np.ndarray, classes: int) -> int:
 def attacks_for(
     values: Mapping[str, Any], suite: Mapping[str, Mapping[str, Any]], known: int, look: Look
 ) -> dict[str, dict[str, Any]]:
-    """The attacks of the suite that the federations and the classes allow, with ``known`` labels."""
+    """The attacks of the suite, and of their options those values, that the federations and the classes
+    allow, with ``known`` labels."""
     classes, kinds = look.dataset.num_classes, set(values["federations"])
-    bottom = MLP((4,), 4)
     out = {}
     for name, options in suite.items():
-        row = attacks.TABLE[name]
-        static = {
-            k: v[0] if isinstance(v, tuple) else v for k, v in options.items() if k in row.options
+        static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
+        allowed = {
+            k: tuple(v for v in axis if _builds(name, classes, {k: v}))
+            for k, axis in static.items()
         }
-        attack = row((bottom,), classes, **static)
+        if not all(allowed.values()):
+            continue
+        attack = attacks.TABLE[name]((BOTTOM,), classes, **{k: v[0] for k, v in allowed.items()})
         if kinds & set(attack.federations) and not (attack.binary and classes > 2):
-            out[name] = {**({"known": known} if "known" in attack.knobs else {}), **options}
+            least = {"known": known} if "known" in attack.knobs else {}
+            out[name] = {**least, **options, **allowed}
     return out
+
+
+def _builds(name: str, classes: int, option: Mapping[str, Any]) -> bool:
+    try:
+        attacks.TABLE[name]((BOTTOM,), classes, **option)
+    except ValueError:
+        return False
+    return True
 
 
 def arm(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
@@ -169,6 +184,15 @@ def arm(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
     if row.strengths is not None:
         knobs |= {**row.strengths.fixed, row.strengths.knob: values}
     return {name: knobs}
+
+
+def shape_of(plan: Plan) -> grid.DataShape:
+    """What decides about the data which defenses it allows."""
+    return grid.DataShape(
+        plan.dataset.num_classes,
+        len(plan.splits[0].train),
+        tuple(block.input for block in plan.blocks),
+    )
 
 
 def applicable(

@@ -20,11 +20,13 @@ from vfljax.auditing.request import Request
 from vfljax.datasets import options as asking
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.faults import one_line
+from vfljax.datasets.notations import is_number
 from vfljax.datasets.reading import named, read
 from vfljax.errors import UserError, unknown
 
 TELLING = 0.5
-"""The advantage over chance at which a column alone is named: leak AUC .75 of two classes."""
+"""The advantage over chance at which a column alone is named, by more than chance can do in so many rows:
+leak AUC .75 of two classes."""
 COPY = 0.98  # ... and from which it as good as is the label
 ROWS = 20_000  # that a column is judged on
 READING = ("delimiter", "header", "file_encoding")  # the loader's options that name columns
@@ -39,21 +41,18 @@ class Telling(NamedTuple):
 
     def sentence(self, classes: int) -> str:
         """What a person should check."""
-        chance = 1 / classes
-        way = (self.figure - (0.5 if classes == 2 else chance)) / (
-            1 - (0.5 if classes == 2 else chance)
-        )
         does = (
             f"ranks the labels with AUC {self.figure:.2f}"
             if classes == 2
-            else f"names the right one of {classes} classes for {self.figure:.0%} of the rows"
+            else f"names the right one of {classes} classes for {self.figure:.0%} of the rows, classes "
+            "counting alike"
         )
         doubt = (
             "it all but is the label: leave it out if it is made from it"
-            if way >= COPY
+            if advantage(self.figure, classes) >= COPY
             else "leave it out if it is not known before the label is"
         )
-        return f"{self.column} ({self.party}) alone {does}: {doubt} (--option=drop={self.column})."
+        return f"{self.column} ({self.party}) alone {does}: {doubt}."
 
 
 class Look(NamedTuple):
@@ -63,7 +62,7 @@ class Look(NamedTuple):
     options: dict[str, Any]  # of the loader, with what nobody owns dropped
     owners: dict[str, tuple[str, ...]]  # party -> its columns
     nobody: tuple[str, ...]  # columns that no party owns, dropped
-    constant: tuple[str, ...]  # features that never change
+    constant: tuple[str, ...]  # parties whose columns never change
     telling: tuple[Telling, ...]
 
 
@@ -72,7 +71,10 @@ def look(request: Request) -> Look:
     options = dict(request.options)
     names = _names(request.data, options)
     if request.label not in names:
-        raise unknown("column in --label", request.label, _few(names, request.label))
+        error = unknown("column in --label", request.label, _few(names, request.label))
+        odd = any(map(is_number, names)) and options.get("header", True)
+        hint = " Where the first line is no header: --option=header=False." if odd else ""
+        raise UserError(f"{error}{hint}")
     dropped = _matching(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {request.label, groups, *dropped}]
@@ -92,15 +94,21 @@ def look(request: Request) -> Look:
         if not some and request.parties[party]:
             raise UserError(f"--parties: no column of {party!r} can be used: name others.")
     by_name = {column: party for party, some in owners.items() for column in some}
-    judged = judge(dataset, by_name)
-    constant = tuple(name for name, figure in judged.items() if math.isnan(figure))
+    rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
+    slack = rarest**-0.5 if rarest else 1.0  # two standard errors, or more
     telling = [
         Telling(name, by_name[name], figure)
-        for name, figure in judged.items()
-        if advantage(figure, dataset.num_classes) >= TELLING
+        for name, figure in judge(dataset, by_name).items()
+        if advantage(figure, dataset.num_classes) - slack >= TELLING
     ]
+    varying = {
+        column.name
+        for place, column in enumerate(dataset.columns)
+        if len(np.unique(dataset.features[:, place])) > 1
+    }
+    constant = [party for party, some in owners.items() if some and not varying.intersection(some)]
     telling.sort(key=lambda one: -one.figure)
-    return Look(dataset, options, owners, nobody, constant, tuple(telling))
+    return Look(dataset, options, owners, nobody, tuple(constant), tuple(telling))
 
 
 def _names(path: str, options: Mapping[str, Any]) -> list[str]:
