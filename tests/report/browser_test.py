@@ -147,6 +147,22 @@ def test_pointing_at_a_mark_shows_its_figures(opened, report):
         assert "no verdict: fewer than 3 seeds" in text
 
 
+def test_a_finger_that_taps_a_mark_shows_its_figures(browser, report):
+    at(browser, report, 400, 800)
+    (noise,) = [p for p in summary.points(naming.shown(report.parent)) if p.arm == "noise"]
+    browser.execute_script("document.getElementById('panel1').scrollIntoView({block: 'center'})")
+    x, y = noise.accuracy["no_split"].mean, noise.worst["no_split"].leak.mean
+    left, top = browser.execute_script(PLACE, 1, x, y)
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    try:
+        tap = {"x": round(left), "y": round(top), "duration": 60, "gestureSourceType": "touch"}
+        browser.execute_cdp_cmd("Input.synthesizeTapGesture", tap)
+        browser.execute_async_script("const done = arguments[0]; setTimeout(done, 400);")
+        assert "noise scale=0.01" in browser.execute_script(TIP)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
 def test_the_legend_hides_and_shows_a_defense_in_every_panel(opened):
     (button,) = [b for b in find(opened, "#legend button") if b.text == "kdk"]
     name = button.get_attribute("value")

@@ -21,7 +21,7 @@ COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
     *("#882255", "#44AA99", "#999933", "#332288", "#DDCC77", "#AA4499"),
 )
-MARKERS = "osD^vP*X<>hpd8"
+MARKERS = "osD^vPhX<>*pd8"
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -46,6 +46,11 @@ def short(point: Point) -> str:
     return " ".join(parts)
 
 
+def numbers(points: Sequence[Point]) -> dict[str, int]:
+    """The defended arms, numbered: the place of each one's color and marker in every figure."""
+    return {arm: n for n, arm in enumerate(dict.fromkeys(p.arm for p in points if p.defended))}
+
+
 def frontier(
     points: Sequence[Point], base: dict[str, Any], max_cost: float = choosing.MEAN_LOSS
 ) -> Figure:
@@ -63,7 +68,7 @@ def frontier(
             figsize=(5.6 * max(1, len(federations)), 4.6),
             squeeze=False,
         )
-        arms = list(dict.fromkeys(p.arm for p in points))
+        places = numbers(points)
         reached = [v.mean for p in points for v in p.accuracy.values() if v.count]
         lowest = max(0.0, min([*reached, base["majority"]]) - 0.08)
         for ax, federation in zip(axes[0], federations, strict=False):
@@ -73,7 +78,8 @@ def frontier(
                 for p in points
                 if not p.defended and federation in p.worst
             ]
-            for number, arm in enumerate(arms):
+            for arm in dict.fromkeys(p.arm for p in points):
+                number = places.get(arm, 0)
                 drawn = [p for p in points if p.arm == arm and federation in p.worst]
                 drawn = [p for p in drawn if p.accuracy[federation].count]
                 if not drawn:
@@ -89,14 +95,14 @@ def frontier(
                     yerr=[low, high],
                     fmt="*" if plain else MARKERS[number % len(MARKERS)],
                     ms=13 if plain else 5,
-                    color="black" if plain else COLORS[(number - 1) % len(COLORS)],
+                    color="black" if plain else COLORS[number % len(COLORS)],
                     elinewidth=0.6,
                     alpha=0.9,
                     zorder=5 if plain else 3,
                     label=arm,
                 )
                 if not plain:
-                    _front(ax, drawn, federation, COLORS[(number - 1) % len(COLORS)], taken)
+                    _front(ax, drawn, federation, COLORS[number % len(COLORS)], taken)
             chosen = strengths.choices(points, base["majority"], max_cost)
             rings = [c.point for c in chosen if c.point and c.federation == federation]
             ax.scatter(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vfljax.report.cards import About, Card, attack_of, attacker, away
-from vfljax.report.figures import COLORS
+from vfljax.report.figures import COLORS, numbers
 from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
 from vfljax.report.verdicts import verdicts
@@ -82,15 +82,14 @@ def legend(points: Sequence[Point]) -> list[Entry]:
             arms.setdefault(point.arm, point.defended)
     arms = dict(sorted(arms.items(), key=lambda arm: arm[1]))  # undefended first
     markers = [name for name in MARKERS if name != UNDEFENDED]
-    out, number = [], 0
+    out, places = [], numbers(points)
     for place, (arm, defended) in enumerate(arms.items()):
         name = f"arm{place}"
         if not defended:
             out.append(Entry(arm, name, "#000000", UNDEFENDED))
             continue
-        color, marker = COLORS[number % len(COLORS)], markers[number % len(markers)]
+        color, marker = COLORS[places[arm] % len(COLORS)], markers[places[arm] % len(markers)]
         out.append(Entry(arm, name, color, marker))
-        number += 1
     return out
 
 
@@ -98,16 +97,14 @@ def panels(points: Sequence[Point], of: About, cards: Sequence[Card]) -> list[Pa
     """A figure for every federation in which anything was attacked."""
     from bokeh.embed import json_item
 
-    entries = legend(points)
+    entries, judged = legend(points), verdicts(points)
     federations = [f for f in FEDERATIONS if any(f in p.worst for p in points)]
     reach = _reach(points, of)
     out = []
     for federation in federations:
         figure = _empty(of, *reach)
         _lines(figure, points, federation, of)
-        said = {
-            (v.point.number, v.label): v for v in verdicts(points) if v.federation == federation
-        }
+        said = {(v.point.number, v.label): v for v in judged if v.federation == federation}
         chosen = {
             (c.point.number, c.point.label)
             for c in cards
@@ -274,7 +271,7 @@ def _arm(figure: BokehFigure, entry: Entry, columns: dict[str, list[Any]]) -> An
 
 
 def _hover(figure: BokehFigure, drawn: Sequence[Any], auc: bool) -> None:
-    from bokeh.models import HoverTool, TapTool
+    from bokeh.models import HoverTool
 
     lines = ["<b>@setting</b>", "@verdict", "leaks @leak", "over staying away @excess"]
     lines += ["change to undefended @change", "accuracy @accuracy"] + ["AUC @auc"] * auc
@@ -283,5 +280,4 @@ def _hover(figure: BokehFigure, drawn: Sequence[Any], auc: bool) -> None:
     tooltip = f'<div style="{TOOLTIP}">{"<br>".join(lines)}</div>'
     figure.add_tools(
         HoverTool(renderers=list(drawn), tooltips=tooltip, limit=2, visible=False),
-        TapTool(renderers=list(drawn), behavior="inspect", visible=False),  # on a touch screen
     )

@@ -178,6 +178,7 @@ def _excess_limits(of: Candidates) -> Limits:
     return Limits(lower, max(upper, 0.0))
 
 
+@functools.lru_cache(maxsize=4096)  # several parts of a report ask for it
 def judge(of: Candidates, undefended: Candidates) -> Judged:
     """The verdict on one strength in one federation, whose column s is the same seed as undefended's.
 

@@ -4,6 +4,15 @@ document.documentElement.classList.add("js");
 for (const data of document.querySelectorAll("script[data-figure]"))
   Bokeh.embed.embed_item(JSON.parse(data.textContent), data.dataset.figure);
 
+// a finger that taps leaves at once, and what Bokeh says of the place goes with it: say it again. Of an event
+// that is made, pageX is its clientX
+addEventListener("pointerup", (tap) => {
+  const [target] = tap.composedPath();
+  const place = {clientX: tap.pageX, clientY: tap.pageY, isPrimary: true};
+  if (tap.pointerType === "touch")
+    setTimeout(() => target.dispatchEvent(new PointerEvent("pointermove", place)), 60);
+});
+
 // the legend: a button shows and hides what bears its name in every figure
 const buttons = [...document.querySelectorAll("#legend button")];
 function show(button, shown) {
