@@ -184,7 +184,7 @@ def test_the_threat_model_names_parties_and_what_they_know(tiny_sweep):
     experiment, points = experiment_of(sweep), summary.points(sweep)
     _, rows = assumptions.parties(sweep, experiment)
     assert [row[0] for row in rows] == ["passive party 0", "the label party"]
-    assert rows[1][1] == "holds the labels"
+    assert [row[1] for row in rows] == ["passive, attacks", "holds the labels"]
     text = " ".join(assumptions.threat_model(experiment, points, cards.about(sweep, experiment)))
     assert "Who attacks: passive party 0." in text
     assert "at most 20 labels" in text

@@ -1,12 +1,17 @@
 """What a terminal gets: the verdicts first, and a table that fits."""
 
+import pathlib
+import shutil
+
 import pytest
 
 from tests.sweeps import point
 from vfljax import store
-from vfljax.report import cards, headline, summary, terminal
+from vfljax.report import cards, headline, page, summary, terminal
 from vfljax.sweep.experiment import experiment_of
 from vfljax.types import MALICIOUS, NO_SPLIT
+
+FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
 
 
 def opened(points, sweep):
@@ -42,6 +47,15 @@ def test_headline_and_verdicts_come_first_and_fit(tiny_sweep):
     )
     assert widest(text) <= 120
     assert widest(terminal.text_table(points)) <= 120
+
+
+def test_a_stored_sweep_that_is_not_finished_fits_and_says_so(tmp_path):
+    workdir = shutil.copytree(FIXTURE, tmp_path / "w")
+    text = page.present(workdir)
+    table, _, sentences = text.partition("\n\n- ")
+    assert widest(table) <= 120
+    assert sentences.count("\n- ") >= 3
+    assert "<p>Not finished: " in (workdir / "report.html").read_text()
 
 
 def wide(name, **attacks):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vfljax import store
+from vfljax import defenses, store
+from vfljax.report import summary
 from vfljax.report.cards import About
 from vfljax.report.summary import Point
 from vfljax.sweep.experiment import Experiment
+from vfljax.types import MALICIOUS
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -21,13 +23,15 @@ def parties(sweep: store.Sweep, experiment: Experiment) -> Table:
     of, shapes = experiment.parties, sweep.header["data"]["party_shapes"]
     attacking = {p for group in experiment.attackers for p in group}
     malicious = {p for group in experiment.malicious.parties for p in group}
+    if MALICIOUS not in summary.kinds_trained(sweep):
+        malicious = set()
     rows = []
     for party in range(of.passive + 1):
         role = ["holds the labels" if party == of.passive else "passive"]
-        role += ["attacks"] * (party in attacking) + ["malicious in some federations"] * (
-            party in malicious and bool(sweep.header["data"])
-        )
-        owns = " x ".join(map(str, shapes[party])) if party < len(shapes) else "none"
+        role += ["attacks"] * (party in attacking)
+        role += ["malicious in some federations"] * (party in malicious)
+        shape = shapes[party] if party < len(shapes) else ()
+        owns = " x ".join(map(str, shape)) or "none"
         rows.append([of.name_of(party), ", ".join(role), owns])
     return ["party", "role", "columns"], rows
 
@@ -35,15 +39,23 @@ def parties(sweep: store.Sweep, experiment: Experiment) -> Table:
 def threat_model(experiment: Experiment, points: Sequence[Point], of: About) -> list[str]:
     """What an attacker sees, knows and wants, a paragraph each."""
     groups = [" and ".join(map(of.name_of, group)) for group in experiment.attackers]
-    together = "; each group pools what it sees" if any("and" in g for g in groups) else ""
+    several = any(len(group) > 1 for group in experiment.attackers)
+    together = "; those of a group pool what they see" if several else ""
     known = f"at most {of.known} labels" if of.known else "no labels"
-    guarded = sorted({n for p in points for n in p.defenses if n in ("label_dp", "grad_perturb")})
+    guarded = sorted(
+        {
+            name
+            for p in points
+            for name in p.defenses
+            if defenses.TABLE[name].remarks.epsilon(*p.values_of(name)) is not None
+        }
+    )
     return [
         f"Who attacks: {'; '.join(groups) or 'nobody'}{together}. An attacker follows the protocol, except "
         "where the federation is called malicious. It wants the labels of the training rows.",
         "What it sees: its own columns and model, the embeddings it sent and the gradients it received, in "
-        f"the epochs that were recorded. What it knows beside: {known}, the classes and their shares. It "
-        "sees neither the label party's model nor other parties' columns.",
+        f"the epochs that were recorded. What it knows beside: {known}, and, where an attack says so, which "
+        "defense is on. It sees neither the label party's model nor other parties' columns.",
         "What it is measured by: leak on rows whose labels it does not know. "
         + (
             "Leak AUC is the chance that a row of one class is ranked above one of the other: .5 is a guess, "

@@ -111,7 +111,7 @@ def _first_screen(shown: Shown) -> str:
             f"<header><h1>{markup.text(shown.experiment.name)}: what leaks, and what the defense costs</h1>",
             markup.headlines(shown.opened.headlines),
             *(f'<div class="warning">{markup.text(line)}</div>' for line in warned),
-            markup.notes([*_diverged(shown), *shown.experiment.notes], _notes(shown)),
+            markup.notes([*_missing(shown), *shown.experiment.notes], _notes(shown)),
             f'<p class="sub">{markup.text(about)}</p>',
             '<nav class="screen"><a href="#frontier">frontier</a><a href="#defenses">defenses</a>'
             '<a href="#tables">tables</a><a href="#assumptions">assumptions</a></nav></header>',
@@ -119,13 +119,16 @@ def _first_screen(shown: Shown) -> str:
     )
 
 
-def _diverged(shown: Shown) -> list[str]:
+def _missing(shown: Shown) -> list[str]:
+    """What is not done yet, and what diverged."""
+    undone = shown.sweep.unfinished
+    out = [f"Not finished: {'; '.join(undone)}."] if undone else []
     lost, settings = (
         sum(getattr(p, name) for p in shown.points) for name in ("diverged", "settings")
     )
-    if not lost:
-        return []
-    return [f"{lost} of {settings} settings diverged: their figures are left out, not zero."]
+    if lost:
+        out.append(f"{lost} of {settings} settings diverged: their figures are left out, not zero.")
+    return out
 
 
 def _notes(shown: Shown) -> list[str]:
