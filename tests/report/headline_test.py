@@ -64,7 +64,7 @@ def test_one_sentence_says_what_leaks_to_whom_what_helps_and_what_that_costs():
     ).replace("(0.", "(.").replace(" to 0.", " to .")
     assert one.leaks.startswith("leak AUC .97 (.96 to .98), taking no part .50, chance .50")
     assert one.whom == "telco, with the attack norm; knows at most 40 labels"
-    assert one.switch_on.startswith("dcor alpha=0.005: of 1 defenses it leaks least where accuracy")
+    assert one.switch_on.startswith("dcor alpha=0.005: it leaks least of 1 defense where accuracy")
     assert "over 3 seeds" in one.sure
 
 

@@ -122,12 +122,15 @@ def _defended(
         f"; with {best.strength} the worst of {_attacks(best.worst)} reaches {figure(best.leak)}"
         f"{_beside(best.worst)}; accuracy {change(best.cost)}. {_verdict(best)}"
     )
-    why = f"of {len(of_federation)} defenses it leaks least where {_limits(of)}"
+    count = f"{len(of_federation)} defense{'s' * (len(of_federation) != 1)}"
+    least = f"leaks least of {count} where {_limits(of)}"
     if best.verdict == judging.DOES_NOTHING:
-        return tail, f"nothing that was tried: even {best.strength} does nothing", best.worst
-    if not best.verdict.startswith((judging.PROTECTS, judging.REDUCES)):
-        why += ", but whether it protects cannot be said"
-    return tail, f"{best.strength}: {why}", best.worst
+        switch = f"nothing that was tried: even {best.strength} does nothing"
+    elif best.verdict.startswith((judging.PROTECTS, judging.REDUCES)):
+        switch = f"{best.strength}: it {least}"
+    else:
+        switch = f"not settled: {best.strength} {least}, but whether it protects cannot be said"
+    return tail, switch, best.worst
 
 
 def _none_meets(
