@@ -115,7 +115,7 @@ def test_where_no_strength_meets_the_goal_the_nearest_is_named():
         opened = headline.opening([PLAIN, strong, weak], about(max_leak=limit))
         (one,) = opened.headlines
         assert (
-            "with no defense that was tried accuracy falls by at most 2 points and leak"
+            "no defense that was tried meets what is asked (accuracy falls by at most 2 points"
             in one.sentence
         )
         assert f"Nearest is {label}: the worst of 1 attack reaches" in one.sentence

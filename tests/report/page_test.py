@@ -140,6 +140,19 @@ def test_no_two_arms_of_many_are_drawn_alike_and_the_star_is_undefended():
     assert set(interactive.MARKERS) <= set(interactive_markers())
 
 
+def test_settings_far_below_the_majority_guess_do_not_push_the_others_together():
+    points = [point("plain", 0.9, 0.97), point("gafm", 0.2, 0.9, {"gafm.delta": 0.1})]
+    (panel,) = interactive.panels(points, ABOUT, ())
+    assert panel.title == (
+        "with model splitting (1 setting further left: far below the majority guess)"
+    )
+    axis = panel.item["doc"]["roots"][0]["attributes"]["x_range"]["attributes"]
+    assert 0.2 < axis["start"] < 0.5
+    assert axis["end"] > 0.9
+    (panel,) = interactive.panels([points[0]], ABOUT, ())
+    assert panel.title == "with model splitting"
+
+
 def interactive_markers():
     from bokeh.core.enums import MarkerType
 

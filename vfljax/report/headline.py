@@ -146,8 +146,8 @@ def _none_meets(
     near = nearest(attacked, plain, federation, of)
     worst = near.worst[federation]
     tail = (
-        f"; with no defense that was tried {_limits(of)}. Nearest is {near.label}: the worst of "
-        f"{_attacks(worst)} reaches {figure(worst.leak, of.goal.max_leak)}{_beside(worst)}; accuracy "
+        f"; no defense that was tried meets what is asked ({_limits(of)}). Nearest is {near.label}: "
+        f"the worst of {_attacks(worst)} reaches {figure(worst.leak, of.goal.max_leak)}{_beside(worst)}; accuracy "
         f"{change(cost(near, plain, federation, of))}."
     )
     return tail, f"none meets what is asked ({_limits(of)}); nearest is {near.label}", worst

@@ -121,7 +121,9 @@ def panels(points: Sequence[Point], of: About, cards: Sequence[Card]) -> list[Pa
                 columns = _columns(members, federation, of, said, chosen)
                 drawn.append(_arm(figure, entry, columns))
         _hover(figure, drawn, bool(members_auc(points, federation)))
-        out.append(Panel(federation, FEDERATIONS[federation], dict(json_item(figure))))
+        means = [p.accuracy[federation].mean for p in points if federation in p.worst]
+        title = _title(means, reach[0], federation)
+        out.append(Panel(federation, title, dict(json_item(figure))))
     return out
 
 
@@ -131,12 +133,22 @@ def members_auc(points: Sequence[Point], federation: str) -> bool:
 
 
 def _reach(points: Sequence[Point], of: About) -> tuple[float, float]:
-    """Of the accuracy's axis: all means and the majority guess, and intervals where they are short."""
+    """Of the accuracy's axis at first: all means that are not far below the majority guess, for whoever
+    predicts worse than that would push all others together; and intervals where they are short."""
+    majority = of.base["majority"]
     ends = [(v.mean, _ends(v)) for p in points for v in p.accuracy.values() if v.count]
-    low = min([of.base["majority"], *(max(end["left"], mean - ROOM) for mean, end in ends)])
-    high = max([of.base["majority"], *(min(end["right"], mean + ROOM) for mean, end in ends)])
+    low = min([majority, *(max(end["left"], mean - ROOM) for mean, end in ends)])
+    high = max([majority, *(min(end["right"], mean + ROOM) for mean, end in ends)])
+    low = max(low, majority - max(ROOM, (high - majority) / 2))
     room = 0.04 * (high - low) + 0.005
     return max(0.0, low - room), high + room
+
+
+def _title(drawn: Sequence[float], lowest: float, federation: str) -> str:
+    """The federation, and how many of these accuracies the axis does not reach down to."""
+    left = sum(accuracy < lowest for accuracy in drawn)
+    more = f" ({left} setting{'s' * (left != 1)} further left: far below the majority guess)"
+    return FEDERATIONS[federation] + (more if left else "")
 
 
 def _empty(of: About, lowest: float, highest: float) -> BokehFigure:

@@ -85,9 +85,7 @@ def notes(lines: Sequence[str], rest: Sequence[str]) -> str:
         else folded(f"{line[: LONG - 40].rsplit(' ', 1)[0]} …", f"<p>{text(line)}</p>")
         for line in lines
     )
-    count = (
-        f"{len(rest)} {'more ' * bool(lines)}note{'s' * (len(rest) != 1)} on how attacks were run"
-    )
+    count = f"{len(rest)} {'more ' * bool(lines)}note{'s' * (len(rest) != 1)}"
     more = folded(count, listed(rest)) if rest else ""
     return f'<div class="notes">{shown}{more}</div>'
 

@@ -111,12 +111,23 @@ def _first_screen(shown: Shown) -> str:
             f"<header><h1>{markup.text(shown.experiment.name)}: what leaks, and what the defense costs</h1>",
             markup.headlines(shown.opened.headlines),
             *(f'<div class="warning">{markup.text(line)}</div>' for line in warned),
-            markup.notes([*_missing(shown), *shown.experiment.notes], _notes(shown)),
+            markup.notes(*_shown_and_folded(shown)),
             f'<p class="sub">{markup.text(about)}</p>',
             '<nav class="screen"><a href="#frontier">frontier</a><a href="#defenses">defenses</a>'
             '<a href="#tables">tables</a><a href="#assumptions">assumptions</a></nav></header>',
         ]
     )
+
+
+FEW = 4  # notes that are read without unfolding any
+TIME = "want of time"  # in a note that says what was left out for it
+
+
+def _shown_and_folded(shown: Shown) -> tuple[list[str], list[str]]:
+    """The notes, what is missing first; beyond a few the rest is folded, with those on the attacks."""
+    notes = sorted(shown.experiment.notes, key=lambda note: TIME not in note)
+    notes = [*_missing(shown), *notes]
+    return notes[:FEW], [*notes[FEW:], *_notes(shown)]
 
 
 def _missing(shown: Shown) -> list[str]:

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 
 from vfljax.report import headline, summary, worst
-from vfljax.report.cards import Card
+from vfljax.report.cards import NONE_KEEPS, Card
 
 WIDTH = 120  # columns
 MANY = 8  # attacks; beyond, the table has the worst ones only
@@ -50,7 +50,7 @@ def verdict_table(cards: Sequence[Card]) -> str:
     ]
     rows = [
         [
-            *(card.arm, card.federation, card.verdict.partition(":")[0], card.strength or "-"),
+            *(card.arm, card.federation, _brief(card.verdict), card.strength or "-"),
             *(headline.figure(card.leak), headline.change(card.cost) if card.point else "-"),
             _short(card.attack) or "-",
         ]
@@ -63,6 +63,10 @@ def verdict_table(cards: Sequence[Card]) -> str:
         optional=("strongest attack", "accuracy"),
         left=len(header),
     )
+
+
+def _brief(verdict: str) -> str:
+    return "costs too much" if verdict == NONE_KEEPS else verdict.partition(":")[0]
 
 
 def _several(cards: Sequence[Card]) -> bool:
