@@ -53,7 +53,7 @@ _BUDGET = flags.DEFINE_string("budget", "10m", "how long it may take: 90s, 10m, 
 _MAX_LEAK = flags.DEFINE_float(
     "max_leak",
     None,
-    "the most that may leak, on the report's scale; by default a fifth of the way from chance",
+    "the most that may leak, on the report's scale, such as 0.6; by default any, and verdicts decide",
 )
 _MAX_COST = flags.DEFINE_float("max_cost", 0.02, "the most test accuracy that a defense may cost")
 _SEEDS = flags.DEFINE_integer(

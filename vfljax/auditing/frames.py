@@ -50,7 +50,7 @@ def audit(
       attackers: who attacks, each alone; all but the label party by default.
       known: labels that attackers know; 0 is 40, or two a class.
       budget: seconds, or a text such as "10m".
-      max_leak: the most that may leak, on the report's scale; None is a fifth of the way from chance.
+      max_leak: the most that may leak, on the report's scale; None is any, and verdicts decide.
       max_cost: the most test accuracy that a defense may cost.
       seeds: of each setting.
       options: of the table's loader (``vfljax.datasets.own.table``).

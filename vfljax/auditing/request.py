@@ -28,7 +28,6 @@ FEDERATIONS = {
 """The federations that are trained for each value of ``--federation``."""
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LEAST_BUDGET = 60.0  # seconds: no attack suite is compiled in less
-MAX_LEAK = 0.2  # where none is given: this share of the way from chance to certainty
 EXAMPLE = "--parties='bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
 
 
@@ -44,7 +43,7 @@ class Request:
     attackers: tuple[str, ...] = ()  # each attacks alone; (): every party without the labels
     known: int = 0  # labels that attackers know; 0: 40, or two a class
     budget: float = 600.0  # seconds
-    max_leak: float = math.nan  # nan: MAX_LEAK of the way from chance to certainty
+    max_leak: float = math.nan  # nan: any, and the verdicts say whether a defense protects
     max_cost: float = 0.02
     seeds: int = 5
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader

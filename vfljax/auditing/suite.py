@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from vfljax import attacks, defenses
-from vfljax.auditing.request import FEDERATIONS, MAX_LEAK, Request
+from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.table import Look
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
@@ -83,7 +83,6 @@ def config(
     owners = [*request.passive, request.label_party]
     label_columns = bool(look.owners[request.label_party])
     attackers = tuple((request.passive.index(name),) for name in request.attacking)
-    chance = 1 / 2 if two else 1 / classes
     leak = request.stored()["max_leak"]
     values = {
         "name": f"audit of {pathlib.PurePath(request.data).name.split('.')[0]}"[:100],
@@ -131,7 +130,7 @@ def config(
         "attackers": attackers,
         "federations": FEDERATIONS[request.federation],
         "goal": {
-            "max_leak": chance + MAX_LEAK * (1 - chance) if leak is None else leak,
+            "max_leak": 1.0 if leak is None else leak,
             "max_cost": request.max_cost,
         },
     }
