@@ -20,11 +20,11 @@ QUICK = Times(
     train=8.0,
     attack=60.0,
     attack_compiling=40.0,
-    lanes=6,
     programs=1,
     settings=6,
+    running=2.0,
 )
-PILOT = QUICK._replace(train=40.0, attack=0.0, lanes=60, programs=12)
+PILOT = QUICK._replace(train=40.0, attack=0.0, programs=12, settings=60, running=10.0)
 TIMES = {"undefended": QUICK, "pilot": PILOT}
 
 

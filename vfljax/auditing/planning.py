@@ -18,7 +18,7 @@ from vfljax.store import Sweep
 
 BLOCK = 32  # settings that one call attacks, however few there are (``attacking.run.BLOCK``)
 MARGIN = 1.2  # on every estimate
-FIXED = 0.65  # of a stage's training: tracing and compiling its programs, measured
+LATER = 0.75  # a program takes, of the first one's overhead, where there are several; measured
 REPORT = 15.0  # seconds
 STRENGTHS = (2, 5)  # of each defense: at least, at most
 
@@ -29,9 +29,19 @@ class Times(NamedTuple):
     train: float
     attack: float
     attack_compiling: float
-    lanes: int  # settings trained, those that only fill a block included
     programs: int
     settings: int
+    running: float  # seconds of training, compilers apart, of all settings
+
+    @property
+    def overhead(self) -> float:
+        """Seconds for each program beside training."""
+        return max(self.train - self.running, 0.0) / max(self.programs, 1)
+
+    @property
+    def each(self) -> float:
+        """Seconds of training for each setting."""
+        return self.running / max(self.settings, 1)
 
     @property
     def attacking(self) -> float:
@@ -59,9 +69,10 @@ def pilot_defenses(good: Sequence[str], left: float, undefended: Times, seeds: i
     the fewest strengths of them afterwards."""
     fitting = 0
     for count in range(1, len(good) + 1):
-        program = FIXED * undefended.train / max(undefended.programs, 1)
-        strengths = sum(max(len(values_of(name)), 1) for name in good[:count])
-        pilot = undefended._replace(train=program * count, lanes=strengths + count, programs=count)
+        tried = 1 + sum(max(len(values_of(name)), 1) for name in good[:count])
+        running = undefended.each * tried
+        train = LATER * undefended.overhead * count + running
+        pilot = undefended._replace(train=train, programs=count, settings=tried, running=running)
         counts = {name: min(STRENGTHS[0], len(values_of(name))) for name in good[:count]}
         after = seconds(counts, {"undefended": undefended, "pilot": pilot}, seeds)
         if MARGIN * pilot.train + after <= left:
@@ -123,9 +134,7 @@ def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -
     undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
     points = 1 + sum(max(count, 1) for count in counts.values())
     settings = points * max(undefended.settings, 1)  # undefended has one point in every federation
-    programs = max(len(counts), 1) / max(pilot.programs, 1)
-    lanes = settings / max(pilot.lanes, 1)
-    training = pilot.train * (FIXED * programs + (1 - FIXED) * lanes)
+    training = pilot.overhead * max(len(counts), 1) + pilot.each * settings
     blocks = max(1.0, points * seeds / BLOCK)
     return MARGIN * (training + undefended.attacking * blocks) + REPORT
 

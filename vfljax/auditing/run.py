@@ -195,9 +195,9 @@ def _stage(
             train=trained - began,
             attack=done - trained,
             attack_compiling=lanes.compile_seconds() - compiled,
-            lanes=sum(shard.block for shard in plan.shards),
             programs=len(plan.groups),
             settings=sum(len(group.settings) for group in plan.groups),
+            running=sum(store.load(workdir).results["seconds"].to_pylist()),
         ),
     )
     return plan

@@ -302,10 +302,11 @@ def train_shard(
         by_epoch = {int(k): v for k, v in tree.get("recorded", {}).items()}
         progress.resume(0, epoch * spec.steps_per_epoch * count)
     saved = time.monotonic()
-    finite = np.ones(count, bool)
+    finite, ends = np.ones(count, bool), []
     while epoch < spec.epochs:
         snapshot, all_finite = trainer.program((lane, snapshot), trainer.shared(epoch))
         finite = lanes.unpad(all_finite, count)  # waits for the epoch
+        ends.append(time.monotonic())
         progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
         epoch += 1
         if epoch - 1 in epochs:
@@ -321,7 +322,7 @@ def train_shard(
     states = lanes.unpad(states, count)
     figures = trainer.evaluate(lanes.unpad(lane.seed, count), weights, states, count)
     record = lanes.unpad(snapshot.record, count)
-    seconds = (time.monotonic() - began) / count
+    seconds = _training_seconds(began, ends, spec.epochs) / count
     rows = [
         _row(setting, shard.name, i, figures, record, bool(finite[i]), seconds)
         for i, setting in enumerate(settings)
@@ -332,6 +333,14 @@ def train_shard(
     arrays = exchange.all_arrays(by_epoch, epochs, record.sums)
     store.write_shard(workdir, shard.name, rows, tree, arrays)
     progress.update(count, 0)
+
+
+def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float:
+    """How long all epochs take, from when those of this process ended: the first waits for the compiler, and
+    counts as much as another where there is one."""
+    if len(ends) > 1:
+        return (ends[-1] - ends[0]) / (len(ends) - 1) * epochs
+    return ends[-1] - began if ends else 0.0
 
 
 def _pack(tree: PyTree) -> dict[str, np.ndarray]:
