@@ -1,23 +1,9 @@
-"""The analysis scripts run; on a stored sweep they agree with the stored attacks."""
+"""The analysis scripts run; the notebooks are ``notebooks_test``'s."""
 
 import csv
-import pathlib
-import runpy
 import sys
 
 from analysis import judging
-
-SCRIPT = pathlib.Path(__file__).parents[1] / "analysis" / "read_a_sweep.py"
-
-
-def test_reading_a_sweep_by_hand_finds_what_the_direct_attack_found(
-    tiny_sweep, monkeypatch, capsys
-):
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(tiny_sweep)])
-    runpy.run_path(str(SCRIPT))
-    said = capsys.readouterr().out
-    assert "24 settings of 24" in said
-    assert "undefended {}: first negative 1.00, most negative 1.00" in said
 
 
 def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(

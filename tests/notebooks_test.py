@@ -1,0 +1,175 @@
+"""The notebooks of ``analysis/`` are as they were executed, and run from a fresh folder.
+
+    python -m pytest -m slow tests/notebooks_test.py
+
+executes them, in about two minutes on two cores. ``python -m tests.notebooks`` stores their outputs anew.
+"""
+
+import ast
+import getpass
+import json
+import pathlib
+import re
+import socket
+
+import pytest
+
+from tests import notebooks
+
+LARGEST = 300_000  # bytes of a notebook
+# roots of file systems, where a path of somebody's machine begins; URLs and fractions are none
+ABSOLUTE = re.compile(
+    r"(?<![\w./:>-])/(home|Users|root|tmp|var|opt|mnt|work|usr|content|private)/|[A-Z]:\\\\"
+)
+
+every_notebook = pytest.mark.parametrize("path", notebooks.paths(), ids=lambda path: path.stem)
+
+
+def read(path: pathlib.Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def text(lines: str | list[str]) -> str:
+    return lines if isinstance(lines, str) else "".join(lines)
+
+
+def code_cells(notebook: dict) -> list[dict]:
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def code(cell: dict) -> str:
+    """The source without the lines that are IPython's."""
+    lines = text(cell["source"]).splitlines()
+    return "\n".join("" if line.startswith("%") else line for line in lines)
+
+
+def texts(notebook: dict) -> list[str]:
+    """Every source, and every output that is text."""
+    found = [text(cell["source"]) for cell in notebook["cells"]]
+    for cell in code_cells(notebook):
+        for output in cell["outputs"]:
+            shown = {"text/plain": output.get("text", ""), **output.get("data", {})}
+            found += [text(part) for kind, part in shown.items() if kind.startswith("text/")]
+    return found
+
+
+def faults(notebook: dict) -> list[str]:
+    """What is wrong with a notebook as it is stored."""
+    if (notebook["nbformat"], notebook["nbformat_minor"]) < (4, 5):
+        return ["its format is older than 4.5"]
+    cells = code_cells(notebook)
+    lines = []
+    if len({cell["id"] for cell in notebook["cells"]}) < len(notebook["cells"]):
+        lines.append("two cells have one id")
+    if [cell["execution_count"] for cell in cells] != list(range(1, len(cells) + 1)):
+        lines.append("its cells were not executed once, in order")
+    for number, cell in enumerate(cells, 1):
+        if any(output["output_type"] == "error" for output in cell["outputs"]):
+            lines.append(f"code cell {number} raised an error")
+        said = [text(o["text"]) for o in cell["outputs"] if o.get("name") == "stderr"]
+        if any("warning" in line.lower() for line in said):  # progress goes there too
+            lines.append(f"code cell {number} wrote warnings")
+    names = {socket.gethostname(), getpass.getuser()} - {"root", "localhost", "runner", "user"}
+    for part in texts(notebook):
+        found = ABSOLUTE.search(part)
+        if found:
+            lines.append(f"it names a path of a machine: {part[found.start() :][:60]!r}")
+        lines += [
+            f"it names {name!r}" for name in names if re.search(rf"\b{re.escape(name)}\b", part)
+        ]
+    return lines
+
+
+def names_of_paths(notebook: dict) -> set[str]:
+    """Files of the checkout that its text and links name."""
+    markdown = "\n".join(
+        text(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"
+    )
+    named = set(re.findall(r"`((?:analysis|configs|launch|tests|vfljax)/[\w/.]*)`", markdown))
+    return named | {f"analysis/{link}" for link in re.findall(r"\]\(([\w.]+)\)", markdown)}
+
+
+def test_there_are_notebooks():
+    assert len(notebooks.paths()) >= 4
+
+
+@every_notebook
+def test_a_notebook_is_stored_as_it_was_executed(path):
+    assert faults(read(path)) == []
+    assert path.stat().st_size < LARGEST
+
+
+@every_notebook
+def test_its_code_compiles(path):
+    for cell in code_cells(read(path)):
+        ast.parse(code(cell))
+
+
+@every_notebook
+def test_it_uses_the_whole_machine_before_it_trains(path):
+    source = "\n".join(map(code, code_cells(read(path))))
+    if "train_sweep(" in source:
+        assert 0 < source.index("vfljax.use_this_machine()") < source.index("= train_sweep(")
+
+
+@every_notebook
+def test_it_says_how_to_install_from_a_checkout_and_names_files_that_exist(path):
+    notebook = read(path)
+    assert "pip install -e '.[analysis]'" in "\n".join(texts(notebook))
+    missing = [name for name in names_of_paths(notebook) if not (notebooks.ROOT / name).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"execution_count": 3}, "not executed once"),
+        ({"outputs": [{"output_type": "error"}]}, "raised an error"),
+        (
+            {"outputs": [{"output_type": "stream", "name": "stderr", "text": "UserWarning: x"}]},
+            "wrote warnings",
+        ),
+        ({"source": ["open('/home/x/y')"]}, "a path of a machine"),
+        (
+            {"outputs": [{"output_type": "stream", "name": "stdout", "text": ["in /tmp/x"]}]},
+            "a path of a machine",
+        ),
+        ({"source": f"# {socket.gethostname()}_ {socket.gethostname()}"}, "it names"),
+    ],
+)
+def test_a_notebook_that_is_not_as_it_should_be_is_noticed(change, fault):
+    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "source": "x = 1", "outputs": []}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "cells": [cell]}
+    assert faults(notebook) == []
+    changed = faults({**notebook, "cells": [{**cell, **change}]})
+    assert [line for line in changed if fault in line]
+
+
+def test_paths_in_a_checkout_and_addresses_are_no_paths_of_a_machine():
+    for part in ("runs/tmp/x", "https://x.org/home/y", "a/opt/b", "steps/s, 1/2"):
+        assert not ABSOLUTE.search(part)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where they run: the first trains, and the others find what it stored."""
+    return tmp_path_factory.mktemp("notebooks")
+
+
+@pytest.mark.slow
+@every_notebook
+def test_a_notebook_runs_from_a_fresh_folder_to_what_is_stored_of_it(path, folder):
+    pytest.importorskip("nbclient", reason="install the extra `analysis`")
+    pytest.importorskip("ipykernel", reason="install the extra `analysis`")
+    notebook = notebooks.execute(path, folder)
+    stored = read(path)
+    assert [cell.source for cell in notebook.cells] == [text(c["source"]) for c in stored["cells"]]
+    for cell, before in zip(
+        [c for c in notebook.cells if c.cell_type == "code"], code_cells(stored)
+    ):
+        assert _kinds(cell.outputs) == _kinds(before["outputs"]), cell.source
+
+
+def _kinds(outputs: list[dict]) -> set[str]:
+    """What a cell shows: pictures, tables, text."""
+    return {kind for output in outputs for kind in (output.get("data") or {"text": ""})}
