@@ -122,6 +122,8 @@ def test_where_no_strength_meets_the_goal_the_nearest_is_named():
         assert one.switch_on.startswith("none meets what is asked")
         (card,) = opened.cards  # it keeps the accuracy, and does not meet the goal
         assert (card.kept, card.meets, card.strength) == (True, False, "noise scale=1")
+    one = said(PLAIN, strong, weak, max_leak=0.4)
+    assert "and none can, as taking no part reaches .50; nearest is" in one.switch_on
     (card,) = headline.opening([PLAIN, strong], about()).cards
     assert (card.verdict, card.strength, card.kept) == (cards.NONE_KEEPS, strong.label, False)
     assert card.cost.mean == pytest.approx(-0.1)

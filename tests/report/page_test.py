@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from tests.sweeps import point
@@ -141,7 +142,7 @@ def test_no_two_arms_of_many_are_drawn_alike_and_the_star_is_undefended():
 
 
 def test_settings_far_below_the_majority_guess_do_not_push_the_others_together():
-    points = [point("plain", 0.9, 0.97), point("gafm", 0.2, 0.9, {"gafm.delta": 0.1})]
+    points = [point("plain", np.float64(0.9), 0.97), point("gafm", 0.2, 0.9, {"gafm.delta": 0.1})]
     (panel,) = interactive.panels(points, ABOUT, ())
     assert panel.title == (
         "with model splitting (1 setting further left: far below the majority guess)"

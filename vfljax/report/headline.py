@@ -147,10 +147,14 @@ def _none_meets(
     worst = near.worst[federation]
     tail = (
         f"; no defense that was tried meets what is asked ({_limits(of)}). Nearest is {near.label}: "
-        f"the worst of {_attacks(worst)} reaches {figure(worst.leak, of.goal.max_leak)}{_beside(worst)}; accuracy "
-        f"{change(cost(near, plain, federation, of))}."
+        f"the worst of {_attacks(worst)} reaches {figure(worst.leak, of.goal.max_leak)}{_beside(worst)}; "
+        f"accuracy {change(cost(near, plain, federation, of))}."
     )
-    return tail, f"none meets what is asked ({_limits(of)}); nearest is {near.label}", worst
+    his = worst.leak.mean - worst.excess.mean
+    why = (
+        f", and none can, as taking no part reaches {_brief(his)}" if his > of.goal.max_leak else ""
+    )
+    return tail, f"none meets what is asked ({_limits(of)}){why}; nearest is {near.label}", worst
 
 
 def _without_undefended(

@@ -146,7 +146,7 @@ def _reach(points: Sequence[Point], of: About) -> tuple[float, float]:
 
 def _title(drawn: Sequence[float], lowest: float, federation: str) -> str:
     """The federation, and how many of these accuracies the axis does not reach down to."""
-    left = sum(bool(accuracy < lowest) for accuracy in drawn)
+    left = len([accuracy for accuracy in drawn if accuracy < lowest])
     more = f" ({left} setting{'s' * (left != 1)} further left: far below the majority guess)"
     return FEDERATIONS[federation] + (more if left else "")
 

@@ -39,18 +39,10 @@ def first_lines(opened: headline.Opening) -> str:
 
 def verdict_table(cards: Sequence[Card]) -> str:
     """A line a defense and federation: verdict, strength, leak with limits, and cost."""
-    header = [
-        "defense",
-        "federation",
-        "verdict",
-        "strength",
-        "leaks",
-        "accuracy",
-        "strongest attack",
-    ]
+    header = ["defense", "federation", "verdict", "leaks", "accuracy", "strongest attack"]
     rows = [
         [
-            *(card.arm, card.federation, _brief(card.verdict), card.strength or "-"),
+            *(card.strength or card.arm, card.federation, _brief(card.verdict)),
             *(headline.figure(card.leak), headline.change(card.cost) if card.point else "-"),
             _short(card.attack) or "-",
         ]
