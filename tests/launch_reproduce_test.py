@@ -28,7 +28,7 @@ ARMS = {"undefended": "none", "plain": "label_dp"}
         ),
         (
             ("--table=gafm/2", "--data_dir=nowhere", "--workdir={}/w"),
-            ("'nowhere' is not a folder", "spambase.data"),
+            ("data.dir='nowhere' is missing", "spambase.data"),
         ),
         (
             ("--table=gafm/2", "--data_dir=nowhere", "--workdir={tiny}"),
