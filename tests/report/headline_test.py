@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +139,18 @@ def test_what_may_be_lost_and_leaked_is_the_configs():
     for limit, meets in ((upper + 1e-9, True), (upper - 1e-9, False)):
         (card,) = headline.opening([PLAIN, strong], about(max_cost=0.1, max_leak=limit)).cards
         assert card.meets == meets
+
+
+def test_a_defense_that_protects_comes_before_one_of_which_nothing_can_be_said():
+    def one(verdict, leak, meets=True):
+        return SimpleNamespace(verdict=verdict, leak=SimpleNamespace(mean=leak), meets=meets)
+
+    unsure, reduces = one(judging.CANNOT_SAY, 0.6), one(judging.REDUCES, 0.7)
+    protects, more = one(judging.PROTECTS, 0.8), one(judging.PROTECTS, 0.9)
+    assert headline.recommended([unsure, reduces, more, protects]) is protects
+    assert headline.recommended([unsure, reduces]) is reduces
+    assert headline.recommended([unsure]) is unsure
+    assert headline.recommended([one(judging.PROTECTS, 0.5, meets=False)]) is None
 
 
 def test_the_least_leak_of_those_that_meet_the_goal_is_named_first():

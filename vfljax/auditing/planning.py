@@ -66,7 +66,8 @@ def values_of(name: str) -> tuple[float, ...]:
 
 def pilot_defenses(good: Sequence[str], left: float, undefended: Times, seeds: int) -> list[str]:
     """The first of the defenses that there is time for: to try all their strengths in a pilot, and to audit
-    the fewest strengths of them afterwards."""
+    the fewest strengths of them afterwards. Without a margin: ``choose`` decides again, by what the pilot
+    took."""
     fitting = 0
     for count in range(1, len(good) + 1):
         tried = 1 + sum(max(len(values_of(name)), 1) for name in good[:count])
@@ -75,7 +76,7 @@ def pilot_defenses(good: Sequence[str], left: float, undefended: Times, seeds: i
         pilot = undefended._replace(train=train, programs=count, settings=tried, running=running)
         counts = {name: min(STRENGTHS[0], len(values_of(name))) for name in good[:count]}
         after = seconds(counts, {"undefended": undefended, "pilot": pilot}, seeds)
-        if MARGIN * pilot.train + after <= left:
+        if pilot.train + (after - REPORT) / MARGIN + REPORT <= left:
             fitting = count
     return list(good[:fitting])
 

@@ -125,9 +125,24 @@ def cards(points: Sequence[Point], of: About) -> tuple[Card, ...]:
     return tuple(sorted(out, key=_order))
 
 
-def _order(card: Card) -> tuple[int, bool, bool, float]:
-    leak, place = card.leak.mean, list(FEDERATIONS).index(card.federation)
-    return place, not card.meets, not card.kept, math.inf if math.isnan(leak) else leak
+SUREST = (
+    judging.PROTECTS,
+    judging.REDUCES,
+)  # the verdicts that speak for a defense, the better first
+
+
+def preference(card: Card) -> tuple[int, float]:
+    """Of two cards the one that protects, else the one that reduces what leaks, else any comes first; of
+    equal ones the one that leaks less."""
+    rank = next(
+        (k for k, verdict in enumerate(SUREST) if card.verdict.startswith(verdict)), len(SUREST)
+    )
+    return rank, math.inf if math.isnan(card.leak.mean) else card.leak.mean
+
+
+def _order(card: Card) -> tuple[Any, ...]:
+    place = list(FEDERATIONS).index(card.federation)
+    return place, not card.meets, not card.kept, *preference(card)
 
 
 def _card(

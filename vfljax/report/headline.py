@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vfljax.report import judging, summary
-from vfljax.report.cards import About, Card, attack_of, attacker, cards, cost, nearest
+from vfljax.report.cards import About, Card, attack_of, attacker, cards, cost, nearest, preference
 from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import FEDERATIONS, Figure, Worst
@@ -59,8 +59,9 @@ def opening(points: Sequence[Point], of: About) -> Opening:
 
 
 def recommended(of_federation: Sequence[Card]) -> Card | None:
-    """Of the cards that meet the goal, the one whose worst case leaks least."""
-    return min((c for c in of_federation if c.meets), key=lambda c: c.leak.mean, default=None)
+    """Of the cards that meet the goal, one that protects, else one that reduces what leaks, else any; of
+    these the one whose worst case leaks least."""
+    return min((c for c in of_federation if c.meets), key=preference, default=None)
 
 
 def _nothing(points: Sequence[Point]) -> Headline:
@@ -124,6 +125,9 @@ def _defended(
     )
     count = f"{len(of_federation)} defense{'s' * (len(of_federation) != 1)}"
     least = f"leaks least of {count} where {_limits(of)}"
+    others = [c for c in of_federation if c.meets and c.leak.mean < best.leak.mean]
+    if others:
+        least = f"is the surest of {count} where {_limits(of)}"
     if best.verdict == judging.DOES_NOTHING:
         switch = f"nothing that was tried: even {best.strength} does nothing"
     elif best.verdict.startswith((judging.PROTECTS, judging.REDUCES)):
