@@ -63,8 +63,11 @@ def test_one_sentence_says_what_leaks_to_whom_what_helps_and_what_that_costs():
         "with dcor alpha=0.005 the worst of 1 attack reaches .56 (.53 to .59), taking no part .50; accuracy "
         "-0.4 points (-0.4 to -0.4). Verdict: reduces."
     ).replace("(0.", "(.").replace(" to 0.", " to .")
-    assert one.leaks.startswith("leak AUC .97 (.96 to .98), taking no part .50, chance .50")
-    assert one.whom == "telco, with the attack norm; knows at most 40 labels"
+    assert one.leaks == (
+        "the labels: leak AUC .97 (.96 to .98), taking no part .50 (own columns and as many known labels), "
+        "chance .50"
+    )
+    assert one.whom == "telco, with the attack norm; assumed to know 40 labels at most"
     assert one.switch_on.startswith("dcor alpha=0.005: it leaks least of 1 defense where accuracy")
     assert "over 3 seeds" in one.sure
 
@@ -180,12 +183,12 @@ def test_who_attacks_is_named_alone_together_and_staying_away():
         worst = PLAIN.worst["split"]._replace(attack=attack, name=attack, federation=federation)
         return PLAIN._replace(worst={"split": worst})
 
-    assert said(by("norm/parties=1")).whom.startswith("shop, with the attack norm; knows")
+    assert said(by("norm/parties=1")).whom.startswith("shop, with the attack norm; assumed")
     one = said(by("joint/rule=1/parties=0+1"))
     assert one.whom.startswith("telco and shop together, with the attack joint/rule=1;")
     assert "telco and shop together rank the labels" in one.sentence
     one = said(by("logistic", "no federation"), known=0)
-    assert one.whom == "nobody, beyond staying away; knows no labels"
+    assert one.whom == "nobody, beyond staying away; assumed to know no labels"
     assert "the worst of 1 attack reads no more than staying away does" in one.sentence
 
 

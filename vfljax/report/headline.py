@@ -99,7 +99,8 @@ def _headline(
     first += _beside(worst) if settled and whom else ""
     whom = f"{whom}, with the attack {attack_of(worst)}" if whom else "nobody, beyond staying away"
     chance = _brief(of.base["chance"])
-    leaks = f"{of.base['scale']} {figure(worst.leak)}{_beside(worst)}, chance {chance}"
+    beside = _beside(worst) and f"{_beside(worst)} (own columns and as many known labels)"
+    leaks = f"the labels: {of.base['scale']} {figure(worst.leak)}{beside}, chance {chance}"
     if _nothing_to_protect(worst):
         tail, switch = ": there is nothing to protect from what was tried.", "nothing"
         shown = worst
@@ -107,7 +108,7 @@ def _headline(
         tail, switch, shown = "; no defense was tried.", "unknown: no defense was tried", worst
     else:
         tail, switch, shown = _defended(points, federation, of_federation, of)
-    known = f"; knows at most {of.known} labels" if of.known else "; knows no labels"
+    known = _assumed(of)
     return Headline(federation, first + tail, leaks, whom + known, switch, _sure(shown))
 
 
@@ -131,7 +132,7 @@ def _defended(
     if best.verdict == judging.DOES_NOTHING:
         switch = f"nothing that was tried: even {best.strength} does nothing"
     elif best.verdict.startswith((judging.PROTECTS, judging.REDUCES)):
-        switch = f"{best.strength}: it {least}"
+        switch = f"{best.strength}: it {least}; it {best.verdict} ({_meaning(best)})"
     else:
         switch = f"not settled: {best.strength} {least}, but whether it protects cannot be said"
     return tail, switch, best.worst
@@ -176,7 +177,7 @@ def _without_undefended(
         f"{_absolute(least.accuracy[federation])}."
     )
     who = attacker(most.worst[federation], of.name_of) or "nobody, beyond staying away"
-    known = f"; knows at most {of.known} labels" if of.known else "; knows no labels"
+    known = _assumed(of)
     return Headline(
         federation,
         sentence,
@@ -209,6 +210,18 @@ def _beside(worst: Worst) -> str:
     """', taking no part .53'; '' where nothing is known of that."""
     away = worst.leak.mean - worst.excess.mean
     return "" if math.isnan(away) else f", taking no part {_brief(away)}"
+
+
+def _meaning(card: Card) -> str:
+    """What the verdict says that the limits allow."""
+    return next(
+        said for verdict, said in judging.MEANINGS.items() if card.verdict.startswith(verdict)
+    )
+
+
+def _assumed(of: About) -> str:
+    """How many labels an attacker is assumed to know."""
+    return f"; assumed to know {of.known or 'no'} labels" + " at most" * bool(of.known)
 
 
 def _attacks(worst: Worst) -> str:
