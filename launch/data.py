@@ -61,14 +61,7 @@ def _asked() -> Experiment:
 
     if _CONFIG.value is not None:
         return parse(_CONFIG.value)
-    options, known = {}, _known()
-    for option in _OPTION.value:
-        name, equals, text = option.partition("=")
-        if not equals:
-            raise UserError(f"--option={option!r} must be name=value.")
-        if name in options:
-            raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
-        options[name] = asking.of_text(text, known.get(name))
+    options = asking.of_flags(_OPTION.value, _known())
     try:
         shares = [float(share) for share in _SHARES.value]
     except ValueError:

@@ -11,10 +11,7 @@ import jax
 import pytest
 
 from launch import common
-from tests.auditing.table_test import values, written
 from vfljax import store
-from vfljax.datasets import TABLE
-from vfljax.datasets.core import checksum
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -251,107 +248,6 @@ def test_other_entry_points_mistakes_are_one_line_too(launch, name, arguments, m
     assert done.stderr.count("\n") == 1
 
 
-def test_launch_data_lists_every_data_set_with_its_options(launch):
-    done = launch("data")
-    assert done.returncode == 0
-    for name in TABLE:
-        assert f"\n{name}: " in f"\n{done.stdout}"
-    assert "    label (needed)" in done.stdout
-
-
-def test_launch_data_says_what_a_data_set_is_and_who_owns_what(launch):
-    done = launch("data", "--dataset=digits", "--passive=2", "--shares=2,1,1")
-    assert "digits: 1,797 rows of kind 'image'" in done.stdout
-    assert "0: 178 (9.91%)" in done.stdout
-    assert "passive party 0: image, 8 x 4 a row: rows 0-7, columns 0-3" in done.stdout
-    assert "label party: image, 8 x 2 a row: rows 0-7, columns 6-7" in done.stdout
-    assert f"sha256 of the values: {checksum(TABLE['digits'](''))}" in done.stdout
-
-
-def test_launch_data_says_what_it_did_to_each_column_of_a_table(launch, tmp_path):
-    path, flags = tmp_path / "own.data", ["--option=label=y", "--option=drop=a,b"]
-    path.write_text("a,b,c,d,e,y\n1,2,2020-01-01,?,5%,u\n1,2,2020-01-03,7,2.5%,v\n1,2,,8,10%,u\n")
-    said = launch("data", "--dataset=table", f"--data_dir={path}", *flags).stderr
-    assert "give --option=percent=True, or name it in --option=categorical=." in said
-    said = launch(
-        "data", "--dataset=table", f"--data_dir={path}", *flags, "--option=percent=true"
-    ).stdout
-    for line in (
-        "column  kind    values        missing",
-        "c       number  0 to 2        33.3%",
-        "d       number  7 to 8        33.3%",
-        "e       number  0.025 to 0.1",
-        "left out, as drop= asks: a, b.",
-        "dates or times, taken as days since the first: c (2020-01-01, ISO 8601).",
-        "read as missing: ? in d (1);",
-    ):
-        assert line in said
-
-
-def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
-    out = tmp_path / "new"
-    done = launch("data", "--dataset=breast_cancer", f"--prepare={out}")
-    again = launch("data", "--dataset=breast_cancer", f"--data_dir={out}")
-    assert done.returncode == again.returncode == 0
-    for said in (done.stdout, again.stdout):
-        assert "prepared by the loader 'breast_cancer' with no options" in said
-    total = f"sha256 of the values: {checksum(TABLE['breast_cancer'](''))}"
-    assert total in done.stdout
-    assert total in again.stdout
-    assert "its checksum is right" in again.stdout
-    named = launch("data", "--dataset=prepared", f"--data_dir={out}")
-    assert named.stdout == again.stdout
-    taken = launch("data", "--dataset=digits", f"--prepare={out}")
-    assert taken.returncode == 2
-    assert "is not overwritten: name a new folder" in taken.stderr
-    spec = out / "vfljax.json"
-    spec.write_text(spec.read_text().replace('"num_classes": 2', '"num_classes": 2147483647'))
-    changed = launch("data", "--dataset=prepared", f"--data_dir={out}")
-    assert (changed.returncode, changed.stdout) == (2, "")
-    assert "vfljax.json is not what was recorded" in changed.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--dataset=digit"], "did you mean 'digits'"),
-        (["--dataset=digits", "--option=x"], "must be name=value"),
-        (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
-        (
-            ["--dataset=table", "--data_dir=x.csv"],
-            "no --option=label=... is given: the data set table",
-        ),
-        (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
-        (["--dataset=digits", "--shares=a,b"], "must be numbers"),
-        (["--dataset=digits", "--passive=20"], "would own none"),
-        (
-            ["--dataset=digits", "--passive=100000000"],
-            "config.parties.passive=100,000,000 is beyond",
-        ),
-        (["--dataset=spambase", "--data_dir=nowhere"], "--data_dir='nowhere' is missing"),
-        (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
-        (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),
-        (["--dataset=digits", f"--prepare={300 * 'x'}"], "File name too long"),
-        (["--dataset=digits", "--prepare="], "--prepare is empty: name a new folder"),
-        (["--option=label=y"], "--option needs --dataset=NAME"),
-        (["--dataset=table", "--option=a=1", "--option=a=2"], "--option=a=... is given twice"),
-        (["--dataset=table", "--option=label={'a'}"], "give a number, a text"),
-        (["--dataset=table", "--data_dir=no.csv", "--option=label={[]:1}"], "no.csv is missing"),
-        (
-            [QUICK, "--dataset=digits", "--data_dir=x", "--option=a=1", "--shares=1,2"],
-            "--dataset, --data_dir, --option, --shares beside --config",
-        ),
-        (["--dataset=digits", "--shares=0,1"], "every share must be above 0"),
-    ],
-)
-def test_launch_data_s_mistakes_are_one_line_too(launch, arguments, message):
-    done = launch("data", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-
-
 def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(launch, tmp_path):
     changes = ["--config.training.drop_last=True", "--config.data.train=0.5", "--config.seeds=x"]
     done = launch("sweep", QUICK, f"--workdir={tmp_path / 'w'}", *changes)
@@ -367,46 +263,6 @@ def test_a_reader_that_goes_away_is_no_error():
         assert one.stderr is not None
         assert one.stderr.read() == ""
         assert one.wait() == 0
-
-
-AUDIT = ["--data=t.csv", "--label=y", "--parties=bank: age, job; telco: pay*"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "--workdir is needed"),
-        (["--workdir=w"], "--parties is needed"),
-        (["--workdir=w", *AUDIT[1:]], "--data is needed"),
-        (["--workdir=w", *AUDIT, "--label=z"], "column in --label 'z'"),
-        (["--workdir=w", *AUDIT, "--budget=soon"], "--budget='soon' is no time"),
-        (["--workdir=w", *AUDIT, "--federation=some"], "--federation"),
-        (["--workdir=w", *AUDIT, "--known=one"], "known"),
-        (["--workdir=w", *AUDIT, "--label_party=shop"], "party in --label_party 'shop'"),
-        (["--workdir=w", *AUDIT, "--attackers=bank"], "has the labels"),
-        (["--workdir=w", *AUDIT, "--option=drop=zz*"], "--option=drop="),
-        (["--workdir=w", *AUDIT, "--known=500"], "error: --known=500 labels are more than the 72"),
-        (["--workdir=w", *AUDIT, "--seeds=20000"], "error: --seeds=20,000 is beyond the limit"),
-        (["--workdir=w", *AUDIT, "--max_leak=nan"], "--max_leak=nan: give a number"),
-        (["--workdir=w", *AUDIT, "--data=absent.csv"], "absent.csv is missing"),
-        (
-            ["--workdir=w", *AUDIT, "--atackers=telco"],
-            "error: Unknown command line flag 'atackers'",
-        ),
-        (["--workdir=t.csv", *AUDIT], "--workdir=t.csv is a file: name a folder"),
-    ],
-)
-def test_an_audit_that_cannot_be_meant_is_one_line(
-    launch, tmp_path, monkeypatch, arguments, message
-):
-    written(tmp_path / "t.csv", values())
-    monkeypatch.chdir(tmp_path)
-    done = launch("audit", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "w").exists()
 
 
 @pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "launch").glob("[a-z]*.py")))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST = 40  # names that a message lists all of
+
 
 class UserError(ValueError):
     """Bad input. Entry points print it as one line and exit with status 2."""
@@ -21,6 +23,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
     either."""
     known = list(known)
     near = _near(name, known) if isinstance(name, str) else []
+    if len(known) > MOST:  # a message, not the whole table
+        known = list(dict.fromkeys([*near, *known[: MOST // 2], "..."]))
     hint = f"did you mean {near[0]!r}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
     return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")

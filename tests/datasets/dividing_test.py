@@ -196,7 +196,7 @@ BAD = [
     (image(), {"columns": ("a", "b")}, "pictures is of kind 'image'"),
     (image(), {"rule": "grid", "shares": (1, 2)}, "leave shares empty"),
     (table(), {"columns": ("a",)}, "has 1 entries for 2 parties"),
-    (table(), {"columns": ("a", "z*")}, "no column of made is named or matches 'z*'"),
+    (table(), {"columns": ("a", "z*")}, "unknown column of party 1 in config.parties.columns 'z*'"),
     (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
     (table(), {"columns": ("a", "[bc]")}, "nobody owns d, e, f"),
     (
@@ -206,8 +206,8 @@ BAD = [
     ),
     (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
     (table(), {"shares": ("a", 1)}, "shares must be numbers"),
-    (table(), {"columns": ("*", "*")}, "parties [0, 1] all ask for the rest"),
-    (table("ab"), {"columns": (("a", "b"), "*")}, "leaves party 1 without columns"),
+    (table(), {"columns": ("*", "*")}, "party 0 and party 1 both ask for the rest"),
+    (table("ab"), {"columns": (("a", "b"), "*")}, "nothing is left for party 1"),
 ]
 
 

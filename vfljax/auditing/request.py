@@ -106,23 +106,19 @@ class Request:
         return json.loads(json.dumps(fields))
 
 
-# what a message calls by its field of a config, and by its flag here
 FLAGS = (
+    *((field, flag) for field, flag in asking.FLAGS if flag != "--data_dir"),
+    (r"(config\.)?data\.dir\b", "--data"),
     (r"config\.attacks\.\w+: known=", "--known="),
-    (r"config\.(seeds)\b", r"--\1"),
-    (r"config\.goal\.(max_leak|max_cost)", r"--\1"),
-    (r"config\.parties\.names", "--parties"),
-    (r"data\.dir", "--data"),
+    (r"config\.seeds\b", "--seeds"),
     (r"; lift all limits by launch\.sweep's --beyond_limits", ""),
-    (
-        r": leave the class out, or give more rows or larger shares",
-        ": leave the class out, or give more rows",
-    ),
+    (r"give more rows or larger shares", "give more rows"),
     (
         r"^data: train, validation, test = .* of (\d+) rows: ",
         r"a table of \1 rows cannot be divided into training, validation and test rows: ",
     ),
 )
+"""What messages call by a field of a config, and what it is called here."""
 
 
 def spoken(message: str) -> str:
@@ -131,9 +127,8 @@ def spoken(message: str) -> str:
     >>> spoken("config.attacks.probe: known=1 labels are fewer than the 2 classes")
     '--known=1 labels are fewer than the 2 classes'
     """
-    for field, flag in FLAGS:
-        message = re.sub(field, flag, message)
-    return message
+    said = asking.spoken(message, asking.of(TABLE["table"]), FLAGS)
+    return said.replace("--option=label=", "--label=")
 
 
 def parties_of(text: str) -> dict[str, tuple[str, ...]]:
@@ -208,16 +203,10 @@ def seconds_of(text: str) -> float:
 def options_of(texts: Sequence[str]) -> dict[str, Any]:
     """The loader's options of ``--option=name=value`` flags; the label has a flag of its own."""
     known = asking.of(TABLE["table"])
-    options: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UserError(f"--option={text!r} must be name=value.")
+    options = asking.of_flags(texts, known)
+    for name in options:
         if name == "label":
             raise UserError("--option=label=... has a flag of its own: --label.")
-        if name in options:
-            raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
         if name not in known:
             raise unknown("option of a table", name, [one for one in known if one != "label"])
-        options[name] = asking.of_text(value, known[name])
     return options

@@ -20,6 +20,7 @@ from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import forms, grid
 from vfljax.sweep.experiment import parse
+from vfljax.sweep.naming import FORBIDDEN
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.records import as_axis
 
@@ -30,11 +31,8 @@ EPOCHS = (5, 30)
 RECORDED = 2000  # training rows whose exchange attackers keep, at most
 UNDEFENDED = "undefended"
 BOTTOM = MLP((4,), 4)  # of an attack that is only asked what it needs
-COMPLETION = {
-    "steps": 500,
-    "ema": 0.99,
-    "lambda_u": (50, 1),
-}  # 50 as published can call all rows one class
+# lambda_u of 50, as published, can call all rows one of two classes
+COMPLETION = {"steps": 500, "ema": 0.99, "lambda_u": (50, 1)}
 ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "passive": COMPLETION,
     "active": COMPLETION,
@@ -85,7 +83,7 @@ def config(
     attackers = tuple((request.passive.index(name),) for name in request.attacking)
     leak = request.stored()["max_leak"]
     values = {
-        "name": f"audit of {pathlib.PurePath(request.data).name.split('.')[0]}"[:100],
+        "name": f"audit of {printable(pathlib.PurePath(request.data).name.split('.')[0])}",
         "seeds": request.seeds,
         "data": {
             "name": "table",
@@ -135,6 +133,12 @@ def config(
         },
     }
     return {**values, "attacks": attacks_for(values, suite, known, look)}
+
+
+def printable(name: str) -> str:
+    """A file's name as a title may hold it."""
+    kept = (c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
+    return "".join(kept).strip()[:100] or "a table"
 
 
 def known_labels(labels: np.ndarray, classes: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,9 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from vfljax import datasets
-from vfljax.auditing.request import Request
-from vfljax.datasets import options as asking
+from vfljax.auditing.request import Request, spoken
 from vfljax.datasets.core import Dataset
+from vfljax.datasets.dividing import owned_columns
 from vfljax.datasets.faults import one_line
 from vfljax.datasets.notations import is_number
 from vfljax.datasets.reading import named, read
@@ -68,10 +68,17 @@ class Look(NamedTuple):
 
 def look(request: Request) -> Look:
     """Read the table, find every party's columns, and judge each column by itself."""
+    try:
+        return _look(request)
+    except UserError as error:  # which may speak of a config that nobody has written
+        raise UserError(spoken(str(error))) from error
+
+
+def _look(request: Request) -> Look:
     options = dict(request.options)
     names = _names(request.data, options)
     if request.label not in names:
-        error = unknown("column in --label", request.label, _few(names, request.label))
+        error = unknown("column in --label", request.label, names)
         odd = any(map(is_number, names)) and options.get("header", True)
         hint = " Where the first line is no header: --option=header=False." if odd else ""
         raise UserError(f"{error}{hint}")
@@ -79,20 +86,15 @@ def look(request: Request) -> Look:
     groups = options.get("groups", "")
     features = [name for name in names if name not in {request.label, groups, *dropped}]
     owners = owned(request.parties, features, request.label, {*dropped, groups} - {""})
-    nobody = tuple(name for name in features if not any(name in some for some in owners.values()))
+    taken = {name for some in owners.values() for name in some}
+    nobody = tuple(name for name in features if name not in taken)
     options["drop"] = (*sorted(dropped), *nobody)
-    try:
-        dataset = datasets.load("table", request.data, {"label": request.label, **options})
-    except UserError as error:
-        known = [*asking.of(datasets.TABLE["table"])]
-        raise UserError(
-            asking.spoken(str(error), known).replace("--option=label=", "--label=")
-        ) from error
+    dataset = datasets.load("table", request.data, {"label": request.label, **options})
     present = {column.name for column in dataset.columns}
     owners = {party: tuple(c for c in some if c in present) for party, some in owners.items()}
     for party, some in owners.items():
         if not some and request.parties[party]:
-            raise UserError(f"--parties: no column of {party!r} can be used: name others.")
+            raise UserError(f"--parties: no column of {party} can be used: name others.")
     by_name = {column: party for party, some in owners.items() for column in some}
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     slack = rarest**-0.5 if rarest else 1.0  # two standard errors, or more
@@ -124,7 +126,7 @@ def _matching(patterns: Any, names: Sequence[str]) -> set[str]:
     for pattern in map(str, several):
         hits = [pattern] if pattern in names else fnmatch.filter(names, pattern)
         if not hits:
-            raise unknown("column in --option=drop=", pattern, _few(names, pattern))
+            raise unknown("column in --option=drop=", pattern, names)
         dropped |= set(hits)
     return dropped
 
@@ -133,54 +135,21 @@ def owned(
     parties: Mapping[str, Sequence[str]],
     features: Sequence[str],
     label: str,
-    absent: set[str] = frozenset(),  # type: ignore[assignment]
-) -> dict[str, tuple[str, ...]]:
-    """Every party's columns among the ``features``; "*" alone is what nobody else names.
-
-    Raises UserError for the label among the features, a name that is in no column, a column with two
-    owners, two parties that ask for the rest, and a party that is left with nothing.
-    """
-    owner: dict[str, str] = {}
-    rest = [party for party, patterns in parties.items() if "*" in patterns]
-    if len(rest) > 1:
-        raise UserError(f"--parties: {' and '.join(rest)} both ask for the rest ('*'): one can.")
+    absent: Collection[str] = (),
+) -> dict[str, list[str]]:
+    """Every party's columns among the ``features``, by ``dividing.owned_columns``. Raises UserError also
+    where a party names the label, or a column that is ``absent`` from the features."""
     for party, patterns in parties.items():
-        for pattern in patterns:
-            if pattern == "*":
-                continue
-            if one_line(pattern) == label:
+        for pattern in map(one_line, patterns):
+            if pattern == label:
                 raise UserError(
-                    f"--parties: {party!r} names {label!r}, which is the label: it is no feature; leave it out."
+                    f"--parties: {party} names {label!r}, which is the label and no feature: leave it out."
                 )
             if pattern in absent:
                 raise UserError(
-                    f"--parties: {party!r} names {pattern!r}, which is dropped or names groups: leave it out."
+                    f"--parties: {party} names {pattern!r}, which is dropped or names groups: leave it out."
                 )
-            exact = one_line(pattern)
-            hits = [exact] if exact in features else fnmatch.filter(features, pattern)
-            if not hits:
-                raise unknown(f"column of {party!r} in --parties", pattern, _few(features, pattern))
-            for name in hits:
-                if owner.setdefault(name, party) != party:
-                    raise UserError(
-                        f"--parties: column {name!r} is claimed by {owner[name]!r} and by {party!r} "
-                        f"({pattern!r}): each column has one owner."
-                    )
-    if rest:
-        owner |= {name: rest[0] for name in features if name not in owner}
-    out = {party: tuple(n for n in features if owner.get(n) == party) for party in parties}
-    for party, some in out.items():
-        if parties[party] and not some:
-            raise UserError(f"--parties: nothing is left for {party!r}: name its columns.")
-    return out
-
-
-def _few(names: Sequence[str], near: str) -> list[str]:
-    """A message names some columns, not five thousand."""
-    import difflib
-
-    close = difflib.get_close_matches(near, names, n=3)
-    return list(dict.fromkeys([*close, *names[:12]])) if len(names) > 24 else list(names)
+    return owned_columns(features, parties, "--parties")
 
 
 def advantage(figure: float, classes: int) -> float:

@@ -16,14 +16,15 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from vfljax.datasets.core import Block, Column, Dataset, Ragged
+from vfljax.datasets.faults import one_line
 from vfljax.datasets.npy import part
-from vfljax.errors import UserError
+from vfljax.errors import UserError, unknown
 from vfljax.types import Input
 
 HUGE = 1e300
@@ -188,40 +189,53 @@ def _by_name(
     for pattern in itertools.chain.from_iterable(patterns):
         if not isinstance(pattern, str):
             raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
-    owner: dict[str, int] = {}
-    for p, names in enumerate(patterns):
+    where, who = "config.parties.columns", [f"party {p}" for p in range(count)]
+    owned = owned_columns(sources, dict(zip(who, patterns, strict=True)), where)
+    for party, columns in owned.items():
+        if not columns:
+            raise UserError(f"{where} leaves {party} without columns.")
+    taken = set(itertools.chain.from_iterable(owned.values()))
+    nobody = [s for s in sources if s not in taken]
+    if nobody:
+        raise UserError(
+            f"{where}: nobody owns {_few(nobody)}: name them, let one party own the rest ('*'), or drop "
+            "them by the data set's options."
+        )
+    return list(owned.values())
+
+
+def owned_columns(
+    sources: Sequence[str], patterns: Mapping[str, Sequence[str]], where: str
+) -> dict[str, list[str]]:
+    """Every party's source columns, by names and globs; "*" alone is what nobody else names.
+
+    ``where`` is what messages call the ``patterns``. Raises UserError for a name that is no column, a column
+    with two owners, two parties that ask for the rest, and a party that is left with nothing though it has
+    a pattern.
+    """
+    owner: dict[str, str] = {}
+    rest = [who for who, names in patterns.items() if "*" in names]
+    if len(rest) > 1:
+        raise UserError(f"{where}: {' and '.join(rest)} both ask for the rest ('*'): one can.")
+    for who, names in patterns.items():
         for pattern in names:
             if pattern == "*":
                 continue
-            matching = [s for s in sources if s == pattern] or fnmatch.filter(sources, str(pattern))
+            exact = one_line(pattern)
+            matching = [exact] if exact in sources else fnmatch.filter(sources, pattern)
             if not matching:
-                raise UserError(
-                    f"config.parties.columns: no column of {name} is named or matches {pattern!r}: "
-                    f"it has {_few(sources)}."
-                )
+                raise unknown(f"column of {who} in {where}", pattern, sources)
             for source in matching:
-                if owner.setdefault(source, p) != p:
+                if owner.setdefault(source, who) != who:
                     raise UserError(
-                        f"config.parties.columns: column {source!r} is claimed by party "
-                        f"{owner[source]} and party {p} ({pattern!r}): each has one owner."
+                        f"{where}: column {source!r} is claimed by {owner[source]} and {who} ({pattern!r}): "
+                        "each has one owner."
                     )
-    rest = [p for p, names in enumerate(patterns) if "*" in names]
-    nobody = [s for s in sources if s not in owner]
-    if nobody and not rest:
-        raise UserError(
-            f"config.parties.columns: nobody owns {_few(nobody)}: name them, let one party own the rest "
-            "('*'), or drop them by the data set's options."
-        )
-    if len(rest) > 1:
-        raise UserError(
-            f"config.parties.columns: parties {rest} all ask for the rest ('*'): one can."
-        )
-    owned = [
-        [s for s in sources if owner.get(s, rest[0] if rest else -1) == p] for p in range(count)
-    ]
-    for p, names in enumerate(owned):
-        if not names:
-            raise UserError(f"config.parties.columns leaves party {p} without columns.")
+    others = rest[0] if rest else ""
+    owned = {who: [s for s in sources if owner.get(s, others) == who] for who in patterns}
+    for who, columns in owned.items():
+        if patterns[who] and not columns:
+            raise UserError(f"{where}: nothing is left for {who}: name its columns.")
     return owned
 
 

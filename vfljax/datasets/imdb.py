@@ -133,7 +133,9 @@ def official_reviews(path: pathlib.Path) -> Iterator[Review]:
     archived = not path.is_dir()
     for member, raw in files.chosen(path, MEMBER.fullmatch, LONGEST) if archived else _loose(path):
         where = f"{path}: {member}" if archived else path / member.removeprefix("aclImdb/")
-        split, label, name = MEMBER.fullmatch(member).groups()  # type: ignore[union-attr]
+        parts = MEMBER.fullmatch(member)
+        assert parts is not None  # only such members are read
+        split, label, name = parts.groups()
         if (split, label, name) in seen:
             raise fault(where, "is there twice")
         seen.add((split, label, name))

@@ -13,7 +13,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -129,8 +129,10 @@ def check(name: str, value: Any, kind: type, limit: Any = None) -> None:
         raise UserError(f"{name}={one_line(repr(value))}: give {remedy}.")
 
 
-# what a message calls by its field of a config, and by its flag here
-FLAGS = (
+Flags = Sequence[
+    tuple[str, str]
+]  # what messages call by a field of a config, and the flag it is given by
+FLAGS: Flags = (
     (r"config\.data\.options gives no '(\w+)'", r"no --option=\1=... is given"),
     (r"config\.data\.options\.(\w+)=", r"--option=\1="),
     (r"config\.data\.options are", "the options are"),
@@ -139,13 +141,13 @@ FLAGS = (
 )
 
 
-def spoken(message: str, options: Iterable[str]) -> str:
-    """A message as one who gave flags, and no config, can follow it; ``options`` are the loader's.
+def spoken(message: str, options: Iterable[str], flags: Flags = FLAGS) -> str:
+    """A message as one who gave ``flags``, and no config, can follow it; ``options`` are the loader's.
 
     >>> spoken("data.dir is empty; name it in drop=.", ["drop"])
     '--data_dir is empty; name it in --option=drop=.'
     """
-    for field, flag in FLAGS:
+    for field, flag in flags:
         message = re.sub(field, flag, message)
     names = "|".join(options)
     return re.sub(rf"(?<![\w.=/-])({names})=", r"--option=\1=", message) if names else message
@@ -171,3 +173,17 @@ def of_text(text: str, default: Any) -> Any:
         RecursionError,
     ):  # what literal_eval raises
         return tuple(filter(None, text.split(","))) if isinstance(default, tuple) else text
+
+
+def of_flags(texts: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of ``--option=name=value`` flags, by the defaults of the ``known`` ones. Raises UserError
+    for a text without a value and an option that is given twice; names are checked where they are used."""
+    options: dict[str, Any] = {}
+    for option in texts:
+        name, equals, text = option.partition("=")
+        if not equals:
+            raise UserError(f"--option={option!r} must be name=value.")
+        if name in options:
+            raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
+        options[name] = of_text(text, known.get(name))
+    return options

@@ -8,7 +8,6 @@ roles, for an infinite or fractional label, for too few classes or many, or for 
 from __future__ import annotations
 
 import decimal
-import difflib
 import fnmatch
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -34,9 +33,6 @@ class Roles(NamedTuple):
 
 
 def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
-    if len(names) > 24:  # a message, not the whole header
-        near = difflib.get_close_matches(name, names, n=1)
-        names = list(dict.fromkeys([*near, *names[:12], "..."]))
     return UserError(f"{place.name}: {unknown(f'column in {option}=', name, names)}{place.hint}")
 
 

@@ -80,7 +80,14 @@ def examples(
             raise fault(home, f"does not end in {where}", f"keep that path, or {remedy}")
         source = builder.as_data_source(split, decoders=decoders or None)
         rows = range(min(most or len(source), len(source)))
-        return builder.info.features, [source[row] for row in rows]
+        records = [source[row] for row in rows]
+        for row, record in enumerate(
+            records
+        ):  # damaged Parquet can hold nulls, which TFDS never writes
+            lacking = [name for name, value in record.items() if value is None]
+            if lacking:
+                raise ValueError(f"row {row + 1} has no {lacking[0]}")
+        return builder.info.features, records
 
 
 def parts(

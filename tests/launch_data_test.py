@@ -1,0 +1,108 @@
+"""``launch.data``: what it says of a data set, and what it refuses."""
+
+import pytest
+
+from tests.launch_test import QUICK
+from vfljax.datasets import TABLE
+from vfljax.datasets.core import checksum
+
+
+def test_launch_data_lists_every_data_set_with_its_options(launch):
+    done = launch("data")
+    assert done.returncode == 0
+    for name in TABLE:
+        assert f"\n{name}: " in f"\n{done.stdout}"
+    assert "    label (needed)" in done.stdout
+
+
+def test_launch_data_says_what_a_data_set_is_and_who_owns_what(launch):
+    done = launch("data", "--dataset=digits", "--passive=2", "--shares=2,1,1")
+    assert "digits: 1,797 rows of kind 'image'" in done.stdout
+    assert "0: 178 (9.91%)" in done.stdout
+    assert "passive party 0: image, 8 x 4 a row: rows 0-7, columns 0-3" in done.stdout
+    assert "label party: image, 8 x 2 a row: rows 0-7, columns 6-7" in done.stdout
+    assert f"sha256 of the values: {checksum(TABLE['digits'](''))}" in done.stdout
+
+
+def test_launch_data_says_what_it_did_to_each_column_of_a_table(launch, tmp_path):
+    path, flags = tmp_path / "own.data", ["--option=label=y", "--option=drop=a,b"]
+    path.write_text("a,b,c,d,e,y\n1,2,2020-01-01,?,5%,u\n1,2,2020-01-03,7,2.5%,v\n1,2,,8,10%,u\n")
+    said = launch("data", "--dataset=table", f"--data_dir={path}", *flags).stderr
+    assert "give --option=percent=True, or name it in --option=categorical=." in said
+    said = launch(
+        "data", "--dataset=table", f"--data_dir={path}", *flags, "--option=percent=true"
+    ).stdout
+    for line in (
+        "column  kind    values        missing",
+        "c       number  0 to 2        33.3%",
+        "d       number  7 to 8        33.3%",
+        "e       number  0.025 to 0.1",
+        "left out, as drop= asks: a, b.",
+        "dates or times, taken as days since the first: c (2020-01-01, ISO 8601).",
+        "read as missing: ? in d (1);",
+    ):
+        assert line in said
+
+
+def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
+    out = tmp_path / "new"
+    done = launch("data", "--dataset=breast_cancer", f"--prepare={out}")
+    again = launch("data", "--dataset=breast_cancer", f"--data_dir={out}")
+    assert done.returncode == again.returncode == 0
+    for said in (done.stdout, again.stdout):
+        assert "prepared by the loader 'breast_cancer' with no options" in said
+    total = f"sha256 of the values: {checksum(TABLE['breast_cancer'](''))}"
+    assert total in done.stdout
+    assert total in again.stdout
+    assert "its checksum is right" in again.stdout
+    named = launch("data", "--dataset=prepared", f"--data_dir={out}")
+    assert named.stdout == again.stdout
+    taken = launch("data", "--dataset=digits", f"--prepare={out}")
+    assert taken.returncode == 2
+    assert "is not overwritten: name a new folder" in taken.stderr
+    spec = out / "vfljax.json"
+    spec.write_text(spec.read_text().replace('"num_classes": 2', '"num_classes": 2147483647'))
+    changed = launch("data", "--dataset=prepared", f"--data_dir={out}")
+    assert (changed.returncode, changed.stdout) == (2, "")
+    assert "vfljax.json is not what was recorded" in changed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset=digit"], "did you mean 'digits'"),
+        (["--dataset=digits", "--option=x"], "must be name=value"),
+        (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
+        (
+            ["--dataset=table", "--data_dir=x.csv"],
+            "no --option=label=... is given: the data set table",
+        ),
+        (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
+        (["--dataset=digits", "--shares=a,b"], "must be numbers"),
+        (["--dataset=digits", "--passive=20"], "would own none"),
+        (
+            ["--dataset=digits", "--passive=100000000"],
+            "config.parties.passive=100,000,000 is beyond",
+        ),
+        (["--dataset=spambase", "--data_dir=nowhere"], "--data_dir='nowhere' is missing"),
+        (["--dataset=digits", "--data_dir=nowhere"], "digits comes with this package"),
+        (["--dataset=table", f"--data_dir={300 * 'x'}", "--option=label=y"], "File name too long"),
+        (["--dataset=digits", f"--prepare={300 * 'x'}"], "File name too long"),
+        (["--dataset=digits", "--prepare="], "--prepare is empty: name a new folder"),
+        (["--option=label=y"], "--option needs --dataset=NAME"),
+        (["--dataset=table", "--option=a=1", "--option=a=2"], "--option=a=... is given twice"),
+        (["--dataset=table", "--option=label={'a'}"], "give a number, a text"),
+        (["--dataset=table", "--data_dir=no.csv", "--option=label={[]:1}"], "no.csv is missing"),
+        (
+            [QUICK, "--dataset=digits", "--data_dir=x", "--option=a=1", "--shares=1,2"],
+            "--dataset, --data_dir, --option, --shares beside --config",
+        ),
+        (["--dataset=digits", "--shares=0,1"], "every share must be above 0"),
+    ],
+)
+def test_launch_data_s_mistakes_are_one_line_too(launch, arguments, message):
+    done = launch("data", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
