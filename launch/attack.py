@@ -28,10 +28,11 @@ _RENEW_RULES = flags.DEFINE_bool(
     False,
     "attack anew what an earlier rule of an attack attacked; the earlier rows are kept and shown as such",
 )
+_PLUGIN = common.define_plugin("which --attacks or the sweep name 'file:row'")
 
 
 def run() -> None:
-    from vfljax import datasets, store
+    from vfljax import contract, datasets, store
     from vfljax.attacking.run import attack_sweep
     from vfljax.datasets.core import checksum, identity
     from vfljax.report import page
@@ -41,6 +42,7 @@ def run() -> None:
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
+    common.use_plugins(_PLUGIN.value)
     sweep = store.load(workdir)
     common.say_unsealed(workdir)
     if sweep.results.num_rows < sweep.header["settings"] and not _UNFINISHED.value:
@@ -48,6 +50,9 @@ def run() -> None:
     experiment = experiment_of(sweep)
     if _DATA_DIR.value is not None:
         experiment = changed(experiment, {"data.dir": _DATA_DIR.value})
+    if _ATTACKS.value is not None:
+        experiment = experiment.with_attacks(_ATTACKS.value)
+    contract.check_plugins(experiment.points, experiment.static_options)
     data = experiment.data
     with store.explained(sweep.header, datasets.reader_of(data.name, data.dir)):
         plan = make_plan(experiment)
@@ -59,7 +64,7 @@ def run() -> None:
             f"the data of {workdir} has changed since it was trained ({why}): give the same data by "
             "--data_dir."
         )
-    attack_sweep(plan, workdir, _ATTACKS.value, renew_rules=_RENEW_RULES.value)
+    attack_sweep(plan, workdir, renew_rules=_RENEW_RULES.value)
     store.export(workdir)
     print(page.present(workdir))
 

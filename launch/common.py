@@ -32,6 +32,24 @@ def use_this_machine(**options: Any) -> None:
     machine.use_this_machine(**options)
 
 
+def define_plugin(what: str) -> Any:
+    """The flag --plugin of an entry point that trains or attacks."""
+    return flags.DEFINE_multi_string(
+        "plugin",
+        [],
+        f"a Python file, or the name of a module, with defenses or attacks of your own, {what}; can be "
+        "given several times",
+    )
+
+
+def use_plugins(sources: Sequence[str]) -> None:
+    """Put the rows of plugins into the tables; before a config is parsed."""
+    from vfljax import plugins
+
+    for source in sources:
+        plugins.use(source)
+
+
 def command() -> str:
     """The command line that was given, ready to be pasted."""
     module = sys.argv[0].rsplit("/", 1)[-1].removesuffix(".py")

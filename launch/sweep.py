@@ -39,8 +39,7 @@ _SELECT_DELTA = flags.DEFINE_bool(
 _BEYOND_LIMITS = flags.DEFINE_bool(
     "beyond_limits", False, "plan sizes that are refused otherwise; see vfljax.sweep.limits"
 )
-
-
+_PLUGIN = common.define_plugin("which the config names 'file:row'")
 _MEND = flags.DEFINE_bool(
     "mend",
     False,
@@ -63,6 +62,7 @@ def run() -> None:
         )
     workdir = pathlib.Path(_WORKDIR.value)
     began = time.monotonic()
+    common.use_plugins(_PLUGIN.value)
     experiment, command = _asked(workdir)
     common.say_unsealed(workdir)
     if _MEND.value:

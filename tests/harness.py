@@ -13,10 +13,29 @@ import numpy as np
 
 from vfljax import defenses as table
 from vfljax import keys, metrics, protocol
-from vfljax.defenses import with_networks
+from vfljax.contract.federations import (
+    COLUMNS,
+    ROWS,
+    make_batch,
+    make_context,
+    make_hparams,
+    make_labels,
+    make_spec,
+    make_weights,
+)
 from vfljax.defenses.core import TrainingData
-from vfljax.models import MLP
-from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec
+from vfljax.types import DefenseSpec, HParams, Spec
+
+__all__ = [
+    "COLUMNS",
+    "ROWS",
+    "make_batch",
+    "make_context",
+    "make_hparams",
+    "make_labels",
+    "make_spec",
+    "make_weights",
+]
 
 # tests compile much and compute little: unoptimized code halves their time
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -28,97 +47,6 @@ if "fusion_emitters" in os.environ.get("XLA_FLAGS", ""):
 optimized_jit = functools.partial(jax.jit, compiler_options=_AS_USERS)
 
 accuracy, leak = quick_jit(metrics.accuracy), quick_jit(metrics.leak)
-
-COLUMNS = 6  # of every party
-ROWS = 24  # training rows
-
-
-def make_spec(num_classes=5, defenses=(), **changes) -> Spec:
-    """Two passive parties and a label party with columns; linear models unless given otherwise."""
-    passive = changes.pop("passive", 2)
-    count = passive + int(changes.pop("label_features", True))
-    split = changes.pop("split", True)
-    cut = changes.pop("cut", 4) if split else num_classes
-    top = MLP(changes.pop("top_hidden", ()), num_classes) if split else None
-    bottom = MLP(changes.pop("hidden", ()), cut)
-    values = {
-        "bottoms": (bottom,) * count,
-        "top": top,
-        "passive": passive,
-        "num_classes": num_classes,
-        "num_rows": ROWS,
-        "batch_size": 8,
-        "epochs": 3,
-        "optimizers": ("sgd",) * (count + 1),
-        "defenses": tuple(
-            one if isinstance(one, DefenseSpec) else DefenseSpec(one) for one in defenses
-        ),
-    }
-    return with_networks(Spec(**{**values, **changes}))
-
-
-def make_hparams(spec: Spec, defenses=None, gamma=None, **changes) -> HParams:
-    values = {
-        "learning_rate": 0.1,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-        "milestones": (),
-        "decay": 0.1,
-        "gamma": [0.0] * len(spec.bottoms) if gamma is None else gamma,
-        **changes,
-    }
-    return HParams(
-        **{name: jnp.asarray(value, jnp.float32) for name, value in values.items()},
-        defenses=jax.tree.map(jnp.float32, defenses or {}),
-    )
-
-
-def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
-    """A batch of Gaussian columns, uniform labels and a random teacher."""
-    rows = spec.batch_size if rows is None else rows
-    return _batch(len(spec.bottoms), spec.num_classes, spec.num_rows, rows, seed)
-
-
-@functools.lru_cache(maxsize=512)
-def _batch(bottoms: int, num_classes: int, num_rows: int, rows: int, seed: int) -> Batch:
-    """Made once for all defenses that are tried on it."""
-    rng = np.random.default_rng(seed)
-    scores = rng.dirichlet(np.ones(num_classes), rows)
-    with jax.ensure_compile_time_eval():  # arrays, also where a test asks within a traced function
-        index = jnp.asarray(rng.permutation(num_rows)[:rows], jnp.int32)
-        return Batch(
-            features=tuple(
-                jnp.asarray(rng.normal(size=(rows, COLUMNS)), jnp.float32) for _ in range(bottoms)
-            ),
-            labels=_labels(num_classes, num_rows)[index],
-            index=index,
-            scores=jnp.asarray(scores, jnp.float32),
-        )
-
-
-def make_context(rows: int, step: int = 0) -> Context:
-    """Of a batch of ``rows`` two-class rows, as the gradient slot sees it."""
-    return Context(
-        index=jnp.arange(rows),
-        labels=jnp.arange(rows) % 2,
-        scores=jnp.full((rows, 2), 0.5),
-        step=jnp.int32(step),
-        epoch=jnp.int32(1),
-        steps_per_epoch=jnp.int32(3),
-        key=jax.random.key(step),
-        run_key=jax.random.key(99),
-        train=True,
-    )
-
-
-def make_labels(spec: Spec) -> jax.Array:
-    """The labels [N] of all training rows, every class among any dozen or so."""
-    return _labels(spec.num_classes, spec.num_rows)
-
-
-def _labels(num_classes: int, num_rows: int) -> jax.Array:
-    rng = np.random.default_rng(num_classes)
-    return jnp.asarray(rng.integers(num_classes, size=num_rows), jnp.int32)
 
 
 def make_state(spec: Spec, hparams: HParams, seed: int = 0, rows: int | None = None):
@@ -157,22 +85,6 @@ def _jitted_codebook(maker: DefenseSpec, num_classes: int):
         return table.build((maker,), {maker.name: knobs}).codebook(key, num_classes)[maker.name]
 
     return jax.jit(make)
-
-
-@functools.cache
-def make_weights(spec: Spec, seed: int):
-    """Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
-    rng = np.random.default_rng(seed)
-    examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
-    shapes = jax.eval_shape(protocol.make_weights(spec), keys.run_key(0), examples)
-
-    def fill(path, leaf):
-        if path[-1].key in ("scale", "var", "mean"):
-            return jnp.asarray(np.full(leaf.shape, path[-1].key != "mean"), jnp.float32)
-        spread = 1 / np.sqrt(leaf.shape[0]) if path[-1].key == "kernel" else 0.1
-        return jnp.asarray(rng.normal(size=leaf.shape) * spread, jnp.float32)
-
-    return jax.tree_util.tree_map_with_path(fill, shapes)
 
 
 @functools.cache

@@ -12,6 +12,8 @@
     machine.py       ``use_this_machine``: devices and the compile cache
 
     defenses/ attacks/ models/ datasets/    the four visible tables; a new member is one file and one row
+    plugins/         rows of one's own put into them, and what a stored sweep says of such rows
+    contract/        what every row promises, as functions: for plugins and for tests
     sweep/           a config made concrete, and its settings trained: ``experiment`` parses the config
                      once, ``limits`` and ``naming`` refuse what nobody can have meant, ``grid`` groups
                      settings by program, ``plan`` puts data on the device and divides the work,
@@ -88,7 +90,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vfljax import attacks, config, datasets, defenses, models, store
+    from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
     from vfljax.auditing.frames import audit
     from vfljax.defenses import chain
     from vfljax.machine import use_this_machine
@@ -100,10 +102,12 @@ __all__ = [
     "audit",
     "chain",
     "config",
+    "contract",
     "datasets",
     "defenses",
     "load",
     "models",
+    "plugins",
     "run_sweep",
     "store",
     "use_this_machine",

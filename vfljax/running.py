@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax import store
+from vfljax import contract, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.report import page
 from vfljax.sweep.experiment import Experiment, parse
@@ -54,6 +54,7 @@ def finish(
     say: Callable[[str], None] = print,
 ) -> None:
     """Train and attack what is not stored yet, and write the whole tables; without a report."""
+    contract.check_plugins(experiment.points, experiment.static_options)
     plan = train_sweep(experiment, workdir, command, say)
     attack_sweep(plan, workdir, say=say)
     store.export(workdir)

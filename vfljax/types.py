@@ -44,6 +44,15 @@ class Input(NamedTuple):
     pad: int = 0  # of a text
 
 
+class Origin(NamedTuple):
+    """Where a row of the tables of defenses and attacks is from, if not from this library."""
+
+    plugin: str  # the module's name: the part of the row's name before its colon
+    version: str  # its ``__version__``, "" without one
+    sha256: str  # of its file or files
+    loaded: bool = True  # False: it stands for a row of which only a stored description is known
+
+
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
 KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which settings are numbered
 

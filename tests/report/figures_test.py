@@ -37,3 +37,18 @@ def test_an_arm_with_defenses_is_no_star_even_if_it_is_called_undefended(drawn):
     assert marks["vanilla"].get_marker() == "*"
     assert marks["undefended"].get_marker() != "*"
     assert marks["undefended"].get_color() != "black"
+
+
+def test_an_option_s_values_are_names_on_an_axis():
+    points = [
+        point("noise", 0.9, 0.5, {"noise.scale": scale, "noise.law": law})
+        for scale in (0.1, 1.0)
+        for law in ("gaussian", "laplace")
+    ]
+    heat, curve = figures.heat_maps(points, "noise"), figures.curves(points[:2], "noise", BASE)
+    for figure in (heat, curve):
+        ax = figure.axes[0]
+        ticks = [t.get_text() for axis in (ax.xaxis, ax.yaxis) for t in axis.get_ticklabels()]
+        assert {"gaussian", "laplace"} <= set(ticks)
+        plt.close(figure)
+    assert curve.axes[0].lines[0].get_linestyle() == "None"

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import attacks, keys, store
+from vfljax import attacks, keys, plugins, store
 from vfljax.attacking import alone, rules
 from vfljax.attacking.baselines import logistic_figures, untrained_cut
 from vfljax.attacking.diagnostics import belongs_to, make_diagnostic
@@ -44,7 +44,7 @@ from vfljax.attacks.core import Attack
 from vfljax.last_layer import recorded_width
 from vfljax.rows import over_chunks
 from vfljax.sweep import lanes
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.forms import Form, attack_forms
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.known import most_known
@@ -108,6 +108,7 @@ def _attack_sweep(
     summary = store.attack_summary(workdir)
     trained = [s["name"] for s in sweep.header["shards"] if store.finished(workdir, s["name"])]
     todo, left = [], []
+    _check_plugins(experiment, sweep, summary)
     for form in attack_forms(experiment, plan.dataset.num_classes, plan.blocks[0].input):
         form_plan = plan_form(form, plan, sweep)
         if isinstance(form_plan, str):
@@ -134,6 +135,22 @@ def _attack_sweep(
     stored = Stored(plan, sweep, arrays, scorer, summary)
     _run_forms(todo, stored, summary)
     alone.run(away, plan, workdir, arrays, stored.scorer)
+
+
+def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: rules.Summary) -> None:
+    """Refuse rows of plugins that are not in use, or whose files are not those of what is stored; an
+    attack whose rule has a new number is another one."""
+    names = [request.name for request in experiment.attacks]
+    stored = {
+        name: about
+        for name, about in sweep.header.get("plugins", {}).items()
+        if about["kind"] == "defense"
+    }
+    for entry in summary.values():
+        for name, about in entry.get("plugins", {}).items():
+            if name in attacks.TABLE and attacks.TABLE[name].rule == about["rule"]:
+                stored[name] = about
+    plugins.required([*experiment.points, *names], stored, sweep.workdir)
 
 
 def _run_forms(todo: Sequence[FormPlan], stored: Stored, summary: dict[str, Any]) -> None:
@@ -213,6 +230,7 @@ def _described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
         "rows": len(form_plan.every_job),
         "shards": shards,
         "rule": attacks.TABLE[form.name].rule,
+        **({"plugins": about} if (about := plugins.described([form.name])) else {}),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import chex
 import jax.numpy as jnp
 
-from vfljax.types import Array, Known, Scores, View
+from vfljax.types import Array, Known, Origin, Scores, View
 
 BASELINES = ("untrained", "logistic", "all_labels")
 """What an attack's figures may stand beside: the same attack on an untrained bottom, logistic
@@ -96,6 +96,9 @@ class AttackRow:
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures
     takes the next number, so that rows of different rules are never mixed or averaged."""
+
+    origin: Origin | None = None
+    """The plugin that it is of (``vfljax.plugins`` sets it); None for a row of this library."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Attack:
         return self.factory(*args, **kwargs)

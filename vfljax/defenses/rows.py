@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from vfljax.defenses.core import Defense
-from vfljax.types import Array, HostArray, Spec
+from vfljax.types import Array, HostArray, Origin, Spec
 
 
 class Knower(NamedTuple):
@@ -180,6 +180,9 @@ class DefenseRow:
     """Where a search for a strength begins; None for a defense that has no strength."""
 
     remarks: Remarks = Remarks()
+
+    origin: Origin | None = None
+    """The plugin that it is of (``vfljax.plugins`` sets it); None for a row of this library."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Defense:
         return self.factory(*args, **kwargs)

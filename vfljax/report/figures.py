@@ -205,6 +205,15 @@ def varying_knobs(settings: Sequence[Point]) -> list[str]:
     return [knob for knob in settings[0].knobs if len({p.knobs[knob] for p in settings}) > 1]
 
 
+def _tick(value: Any) -> str:
+    """A value of a knob, or of an option, at an axis."""
+    return f"{value:g}" if _is_number(value) else str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
     """Accuracy and every attack's success over the two knobs of an arm; None unless it has two."""
     settings = [p for p in points if p.arm == arm]
@@ -246,8 +255,8 @@ def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
                     fontsize=7.5,
                     color="white" if dark else "black",
                 )
-            ax.set_xticks(range(len(columns)), [f"{c:g}" for c in columns])
-            ax.set_yticks(range(len(rows)), [f"{r:g}" for r in rows])
+            ax.set_xticks(range(len(columns)), [_tick(c) for c in columns])
+            ax.set_yticks(range(len(rows)), [_tick(r) for r in rows])
             names = {"epsilon": "ε"}
             ax.set_xlabel(names.get(columns_name.split(".")[-1], columns_name.split(".")[-1]))
             ax.set_ylabel(names.get(rows_name.split(".")[-1], rows_name.split(".")[-1]))
@@ -273,7 +282,10 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
     if len(names) != 1:
         return None
     settings = sorted(settings, key=lambda p: p.knobs[names[0]])
-    x = np.array([p.knobs[names[0]] for p in settings], float)
+    values_of = [p.knobs[names[0]] for p in settings]
+    numbers = all(map(_is_number, values_of))
+    # an option's values are names, with nothing between them
+    x = np.array(values_of if numbers else range(len(values_of)), float)
     with plt.rc_context(STYLE):
         series = [
             (f"accuracy, {FEDERATIONS[f]}", [p.accuracy[f] for p in settings], "-", "black")
@@ -301,14 +313,18 @@ def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | 
             ax.plot(
                 x[: len(mean)],
                 mean,
-                line,
+                linestyle=line if numbers else "none",
                 marker=MARKERS[number % len(MARKERS)],
                 ms=4,
                 color=color,
                 label=label,
             )
-            ax.fill_between(x[: len(mean)], mean - half, mean + half, color=color, alpha=0.1, lw=0)
-        if x.min() > 0 and x.max() / x.min() > 20:
+            if numbers:
+                band = x[: len(mean)], mean - half, mean + half
+                ax.fill_between(*band, color=color, alpha=0.1, lw=0)
+        if not numbers:
+            ax.set_xticks(x, [_tick(value) for value in values_of])
+        elif x.min() > 0 and x.max() / x.min() > 20:
             ax.set_xscale("log")
         ax.axhline(1 / base["classes"], color="gray", lw=0.8, ls=":")
         of = (

@@ -18,12 +18,12 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from vfljax import attacks
+from vfljax import attacks, plugins
 from vfljax.config import AXES, resolve
 from vfljax.datasets.dividing import Parties
 from vfljax.errors import UserError, unknown
 from vfljax.store import Sweep
-from vfljax.sweep.arms import Arm, parse_arms
+from vfljax.sweep.arms import Arm, combinations, parse_arms
 from vfljax.sweep.limits import LIMITS, Limits, chain_lengths, lengths
 from vfljax.sweep.naming import LONGEST_TITLE, check_distinct, check_name, check_text
 from vfljax.sweep.records import (
@@ -114,6 +114,27 @@ class Experiment:
             "weight_decay": training.weight_decay,
             "decay": training.decay,
             "gamma": self.malicious.gamma,
+        }
+
+    @property
+    def points(self) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
+        """The knobs and options of every defense at the grid's points, by its name."""
+        out: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = {}
+        for point in (point for arm in self.arms for point in arm.points):
+            for name, knobs in point.knobs.items():
+                pair = (knobs, point.options[name])
+                if pair not in out.setdefault(name, []):
+                    out[name].append(pair)
+        return out
+
+    @property
+    def static_options(self) -> dict[str, list[dict[str, Any]]]:
+        """The static options of every attack's forms, by its name."""
+        return {
+            name: combinations(
+                {o: v for o, v in values.items() if o in attacks.TABLE[name].options}
+            )
+            for name, values in self.attacks
         }
 
     @property
@@ -281,7 +302,8 @@ def parse_stored(config: Mapping[str, Any]) -> Experiment:
 
 
 def experiment_of(sweep: Sweep) -> Experiment:
-    """The experiment that a stored sweep was made by."""
+    """The experiment that a stored sweep was made by. Rows of plugins that are not in use are stood in for."""
+    plugins.standing_in(sweep)
     return parse_stored(sweep.config)
 
 
@@ -339,7 +361,7 @@ def _attacks(requests: Any, attackers: int, limits: Limits) -> tuple[AttackReque
 
 def _check_attack(name: str, values: Any, limits: Limits) -> None:
     if name not in attacks.TABLE:
-        raise unknown("attack", name, attacks.TABLE)
+        raise plugins.unknown_row("attack", name, attacks.TABLE)
     if not isinstance(values, Mapping):
         raise UserError(f"config.attacks.{name}={values!r} must be {{option: values}}.")
     for option, axis in values.items():

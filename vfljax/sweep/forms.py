@@ -80,6 +80,11 @@ def _build(
         return attacks.TABLE[name](bottoms, num_classes, **options)
     except (ValueError, TypeError) as error:
         raise UserError(f"config.attacks.{name}: {error}") from error
+    except Exception as error:
+        if attacks.TABLE[name].origin is None:
+            raise
+        kind = type(error).__name__
+        raise UserError(f"config.attacks.{name}: its factory raised {kind}: {error}") from error
 
 
 def _check_ranges(

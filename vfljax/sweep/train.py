@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, defenses, store, training
+from vfljax import datasets, defenses, plugins, store, training
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
 from vfljax.machine import cores, free_disk
@@ -71,6 +71,8 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     """What ``sweep.json`` says."""
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
+    points, requests = experiment.points, [request.name for request in experiment.attacks]
+    balance = np.bincount(dataset.labels).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
         "schema": store.SCHEMA,
@@ -84,7 +86,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             "name": dataset.name,
             "rows": len(dataset.labels),
             "classes": dataset.num_classes,
-            "balance": np.bincount(dataset.labels).tolist(),
+            "balance": balance,
             "party_shapes": [list(x.shape[1:]) for x in plan.table.features],
             "train": len(plan.splits[0].train),
             "recorded": len(recorded(plan).splits[0].train),
@@ -94,6 +96,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "checksum": values,
         "reader": dataset.reader,
         "identity": identity(dataset, values),
+        "plugins": plugins.described([*points, *requests], points, plugins.shares(balance)),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "settings": sum(len(g.settings) for g in plan.groups),
         "shards": [{**s._asdict(), "group": plan.groups[s.group].name} for s in plan.shards],
@@ -108,6 +111,7 @@ def train_sweep(
 ) -> Plan:
     """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
     stored, data = store.header_of(workdir), experiment.data
+    plugins.required(experiment.points, (stored or {}).get("plugins", {}), workdir)
     with store.explained(stored, datasets.reader_of(data.name, data.dir)):
         plan = make_plan(experiment)
     if stored is None:  # what a stored sweep cannot serve is skipped, not refused

@@ -1,0 +1,161 @@
+"""The contract as functions: every row of ours keeps it, and each way to break it is said in one line."""
+
+import pathlib
+
+import jax.numpy as jnp
+import optax
+import pytest
+
+from tests.defenses_contract_test import classes_of
+from vfljax import attacks, contract, defenses
+from vfljax.attacks import Attack, AttackRow
+from vfljax.contract import of_defenses
+from vfljax.defenses import Defense, DefenseRow, Knower, core
+from vfljax.errors import UserError
+from vfljax.types import SPLIT, Scores
+
+KNOWN = {"split": (Knower("probe", "mean"),), "no_split": (Knower("probe", "mean"),)}
+
+
+@pytest.mark.parametrize("name", defenses.TABLE)
+def test_the_slots_of_every_defense_return_what_they_received(name):
+    for split in {kind == SPLIT for kind in defenses.TABLE[name].known_by}:
+        changes = {"label_features": False} if name == "gafm" else {}
+        of_defenses.slots(name, {}, classes_of(name)[-1], split, changes)
+
+
+@pytest.mark.parametrize("name", attacks.TABLE)
+def test_the_scores_of_every_attack_have_the_shape_that_is_due(name):
+    contract.check(name, rule=contract.rules(name)[0])
+
+
+@pytest.mark.parametrize("name", ["compression", "norm"])
+def test_a_row_that_keeps_every_rule(name):
+    contract.check(name)
+
+
+def test_names_and_rules_that_do_not_exist_are_refused():
+    with pytest.raises(UserError, match="unknown defense or attack 'nois': did you mean 'noise'"):
+        contract.rules("nois")
+    with pytest.raises(UserError, match="unknown rule 'x'"):
+        contract.check("noise", rule="x")
+
+
+def gradient(rule):
+    return lambda scale: Defense(gradient=core.per_party(rule(scale)))
+
+
+def branching(scale):
+    return Defense() if scale == 0 else Defense(gradient=optax.scale(scale))
+
+
+def targets_of(change):
+    return lambda scale: Defense(targets=lambda t, context, state: (change(t), context, state))
+
+
+FACTORIES = {
+    "branches": (branching, "line ", "a knob is traced, and its value is needed there"),
+    "narrow": (
+        gradient(lambda scale: lambda key, g, context: g[:, :-1]),
+        "(gradient)",
+        "where float32[8, 4]",
+    ),
+    "whole": (
+        targets_of(lambda t: jnp.round(t).astype(jnp.int32)),
+        "(targets)",
+        "what targets returns is int32[8, 2] where float32[8, 2] is due",
+    ),
+    "raises": (
+        gradient(lambda scale: lambda key, g, context: 1 // 0),
+        "(gradient)",
+        "ZeroDivisionError",
+    ),
+    "idle": (
+        lambda scale: Defense(),
+        "at its example it changes something",
+        "are those without it",
+    ),
+    "never_neutral": (
+        gradient(lambda scale: lambda key, g, context: g * (1 + 1e-6)),
+        "at its neutral knobs it changes no bit",
+        "differ from those without it",
+    ),
+    "divides": (
+        gradient(lambda scale: lambda key, g, context: g / (scale * jnp.linalg.norm(g))),
+        "whatever the batch, everything stays finite",
+        "NaN of gradients that are all 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_each_way_to_break_a_defense_is_said_in_one_line(name, monkeypatch):
+    factory, *parts = FACTORIES[name]
+    neutral = {"scale": 0.0} if name == "never_neutral" else None
+    row = DefenseRow(factory, {"scale": 0.5}, KNOWN, neutral)
+    monkeypatch.setitem(defenses.TABLE, name, row)
+    with pytest.raises(contract.ContractError) as error:
+        contract.check(name)
+    line = str(error.value)
+    assert line.startswith(f"{name} breaks a rule of the contract")
+    assert all(part in line for part in parts), line
+    assert "\n" not in line
+    if name == "branches":
+        assert pathlib.Path(__file__).name in line
+
+
+@pytest.mark.parametrize(
+    ("known_by", "why"),
+    [
+        ({}, "known_by names [] and not ['no_split', 'split']"),
+        ({**KNOWN, "split": ()}, "known_by has no attack for 'split'"),
+        ({**KNOWN, "split": (Knower("prob"),)}, "unknown attack 'prob': did you mean 'probe'"),
+        ({**KNOWN, "split": (Knower("direct"),)}, "the attack direct is not defined on 'split'"),
+        (
+            {**KNOWN, "split": (Knower("norm", "x"),)},
+            "the attack norm has no option with the value",
+        ),
+    ],
+)
+def test_attacks_that_cannot_know_of_a_defense_are_said(known_by, why, monkeypatch):
+    monkeypatch.setitem(defenses.TABLE, "toy", DefenseRow(Defense, {}, known_by))
+    with pytest.raises(contract.ContractError) as error:
+        contract.check("toy")
+    assert why in str(error.value)
+
+
+def attack(run, **fields):
+    values = {"federations": (SPLIT,), **fields}
+    return lambda bottoms, num_classes: Attack(run, **values)
+
+
+def zeros(rows=60, classes=5):
+    return lambda key, view, known, knobs: Scores(jnp.zeros((rows, classes)))
+
+
+def branching_run(key, view, known, knobs):
+    return Scores(jnp.zeros((60, 5)) if knobs["scale"] > 0 else jnp.ones((60, 5)))
+
+
+ATTACKS = {
+    "short": (attack(zeros(rows=59)), "train is float32[59, 5] where float32[60, 5]"),
+    "no_scores": (attack(lambda *a: jnp.zeros((60, 5))), "and no Scores"),
+    "no_attack": (lambda bottoms, num_classes: None, "returned NoneType and no Attack"),
+    "elsewhere": (attack(zeros(), federations=("splitt",)), "federations=('splitt',) and not some"),
+    "branches": (attack(branching_run, knobs={"scale": 1.0}), "a knob is traced"),
+    "text": (attack(zeros(), knobs={"scale": "x"}), "the knob scale='x' is no number"),
+    "nan": (
+        attack(lambda *a: Scores(jnp.full((60, 5), jnp.nan))),
+        "every row that was sent has a finite score",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_each_way_to_break_an_attack_is_said_in_one_line(name, monkeypatch):
+    factory, why = ATTACKS[name]
+    monkeypatch.setitem(attacks.TABLE, name, AttackRow(factory))
+    with pytest.raises(contract.ContractError) as error:
+        contract.check(name, classes=(5,))
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,232 @@
+"""Rows of one's own: found, refused, trained, stored, and reported without being imported."""
+
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+
+import vfljax
+from tests.sweeps import comparable
+from vfljax import attacks, defenses, plugins, store
+from vfljax.attacking.run import attack_sweep
+from vfljax.errors import UserError
+from vfljax.report import page, summary
+from vfljax.sweep.experiment import experiment_of, parse
+from vfljax.sweep.plan import make_plan
+
+OWN = pathlib.Path(__file__).with_name("own.py")
+NAMES = ("mine", "broken", "turtle")
+CONFIG = {
+    "name": "own",
+    "seeds": 1,
+    "data": {"name": "breast_cancer"},
+    "model": {"hidden": (4,)},
+    "training": {"epochs": 1, "batch_size": 64},
+    "parties": {"passive": 1, "label_features": False},
+    "grid": {
+        "undefended": {},
+        "swapped": {"mine:shuffle": {"rate": (0.0, 0.7), "rows": "next"}},
+        "both": {"mine:shuffle": {"rate": 0.5}, "noise": {"scale": 1e-3}},
+    },
+    "attacks": {"norm": {}, "mine:guess": {"sign": ("plus", "minus")}},
+}
+
+
+def forget(tables):
+    """A process in which no plugin was used."""
+    for table, rows in zip((defenses.TABLE, attacks.TABLE), tables, strict=True):
+        table.clear()
+        table.update(rows)
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(autouse=True)
+def tables():
+    before = dict(defenses.TABLE), dict(attacks.TABLE)
+    yield before
+    forget(before)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    return str(shutil.copy(OWN, tmp_path / "mine.py"))
+
+
+def test_rows_are_named_by_the_module_and_their_own_name(mine):
+    used = plugins.use(mine)
+    assert used.rows == ("mine:shuffle", "mine:guess")
+    assert (used.name, used.version) == ("mine", "0.1")
+    assert defenses.TABLE["mine:shuffle"].origin == (*used[:3], True)
+    assert plugins.use(mine) == used
+
+
+def test_a_module_on_the_path_and_a_package_are_used_by_name(tmp_path, monkeypatch, tables):
+    monkeypatch.syspath_prepend(tmp_path)
+    shutil.copy(OWN, tmp_path / "mine.py")
+    of_file = plugins.use("mine")
+    forget(tables)
+    (tmp_path / "mine.py").unlink()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("from mine.rows import guess, shuffle\n")
+    shutil.copy(OWN, tmp_path / "mine" / "rows.py")
+    sys.modules.pop("mine.rows", None)
+    of_package = plugins.use("mine")
+    sys.modules.pop("mine.rows", None)
+    assert set(of_package.rows) == set(of_file.rows)
+    assert of_package.sha256 != of_file.sha256
+
+
+ROW = "from vfljax.defenses import Defense, DefenseRow\n"
+KNOWN = "known_by={'split': (), 'no_split': ()}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\n", "has no row: let it end in"),
+        ("import vfljax.defenses.noise as n\nROW = n.ROW\n", "has no row"),
+        ("x = 1\nx / 0\n", "broken.py, line 2: ZeroDivisionError: division by zero"),
+        ("x = (\n", "broken.py, line 1: SyntaxError: '(' was never closed"),
+        ("import absent\n", "line 1: ModuleNotFoundError: No module named 'absent'"),
+        ("import sys\nsys.exit(3)\n", "line 2: SystemExit: 3"),
+        (
+            f"{ROW}def f(*knobs): return Defense()\nrow = DefenseRow(f, {{}}, {KNOWN})\n",
+            "its factory takes *knobs: name every knob and option",
+        ),
+        (
+            f"{ROW}def f(*, law): return Defense()\nrow = DefenseRow(f, {{}}, {KNOWN})\n",
+            "its option law has no default",
+        ),
+        (
+            f"{ROW}def f(a, b): return Defense()\nrow = DefenseRow(f, {{'a': 1.0}}, {KNOWN})\n",
+            "broken:row: example names a, and the factory's knobs (its positional parameters) are a, b",
+        ),
+        (
+            f"{ROW}def f(): return Defense()\nrow = DefenseRow(f, {{}}, {{'splitt': ()}})\n",
+            "unknown federation in known_by of broken:row 'splitt': did you mean 'split'",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, message, tables):
+    (tmp_path / "broken.py").write_text(text)
+    with pytest.raises(UserError) as error:
+        plugins.use(str(tmp_path / "broken.py"))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert tables == (defenses.TABLE, attacks.TABLE)  # nothing of it is in use
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("no_such_module", "the plugin 'no_such_module' is missing"),
+        ("absent.py", "absent.py is missing"),
+        ("a.b", "no name that a config could use"),
+        ("two words.py", "no name that a config could use"),
+        ("turtle.py", "the plugin turtle has the name of another module"),
+    ],
+)
+def test_what_is_no_plugin_is_refused_in_one_line(tmp_path, monkeypatch, source, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "turtle", pathlib)
+    (tmp_path / "turtle.py").write_text("")
+    with pytest.raises(UserError, match=message):
+        plugins.use(source)
+
+
+def test_a_file_that_changed_after_its_import_is_refused(mine):
+    plugins.use(mine)
+    pathlib.Path(mine).write_text(OWN.read_text() + "# changed\n")
+    with pytest.raises(UserError, match="has changed since this process imported it: restart"):
+        plugins.use(mine)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"grid": {"a": {"mine:shuffle": {}}}},
+        {"attacks": {"mine:guess": {}}},
+    ],
+)
+def test_a_config_that_names_a_plugin_that_is_not_in_use_says_how_to_name_it(change):
+    with pytest.raises(UserError, match="is of the plugin mine, which is not in use: name it by"):
+        parse({**CONFIG, "grid": {"undefended": {}}, "attacks": {}, **change})
+
+
+def test_a_row_that_the_plugin_does_not_have_is_unknown(mine):
+    plugins.use(mine)
+    with pytest.raises(UserError, match="unknown defense 'mine:shufle': did you mean"):
+        parse({"grid": {"a": {"mine:shufle": {}}}, "attacks": {}})
+
+
+def figures(workdir):
+    sweep = store.load(workdir)
+    texts = [repr((p.label, p.worst, p.accuracy)) for p in summary.points(sweep)]
+    return comparable(sweep.results), comparable(sweep.attacks), texts
+
+
+def html_of(workdir):
+    """The report, but for the numbers that Bokeh gives its parts."""
+    return re.sub(r"p\d{4,}|[0-9a-f]{8}-[0-9a-f-]{27}", "", page.write(workdir).read_text())
+
+
+def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tables):
+    plugins.use(mine)
+    workdir = tmp_path / "w"
+    vfljax.run_sweep(CONFIG, workdir, say=lambda line: None)
+    trained, html = figures(workdir), html_of(workdir)
+    assert "mine:shuffle" in html
+    assert "Rows are swapped." in html
+    assert {row["attack"] for row in trained[1]} == {"norm", "mine:guess/plus", "mine:guess/minus"}
+    about = store.read_header(workdir)["plugins"]["mine:shuffle"]
+    assert (about["plugin"], about["version"]) == ("mine", "0.1")
+
+    forget(tables)  # as in another process that does not name the plugin
+    pathlib.Path(mine).write_text("raise RuntimeError('it was imported')\n")
+    assert figures(workdir) == trained
+    assert html_of(workdir) == html
+    experiment = experiment_of(store.load(workdir))
+    for go_on in (
+        lambda: vfljax.run_sweep(experiment, workdir, say=lambda line: None),
+        lambda: attack_sweep(make_plan(experiment), workdir, ["norm"]),
+    ):
+        with pytest.raises(UserError, match="of the plugin mine, which is not in use"):
+            go_on()
+
+    pathlib.Path(mine).write_text(OWN.read_text() + "# changed\n")
+    forget(tables)
+    plugins.use(mine)
+    with pytest.raises(UserError, match="was made with another file of the plugin mine"):
+        vfljax.run_sweep(CONFIG, workdir, say=lambda line: None)
+
+    forget(tables)
+    pathlib.Path(mine).write_text(OWN.read_text())
+    plugins.use(mine)
+    vfljax.run_sweep(CONFIG, workdir, say=lambda line: None)
+    assert figures(workdir) == trained
+
+
+def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, tables):
+    workdir, lines = tmp_path / "w", []
+    config = {**CONFIG, "grid": {"undefended": {}}, "attacks": {"norm": {}}}
+    vfljax.run_sweep(config, workdir, say=lambda line: None)
+    plugins.use(mine)
+    experiment = experiment_of(store.load(workdir))
+    attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)
+    before = figures(workdir)
+    forget(tables)
+    assert figures(workdir) == before
+    pathlib.Path(mine).write_text(OWN.read_text() + "# changed\n")
+    plugins.use(mine)
+    with pytest.raises(UserError, match="another file of the plugin mine"):
+        attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)
+    forget(tables)
+    text = OWN.read_text().replace("AttackRow(total)", "AttackRow(total, rule=2)")
+    pathlib.Path(mine).write_text(text)
+    plugins.use(mine)
+    attack_sweep(make_plan(experiment), workdir, ["mine:guess"], lines.append, renew_rules=True)
+    names = {row["attack"] for row in store.load(workdir).attacks.to_pylist()}
+    assert names == {"norm", "mine:guess", "mine:guess/rule=1"}

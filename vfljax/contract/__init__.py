@@ -1,0 +1,121 @@
+"""The contract that every row of the tables of defenses and attacks keeps, as functions to be called.
+
+    vfljax.plugins.use("mine")
+    vfljax.contract.check("mine:shuffle")
+
+or, a rule a test, with pytest:
+
+    @pytest.mark.parametrize("rule", vfljax.contract.rules("mine:shuffle"))
+    def test_the_contract(rule):
+        vfljax.contract.check("mine:shuffle", rule=rule)
+
+A rule that is broken raises ``ContractError``, one line that names the rule and, where it can, the line of
+code. Sweeps ask the first part of it, which needs no arrays, of every plugin before they train or attack.
+The contract says nothing of what a defense is worth, nor whether ``known_by`` names the attacks that
+matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from vfljax import attacks, defenses
+from vfljax.attacks import Attack
+from vfljax.contract import of_attacks, of_defenses
+from vfljax.contract.keeping import ContractError
+from vfljax.contract.keeping import rule as keeping
+from vfljax.errors import unknown
+from vfljax.types import SPLIT
+
+__all__ = ["ContractError", "check", "check_plugins", "rules"]
+
+MANY = 5  # classes, where an attack is defined for more than two
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def rules(name: str) -> tuple[str, ...]:
+    """The rules that a row of the tables of defenses or attacks must keep, in the order of ``check``.
+
+    >>> rules("noise")[2]
+    'at its example it changes something'
+    """
+    if name in defenses.TABLE:
+        return tuple(of_defenses.RULES)
+    if name in attacks.TABLE:
+        return tuple(of_attacks.RULES)
+    raise unknown("defense or attack", name, [*defenses.TABLE, *attacks.TABLE])
+
+
+def check(
+    name: str,
+    rule: str | None = None,
+    *,
+    options: Mapping[str, Any] = NOTHING,
+    federation: Mapping[str, Any] = NOTHING,
+    classes: Sequence[int] | None = None,
+) -> None:
+    """Try a row of the tables on small federations or exchanges; it takes some seconds.
+
+    Args:
+      name: of the row, "mine:shuffle"; its plugin must be in use.
+      rule: one of ``rules(name)``; None tries all of them.
+      options: static options other than the row's defaults.
+      federation: changes of the federation that a defense is tried in, fields of ``vfljax.types.Spec``, or
+        ``label_features=False`` for a label party without columns.
+      classes: the numbers of classes to try; by default 2, and 5 where the row is defined for more.
+
+    Raises:
+      ContractError: where the row breaks a rule.
+      UserError: for a name or rule that is not known.
+    """
+    for one in rules(name) if rule is None else (rule,):
+        if one not in rules(name):
+            raise unknown("rule", one, rules(name))
+        if name in defenses.TABLE:
+            row = defenses.TABLE[name]
+            for count in classes or ((2,) if row.two_classes else (2, MANY)):
+                trial = of_defenses.Trial(name, options, count, federation)
+                with keeping(name, one, row.factory):
+                    of_defenses.RULES[one](trial, one)
+        else:
+            for count in classes or _classes_of(name, options):
+                of_attacks.RULES[one](of_attacks.Trial(name, options, count), one)
+
+
+def _classes_of(name: str, options: Mapping[str, Any]) -> tuple[int, ...]:
+    with keeping(name, next(iter(of_attacks.RULES)), attacks.TABLE[name].factory):
+        attack = attacks.TABLE[name](of_attacks.BOTTOMS, 2, **options)
+    return (2,) if isinstance(attack, Attack) and attack.binary else (2, MANY)
+
+
+def check_plugins(
+    points: Mapping[str, Iterable[tuple[Any, Mapping[str, Any]]]],
+    requests: Mapping[str, Iterable[Mapping[str, Any]]],
+) -> None:
+    """Refuse rows of plugins that do not keep the first part of the contract: defenses whose slots do not
+    return what they received, attacks that give no scores, and those that cannot take a traced knob. It
+    needs no data and computes nothing.
+
+    Args:
+      points: the pairs of knobs and options of every defense by name (``Experiment.points``).
+      requests: the static options of every attack's forms by name.
+    """
+    for name, pairs in points.items():
+        row = defenses.TABLE[name]
+        for options in _distinct(options for _, options in pairs) if row.origin else ():
+            for kind in row.known_by:
+                of_defenses.slots(name, options, 2, kind == SPLIT)
+    for name, forms in requests.items():
+        for options in forms if attacks.TABLE[name].origin else ():
+            trial = of_attacks.Trial(name, options, _classes_of(name, options)[-1])
+            of_attacks.shapes(trial, next(iter(of_attacks.RULES)))
+
+
+def _distinct(mappings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    out: list[Mapping[str, Any]] = []
+    for mapping in mappings:
+        if mapping not in out:
+            out.append(mapping)
+    return out

@@ -1,0 +1,28 @@
+"""Defenses and attacks of one's own: rows of a Python file that a config names as ``"mine:shuffle"``.
+
+``use("mine")`` imports the module ``mine`` and adds every ``DefenseRow`` and ``AttackRow`` of it to the
+tables under the module's name and its own: ``shuffle = DefenseRow(...)`` in ``mine.py`` is
+``"mine:shuffle"``. From then on it is trained, attacked, judged and reported as the rows of this library
+are, and ``vfljax.contract.check("mine:shuffle")`` says whether it keeps what a row promises.
+
+A stored sweep describes the rows of plugins that it was made with, and names their version and the
+SHA-256 of their files. Reading and reporting it use the description and import nothing
+(``standing_in``). Whoever trains or attacks must name the plugin again, and it must be the same file
+(``required``).
+"""
+
+from __future__ import annotations
+
+from vfljax.plugins.described import described, required, shares, stand_in, standing_in, unknown_row
+from vfljax.plugins.use import Plugin, use
+
+__all__ = [
+    "Plugin",
+    "described",
+    "required",
+    "shares",
+    "stand_in",
+    "standing_in",
+    "unknown_row",
+    "use",
+]

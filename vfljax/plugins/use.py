@@ -1,0 +1,185 @@
+"""A module's rows, put into the tables of defenses and attacks."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.util
+import inspect
+import pathlib
+import sys
+import traceback
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from vfljax import attacks, defenses
+from vfljax.attacks import AttackRow
+from vfljax.defenses import DefenseRow
+from vfljax.errors import UserError, unknown
+from vfljax.types import NO_SPLIT, SPLIT, Origin
+
+Row = DefenseRow | AttackRow
+FEDERATIONS = (SPLIT, NO_SPLIT)
+
+
+class Plugin(NamedTuple):
+    """A module whose rows are in the tables."""
+
+    name: str
+    version: str
+    sha256: str
+    rows: tuple[str, ...]  # their names in the tables, "mine:shuffle"
+
+
+def use(source: str) -> Plugin:
+    """Import a module and add its rows to the tables of defenses and attacks.
+
+    Args:
+      source: the name of a module that Python finds, or the path of a ``.py`` file. A name has no dots:
+        it is the first part of the rows' names.
+
+    Returns:
+      what was added. Using the same file again changes nothing.
+
+    Raises:
+      UserError: for a module that is not found or raises, one without rows, a row whose factory cannot be
+        called as the tables call it, and a file that has changed since this process imported it.
+    """
+    name, path = _found(source)
+    sha256 = _digest(path)
+    present = {row: entry.origin for row, entry in _rows_of(name).items()}
+    if present:
+        origin = next(iter(present.values()))
+        if origin.sha256 != sha256:
+            raise UserError(
+                f"the plugin {name} ({path}) has changed since this process imported it: restart Python, "
+                "which keeps the programs that it has compiled."
+            )
+        return Plugin(name, origin.version, sha256, tuple(present))
+    module = _imported(name, path)
+    origin = Origin(name, str(getattr(module, "__version__", "")), sha256)
+    rows = {
+        f"{name}:{attribute}": dataclasses.replace(row, origin=origin)
+        for attribute, row in vars(module).items()
+        if isinstance(row, DefenseRow | AttackRow) and not _is_ours(row)
+    }
+    if not rows:
+        raise UserError(
+            f"the plugin {name} ({path}) has no row: let it end in `shuffle = DefenseRow(...)` or "
+            "`guess = AttackRow(...)`, as analysis/how_to_add_a_defense.md shows."
+        )
+    for row_name, row in rows.items():
+        _check_row(row_name, row)
+    for row_name, row in rows.items():
+        table_of(row)[row_name] = row
+    return Plugin(name, origin.version, sha256, tuple(rows))
+
+
+def _found(source: str) -> tuple[str, pathlib.Path]:
+    """The name of a plugin and its file; of a package, its folder."""
+    path = pathlib.Path(source)
+    name = path.stem if source.endswith(".py") else source
+    if not name.isidentifier():
+        remedy = "give a module's name without dots, or a path that ends in .py"
+        raise UserError(f"the plugin {source!r} has no name that a config could use: {remedy}.")
+    if source.endswith(".py"):
+        if not path.is_file():
+            raise UserError(f"the plugin {source} is missing: give the path of a Python file.")
+        return name, path.resolve()
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise UserError(
+            f"the plugin {name!r} is missing: no {name}.py is in this folder, and no module of that name "
+            f"is installed; give the path of a file ending in .py."
+        )
+    file = pathlib.Path(spec.origin)
+    return name, file.parent if spec.submodule_search_locations else file
+
+
+def _digest(path: pathlib.Path) -> str:
+    """The SHA-256 of a file; of a package, that of its Python files' names and contents."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    files = sorted(path.rglob("*.py"))
+    parts = (f"{f.relative_to(path)} {hashlib.sha256(f.read_bytes()).hexdigest()}" for f in files)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _imported(name: str, path: pathlib.Path) -> ModuleType:
+    file = path if path.is_file() else path / "__init__.py"
+    before = sys.modules.get(name)
+    if before is not None:
+        origin = getattr(before, "__file__", None)
+        if origin is None or pathlib.Path(origin).resolve() != file.resolve():
+            raise UserError(f"the plugin {name} has the name of another module: rename {file}.")
+        return before
+    folders = [str(path)] if path.is_dir() else None
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        sys.modules.pop(name)
+        raise
+    except BaseException as error:  # SystemExit too: it is somebody's code
+        sys.modules.pop(name)
+        raise UserError(f"the plugin {name} cannot be imported: {_raised(error, file)}") from error
+    return module
+
+
+def _raised(error: BaseException, file: pathlib.Path) -> str:
+    """'FILE, line N: KIND: what it raised', in one line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        lines, text = [error.lineno], error.msg
+    else:
+        text = str(error)
+    where = f"{file}, line {lines[-1]}" if lines else str(file)
+    return f"{where}: {type(error).__name__}: {' '.join(text.split())}".removesuffix(": ")
+
+
+def _rows_of(name: str) -> dict[str, Any]:
+    """The rows of a plugin that are in the tables and loaded."""
+    rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
+    return {
+        row_name: row
+        for row_name, row in rows.items()
+        if row.origin is not None and row.origin.loaded and row.origin.plugin == name
+    }
+
+
+def _is_ours(row: Row) -> bool:
+    return any(row is one for one in (*defenses.TABLE.values(), *attacks.TABLE.values()))
+
+
+def table_of(row: Row) -> dict[str, Any]:
+    """The table that a row belongs in."""
+    return defenses.TABLE if isinstance(row, DefenseRow) else attacks.TABLE
+
+
+def _check_row(name: str, row: Row) -> None:
+    """Refuse a row that could not be called, planned or described; what it does is the contract's."""
+    parameters = inspect.signature(row.factory).parameters.values()
+    for one in parameters:
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            raise UserError(f"{name}: its factory takes {one}: name every knob and option.")
+        if one.kind is one.KEYWORD_ONLY and one.default is one.empty:
+            raise UserError(f"{name}: its option {one.name} has no default: give it one.")
+    if isinstance(row, AttackRow):
+        return
+    for field, values in (("example", row.example), ("neutral", row.neutral)):
+        if values is not None and set(values) != set(row.knobs):
+            raise UserError(
+                f"{name}: {field} names {', '.join(values) or 'no knob'}, and the factory's knobs (its "
+                f"positional parameters) are {', '.join(row.knobs) or 'none'}: give each a value."
+            )
+    for federation in row.known_by:
+        if federation not in FEDERATIONS:
+            raise unknown(f"federation in known_by of {name}", federation, FEDERATIONS)
