@@ -1,4 +1,4 @@
-"""The visible table of data sets: name -> loader(folder, **options) -> Dataset.
+"""The visible table of data sets: name -> ``loader(folder, **options) -> Dataset``.
 
 A new set is one file and one row of ``TABLE``; embedded sets, loaders that prepare block by block, and
 formats stand in ``EMBEDDED``, ``STREAMS`` and ``FORMS`` too. A loader's keyword-only parameters are its

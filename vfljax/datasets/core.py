@@ -77,7 +77,7 @@ class Dataset(NamedTuple):
 class Block(NamedTuple):
     """One party's columns."""
 
-    features: Any  # [R, ...] an array, or a ``mapped.Part`` of one that is mapped from disk
+    features: Any  # [R, ...] an array, or a ``npy.Part`` of one that is mapped from disk
     input: Input
     columns: tuple[Column, ...] = ()  # of a table
     about: str = ""  # what it is, for a person to read

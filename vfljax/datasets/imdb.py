@@ -62,15 +62,15 @@ def imdb(
 ) -> Dataset:
     """Read IMDB; every fault of the files is one clear line.
 
-    form: "words": kind "table", [R, words] uint8, 1 where a review has the word (GAFM's input; see
+    Args:
+      form: "words": kind "table", [R, words] uint8, 1 where a review has the word (GAFM's input; see
         ``vfljax.datasets.texts`` for the difference); "wordpiece": kind "text", token ids.
-    words: how many of the published training part's most frequent words.
-    length, vocabulary, vocabulary_size, lowercase: of "wordpiece": tokens a party reads; a vocab.txt
+      words: how many of the published training part's most frequent words.
+      length, vocabulary, vocabulary_size, lowercase: of "wordpiece": tokens a party reads; a vocab.txt
         ("" learns one from the published training texts), its size, whether case is dropped.
-    rows: 0 takes all; n takes the first n training and n test rows in the order above, classes
+      rows: 0 takes all; n takes the first n training and n test rows in the order above, classes
         balanced (of a set without published test part: n rows in all).
-
-    split: "published" keeps the published test part, which Kaggle's CSV does not have. "redrawn"
+      split: "published" keeps the published test part, which Kaggle's CSV does not have. "redrawn"
         returns the same rows without one, so that shares of training, validation and test rows
         divide all rows anew for each seed (GAFM, appendix E.1). Words and vocabularies are those of
         the published training part either way, as are the ranks of Keras' copy.

@@ -47,9 +47,10 @@ def yahoo(
 ) -> Dataset:
     """Read Yahoo! Answers, rows in file order, training part first; faults are one clear line.
 
-    form, words, length, vocabulary, vocabulary_size, lowercase: as ``vfljax.datasets.imdb``.
-    fields: which make the text, joined with a space in this order; empty ones are left out.
-    train_rows, test_rows: the first of each class in file order, classes balanced; 0 takes all.
+    Args:
+      form, words, length, vocabulary, vocabulary_size, lowercase: as ``vfljax.datasets.imdb``.
+      fields: which make the text, joined with a space in this order; empty ones are left out.
+      train_rows, test_rows: the first of each class in file order, classes balanced; 0 takes all.
         Reading stops at the last row needed: what follows is not checked.
     """
     texts.at_least_one_a_class(len(CLASSES), train_rows=train_rows, test_rows=test_rows)

@@ -1,0 +1,292 @@
+"""The generated pages of the API: what the visible tables and the modules hold, as reStructuredText.
+
+What enters: the tables of ``vfljax`` and the names of its modules. What leaves: ``sources()``, the text of
+every page by its name. Sphinx fills in the docstrings (``docstrings``), and is not needed here. A new row or
+module has its page without an edit.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pathlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import vfljax
+from analysis.api.docstrings import comments, plain
+from vfljax import attacks, config, datasets, defenses, models
+from vfljax.types import NO_SPLIT, SPLIT
+
+ROOMS = ("sweep", "store", "attacking", "report", "papers", "auditing", "benchmark")
+"""Packages whose modules are shown by what they say of themselves, without their functions."""
+
+
+class Row(NamedTuple):
+    """One row of a visible table."""
+
+    name: str
+    value: Any
+    facts: Mapping[str, str]  # what the row says beyond its factory, as reStructuredText
+
+
+class Table(NamedTuple):
+    """A visible table and the package that it stands in."""
+
+    package: str
+    title: str
+    mappings: Mapping[str, tuple[Row, ...]]  # the rows of each mapping of the package
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(row for rows in self.mappings.values() for row in rows)
+
+
+def modules() -> tuple[str, ...]:
+    """Every module of the library, by its full name."""
+    walk = pkgutil.walk_packages(vfljax.__path__, "vfljax.")
+    return tuple(module.name for module in walk)
+
+
+def maker(value: Any) -> Any:
+    """A row's factory, loader or network; of a partial, what it fixes fields of."""
+    value = getattr(value, "factory", value)
+    return getattr(value, "func", value)
+
+
+def defined_in(value: Any) -> str:
+    """The module of a row's ``maker``."""
+    return maker(value).__module__
+
+
+def _code(value: object) -> str:
+    return f"``{value}``"
+
+
+def _values(names: Mapping[str, Any]) -> str:
+    """Names with their defaults, as a call would have them."""
+    empty = inspect.Parameter.empty
+    return ", ".join(_code(n if d is empty else f"{n}={d!r}") for n, d in names.items()) or "none"
+
+
+def _defense(name: str, row: defenses.DefenseRow) -> Row:
+    of_run = {SPLIT: "with model splitting", NO_SPLIT: "without model splitting"}
+    facts = {
+        "in an arm": _code({name: dict(row.example)}),
+        "knobs": _values({n: p.default for n, p in row.knobs.items()}),
+        "options": _values({n: p.default for n, p in row.options.items()}),
+        "changes nothing at": _values(row.neutral) if row.neutral else "no value",
+        "defined for": "two classes" if row.two_classes else "any number of classes",
+    }
+    if row.needs_top:
+        facts["needs"] = "a top model, hence model splitting"
+    for federation, words in of_run.items():
+        if row.advice(federation):
+            facts[f"known by, {words}"] = f"``{row.advice(federation)}``"
+    if row.strengths is not None:
+        at = ", ".join(map(str, row.strengths.values))
+        facts["a search tries"] = f"``{row.strengths.knob}`` at {at}"
+    return Row(name, row, facts)
+
+
+def _attack(name: str, row: attacks.AttackRow) -> Row:
+    attack = row((models.MLP(out=2, hidden=(4,)),), 2)
+    facts = {
+        "runs on": ", ".join(map(_code, attack.federations)),
+        "knobs": _values(attack.knobs),
+        "options": _values(row.options),
+        "defined for": "two classes" if attack.binary else "any number of classes",
+        "beside it": ", ".join(map(_code, attack.baselines)) or "no baseline",
+        "number of its rule": str(row.rule),
+    }
+    return Row(name, row, facts)
+
+
+def _loader(name: str, loader: Callable[..., datasets.Dataset]) -> Row:
+    where = "comes with the install" if name in datasets.EMBEDDED else "``config.data.dir``"
+    return Row(name, loader, {"files": where, "options": _values(datasets.options_of(name))})
+
+
+def _network(name: str, network: Any, field: str) -> Row:
+    facts = {"in a config": _code(f"model.{field}={name!r}")}
+    if hasattr(network, "func"):
+        facts["is"] = f"``{network.func.__name__}`` with {_values(network.keywords)}"
+    else:
+        facts["is"] = _code(network.__name__)
+    return Row(name, network, facts)
+
+
+def tables() -> tuple[Table, ...]:
+    """The four visible tables, with what each of their rows says."""
+
+    def rows(say: Callable[..., Row], table: Mapping[str, Any], *more: str) -> tuple[Row, ...]:
+        return tuple(say(name, value, *more) for name, value in table.items())
+
+    networks = {
+        "BOTTOMS": rows(_network, models.BOTTOMS, "bottom"),
+        "TOPS": rows(_network, models.TOPS, "top"),
+    }
+    return (
+        Table("defenses", "Defenses", {"TABLE": rows(_defense, defenses.TABLE)}),
+        Table("attacks", "Attacks", {"TABLE": rows(_attack, attacks.TABLE)}),
+        Table("models", "Networks", networks),
+        Table("datasets", "Data sets", {"TABLE": rows(_loader, datasets.TABLE)}),
+    )
+
+
+def _title(text: str, mark: str = "=") -> str:
+    return f"{text}\n{mark * len(text)}\n"
+
+
+def _contents(names: Iterable[str]) -> str:
+    return ".. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   {name}\n" for name in names)
+
+
+def _grid(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], widths: str) -> str:
+    """A table of one line a cell."""
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", ""]
+    for row in (head, *rows):
+        lines += [f"   {'*' if place == 0 else ' '} - {cell}" for place, cell in enumerate(row)]
+    return "\n".join(lines) + "\n"
+
+
+def _data(name: str) -> str:
+    """What links to the name of a mapping lead to."""
+    return f".. py:data:: {name}\n\n"
+
+
+def _module(name: str, rows: tuple[Row, ...] = ()) -> str:
+    """A module's page: what its rows say, and its docstrings."""
+    text = _title(name.removeprefix("vfljax."))
+    for row in rows:
+        text += f"\n.. rubric:: {row.name}\n\n"
+        text += "".join(f":{fact}: {said}\n" for fact, said in row.facts.items())
+    flax = "   :exclude-members: name, parent, scope, setup\n" * name.startswith("vfljax.models.")
+    return f"{text}\n.. automodule:: {name}\n   :members:\n   :undoc-members:\n{flax}"
+
+
+def _docstring(module: str) -> str:
+    root, path = pathlib.Path(vfljax.__file__).parents[1], pathlib.Path(*module.split("."))
+    return ast.get_docstring(ast.parse((root / path).with_suffix(".py").read_text())) or ""
+
+
+def _about(row: Row, rows: tuple[Row, ...]) -> str:
+    """The first paragraph of the row's module; where others of another maker are from there, its maker's."""
+    module = defined_in(row.value)
+    beside = {maker(other.value) for other in rows if defined_in(other.value) == module}
+    said = inspect.getdoc(maker(row.value)) if len(beside) > 1 else _docstring(module)
+    return plain((said or "").partition("\n\n")[0].replace("\n", " "))
+
+
+def _table(table: Table, every: Iterable[str]) -> dict[str, str]:
+    """The pages of a visible table: its own, and one a module of its package."""
+    pages, package = {}, f"vfljax.{table.package}"
+    for name in (name for name in every if name.startswith(f"{package}.")):
+        rows = tuple(row for row in table.rows if defined_in(row.value) == name)
+        pages[name] = _module(name, rows)
+    index = f"{_title(table.title)}\n.. automodule:: {package}\n   :no-members:\n\n"
+    for mapping, rows in table.mappings.items():
+        lines = [
+            (_code(row.name), f":doc:`{defined_in(row.value)}`", _about(row, table.rows))
+            for row in rows
+        ]
+        grid = _grid(("name", "page", "what it is"), lines, "18 27 55")
+        index += f"{_data(f'{package}.{mapping}')}{grid}\n"
+    index += f"\n{_title('Modules', '-')}\n{_contents(pages)}"
+    functions = f"\n{_title('Functions', '-')}\n.. currentmodule:: {package}\n\n"
+    functions += "".join(f".. autofunction:: {name}\n\n" for name in _functions(package))
+    return {package: index + (functions if _functions(package) else ""), **pages}
+
+
+def _functions(package: str) -> list[str]:
+    """The public functions that a package's ``__init__`` itself defines."""
+    module = vars(vfljax)[package.split(".")[-1]]
+    found = inspect.getmembers(module, inspect.isfunction)
+    return [n for n, f in found if f.__module__ == package and not n.startswith("_")]
+
+
+class Field(NamedTuple):
+    """One field of ``vfljax.config.DEFAULT``, or a group of them."""
+
+    path: str
+    default: str
+    meaning: str  # the comment beside it
+
+
+def fields() -> tuple[Field, ...]:
+    """Every field of the config in its order, groups before what they hold."""
+    source = inspect.getsource(config)
+    said = comments(source)
+    assigned = {
+        node.target.id: node.value
+        for node in ast.parse(source).body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+    def walk(node: Any, prefix: str) -> Iterable[Field]:
+        for key, value in zip(node.keys, node.values, strict=True):
+            path = prefix + ast.literal_eval(key)
+            # a formatter may move a comment to the line of the closing bracket
+            meaning = said.get(key.lineno) or said.get(value.end_lineno, "")
+            if isinstance(value, ast.Dict) and value.keys and path not in config.FREE:
+                own = meaning if value.end_lineno not in _lines(value) else ""
+                yield Field(path, "", own)
+                yield from walk(value, f"{path}.")
+            else:
+                yield Field(path, ast.unparse(value), meaning)
+
+    return tuple(walk(assigned["DEFAULT"], ""))
+
+
+def _lines(group: ast.Dict) -> set[int]:
+    return {value.end_lineno for value in group.values if value.end_lineno}
+
+
+def _config() -> str:
+    head, lines = ("field", "default", "meaning"), []
+    for field in fields():
+        default = _code(field.default) if field.default else ""
+        lines.append((_code(field.path), default, plain(field.meaning)))
+    return (
+        f"{_title('Config')}\n.. automodule:: vfljax.config\n   :members:\n\n"
+        f"{_title('Every field', '-')}\n"
+        f"{_data('vfljax.config.DEFAULT')}{_grid(head, lines, '30 22 48')}"
+    )
+
+
+def _room(package: str, every: Iterable[str]) -> str:
+    text = _title(package.removeprefix("vfljax."))
+    text += f"\n.. automodule:: {package}\n   :no-members:\n"
+    for name in (name for name in every if name.startswith(f"{package}.")):
+        text += f"\n{_title(name.removeprefix('vfljax.'), '-')}"
+        text += f"\n.. automodule:: {name}\n   :no-members:\n"
+    return text
+
+
+def sources() -> dict[str, str]:
+    """The text of every generated page, by its name without a suffix."""
+    every, pages = modules(), {}
+    for table in tables():
+        pages |= _table(table, every)
+    pages["vfljax.config"] = _config()
+    pages |= {f"vfljax.{room}": _room(f"vfljax.{room}", every) for room in ROOMS}
+    others = [n for n in every if n.count(".") == 1 and n not in pages]
+    pages |= {name: _module(name) for name in others}
+    for name in [n for n in others if any(m.startswith(f"{n}.") for m in every)]:
+        pages[name] = _room(name, every)  # a room that is new
+    pages["modules"] = f"{_title('Every module')}\n{_contents(sorted(pages))}"
+    return pages
+
+
+def write(folder: pathlib.Path) -> None:
+    """Make ``folder`` hold the generated pages and no other; pages that are the same are not written."""
+    folder.mkdir(exist_ok=True)
+    pages = sources()
+    for path in folder.glob("*.rst"):
+        if path.stem not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        path = folder / f"{name}.rst"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)

@@ -1,0 +1,147 @@
+"""The pages of the API name every row, field and module; building them is a slow test, where Sphinx is."""
+
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from analysis.api import docstrings, pages
+from vfljax import attacks, config, datasets, defenses, models
+
+ROOT = pathlib.Path(__file__).parents[1]
+FOLDER = ROOT / "analysis" / "api"
+TABLES = {
+    "defenses": defenses.TABLE,
+    "attacks": attacks.TABLE,
+    "models": {**models.BOTTOMS, **models.TOPS},
+    "datasets": datasets.TABLE,
+}
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, str]:
+    """The text of every page, written by hand or made, by its name."""
+    written = {path.stem: path.read_text() for path in FOLDER.glob("*.rst")}
+    return {**written, **pages.sources()}
+
+
+def documented(sources: dict[str, str]) -> list[str]:
+    """The modules whose docstrings are on a page."""
+    return re.findall(r"^\.\. automodule:: (\S+)$", "\n".join(sources.values()), flags=re.M)
+
+
+def test_every_module_is_on_one_page(sources):
+    files = [path.relative_to(ROOT) for path in (ROOT / "vfljax").rglob("*.py")]
+    names = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files}
+    assert sorted(documented(sources)) == sorted(names)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_row_is_in_its_tables_page_and_explained_on_its_modules(sources, table):
+    for name, value in TABLES[table].items():
+        assert f" - ``{name}``\n" in sources[f"vfljax.{table}"]
+        assert f".. rubric:: {name}\n" in sources[pages.defined_in(value)]
+
+
+def test_a_new_row_has_its_page_without_an_edit(monkeypatch):
+    monkeypatch.setitem(defenses.TABLE, "mine", defenses.TABLE["noise"])
+    made = pages.sources()
+    assert " - ``mine``\n" in made["vfljax.defenses"]
+    assert ".. rubric:: mine\n" in made["vfljax.defenses.noise"]
+
+
+def test_every_page_is_reached_from_the_index(sources):
+    lists = "\n".join(sources[name] for name in ("index", "modules"))
+    lists += "\n".join(sources[f"vfljax.{table}"] for table in TABLES)
+    named = set(re.findall(r"^   (?:generated/)?([\w.]+)$", lists, flags=re.M))
+    assert named >= set(sources) - {"index"}
+
+
+@pytest.mark.parametrize("name", ["run_sweep", "audit", "load", "use_this_machine"])
+def test_the_library_page_has_every_function_of_the_library(sources, name):
+    assert f".. autofunction:: {name}\n" in sources["library"]
+
+
+def test_every_field_of_the_config_is_explained_as_the_file_does(sources):
+    def leaves(values, prefix=""):
+        for key, value in values.items():
+            yield prefix + key
+            if isinstance(value, dict) and prefix + key not in config.FREE:
+                yield from leaves(value, f"{prefix}{key}.")
+
+    fields = {field.path: field for field in pages.fields()}
+    assert list(fields) == list(leaves(config.DEFAULT))
+    assert fields["seeds"] == ("seeds", "3", "seeds 0, 1, ..., seeds - 1")
+    assert fields["goal"].meaning.startswith("what a report asks")
+    assert fields["goal.max_cost"].meaning == fields["data"].meaning == ""
+    assert all(f" - ``{path}``\n" in sources["vfljax.config"] for path in fields)
+
+
+def test_a_comment_is_text_but_for_what_is_in_backticks():
+    assert (
+        docstrings.plain("|x| of `a_b`, ``c*d`` and e_*")
+        == "\\|x\\| of ``a_b``, ``c*d`` and e\\_\\*"
+    )
+
+
+def shown(docstring: str) -> str:
+    return "\n".join(docstrings.as_it_stands(docstring.splitlines()))
+
+
+def test_what_is_indented_is_shown_as_it_stands():
+    assert (
+        shown("The rule:\n\n    y = ``f``(x)\n\nText.")
+        == "The rule:\n\n\n::\n\n    y = f(x)\n\n\nText."
+    )
+    assert "::" in shown("Edge cases\n    k = 1    nothing\n    k = 2    half")
+    assert "::" in shown("| a | b |\n|---|---|\n| 1 | 2 |")
+    for plain in (
+        "Args:\n  x: a number.\n  y: another.",
+        "* an item\n  that goes on",
+        "==  ==\na   b\n    c\n==  ==",
+        ">>> 1 | 2\n3",
+        ">>> f()\nTraceback:\n  raised |x|",
+        "Symbols::\n\n    B  rows",
+        "Guarantee: none.\n    - One reason.\n    - Another.",
+    ):
+        assert shown(plain) == plain
+
+
+def test_full_names_are_links_and_neither_bars_nor_letters_are_markup():
+    assert "::" not in shown("minimizes\n|| grad - g || and\n|a| <= |b|")
+    assert shown("Args:\n  num_classes: C.") == "Args:\n  num_classes: C\\."
+    assert shown("See ``vfljax.types``: |x| of ``|y|``.") == (
+        "See :py:obj:`vfljax.types`: \\|x\\| of ``|y|``."
+    )
+
+
+def test_a_comment_above_or_beside_a_field_is_its_docstring():
+    fields = (
+        "    a: int  # |a| of `b`\n    # what stands\n    # above\n    b: int = 0\n    c: int = 0\n"
+    )
+    said = {("R", "a"): "\\|a\\| of ``b``", ("R", "b"): "what stands above"}
+    assert docstrings.field_comments(f"class R:\n{fields}") == said
+    assert shown(said["R", "a"]) == said["R", "a"]  # it is made reStructuredText once
+
+
+@pytest.mark.slow
+def test_the_pages_are_built_without_a_warning(tmp_path):
+    if importlib.util.find_spec("sphinx") is None:
+        pytest.skip("sphinx is not installed: pip install -e '.[docs]'")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E"]
+    folders = [FOLDER, tmp_path / "build", "-d", tmp_path / "trees"]
+    done = subprocess.run(
+        [*command, *folders], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    built = tmp_path / "build"
+    kdk = (built / "generated" / "vfljax.defenses.kdk.html").read_text()
+    assert "the anchor has the SMALLEST of the k masses" in kdk
+    types = (built / "generated" / "vfljax.types.html").read_text()
+    assert "place among the training rows" in types  # of a field without a default
+    assert "whose cut gradients the gradient slot treats" in types  # and of one with
+    assert "Alias for field number" not in types
+    assert "TypeAliasForwardRef" not in kdk + types
