@@ -218,7 +218,11 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[str]:
-    """Fields in which two resolved configs differ, as 'field: a -> b' lines."""
+    """Fields in which two resolved configs differ, as 'field: a -> b' lines.
+
+    >>> differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}})
+    ['model.cut: 16 -> 8']
+    """
     lines = []
     for key in [*a, *(k for k in b if k not in a)]:
         name = f"{path}.{key}" if path else key

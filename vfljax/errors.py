@@ -20,7 +20,11 @@ def _near(name: str, known: list[str]) -> list[str]:
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
     """The error for a name that is in no table, with the nearest known one; what is no text is no name
-    either."""
+    either.
+
+    >>> print(unknown("defense", "nosie", ["kdk", "noise"]))
+    unknown defense 'nosie': did you mean 'noise'? choose from kdk, noise.
+    """
     known = list(known)
     near = _near(name, known) if isinstance(name, str) else []
     if len(known) > MOST:  # a message, not the whole table

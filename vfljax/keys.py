@@ -22,7 +22,14 @@ def run_key(seed: Array | int) -> Array:
 
 
 def fold(key: Array, *path: str | int | Array) -> Array:
-    """Fold names (by CRC-32, stable between processes) and numbers into a key, in order."""
+    """Fold names (by CRC-32, stable between processes) and numbers into a key, in order.
+
+    >>> key = run_key(0)
+    >>> bool(fold(key, "step", 3) == fold(fold(key, "step"), 3))
+    True
+    >>> bool(fold(key, "step", 3) == fold(key, 3, "step"))
+    False
+    """
     for part in path:
         if isinstance(part, str):
             part = zlib.crc32(part.encode())

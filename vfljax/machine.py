@@ -69,7 +69,11 @@ def free_disk(path: pathlib.Path) -> float:
 
 
 def bytes_text(count: float) -> str:
-    """'1.3 TB', '700 MB', 'an unknown amount' where it is infinite."""
+    """A size as messages give it.
+
+    >>> bytes_text(1.34e12), bytes_text(7e8), bytes_text(math.inf)
+    ('1.3 TB', '700 MB', 'an unknown amount')
+    """
     if math.isinf(count):
         return "an unknown amount"
     for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):

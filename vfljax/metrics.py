@@ -166,7 +166,11 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
 
 
 def advantage(value: Array, chance: Array | float) -> Array:
-    """Where ``value`` stands on the scale from ``chance`` (0) to certainty (1); negative below chance."""
+    """Where ``value`` stands on the scale from ``chance`` (0) to certainty (1); negative below chance.
+
+    >>> advantage(0.75, chance=0.5), advantage(0.25, chance=0.5)
+    (0.5, -0.5)
+    """
     return (value - chance) / (1 - chance)
 
 

@@ -81,7 +81,11 @@ class Federation(NamedTuple):
 
 
 def federation_of(name: str) -> Federation:
-    """The federation of that name."""
+    """The federation of that name.
+
+    >>> federation_of("malicious-0-1")
+    Federation(split=True, malicious=(0, 1))
+    """
     kind, *malicious = name.split("-")
     return Federation(kind != NO_SPLIT, tuple(map(int, malicious)))
 

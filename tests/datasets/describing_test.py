@@ -1,10 +1,8 @@
 """What a person is told of a data set: plain lines, whatever it is called and however many classes."""
 
-import doctest
-
 import numpy as np
 
-from vfljax.datasets import describing, options, prepared, roles
+from vfljax.datasets import describing, prepared
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.dividing import Parties, divide
 from vfljax.models.making import networks_for
@@ -48,8 +46,3 @@ def test_what_made_a_prepared_folder_is_told(tmp_path):
     assert describing.origin(str(tmp_path / "x")) == told
     prepared.write(MADE, tmp_path / "y")
     assert describing.origin(str(tmp_path / "y")) == "prepared by no loader, with no options"
-
-
-def test_examples_of_docstrings_hold():
-    for module in (options, roles):
-        assert doctest.testmod(module).failed == 0

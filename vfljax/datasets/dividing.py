@@ -124,7 +124,15 @@ def _shares(given: Sequence[float], count: int) -> np.ndarray:
 
 
 def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
-    """(first, last) of each party's part of ``length`` places; equal shares as np.array_split."""
+    """(first, last) of each party's part of ``length`` places; equal shares as np.array_split.
+
+    ``shares`` are cumulated, from 0 to 1; ``last`` is no place of the party's any more.
+
+    >>> places(np.array([0, 1 / 2, 1]), 7)
+    [(0, 4), (4, 7)]
+    >>> places(np.array([0, 1 / 4, 1]), 8)
+    [(0, 2), (2, 8)]
+    """
     count = len(shares) - 1
     if np.allclose(np.diff(shares), 1 / count):
         sizes = [length // count + (p < length % count) for p in range(count)]

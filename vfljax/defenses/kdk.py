@@ -48,6 +48,10 @@ def kdk_targets(
     hence ranks by counting, and no ``top_k``.
 
     Reduces to ``targets`` at epsilon = 0 or k = 1 if they are one-hot and ``anchor="label"``.
+
+    >>> scores, label = jnp.array([[0.2, 0.5, 0.3]]), jnp.array([[1.0, 0.0, 0.0]])
+    >>> kdk_targets(scores, label, k=2, epsilon=0.25).tolist()
+    [[0.75, 0.25, 0.0]]
     """
     chex.assert_rank([scores, targets, k, epsilon], [2, 2, 0, 0])
     chex.assert_equal_shape([scores, targets])

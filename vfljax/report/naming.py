@@ -42,7 +42,11 @@ def shown(workdir: pathlib.Path) -> store.Sweep:
 
 
 def label_of(label: str) -> str:
-    """What an attack is called with its classes named by known labels."""
+    """What an attack is called with its classes named by known labels.
+
+    >>> label_of("direct/most_negative/parties=0+1")
+    'direct/most_negative/named/parties=0+1'
+    """
     form, parties, who = label.partition("/parties=")
     return f"{form}/{WORD}{parties}{who}"
 

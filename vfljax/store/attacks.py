@@ -40,7 +40,13 @@ def rule_of(entry: Mapping[str, Any]) -> int:
 
 
 def with_rule(label: str, rule: int) -> str:
-    """The label of rows that another rule made than the form's present one: "passive/rule=1"."""
+    """The label of rows that another rule made than the form's present one.
+
+    >>> with_rule("direct/most_negative", 1)
+    'direct/most_negative/rule=1'
+    >>> without_rule("direct/most_negative/rule=1")
+    'direct/most_negative'
+    """
     form, parties, who = without_rule(label).partition("/parties=")
     return f"{form}/rule={rule}{parties}{who}"
 

@@ -47,7 +47,13 @@ def check_text(what: str, text: Any, allowed: str = "") -> None:
 
 def check_distinct(field: str, values: Sequence[Any]) -> None:
     """Refuse an axis that names a value twice: its settings would be trained, and counted, twice. As
-    numbers, 1 and 1.0 are one value; True is another."""
+    numbers, 1 and 1.0 are one value; True is another.
+
+    >>> check_distinct("training.momentum", (0, 0.9))
+    >>> check_distinct("training.momentum", (0, 0.0))
+    Traceback (most recent call last):
+    vfljax.errors.UserError: config.training.momentum names 0.0 twice: leave one of them out.
+    """
     seen = set()
     for value in values:
         key = _key(value)

@@ -1,0 +1,47 @@
+"""Every example of the docstrings holds."""
+
+import doctest
+import importlib
+import pathlib
+import sys
+
+import pytest
+from absl import flags
+
+ROOT = pathlib.Path(__file__).parents[1]
+PROMPT = ">>> "
+FILES = [
+    path.relative_to(ROOT)
+    for room in ("vfljax", "launch")
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if PROMPT in path.read_text()
+]
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_the_examples_hold(path):
+    name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    before = set(flags.FLAGS)
+    module = importlib.import_module(name)
+    done = doctest.testmod(module)
+    if path.parts[0] == "launch":  # entry points share names of flags
+        for flag in set(flags.FLAGS) - before:
+            delattr(flags.FLAGS, flag)
+        del sys.modules[name]
+    assert done.failed == 0
+    written = [line for line in (ROOT / path).read_text().splitlines() if PROMPT in line]
+    assert done.attempted == len(written)  # one that stands in no docstring of a member is not run
+
+
+def test_an_example_that_does_not_hold_fails():
+    def one() -> int:
+        """One.
+
+        >>> one()
+        2
+        """
+        return 1
+
+    runner = doctest.DocTestRunner(verbose=False)
+    (example,) = doctest.DocTestFinder().find(one, "one", globs={"one": one})
+    assert runner.run(example, out=lambda text: None).failed == 1
