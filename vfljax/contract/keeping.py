@@ -32,7 +32,7 @@ def rule(name: str, says: str, factory: Any) -> Iterator[None]:
     """Whatever is raised within is said as the rule that it broke, with its line in the row's file."""
     try:
         yield
-    except ContractError:
+    except UserError:  # a line for a person already: a broken rule, or a plugin that is not in use
         raise
     except Exception as error:  # it is somebody's code
         where = _line(error, factory)
@@ -50,7 +50,7 @@ def rule(name: str, says: str, factory: Any) -> Iterator[None]:
 
 def broken(name: str, says: str, why: str) -> ContractError:
     """The error of a rule that ``name`` breaks."""
-    return ContractError(f"{name} breaks a rule of the contract, {says!r}: {why}.")
+    return ContractError(f"{name} breaks a rule of the contract, {says!r}: {why.rstrip('.')}.")
 
 
 def _line(error: BaseException, factory: Any) -> str:
