@@ -1,0 +1,38 @@
+"""One small structure with 10 to 10,000 settings: how time and memory grow with a grid.
+
+    /usr/bin/time -v python -m launch.sweep --config=configs/growth.py:1000 --workdir=runs/growth-1000
+
+The variant is the number of settings: 10, 100, 1000 (the default) or 10000, noise scales times seeds. All
+share one program. Wisconsin breast cancer in two halves, an MLP of 16 hidden units, 10 epochs; the norm
+attack on every setting. Time and memory by variant stand in `analysis/results/benchmark/README.md`.
+"""
+
+from vfljax.config import ordered
+
+SIZES = {"10": (5, 2), "100": (25, 4), "1000": (100, 10), "10000": (200, 50)}  # scales, seeds
+
+
+def get_config(variant="1000"):
+    scales, seeds = SIZES[variant]
+    return ordered(
+        {
+            "name": f"growth to {variant} settings",
+            "notes": ("For time and memory: the scales are not chosen for what they defend.",),
+            "seeds": seeds,
+            "data": {"name": "breast_cancer", "train": 384, "validation": 85, "test": 100},
+            "parties": {"passive": 1, "label_features": True},
+            "model": {"hidden": (16,), "cut": 4, "top": "mlp", "top_hidden": (8,)},
+            "training": {
+                "epochs": 10,
+                "batch_size": 32,
+                "learning_rate": 0.05,
+                "record": (-1,),
+            },
+            "grid": {
+                "noise": {
+                    "noise": {"scale": tuple(1e-5 * 10 ** (3 * i / scales) for i in range(scales))}
+                }
+            },
+            "attacks": {"norm": {}},
+        }
+    )
