@@ -70,4 +70,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    common.start(run)
+    common.start(run, resumes=True)

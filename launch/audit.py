@@ -108,4 +108,4 @@ def _limit(value: float) -> float:
 
 
 if __name__ == "__main__":
-    common.start(run)
+    common.start(run, resumes=True)

@@ -7,6 +7,7 @@ for JAX.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ import signal
 import sys
 import threading
 import traceback
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +24,7 @@ from absl import app, flags, logging
 
 from vfljax.errors import UserError, unknown
 
+CALLBACK = os.path.join("jax", "_src", "callback.py")
 HELP = re.compile(r"--?(help|helpfull|helpshort|helpxml|h|\?)(=.*)?")
 
 
@@ -201,20 +204,62 @@ def _unread() -> int:
     return 0
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as a scheduler sends it: whatever an interrupt saves and takes back, it does too."""
+
+
+def _interrupt(number: int, frame: types.FrameType | None) -> None:
+    """The handler of SIGINT and SIGTERM: raises, but within a callback of JAX, which would make another
+    error of it, comes again. SIGTERM is obeyed once: schedulers repeat it while what is trained is saved."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(CALLBACK):
+            _again(number)
+            return
+        frame = frame.f_back
+    if number == signal.SIGTERM:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+    raise KeyboardInterrupt
+
+
 def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
     """Python ignores what is raised in a callback of the garbage collector, and JAX has one: an interrupt
     that falls there comes again."""
     if issubclass(ignored.exc_type, KeyboardInterrupt):
-        timer = threading.Timer(0.05, _thread.interrupt_main)
-        timer.daemon = True
-        timer.start()
+        number = signal.SIGTERM if issubclass(ignored.exc_type, Terminated) else signal.SIGINT
+        signal.signal(number, _interrupt)
+        _again(number)
     else:
         sys.__unraisablehook__(ignored)
 
 
-def start(run: Callable[[], None]) -> None:
-    """Run an entry point: a user's mistake is one line and exit status 2, an interrupt 130
-    (also SIGTERM)."""
+def _again(number: int) -> None:
+    timer = threading.Timer(0.05, _thread.interrupt_main, [number])
+    timer.daemon = True
+    timer.start()
+
+
+def _listen() -> None:
+    """Let SIGTERM end a run as Ctrl-C does, so that what is half written is taken back."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
+        signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = _interrupt_again
+
+
+def _stopped(error: KeyboardInterrupt, resumes: bool) -> int:
+    """Say how to go on, or to begin again; returns the exit status."""
+    said = "nothing finished is lost. To go on" if resumes else "nothing is kept. To begin again"
+    by, status = (" by SIGTERM", 143) if isinstance(error, Terminated) else ("", 130)
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(f"\nstopped{by}: {said}:\n  {printable(command())}", file=sys.stderr)
+    return status
+
+
+def start(run: Callable[[], None], resumes: bool = False) -> None:
+    """Run an entry point and exit: with 0 where all is done, 2 after one line about a user's mistake,
+    130 on Ctrl-C and 143 on SIGTERM, with the command that goes on where the entry point ``resumes``
+    and otherwise begins again."""
 
     def main(arguments: Sequence[str]) -> None:
         if len(arguments) > 1:
@@ -225,9 +270,6 @@ def start(run: Callable[[], None]) -> None:
         use_this_machine(min_compile_seconds=0.1)
         import jax
 
-        # a scheduler's signal ends a run as Ctrl-C does: what is half written is taken back
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        sys.unraisablehook = _interrupt_again
         try:
             run()
         except UserError as error:
@@ -245,10 +287,9 @@ def start(run: Callable[[], None]) -> None:
                 "a smaller network or batch, fewer settings a shard, or config.execution.width=1"
             )
             sys.exit(_fail(f"the device's memory is exhausted ({said}): choose {remedy}."))
-        except KeyboardInterrupt:
-            print(
-                "\nstopped: nothing finished is lost, the same command continues.", file=sys.stderr
-            )
-            sys.exit(130)
 
-    app.run(main, flags_parser=_parse)
+    _listen()
+    try:
+        app.run(main, flags_parser=_parse)
+    except KeyboardInterrupt as error:
+        sys.exit(_stopped(error, resumes))

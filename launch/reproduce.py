@@ -174,4 +174,4 @@ def _command(table: str, dataset: str, variant: str = "") -> str:
 
 
 if __name__ == "__main__":
-    common.start(run)
+    common.start(run, resumes=True)

@@ -6,7 +6,8 @@
     python -m launch.sweep --workdir=DIR                   # goes on with what is there
     python -m launch.sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
 
-The same command again continues a sweep that was stopped or killed, and ends with the same table.
+The same command again continues a sweep that was stopped or killed, and ends with the same table. The exit
+status is 0 where all is done, 2 after a mistake, 130 on Ctrl-C and 143 on SIGTERM, which save what is trained.
 What is written: results.parquet and .csv (one row a setting), attacks.parquet and .csv, report.html,
 figures/*.png, and per shard the final weights and the exchange; see vfljax.store.load.
 """
@@ -108,4 +109,4 @@ def _mend(workdir: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    common.start(run)
+    common.start(run, resumes=True)

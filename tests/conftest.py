@@ -132,7 +132,8 @@ def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def run(name: str, *arguments: str) -> types.SimpleNamespace:
         module, before = f"launch.{name}", set(flags.FLAGS)
-        terminate, out, err = signal.getsignal(signal.SIGTERM), io.StringIO(), io.StringIO()
+        handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
+        out, err = io.StringIO(), io.StringIO()
         monkeypatch.setattr(sys, "argv", [str(ROOT / "launch" / f"{name}.py"), *arguments])
         try:
             sys.modules.pop(module, None)  # anew, for it to define its flags
@@ -143,7 +144,8 @@ def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
             ):
                 common.start(importlib.import_module(module).run)
         finally:
-            signal.signal(signal.SIGTERM, terminate)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
             for flag in set(flags.FLAGS) - before:  # entry points share names of flags
                 if flag in flags.FLAGS:
                     delattr(flags.FLAGS, flag)

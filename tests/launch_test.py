@@ -1,7 +1,9 @@
 """Entry points, as a user runs them: mostly within this process, which has imported JAX already."""
 
+import gc
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -140,26 +142,99 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, li
     assert said.count("\n") == 1
 
 
-def test_a_scheduler_s_signal_ends_a_run_as_an_interrupt_does(monkeypatch, capsys):
+@pytest.fixture
+def stopped(monkeypatch, capsys):
+    """``stopped(run, **options)``: the exit status of an entry point within this process, and what it says."""
+    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
+    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)
+    monkeypatch.setattr(sys, "argv", ["launch/attack.py", "--workdir=runs/a b"])
+
+    def of(run, **options):
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with pytest.raises(SystemExit) as ended:
+                common.start(run, **options)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return ended.value.code, capsys.readouterr().err
+
+    return of
+
+
+SIGNALS = [(signal.SIGTERM, 143, " by SIGTERM"), (signal.SIGINT, 130, "")]
+COMMAND = "\n  python -m launch.attack '--workdir=runs/a b'\n"
+
+
+@pytest.mark.parametrize(("number", "status", "by"), SIGNALS)
+def test_a_signal_stops_a_run_which_cleans_up_and_says_how_to_go_on(stopped, number, status, by):
     cleaned = []
 
     def run():
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            if number == signal.SIGTERM:
+                os.kill(os.getpid(), number)  # a scheduler's second one does not cut it short
+            cleaned.append(True)
+            raise
+
+    said = f"\nstopped{by}: nothing finished is lost. To go on:{COMMAND}"
+    assert stopped(run, resumes=True) == (status, said)
+    assert cleaned
+    said = f"\nstopped{by}: nothing is kept. To begin again:{COMMAND}"
+    assert stopped(run) == (status, said)
+
+
+@pytest.mark.parametrize(("number", "status", "by"), SIGNALS)
+def test_a_signal_within_a_callback_of_the_garbage_collector_comes_again(
+    stopped, number, status, by
+):
+    calls = []
+
+    def callback(phase, info):
+        if not calls:
+            calls.append(phase)
+            os.kill(os.getpid(), number)
+            sum(range(10))  # where Python handles it
+
+    def run():
+        gc.callbacks.append(callback)
+        try:
+            gc.collect()
             time.sleep(5)
         finally:
-            cleaned.append(True)
+            gc.callbacks.remove(callback)
 
-    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
-    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.raises(SystemExit, match="130"):
-            common.start(run)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert cleaned
-    assert "the same command continues" in capsys.readouterr().err
+    assert stopped(run, resumes=True)[0] == status
+    assert calls
+
+
+@pytest.mark.parametrize(("number", "status", "by"), SIGNALS)
+def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, number, status, by):
+    """Streamed rows are fetched by callbacks; JAX makes another error of what is raised there."""
+    done = []
+
+    def callback(x):
+        os.kill(os.getpid(), number)
+        return x
+
+    def run():
+        x = jax.numpy.ones(3)
+        out = jax.jit(lambda x: jax.pure_callback(callback, x, x))(x)
+        done.append(jax.block_until_ready(out))
+        time.sleep(5)
+
+    assert stopped(run, resumes=True)[0] == status
+    assert done
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "launch").glob("[a-z]*.py")))
+def test_entry_points_that_store_as_they_go_say_so(name):
+    source = (ROOT / "launch" / f"{name}.py").read_text()
+    resumes = name in ("attack", "audit", "reproduce", "sweep")
+    assert ("common.start(run, resumes=True)" in source) == resumes
 
 
 def test_help_says_what_it_does_and_how():
@@ -188,7 +263,7 @@ def config(tmp_path):
     return path
 
 
-def test_a_terminated_process_exits_with_130_and_the_same_command_continues(
+def test_a_terminated_process_exits_with_143_and_the_command_it_prints_continues(
     launch, tmp_path, config
 ):
     workdir = tmp_path / "w"
@@ -200,8 +275,9 @@ def test_a_terminated_process_exits_with_130_and_the_same_command_continues(
         time.sleep(0.01)
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate()
-    assert running.returncode == 130
-    assert "stopped: nothing finished is lost, the same command continues." in said
+    assert running.returncode == 143
+    command = f"python -m launch.sweep {shlex.join(arguments)}\n"
+    assert said.endswith(f"stopped by SIGTERM: nothing finished is lost. To go on:\n  {command}")
     stored = sorted(workdir.glob("shards/[0-9]*/manifest.json"))
     times = [path.stat().st_mtime_ns for path in stored]
     assert stored

@@ -19,6 +19,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.sweep import grid, lanes, size, train
 from vfljax.sweep.experiment import parse
+from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -234,6 +235,26 @@ def whole(tmp_path_factory):
     return comparable(sweeps.train(tmp_path_factory.mktemp("whole") / "w", FIVE).results)
 
 
+class Killed(BaseException):
+    """Stands for a kill, which leaves no time to save."""
+
+
+def test_an_interrupt_saves_what_is_trained(whole, tmp_path, monkeypatch):
+    original, epochs = Progress.update, []
+
+    def update(self, *arguments):
+        epochs.append(1)
+        if len(epochs) == 3:
+            raise KeyboardInterrupt
+        original(self, *arguments)
+
+    monkeypatch.setattr(Progress, "update", update)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.train(tmp_path / "w", FIVE)
+    assert [path.name for path in (tmp_path / "w" / "partial").glob("*/*")] == ["2"]
+    assert comparable(sweeps.train(tmp_path / "w", FIVE).results) == whole
+
+
 @pytest.fixture
 def interrupted(whole, tmp_path, monkeypatch):
     """A sweep of five epochs that was killed after its third save, and the epochs of all saves."""
@@ -244,10 +265,10 @@ def interrupted(whole, tmp_path, monkeypatch):
         original(workdir, name, done, tree)
         saves.append(done)
         if saves == [1, 2, 3]:
-            raise KeyboardInterrupt
+            raise Killed
 
     monkeypatch.setattr(store, "write_partial", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Killed):
         sweeps.train(tmp_path / "w", FIVE)
     return tmp_path / "w", saves
 

@@ -27,11 +27,12 @@ from vfljax.datasets.core import checksum, identity
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
-from vfljax.sweep import codebooks, grid, initial, lanes, serving, size, teachers
+from vfljax.sweep import codebooks, grid, initial, lanes, saving, serving, size, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays, width_of
 from vfljax.sweep.pooled_auc import pooled_auc
 from vfljax.sweep.progress import Progress
+from vfljax.sweep.saving import Saved
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
@@ -293,50 +294,62 @@ def train_shard(
     trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
 ) -> None:
     """Train one shard epoch by epoch, saving now and then, and commit it."""
-    spec = trainer.group.spec
     settings = [trainer.group.settings[i] for i in shard.settings]
-    count, began = len(settings), time.monotonic()
+    count, epochs = len(settings), plan.experiment.training.recorded_epochs
     lane, snapshot = trainer.start(shard)
-    by_epoch: dict[int, dict[str, np.ndarray]] = {}
-    epochs = plan.experiment.training.recorded_epochs
-    epoch, partial = 0, store.read_partial(workdir, shard.name)
-    if partial is not None:
-        epoch, tree = partial
-        snapshot = trainer.layout.pad(_unpack(tree["progress"], snapshot))
-        by_epoch = {int(k): v for k, v in tree.get("recorded", {}).items()}
-        progress.resume(0, epoch * spec.steps_per_epoch * count)
-    saved = time.monotonic()
-    finite, ends = np.ones(count, bool), []
-    while epoch < spec.epochs:
-        snapshot, all_finite = trainer.program((lane, snapshot), trainer.shared(epoch))
-        finite = lanes.unpad(all_finite, count)  # waits for the epoch
-        ends.append(time.monotonic())
-        progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
-        epoch += 1
-        if epoch - 1 in epochs:
-            by_epoch[epoch - 1] = _epoch_arrays(lanes.unpad(snapshot.record, count))
-        if epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
-            tree: dict[str, Any] = {"progress": _pack(snapshot)}
-            if by_epoch:
-                tree["recorded"] = {str(k): v for k, v in by_epoch.items()}
-            store.write_partial(workdir, shard.name, epoch, tree)
-            saved = time.monotonic()
-    weights = lanes.unpad(snapshot.state.weights, count)
-    states = {reader.name: snapshot.state.defense[reader.name] for reader in trainer.readers}
+    start = saving.read(workdir, shard.name, count, snapshot) or Saved(0, snapshot, {})
+    trained, finite, seconds = _train_epochs(trainer, shard, lane, start, epochs, workdir, progress)
+    state, record = trained.snapshot.state, lanes.unpad(trained.snapshot.record, count)
+    weights = lanes.unpad(state.weights, count)
+    states = {reader.name: state.defense[reader.name] for reader in trainer.readers}
     states = lanes.unpad(states, count)
     figures = trainer.evaluate(lanes.unpad(lane.seed, count), weights, states, count)
-    record = lanes.unpad(snapshot.record, count)
-    seconds = _training_seconds(began, ends, spec.epochs) / count
     rows = [
-        _row(setting, shard.name, i, figures, record, bool(finite[i]), seconds)
+        _row(setting, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         for i, setting in enumerate(settings)
     ]
     tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
     if states:  # what its predictions are read with
         tree["defenses"] = states
-    arrays = exchange.all_arrays(by_epoch, epochs, record.sums)
+    arrays = exchange.all_arrays(trained.recorded, epochs, record.sums)
     store.write_shard(workdir, shard.name, rows, tree, arrays)
     progress.update(count, 0)
+
+
+def _train_epochs(
+    trainer: Trainer,
+    shard: Shard,
+    lane: training.Lane,
+    start: Saved,
+    recorded_epochs: Sequence[int],
+    workdir: pathlib.Path,
+    progress: Progress,
+) -> tuple[Saved, HostArray, float]:
+    """Train a shard from where it ``start``s: the end, which settings [lanes] are finite, and the
+    seconds. An interrupt, which a scheduler's signal is too, saves what is trained."""
+    spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
+    now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
+    progress.resume(0, now.epoch * spec.steps_per_epoch * count)
+    finite, ends, saved = np.ones(count, bool), [], began
+    try:
+        while now.epoch < spec.epochs:
+            epoch, shared = now.epoch, trainer.shared(now.epoch)
+            snapshot, all_finite = trainer.program((lane, now.snapshot), shared)
+            finite = lanes.unpad(all_finite, count)  # waits for the epoch
+            ends.append(time.monotonic())
+            progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
+            recorded = now.recorded
+            if epoch in recorded_epochs:
+                recorded = recorded | {epoch: _epoch_arrays(lanes.unpad(snapshot.record, count))}
+            now = Saved(epoch + 1, snapshot, recorded)
+            if now.epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
+                saving.save(workdir, shard.name, count, now)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        if 0 < now.epoch < spec.epochs:
+            saving.save(workdir, shard.name, count, now)
+        raise
+    return now, finite, _training_seconds(began, ends, spec.epochs)
 
 
 def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float:
@@ -345,26 +358,6 @@ def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float
     if len(ends) > 1:
         return (ends[-1] - ends[0]) / (len(ends) - 1) * epochs
     return ends[-1] - began if ends else 0.0
-
-
-def _pack(tree: PyTree) -> dict[str, np.ndarray]:
-    leaves = jax.tree.leaves(tree)
-    leaves = [
-        jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a
-        for a in leaves
-    ]
-    return {f"{i:05d}": np.asarray(a) for i, a in enumerate(jax.device_get(leaves))}
-
-
-def _unpack(packed: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
-    leaves, structure = jax.tree.flatten(like)
-    out = [
-        jax.random.wrap_key_data(jnp.asarray(packed[f"{i:05d}"]))
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
-        else jnp.asarray(packed[f"{i:05d}"])
-        for i, a in enumerate(leaves)
-    ]
-    return jax.tree.unflatten(structure, out)
 
 
 def _epoch_arrays(record: training.Record) -> dict[str, HostArray]:
