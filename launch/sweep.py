@@ -3,6 +3,7 @@
     python -m launch.sweep --config=configs/quickstart.py --workdir=runs/quickstart
     python -m launch.sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
     python -m launch.sweep --config=CONFIG --workdir=DIR --select_delta
+    python -m launch.sweep --config=CONFIG --workdir=DIR --dry_run    # says what it would take
     python -m launch.sweep --workdir=DIR                   # goes on with what is there
     python -m launch.sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
 
@@ -48,9 +49,16 @@ _MEND = flags.DEFINE_bool(
 )
 
 
+_DRY_RUN = flags.DEFINE_bool(
+    "dry_run",
+    False,
+    "train and write nothing: print programs, shards, memory, disk, attacks and an estimated time",
+)
+
+
 def run() -> None:
     from vfljax.report import page
-    from vfljax.running import finish
+    from vfljax.running import finish, forecast
     from vfljax.sweep import size
     from vfljax.sweep.experiment import with_knob
     from vfljax.sweep.plan import make_plan
@@ -66,6 +74,11 @@ def run() -> None:
     common.use_plugins(_PLUGIN.value)
     experiment, command = _asked(workdir)
     common.say_unsealed(workdir)
+    if _DRY_RUN.value:
+        if _MEND.value or _SELECT_DELTA.value:
+            raise UserError("--dry_run changes nothing: leave --mend and --select_delta out.")
+        print(forecast(experiment, workdir))
+        return
     if _MEND.value:
         _mend(workdir)
     if _SELECT_DELTA.value:

@@ -8,7 +8,7 @@
     teacher.py       the label party's teachers, trained before the federation starts
     config.py        config files: ``ordered``, every field and its default
     types.py errors.py keys.py rows.py metrics.py    the words every room uses
-    running.py       ``run_sweep``, a sweep in one call; ``auditing.frames`` has ``audit``
+    running.py       ``run_sweep``, a sweep in one call, and its ``forecast``; ``auditing.frames`` has ``audit``
     machine.py       ``use_this_machine``: devices and the compile cache
 
     defenses/ attacks/ models/ datasets/    the four visible tables; a new member is one file and one row

@@ -68,6 +68,13 @@ def free_disk(path: pathlib.Path) -> float:
         return math.inf
 
 
+def device_memory() -> float:
+    """Bytes of memory that all devices have for a program together, infinity where that cannot be known."""
+    if jax.default_backend() == "cpu":
+        return free_memory()
+    return sum((one.memory_stats() or {}).get("bytes_limit", math.inf) for one in jax.devices())
+
+
 def bytes_text(count: float) -> str:
     """A size as messages give it.
 

@@ -320,8 +320,8 @@ def program_for(form, plan):
     stored = run.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None)
     common = run._common(group, attack, stored)
     inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
-    static = run._static(form, group, attack, 10)
-    return lanes.program(run.make_attack_lane, static, layout, inputs, common)
+    static = run.program_of(form, group, attack, 10)
+    return lanes.program(run.make_attack_lane, (static,), layout, inputs, common)
 
 
 def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):

@@ -220,3 +220,20 @@ def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypat
 @pytest.mark.skipif(not lanes.pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
 def test_memory_maps_of_this_process_are_counted():
     assert 50 < lanes._memory_maps() < 65_530
+
+
+def test_the_memory_of_a_lane_is_what_goes_in_comes_out_and_is_computed_on_the_way():
+    def one(lane, shared):
+        return (lane[:, None] * lane[None, :]) @ jnp.sin(
+            lane[:, None] * shared[None, :]
+        )  # [64, 64] between
+
+    def bytes_at(width):
+        layout = lanes.Layout(4 * jax.device_count(), width)
+        given = layout.pad(np.ones((layout.block, 64), np.float32)), lanes.share(np.ones(64, "f"))
+        program = lanes.Program(one, layout)
+        program(*given)
+        return program.lane_bytes(given[0])
+
+    each = 4 * (64 + 64 * 64)  # its row, and the matrix that comes out
+    assert bytes_at(4) > bytes_at(1) >= each

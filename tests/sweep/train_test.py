@@ -78,7 +78,7 @@ def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
     first, again = orders.of(1), orders.of(1)
     assert len(drawn) == 1
     np.testing.assert_array_equal(first.order, again.order)
-    monkeypatch.setattr(train, "ORDER_BYTES", 0)  # none fits: drawn anew, the same
+    monkeypatch.setattr("vfljax.sweep.orders.ORDER_BYTES", 0)  # none fits: drawn anew, the same
     scarce = train.Orders(planned)
     np.testing.assert_array_equal(scarce.of(1).place, first.place)
     np.testing.assert_array_equal(scarce.of(1).order, first.order)

@@ -39,7 +39,7 @@ def settle(
     if rule == now:
         return True
     said = f"{label} is stored by its rule {rule}, this version has rule {now}: "
-    if not renew and _is_whole(summary.get(label), len(rows), about["shards"]):
+    if not renew and is_whole(summary.get(label), len(rows), about["shards"]):
         say(f"{said}left as it is; launch.attack --renew_rules attacks anew.")
         return False
     say(f"{said}attacked anew; the earlier rows are kept.")
@@ -48,7 +48,7 @@ def settle(
     return True
 
 
-def _is_whole(entry: Mapping[str, Any] | None, rows: int, shards: int) -> bool:
+def is_whole(entry: Mapping[str, Any] | None, rows: int, shards: int) -> bool:
     """Whether as many ``rows`` are stored as were planned, of all ``shards`` that are trained."""
     if entry is None or "rows" not in entry:
         return entry is not None  # sweeps of schema 3 described an attack once it was done

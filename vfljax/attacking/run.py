@@ -13,15 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import flax.linen as nn
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from vfljax import attacks, keys, plugins, store
+from vfljax import attacks, plugins, store
 from vfljax.attacking import alone, rules
 from vfljax.attacking.baselines import logistic_figures, untrained_cut
-from vfljax.attacking.diagnostics import belongs_to, make_diagnostic
+from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import (
     ATTACK,
     UNTRAINED,
@@ -31,18 +29,17 @@ from vfljax.attacking.jobs import (
     identity,
     plan_form,
 )
+from vfljax.attacking.program import AttackProgram, make_attack_lane, program_of
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
     AttackInput,
     CommonData,
-    attack_input,
     common_data,
-    known_rows,
-    view_of,
+    input_of,
+    read_shard,
 )
 from vfljax.attacks.core import Attack
 from vfljax.last_layer import recorded_width
-from vfljax.rows import over_chunks
 from vfljax.sweep import lanes
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.forms import Form, attack_forms
@@ -50,8 +47,7 @@ from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.known import most_known
 from vfljax.sweep.plan import Plan, recorded, split_arrays, width_of
 from vfljax.sweep.progress import Progress
-from vfljax.training import rows_of
-from vfljax.types import Agreed, Array, Scores, Spec
+from vfljax.types import PyTree
 
 BLOCK = 32  # settings attacked by one call on CPU
 MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
@@ -65,6 +61,7 @@ class Stored(NamedTuple):
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
     summary: Mapping[str, dict[str, Any]] = {}  # what ``attacks.json`` says, which names folders
+    shard: Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, np.ndarray]]] = read_shard
 
     @property
     def workdir(self) -> pathlib.Path:
@@ -115,7 +112,7 @@ def _attack_sweep(
             say(f"skipped {form.label}: {form_plan}")
             summary[form.label] = {"status": "skipped", "reason": form_plan}
             continue
-        about = _described(form_plan, len(trained))
+        about = described(form_plan, len(trained))
         if not rules.settle(form, about, summary, workdir, renew_rules, say):
             left.append(form_plan)
             continue
@@ -212,7 +209,7 @@ def _attacks(jobs: Sequence[Job]) -> int:
     return sum(job.what == ATTACK for job in jobs)
 
 
-def _described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
+def described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
     """What an attack is, as ``attacks.json`` says it; ``shards`` are trained."""
     form, attack = form_plan.form, form_plan.attack
     owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in form_plan.attacks)
@@ -243,20 +240,10 @@ def _run_group(
     progress: Progress,
 ) -> lanes.Program:
     """Load a block of jobs, attack, score, write; until none is left."""
-    plan, steps = stored.plan, max(1, attack.steps)
-    common = _common(group, attack, stored)
-    load = _loader(group, attack, stored)
-    layout = lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec))
-    program = None
-    for start in range(0, len(todo), layout.block):
-        jobs = todo[start : start + layout.block]
-        inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(load, jobs))
-        on_devices = layout.pad(inputs)
-        if program is None:
-            static = _static(form, group, attack, plan.dataset.num_classes)
-            program = lanes.program(make_attack_lane, static, layout, on_devices, common)
-        scores = program(on_devices, common)
-        figures = stored.scorer.figures(scores, inputs, attack, group.spec.batch_size, layout.block)
+    steps, block, program = max(1, attack.steps), make_block(form, group, attack, stored), None
+    for start in range(0, len(todo), block.layout.block):
+        jobs = todo[start : start + block.layout.block]
+        program, figures = attack_block(block, jobs, stored)
         rows = [
             job.figures({name: float(values[i]) for name, values in figures.items()})
             for i, job in enumerate(jobs)
@@ -265,6 +252,46 @@ def _run_group(
         progress.update(_attacks(jobs), steps * len(jobs))
     assert program is not None
     return program
+
+
+class Block(NamedTuple):
+    """What the jobs of one form and group share: one program over so many of them at a time."""
+
+    layout: lanes.Layout
+    static: AttackProgram
+    attack: Attack
+    batch_size: int
+    common: CommonData
+    load: Callable[[Job], AttackInput]
+
+
+def make_block(form: Form, group: ViewGroup, attack: Attack, stored: Stored) -> Block:
+    """What these jobs share, on the devices."""
+    plan, common = stored.plan, _common(group, attack, stored)
+    return Block(
+        lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec)),
+        program_of(form, group, attack, plan.dataset.num_classes),
+        attack,
+        group.spec.batch_size,
+        common,
+        _loader(group, attack, stored),
+    )
+
+
+def attack_block(
+    block: Block, jobs: Sequence[Job], stored: Stored
+) -> tuple[lanes.Program, dict[str, np.ndarray]]:
+    """Load, attack and score at most a block of jobs: the program, and each figure [jobs]."""
+    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(block.load, jobs))
+    on_devices = block.layout.pad(inputs)
+    program = lanes.program(
+        make_attack_lane, (block.static,), block.layout, on_devices, block.common
+    )
+    scores = program(on_devices, block.common)
+    figures = stored.scorer.figures(
+        scores, inputs, block.attack, block.batch_size, block.layout.block
+    )
+    return program, figures
 
 
 def _run_logistic(jobs: Sequence[Job], stored: Stored) -> None:
@@ -303,8 +330,9 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
 
     def load(job: Job) -> AttackInput:
         knobs = job.knobs(len(plan.splits[0].train))
-        one = attack_input(
-            workdir, job.row, job.form.name, knobs, group.attackers, bool(attack.diagnostic)
+        shard = stored.shard(workdir, job.row["shard"])
+        one = input_of(
+            shard, job.row, job.form.name, knobs, group.attackers, bool(attack.diagnostic)
         )
         if job.what != UNTRAINED:
             return one
@@ -324,73 +352,6 @@ def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
     if attack.diagnostic:
         common = common._replace(table=stored.plan.bare_table)
     return lanes.share(common)
-
-
-class AttackProgram(NamedTuple):
-    """All that decides an attack's program beside the shapes of its arguments; static."""
-
-    name: str
-    options: tuple[tuple[str, Any], ...]
-    bottoms: tuple[nn.Module, ...]  # the attackers'
-    num_classes: int
-    agreed: Agreed
-    attackers: tuple[int, ...] = ()  # where the attack needs a diagnostic of the whole federation
-    spec: Spec | None = None  # likewise
-
-
-def _static(
-    form: Form, group: ViewGroup, attack: Attack, num_classes: int
-) -> tuple[AttackProgram, ...]:
-    bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
-    program = AttackProgram(
-        form.name,
-        tuple(form.options.items()),
-        bottoms,
-        num_classes,
-        Agreed(group.spec.batch_size),
-    )
-    if attack.diagnostic:
-        program = program._replace(attackers=group.attackers, spec=group.spec)
-    return (program,)
-
-
-def make_attack_lane(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
-    """``attack(input, common) -> Scores`` of one setting. An oracle form is given every row's label."""
-    attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
-    diagnose = _diagnosis(static, attack)
-
-    def one(run: AttackInput, common: CommonData) -> Scores:
-        count = run.knobs.get("known")
-        count = jnp.float32(0) if count is None else count
-        rows = jnp.float32(common.known_order.shape[1])
-        known = known_rows(common, run.seed, rows if attack.oracle else count)
-        key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
-        view = view_of(run, common, static.agreed, diagnose(run, common))
-        return attack.run(key, view, known, run.knobs)
-
-    return one
-
-
-def _diagnosis(
-    static: AttackProgram, attack: Attack
-) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
-    """The diagnostic that the attack asks for, for every training row, by name; nothing for most."""
-    if static.spec is None:
-        return lambda run, common: {}
-    diagnostic = make_diagnostic(static.spec, attack.diagnostic, static.attackers)
-    chunk = static.spec.chunk
-
-    def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
-        table, weights = common.table, run.weights
-        assert table is not None
-        assert weights is not None
-
-        def of(rows: Array) -> Array:
-            return diagnostic(weights, rows_of(table, run.seed, rows), table.labels[rows])
-
-        return {attack.diagnostic: over_chunks(of, table.train[run.seed], chunk)}
-
-    return diagnose
 
 
 def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:

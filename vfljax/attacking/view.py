@@ -93,8 +93,9 @@ def known_rows(common: CommonData, seed: Array, count: Array) -> Known:
 
 
 @functools.lru_cache(maxsize=2)  # settings of a federation follow each other by shard
-def _shard(folder: pathlib.Path) -> tuple[PyTree, dict[str, HostArray]]:
+def read_shard(workdir: pathlib.Path, name: str) -> tuple[PyTree, dict[str, HostArray]]:
     """A shard's weights, and its exchange arrays by memory map."""
+    folder = workdir / "shards" / name
     return checkpoint.load(folder / "checkpoint"), exchange.read(folder / "exchange")
 
 
@@ -108,7 +109,20 @@ def attack_input(
 ) -> AttackInput:
     """One stored setting's exchange and bottoms, as the attack ``name`` is given them;
     ``all_weights``: everybody's too, for diagnostics."""
-    weights, arrays = _shard(workdir / "shards" / row["shard"])
+    shard = read_shard(workdir, row["shard"])
+    return input_of(shard, row, name, knobs, attackers, all_weights)
+
+
+def input_of(
+    shard: tuple[PyTree, Mapping[str, HostArray]],
+    row: Mapping[str, Any],
+    name: str,
+    knobs: Mapping[str, float],
+    attackers: tuple[int, ...],
+    all_weights: bool,
+) -> AttackInput:
+    """``attack_input`` of a lane of a ``shard``: its weights, and its exchange arrays."""
+    weights, arrays = shard
 
     def number(value: float, dtype: Any) -> HostArray:
         return np.asarray(value, dtype)

@@ -91,6 +91,16 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         stored = header_of(workdir)
         assert stored is not None
         return stored
+    refuse_another(workdir, stored, header)
+    if is_sealed(workdir):
+        write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
+    return stored
+
+
+def refuse_another(
+    workdir: pathlib.Path, stored: Mapping[str, Any], header: Mapping[str, Any]
+) -> None:
+    """Raise UserError where the sweep that is ``stored`` is not the one of ``header``."""
     changed = [
         line
         # a field that came after the sweep was made had its default then
@@ -109,9 +119,6 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
             f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
             "--workdir, or give the config it was made with. Nothing was changed."
         )
-    if is_sealed(workdir):
-        write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
-    return stored
 
 
 def read_header(workdir: pathlib.Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ are asked for and which federations they need, ``grid`` lists the settings and g
 trains them, by ``lanes`` (one program over many settings, and the one cache of programs), from the
 weights of ``initial``, with the scores of ``teachers`` and the ``codebooks`` of defenses that train one;
 ``pooled_auc`` is GAFM's released way of evaluating, ``serving`` refuses attacks that a new sweep could
-never serve, ``saving`` keeps the progress of an unfinished shard, ``progress`` is the line on the
-terminal. ``selection`` chooses GAFM's Delta.
+never serve, ``saving`` keeps the progress of an unfinished shard, ``orders`` the order of rows,
+``progress`` is the line on the terminal. ``forecast`` says what training takes, ``selection`` chooses
+GAFM's Delta.
 """

@@ -64,6 +64,16 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
     return out
 
 
+def blank(groups: Sequence[Group]) -> dict[int, dict[str, PyTree]]:
+    """``codebooks`` of zeros: what programs are compiled for where nothing is to be trained."""
+    out = {}
+    for group in groups:
+        shapes = {m.name: _shapes(m, group.spec.num_classes) for m in makers(group.spec)}
+        zeros = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)
+        out |= {setting.id: zeros for setting in group.settings} if zeros else {}
+    return out
+
+
 def _identity(maker: DefenseSpec, setting: Setting) -> Identity:
     return setting.seed, tuple(setting.chain.knobs[maker.name].items())
 

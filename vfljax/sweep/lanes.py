@@ -129,7 +129,8 @@ class Program:
         """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
         if self._compiled is None:
             self._signature = _abstract((lanes, shared))
-            self._compiled = pool.submit(_timed, self._call.lower(lanes, shared).compile)
+            lowered = _timed("tracing", lambda: self._call.lower(lanes, shared))
+            self._compiled = pool.submit(_timed, "compiling", lowered.compile)
 
     def __call__(self, lanes: PyTree, shared: PyTree) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
@@ -137,7 +138,8 @@ class Program:
             self._signature = _abstract((lanes, shared))
             self._compiled = Future()
             try:
-                self._compiled.set_result(_timed(lambda: self._call.lower(lanes, shared).compile()))
+                lowered = _timed("tracing", lambda: self._call.lower(lanes, shared))
+                self._compiled.set_result(_timed("compiling", lowered.compile))
             except BaseException:
                 self._compiled = None
                 raise
@@ -145,23 +147,41 @@ class Program:
             self._call.lower(lanes, shared)  # a second trace, which raises
         return self._compiled.result()(lanes, shared)
 
+    def lane_bytes(self, lanes: PyTree) -> int:
+        """Bytes of memory that each of ``lanes`` takes while the program runs: what it is called with, what
+        comes out, and what is computed on the way, which few at once share. It is compiled already."""
+        assert self._compiled is not None
+        needed = self._compiled.result().memory_analysis()  # of one device
+        if needed is None:  # this backend has none
+            return 0
+        each = self.layout.block // jax.device_count()
+        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(lanes)) // self.layout.block
+        return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
 
-_SPENT = {"compiling": 0.0}  # seconds of this process, over all threads
+
+_SPENT = {"tracing": 0.0, "compiling": 0.0}  # seconds of this process, over all threads
 
 
-def _timed(compile_: Callable[[], Any]) -> Any:
+def _timed(what: str, do: Callable[[], Any]) -> Any:
     began = time.monotonic()
     try:
-        return compile_()
+        return do()
     finally:
         with _LOCK:
-            _SPENT["compiling"] += time.monotonic() - began
+            _SPENT[what] += time.monotonic() - began
+
+
+def tracing_seconds() -> float:
+    """Seconds that this process has spent tracing programs of settings: every process does so again."""
+    with _LOCK:
+        return _SPENT["tracing"]
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has spent compiling programs of settings, added over threads."""
+    """Seconds that this process has spent tracing and compiling programs of settings, added over
+    threads; what is compiled is kept for other processes (``vfljax.use_this_machine``)."""
     with _LOCK:
-        return _SPENT["compiling"]
+        return sum(_SPENT.values())
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()

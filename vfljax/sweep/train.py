@@ -29,6 +29,7 @@ from vfljax.models import weights as pretrained
 from vfljax.store import exchange
 from vfljax.sweep import codebooks, grid, initial, lanes, saving, serving, size, teachers
 from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.orders import Orders
 from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays, width_of
 from vfljax.sweep.pooled_auc import pooled_auc
 from vfljax.sweep.progress import Progress
@@ -37,7 +38,6 @@ from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
-ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 
 
 def versions() -> dict[str, str]:
@@ -104,6 +104,18 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     }
 
 
+def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
+    """The plan of a sweep, and what it needs, in words; refuses, before anything is written, what cannot be
+    served and what does not fit."""
+    stored, data = store.header_of(workdir), experiment.data
+    plugins.required(experiment.points, (stored or {}).get("plugins", {}), workdir)
+    with store.explained(stored, datasets.reader_of(data.name, data.dir)):
+        plan = make_plan(experiment)
+    if stored is None:  # what a stored sweep cannot serve is skipped, not refused
+        serving.check(plan)
+    return plan, size.needs(plan, workdir)
+
+
 def train_sweep(
     experiment: Experiment,
     workdir: pathlib.Path,
@@ -111,13 +123,7 @@ def train_sweep(
     say: Callable[[str], None] = print,
 ) -> Plan:
     """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
-    stored, data = store.header_of(workdir), experiment.data
-    plugins.required(experiment.points, (stored or {}).get("plugins", {}), workdir)
-    with store.explained(stored, datasets.reader_of(data.name, data.dir)):
-        plan = make_plan(experiment)
-    if stored is None:  # what a stored sweep cannot serve is skipped, not refused
-        serving.check(plan)
-    needs = size.needs(plan, workdir)  # before anything is written
+    plan, needs = planned(experiment, workdir)
     with store.writing(workdir):
         return _train_sweep(plan, workdir, command, needs, say)
 
@@ -207,33 +213,21 @@ def _train_shards(plan: Plan, workdir: pathlib.Path, done: Sequence[bool]) -> No
     progress.close()
 
 
-class Orders:
-    """The order of rows of every seed and epoch: the same for all groups and shards of a sweep, so it
-    is made once, and kept as far as ``ORDER_BYTES`` go (small networks train faster than rows sort)."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._seeds, self._rows = jnp.asarray(plan.seeds), len(plan.splits[0].train)
-        self._most = ORDER_BYTES // (8 * len(plan.seeds) * self._rows)  # order and place, int32
-        self._kept: dict[int, training.Epoch] = {}
-
-    def of(self, epoch: int) -> training.Epoch:
-        """The orders of one epoch."""
-        if epoch in self._kept:
-            return self._kept[epoch]
-        orders = training.epoch_of(jnp.int32(epoch), self._seeds, self._rows)
-        if len(self._kept) < self._most:
-            self._kept[epoch] = orders
-        return orders
-
-
 class Trainer:
     """The compiled programs of one group: training epochs, and evaluation of final weights."""
 
     def __init__(
-        self, plan: Plan, group: grid.Group, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
+        self,
+        plan: Plan,
+        group: grid.Group,
+        shard: Shard,
+        pool: ThreadPoolExecutor,
+        orders: Orders,
+        width: int | None = None,
     ) -> None:
+        """``width``: settings mapped at once on each device, None: ``width_of`` them."""
         spec, experiment = group.spec, plan.experiment
-        width = width_of(experiment, spec)
+        width = width or width_of(experiment, spec)
         self.group, self.orders = group, orders
         self.teachers, self.codebooks = plan.teachers, plan.codebooks
         self.readers = defenses.readers(spec.defenses)
@@ -243,9 +237,12 @@ class Trainer:
         self.evaluation_layout = lanes.layout(largest, width)
         weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
         self.table, self.initial = lanes.share((plan.table, weights))
-        observe = pooled_auc if experiment.training.evaluation == "released" else training.nobody
+        released = experiment.training.evaluation == "released"
+        self.observe = pooled_auc if released else training.nobody
         arguments = self.start(shard), self.shared(0)
-        self.program = lanes.program(training.make_run, (spec, observe), self.layout, *arguments)
+        self.program = lanes.program(
+            training.make_run, (spec, self.observe), self.layout, *arguments
+        )
         self.program.compile_ahead(*arguments, pool)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
@@ -340,7 +337,7 @@ def _train_epochs(
             progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
             recorded = now.recorded
             if epoch in recorded_epochs:
-                recorded = recorded | {epoch: _epoch_arrays(lanes.unpad(snapshot.record, count))}
+                recorded = recorded | {epoch: epoch_arrays(lanes.unpad(snapshot.record, count))}
             now = Saved(epoch + 1, snapshot, recorded)
             if now.epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
                 saving.save(workdir, shard.name, count, now)
@@ -360,7 +357,8 @@ def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float
     return ends[-1] - began if ends else 0.0
 
 
-def _epoch_arrays(record: training.Record) -> dict[str, HostArray]:
+def epoch_arrays(record: training.Record) -> dict[str, HostArray]:
+    """What is stored of a recorded epoch."""
     crossed = record.embeddings, record.gradients, record.inputs
     return exchange.epoch_arrays(record.order, record.sent, *crossed)
 

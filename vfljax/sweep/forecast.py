@@ -1,0 +1,192 @@
+"""What training a plan takes, without training it: every program is compiled, as the sweep would, and
+called for an epoch at most.
+
+What enters: a plan, and the shards that are left of it. What leaves: a ``TrainingCost`` of each group, and
+of each a ``Sample``, one setting after that epoch, which stands for stored shards where attacks are measured.
+Nothing is written but compiled programs, to the compile cache, so that the sweep does not wait for them again.
+Teachers' scores and codebooks, which would have to be trained, are constants.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from vfljax import training
+from vfljax.machine import bytes_text, cores, device_memory
+from vfljax.store import exchange
+from vfljax.sweep import codebooks, grid, lanes, teachers
+from vfljax.sweep.orders import Orders
+from vfljax.sweep.plan import Plan, Shard, lane_seconds
+from vfljax.sweep.progress import spoken
+from vfljax.sweep.train import Trainer, empty_snapshot, epoch_arrays
+from vfljax.types import HostArray, PyTree
+
+LONG = 20.0  # seconds of an epoch, by the rough estimate, beyond which a few steps stand for it
+STEPS = 3  # of these
+TRAINING = (
+    *("program", "settings", "shards", "lanes a call", "at once", "memory a lane"),
+    *("an epoch", "training"),
+)
+
+
+class TrainingCost(NamedTuple):
+    """What is left to train of a group, and what it takes."""
+
+    name: str
+    settings: int
+    shards: int
+    block: int  # lanes a call
+    together: int  # of them at once, on all devices
+    lane_bytes: int  # memory of each lane in training
+    epoch: float  # seconds of an epoch of a block
+    seconds: float  # of all epochs of all shards, and of evaluating them
+
+    @property
+    def cells(self) -> list[str]:
+        """Its row of a table with the header ``TRAINING``."""
+        counts = (f"{n:,}" for n in (self.settings, self.shards, self.block, self.together))
+        times = spoken(self.epoch), spoken(self.seconds)
+        return [self.name, *counts, bytes_text(self.lane_bytes), *times]
+
+
+class Sample(NamedTuple):
+    """A lane after an epoch, as a shard of one lane would be read: its weights and its exchange."""
+
+    weights: PyTree
+    arrays: dict[str, HostArray]
+
+
+def ready(plan: Plan) -> Plan:
+    """The plan with constants for what would be trained before its federations start."""
+    taught, teacher_of = teachers.lessons(plan.groups, plan.table)
+    plan = plan._replace(codebooks=codebooks.blank(plan.groups))
+    if taught is None:
+        return plan
+    shape = len(taught.labels), len(plan.splits[0].train), plan.dataset.num_classes
+    scores = jnp.full(shape, 1 / shape[-1], jnp.float32)
+    return plan._replace(table=plan.table._replace(scores=scores), teachers=teacher_of)
+
+
+def training_costs(
+    plan: Plan, shards: Sequence[Shard]
+) -> tuple[list[TrainingCost], dict[int, Sample]]:
+    """What these shards of a ``ready`` plan take, and the sample of each of their groups."""
+    costs, samples, orders = [], {}, Orders(plan)
+    plan = plan._replace(shards=list(shards))
+    numbers = list(dict.fromkeys(shard.group for shard in shards))
+    trainers: dict[int, Trainer] = {}
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
+        for place, number in enumerate(numbers):
+            for near in numbers[place : place + 2]:  # one is compiled while another runs
+                if near not in trainers:
+                    first = next(shard for shard in shards if shard.group == near)
+                    trainers[near] = Trainer(plan, plan.groups[near], first, pool, orders)
+            of_group = [shard for shard in shards if shard.group == number]
+            trainer = _fitting(trainers.pop(number), plan, of_group[0], pool, orders)
+            cost, samples[number] = _measured(trainer, plan, of_group)
+            costs.append(cost)
+    return costs, samples
+
+
+def _fitting(
+    trainer: Trainer, plan: Plan, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
+) -> Trainer:
+    """The trainer, or one of so few lanes at once that they fit into the devices' memory, as the sweep
+    comes to when it is exhausted. Raises UserError where one does not fit."""
+    free = device_memory()
+    while True:
+        need = trainer.program.lane_bytes(trainer.start(shard)) * trainer.layout.block
+        if need <= free or trainer.layout.width == 1:
+            break
+        width = trainer.layout.width // 2
+        trainer = Trainer(plan, trainer.group, shard, pool, orders, width)
+    remedy = "choose a smaller network or batch, or a smaller config.execution.shard_seconds"
+    who = f"training {trainer.layout.block:,} settings of {trainer.group.name} in one call"
+    plan.experiment.limits.check_free(who, "device memory", need, free, remedy)
+    return trainer
+
+
+def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[TrainingCost, Sample]:
+    first, spec, layout = shards[0], trainer.group.spec, trainer.layout
+    start, epochs = trainer.start(first), plan.experiment.training.recorded_epochs
+    lane_bytes = trainer.program.lane_bytes(start)
+    rough = lane_seconds(spec, plan.weights[first.group]) * layout.block / jax.device_count()
+    if rough / spec.epochs > LONG:
+        seconds, snapshot = _few_steps(trainer, plan, first)
+    else:
+        seconds, snapshot = _one_epoch(trainer, start)
+    weights = lanes.unpad(snapshot.state.weights, 1)
+    states = {reader.name: snapshot.state.defense[reader.name] for reader in trainer.readers}
+    began, compiling = time.monotonic(), lanes.compile_seconds()
+    trainer.evaluate(lanes.unpad(start[0].seed, 1), weights, lanes.unpad(states, 1), 1)
+    compiling = lanes.compile_seconds() - compiling
+    evaluating = max(time.monotonic() - began - compiling, 0.0)
+    cost = TrainingCost(
+        trainer.group.name,
+        sum(len(shard.settings) for shard in shards),
+        len(shards),
+        layout.block,
+        layout.width * jax.device_count(),
+        lane_bytes,
+        seconds,
+        len(shards) * (spec.epochs * seconds + evaluating),
+    )
+    record, rows = lanes.unpad(snapshot.record, 1), spec.recorded_rows
+    record = jax.tree.map(lambda a: _of_rows(a, len(record.order[0]), rows), record)
+    record = record._replace(order=np.arange(rows, dtype=np.int32)[None])
+    arrays = exchange.all_arrays(dict.fromkeys(epochs, epoch_arrays(record)), epochs, record.sums)
+    tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
+    return cost, Sample(tree, arrays)
+
+
+def _one_epoch(
+    trainer: Trainer, start: tuple[training.Lane, training.Snapshot]
+) -> tuple[float, training.Snapshot]:
+    """Seconds of an epoch of a block, and what it ends with: of the second, where there are two, because
+    the first has memory to fetch."""
+    (lane, snapshot), seconds = start, 0.0
+    for epoch in range(min(2, trainer.group.spec.epochs)):
+        shared, began = trainer.shared(epoch), time.monotonic()
+        snapshot, finite = trainer.program((lane, snapshot), shared)
+        jax.block_until_ready(finite)
+        seconds = time.monotonic() - began
+    return seconds, snapshot
+
+
+def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, training.Snapshot]:
+    """The same by ``STEPS`` steps of as many lanes as run at once, in a program of their own."""
+    spec = trainer.group.spec
+    rows = min(STEPS * spec.batch_size, spec.num_rows)
+    few = dataclasses.replace(spec, num_rows=rows, recorded=min(spec.recorded, rows))
+    cut = trainer.table._replace(train=trainer.table.train[:, :rows])
+    if cut.scores is not None:
+        cut = cut._replace(scores=cut.scores[:, :rows])
+    at_once = trainer.layout.width * jax.device_count()
+    layout = lanes.Layout(at_once, trainer.layout.width)
+    settings = [trainer.group.settings[i] for i in shard.settings[:at_once]]
+    given = trainer.milestones, trainer.teachers, trainer.codebooks
+    lane = layout.pad(grid.lanes_of(few, settings, *given))
+    start = lane, layout.pad(empty_snapshot(few, lane, cut, trainer.initial))
+    now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
+    shared = lanes.share((cut, trainer.initial, now))
+    program = lanes.program(training.make_run, (few, trainer.observe), layout, start, shared)
+    jax.block_until_ready(program(start, shared))
+    began = time.monotonic()
+    snapshot, _ = jax.block_until_ready(program(start, shared))
+    scale = spec.steps_per_epoch / few.steps_per_epoch * trainer.layout.block / at_once
+    return (time.monotonic() - began) * scale, snapshot
+
+
+def _of_rows(a: HostArray, has: int, rows: int) -> HostArray:
+    """An array [lanes, has, ...] with its rows repeated up to so many; any other as it is."""
+    if has == rows or a.ndim < 2 or a.shape[1] != has:
+        return a
+    return a[:, np.arange(rows) % has]
