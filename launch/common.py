@@ -268,7 +268,7 @@ def start(run: Callable[[], None], resumes: bool = False) -> None:
             )
         logging.set_verbosity(logging.ERROR)
         use_this_machine(min_compile_seconds=0.1)
-        import jax
+        from vfljax.machine import exhausted
 
         try:
             run()
@@ -279,8 +279,8 @@ def start(run: Callable[[], None], resumes: bool = False) -> None:
         except (OSError, MemoryError, OverflowError) as error:  # of the machine, or of absurd sizes
             kind, why = type(error).__name__, str(error)
             sys.exit(_fail(f"{kind}: {why}" if why else kind))
-        except jax.errors.JaxRuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error):
+        except RuntimeError as error:
+            if not exhausted(error):
                 raise
             said = " ".join(str(error).split())[:160]
             remedy = (

@@ -101,8 +101,8 @@ def half_finished(workdir: pathlib.Path) -> None:
     saved = []
     write = store.write_partial
 
-    def kill(where: pathlib.Path, name: str, done: int, tree: Any) -> None:
-        write(where, name, done, tree)
+    def kill(where: pathlib.Path, name: str, *rest: Any) -> None:
+        write(where, name, *rest)
         saved.append(name)
         if len(set(saved)) == 2:
             raise Killed

@@ -105,9 +105,9 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         read.append((name, partial and partial[0]))
         return partial
 
-    def writing(where, name, done, tree):
+    def writing(where, name, done, *rest):
         saved.append((name, done))
-        write(where, name, done, tree)
+        write(where, name, done, *rest)
 
     monkeypatch.setattr(store, "read_partial", reading)
     monkeypatch.setattr(store, "write_partial", writing)

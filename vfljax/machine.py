@@ -75,6 +75,11 @@ def device_memory() -> float:
     return sum((one.memory_stats() or {}).get("bytes_limit", math.inf) for one in jax.devices())
 
 
+def exhausted(error: BaseException) -> bool:
+    """Whether an error says that a device's memory is exhausted."""
+    return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+
+
 def bytes_text(count: float) -> str:
     """A size as messages give it.
 

@@ -261,8 +261,8 @@ def interrupted(whole, tmp_path, monkeypatch):
     monkeypatch.setattr(train, "SAVE_SECONDS", 0.0)
     original, saves = store.write_partial, []
 
-    def killed(workdir, name, done, tree):
-        original(workdir, name, done, tree)
+    def killed(workdir, name, done, *rest):
+        original(workdir, name, done, *rest)
         saves.append(done)
         if saves == [1, 2, 3]:
             raise Killed

@@ -241,9 +241,16 @@ def _run_group(
 ) -> lanes.Program:
     """Load a block of jobs, attack, score, write; until none is left."""
     steps, block, program = max(1, attack.steps), make_block(form, group, attack, stored), None
-    for start in range(0, len(todo), block.layout.block):
-        jobs = todo[start : start + block.layout.block]
-        program, figures = attack_block(block, jobs, stored)
+    left = list(todo)
+    while left:
+        jobs = left[: block.layout.block]
+        try:
+            program, figures = attack_block(block, jobs, stored)
+        except jax.errors.JaxRuntimeError as error:
+            width = lanes.fewer(block.layout, form.label, error, progress.say)
+            block = block._replace(layout=lanes.layout_of(width * jax.device_count(), width))
+            continue
+        del left[: len(jobs)]
         rows = [
             job.figures({name: float(values[i]) for name, values in figures.items()})
             for i, job in enumerate(jobs)

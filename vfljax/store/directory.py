@@ -162,8 +162,10 @@ def write_shard(
     rows: list[dict[str, Any]],
     weights: PyTree,
     arrays: Mapping[str, np.ndarray],
+    width: int = 0,
 ) -> None:
-    """Commit one finished shard, all of it or nothing; ``arrays`` are those of its exchange."""
+    """Commit one finished shard, all of it or nothing; ``arrays`` are those of its exchange, ``width`` is how
+    many settings were trained at once on each device."""
     unit = shard_unit(name)
 
     def write(folder: pathlib.Path) -> None:
@@ -172,7 +174,7 @@ def write_shard(
         checkpoint.save(folder / "checkpoint", weights)
         lanes = [lane_digests(weights, arrays, lane) for lane in range(len(rows))]
         names = files_below(folder)
-        record = manifest(folder, unit, identity(workdir), names, settings=lanes)
+        record = manifest(folder, unit, identity(workdir), names, settings=lanes, width=width)
         write_record(folder / MANIFEST, record)
 
     need = bytes_on_disk([*jax.tree.leaves(weights), *arrays.values()])
@@ -229,13 +231,16 @@ def partial_path(workdir: pathlib.Path, name: str) -> pathlib.Path:
     return workdir / "partial" / name
 
 
-def write_partial(workdir: pathlib.Path, name: str, done: int, tree: PyTree) -> None:
-    """Save an unfinished shard after ``done`` epochs; the last save goes when this one is whole."""
+def write_partial(
+    workdir: pathlib.Path, name: str, done: int, tree: PyTree, width: int = 0
+) -> None:
+    """Save an unfinished shard after ``done`` epochs; the last save goes when this one is whole. ``width``
+    as in ``write_shard``."""
     unit = f"partial/{name}/{done}"
 
     def write(folder: pathlib.Path) -> None:
         checkpoint.save(folder / "checkpoint", tree)
-        record = manifest(folder, unit, identity(workdir), files_below(folder))
+        record = manifest(folder, unit, identity(workdir), files_below(folder), width=width)
         write_record(folder / MANIFEST, record)
 
     need = bytes_on_disk(jax.tree.leaves(tree))
@@ -244,6 +249,17 @@ def write_partial(workdir: pathlib.Path, name: str, done: int, tree: PyTree) -> 
     for path in (workdir / unit).parent.iterdir():
         if path.name != str(done):
             remove(path)
+
+
+def width_of_shard(workdir: pathlib.Path, name: str) -> int:
+    """How many settings of a shard were trained at once on each device, when it was saved or finished; 0
+    where that is not known. Raises Damaged."""
+    saves = [f"partial/{name}/{path.name}" for path in partial_path(workdir, name).glob("[0-9]*")]
+    units = [shard_unit(name), *sorted(saves, key=lambda unit: -int(unit.rsplit("/", 1)[1]))]
+    for unit in units:
+        if (workdir / unit / MANIFEST).exists():
+            return open_unit(workdir, unit).record.get("width", 0)
+    return 0
 
 
 def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:

@@ -7,6 +7,6 @@ trains them, by ``lanes`` (one program over many settings, and the one cache of 
 weights of ``initial``, with the scores of ``teachers`` and the ``codebooks`` of defenses that train one;
 ``pooled_auc`` is GAFM's released way of evaluating, ``serving`` refuses attacks that a new sweep could
 never serve, ``saving`` keeps the progress of an unfinished shard, ``orders`` the order of rows,
-``progress`` is the line on the terminal. ``forecast`` says what training takes, ``selection`` chooses
-GAFM's Delta.
+``produced`` says which code made a sweep, ``progress`` is the line on the terminal. ``forecast`` says
+what training takes, ``selection`` chooses GAFM's Delta.
 """

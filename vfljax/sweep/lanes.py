@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from vfljax.machine import exhausted
 from vfljax.types import PyTree
 
 LANE = PartitionSpec("lane")
@@ -71,6 +72,19 @@ class Layout:
         return jax.tree.map(one, lanes)
 
 
+def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
+    """Half the width of a ``layout``, after the ``error`` of a call that exhausted a device's memory; raises
+    it where it says something else, and where no more than one lane was mapped at once."""
+    width, devices = layout.width // 2, jax.device_count()
+    if not exhausted(error) or not width:
+        raise error
+    say(
+        f"{what}: {layout.width * devices} settings at once exhaust the device's memory, "
+        f"goes on with {width * devices}"
+    )
+    return width
+
+
 def share(shared: PyTree) -> PyTree:
     """``shared`` on every device, once."""
     return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), ("lane",)), SAME))
@@ -82,11 +96,17 @@ def layout(count: int, width: int | None = None) -> Layout:
     Lanes of a device are a multiple of the width (a remainder would be traced a second time): a width
     up to half as large that pads fewer lanes is taken instead.
     """
-    devices = jax.device_count()
-    each = -(-count // devices)
+    each = -(-count // jax.device_count())
     width = min(default_width() if width is None else width, each)
     width = min(range(width, max(width // 2 - 1, 0), -1), key=lambda w: -each % w)
-    return Layout((each + -each % width) * devices, width)
+    return layout_of(count, width)
+
+
+def layout_of(count: int, width: int) -> Layout:
+    """The layout of ``count`` lanes, just ``width`` of them at once on each device, if there are so many."""
+    each = -(-count // jax.device_count())
+    width = min(width, each)
+    return Layout((each + -each % width) * jax.device_count(), width)
 
 
 class Program:

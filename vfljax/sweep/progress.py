@@ -64,5 +64,10 @@ class Progress:
             self.stream.write(line.rstrip() + "\n")
         self.stream.flush()
 
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        self.stream.write("\r\x1b[2K" * self.stream.isatty() + line + "\n")
+        self.stream.flush()
+
     def close(self, note: str = "") -> None:
         self._show(note, end=True)

@@ -26,12 +26,13 @@ class Saved(NamedTuple):
     recorded: dict[int, dict[str, HostArray]]  # of each recorded epoch
 
 
-def save(workdir: pathlib.Path, name: str, count: int, now: Saved) -> None:
-    """Save how far the ``count`` settings of a shard are; an earlier save goes when this one is whole."""
+def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -> None:
+    """Save how far the ``count`` settings of a shard are, ``width`` of which are trained at once on each
+    device; an earlier save goes when this one is whole."""
     tree: dict[str, Any] = {"progress": _pack(now.snapshot, count)}
     if now.recorded:
         tree["recorded"] = {str(k): v for k, v in now.recorded.items()}
-    store.write_partial(workdir, name, now.epoch, tree)
+    store.write_partial(workdir, name, now.epoch, tree, width)
 
 
 def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved | None:

@@ -7,11 +7,7 @@ module's memory.
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import pathlib
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,40 +28,13 @@ from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.orders import Orders
 from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays, width_of
 from vfljax.sweep.pooled_auc import pooled_auc
+from vfljax.sweep.produced import revision, versions
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
 from vfljax.types import HostArray, PyTree, Spec, Weights
 
 AHEAD = 1  # structures compiled while one trains
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
-
-
-def versions() -> dict[str, str]:
-    """What produced a result."""
-    names = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "scikit-learn")
-    installed = {name: importlib.metadata.version(name) for name in names}
-    installed["python"] = platform.python_version()
-    try:
-        installed["vfljax"] = importlib.metadata.version("vfljax")
-    except importlib.metadata.PackageNotFoundError:
-        installed["vfljax"] = "not installed"
-    return installed
-
-
-def revision() -> str:
-    """The git revision of this code, with '+' when the tree is changed; empty outside git."""
-    folder = pathlib.Path(__file__).parent
-    call = functools.partial(
-        subprocess.run, cwd=folder, capture_output=True, text=True, check=False
-    )
-    try:
-        head = call(["git", "rev-parse", "--short=12", "HEAD"])
-        dirty = call(["git", "status", "--porcelain", "--untracked-files=no"])
-    except OSError:
-        return ""
-    if head.returncode:
-        return ""
-    return head.stdout.strip() + ("+" if dirty.stdout.strip() else "")
 
 
 def header(plan: Plan, command: str) -> dict[str, Any]:
@@ -203,14 +172,42 @@ def _train_shards(plan: Plan, workdir: pathlib.Path, done: Sequence[bool]) -> No
             for number in numbers[place : place + 1 + AHEAD]:
                 if number not in trainers:
                     first = next(s for s in todo if s.group == number)
-                    trainers[number] = Trainer(plan, plan.groups[number], first, pool, orders)
+                    width = _stored_width(plan, number, workdir)
+                    trainers[number] = Trainer(
+                        plan, plan.groups[number], first, pool, orders, width
+                    )
             for number in numbers[:place]:
                 trainers.pop(number, None)  # its tables are done with
             need = size.bytes_of(plan, shard)
             if need > free_disk(workdir):
                 raise store.full(workdir / "shards" / shard.name, need)
-            train_shard(trainers[shard.group], shard, plan, workdir, progress)
+            width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
+            while width:
+                group = trainers.pop(shard.group).group
+                trainers[shard.group] = Trainer(plan, group, shard, pool, orders, width)
+                width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
     progress.close()
+
+
+def _try_shard(
+    trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
+) -> int:
+    """Train a shard: 0, or the width to go on with where the device's memory is exhausted."""
+    try:
+        train_shard(trainer, shard, plan, workdir, progress)
+        return 0
+    except jax.errors.JaxRuntimeError as error:
+        return lanes.fewer(trainer.layout, trainer.group.name, error, progress.say)
+
+
+def _stored_width(plan: Plan, number: int, workdir: pathlib.Path) -> int | None:
+    """How many settings of a group were trained at once on each device so far, by a backend like this, unless
+    the config says how many; None where none were. The last counts: memory that is exhausted halves it."""
+    backend = store.read_header(workdir)["backend"]
+    if plan.experiment.execution.width or backend != jax.default_backend():
+        return None
+    names = [shard.name for shard in reversed(plan.shards) if shard.group == number]
+    return next(filter(None, (store.width_of_shard(workdir, name) for name in names)), None)
 
 
 class Trainer:
@@ -227,14 +224,16 @@ class Trainer:
     ) -> None:
         """``width``: settings mapped at once on each device, None: ``width_of`` them."""
         spec, experiment = group.spec, plan.experiment
-        width = width or width_of(experiment, spec)
+        chosen = width or width_of(experiment, spec)
         self.group, self.orders = group, orders
         self.teachers, self.codebooks = plan.teachers, plan.codebooks
         self.readers = defenses.readers(spec.defenses)
         self.milestones = experiment.training.milestones
-        self.layout = lanes.layout(shard.block, width)
+        self.layout = lanes.layout(shard.block, chosen)
+        if width:
+            self.layout = lanes.layout_of(shard.block, width)
         largest = max(shard.block for shard in plan.shards)
-        self.evaluation_layout = lanes.layout(largest, width)
+        self.evaluation_layout = lanes.layout(largest, chosen)
         weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
         self.table, self.initial = lanes.share((plan.table, weights))
         released = experiment.training.evaluation == "released"
@@ -309,7 +308,7 @@ def train_shard(
     if states:  # what its predictions are read with
         tree["defenses"] = states
     arrays = exchange.all_arrays(trained.recorded, epochs, record.sums)
-    store.write_shard(workdir, shard.name, rows, tree, arrays)
+    store.write_shard(workdir, shard.name, rows, tree, arrays, trainer.layout.width)
     progress.update(count, 0)
 
 
@@ -340,11 +339,11 @@ def _train_epochs(
                 recorded = recorded | {epoch: epoch_arrays(lanes.unpad(snapshot.record, count))}
             now = Saved(epoch + 1, snapshot, recorded)
             if now.epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
-                saving.save(workdir, shard.name, count, now)
+                saving.save(workdir, shard.name, count, trainer.layout.width, now)
                 saved = time.monotonic()
     except KeyboardInterrupt:
         if 0 < now.epoch < spec.epochs:
-            saving.save(workdir, shard.name, count, now)
+            saving.save(workdir, shard.name, count, trainer.layout.width, now)
         raise
     return now, finite, _training_seconds(began, ends, spec.epochs)
 
