@@ -1,6 +1,7 @@
 """What a sweep would take: found without training it, and with the programs that it then runs."""
 
 import re
+import shutil
 
 import jax
 import pytest
@@ -60,6 +61,11 @@ def test_the_sweep_that_follows_compiles_nothing_again(said, tmp_path):
     assert "skipped norm" in text
     assert "nothing is left to do" in text
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    shutil.rmtree(next((tmp_path / "w" / "shards").iterdir()))
+    text = running.forecast(parse(SMALL), tmp_path / "w")
+    assert "0 of them are trained already" in text
+    assert "1 shards to train" in text
+    assert "\ndirect" not in text  # its rows are stored
     with pytest.raises(UserError, match="holds another sweep"):
         running.forecast(parse(tiny(**{"training.epochs": 2})), tmp_path / "w")
 
