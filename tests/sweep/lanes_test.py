@@ -1,5 +1,6 @@
 """Mapping over lanes and devices, and the one cache of compiled programs."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -237,3 +238,62 @@ def test_the_memory_of_a_lane_is_what_goes_in_comes_out_and_is_computed_on_the_w
 
     each = 4 * (64 + 64 * 64)  # its row, and the matrix that comes out
     assert bytes_at(4) > bytes_at(1) >= each
+
+
+def shapes_of(count=4, columns=()):
+    """The arguments of ``requested`` before there are any."""
+    layout = lanes.layout(count, 2)
+    one = {"x": np.ones(columns, np.float32)}
+    return layout, layout.shapes(one), lanes.shared_shapes(np.float32(1))
+
+
+def test_a_program_of_shapes_is_the_one_that_arguments_ask_for(cache):
+    layout, *shapes = shapes_of()
+    ahead = lanes.program_ahead(make_power, (2,), layout, *shapes)
+    program, arguments = requested()
+    assert program is ahead
+    out = program(*arguments)
+    np.testing.assert_array_equal(lanes.unpad(out, 4), np.full(4, 2.0))
+    assert (program.traces, calls, len(cache)) == (1, [2], 1)
+    assert lanes._abstract(program.results) == lanes._abstract(out)
+
+
+@pytest.mark.usefixtures("cache")
+def test_arguments_of_other_shapes_have_a_program_of_their_own():
+    layout, *shapes = shapes_of(columns=(3,))
+    ahead = lanes.program_ahead(make_power, (2,), layout, *shapes)
+    program, arguments = requested()
+    assert program is not ahead
+    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+
+
+def begun_elsewhere(build):
+    """A thread that builds the program "key", in the middle of it, and what lets it go on."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        inside.set()
+        assert go_on.wait(10)
+        return build()
+
+    pool = ThreadPoolExecutor(1)
+    building = pool.submit(lanes._cached, "key", slow)
+    assert inside.wait(10)
+    threading.Timer(0.05, go_on.set).start()
+    pool.shutdown(wait=False)
+    return building
+
+
+@pytest.mark.usefixtures("cache")
+def test_whoever_asks_for_a_program_in_the_making_waits_for_it():
+    building = begun_elsewhere(lambda: "theirs")
+    assert lanes._cached("key", lambda: "ours") == "theirs"
+    assert building.result(10) == "theirs"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_program_that_could_not_be_made_elsewhere_is_made_by_whoever_asks_for_it():
+    building = begun_elsewhere(lambda: 1 / 0)
+    assert lanes._cached("key", lambda: "ours") == "ours"
+    with pytest.raises(ZeroDivisionError):
+        building.result(10)

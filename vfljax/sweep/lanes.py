@@ -71,6 +71,10 @@ class Layout:
 
         return jax.tree.map(one, lanes)
 
+    def shapes(self, one: PyTree) -> PyTree:
+        """The shapes of what ``pad`` makes of lanes like this ``one``, which has no lane axis."""
+        return jax.tree.map(lambda a: _shape(a, LANE, self.block), one)
+
 
 def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
     """Half the width of a ``layout``, after the ``error`` of a call that exhausted a device's memory; raises
@@ -88,6 +92,19 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
 def share(shared: PyTree) -> PyTree:
     """``shared`` on every device, once."""
     return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), ("lane",)), SAME))
+
+
+def shared_shapes(shared: PyTree) -> PyTree:
+    """The shapes of what ``share`` makes of ``shared``."""
+    return jax.tree.map(lambda a: _shape(a, SAME), shared)
+
+
+def _shape(a: Any, spec: PartitionSpec, *lanes: int) -> jax.ShapeDtypeStruct:
+    """What tracing distinguishes of the array ``a`` where it lies on the devices, ``lanes`` before it."""
+    dtype = jax.dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True)
+    by_lane = NamedSharding(Mesh(jax.devices(), ("lane",)), spec)
+    weak = getattr(a, "weak_type", False)
+    return jax.ShapeDtypeStruct((*lanes, *a.shape), dtype, sharding=by_lane, weak_type=weak)
 
 
 def layout(count: int, width: int | None = None) -> Layout:
@@ -144,27 +161,33 @@ class Program:
         )
         self._signature: Hashable = None
         self._compiled: Future[Any] | None = None
+        self.results: PyTree = None  # their shapes, once it was traced
 
     def compile_ahead(self, lanes: PyTree, shared: PyTree, pool: Executor) -> None:
         """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
         if self._compiled is None:
-            self._signature = _abstract((lanes, shared))
-            lowered = _timed("tracing", lambda: self._call.lower(lanes, shared))
+            lowered = self._lower(lanes, shared)
             self._compiled = pool.submit(_timed, "compiling", lowered.compile)
+
+    def compile(self, lanes: PyTree, shared: PyTree) -> None:
+        """Trace and compile now for these arguments, which may be shapes."""
+        compiled: Future[Any] = Future()
+        compiled.set_result(_timed("compiling", self._lower(lanes, shared).compile))
+        self._compiled = compiled
+
+    def _lower(self, lanes: PyTree, shared: PyTree) -> Any:
+        self._signature = _abstract((lanes, shared))
+        lowered = _timed("tracing", lambda: self._call.lower(lanes, shared))
+        self.results = jax.tree.map(lambda a: _shape(a, LANE), lowered.out_info)
+        return lowered
 
     def __call__(self, lanes: PyTree, shared: PyTree) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
         if self._compiled is None:
-            self._signature = _abstract((lanes, shared))
-            self._compiled = Future()
-            try:
-                lowered = _timed("tracing", lambda: self._call.lower(lanes, shared))
-                self._compiled.set_result(_timed("compiling", lowered.compile))
-            except BaseException:
-                self._compiled = None
-                raise
+            self.compile(lanes, shared)
         elif _abstract((lanes, shared)) != self._signature:
             self._call.lower(lanes, shared)  # a second trace, which raises
+        assert self._compiled is not None
         return self._compiled.result()(lanes, shared)
 
     def lane_bytes(self, lanes: PyTree) -> int:
@@ -205,6 +228,7 @@ def compile_seconds() -> float:
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+_UNFINISHED: dict[Hashable, threading.Event] = {}  # programs that some thread is making
 _LOCK = threading.Lock()
 
 
@@ -224,6 +248,25 @@ def program(
     return _cached(key, lambda: Program(make(*static), layout))
 
 
+def program_ahead(
+    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
+    static: tuple[Hashable, ...],
+    layout: Layout,
+    lanes: PyTree,
+    shared: PyTree,
+) -> Program:
+    """``program``, compiled by this thread before anybody has arguments for it: ``lanes`` and ``shared``
+    are those of ``Layout.shapes`` and ``shared_shapes``. Whoever asks for the same program waits for it."""
+    key = (make, static, layout, _abstract((lanes, shared)))
+
+    def build() -> Program:
+        made = Program(make(*static), layout)
+        made.compile(lanes, shared)
+        return made
+
+    return _cached(key, build)
+
+
 def compiled(
     make: Callable[..., Callable[..., PyTree]],
     static: tuple[Hashable, ...],
@@ -240,14 +283,27 @@ def compiled(
 
 
 def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
-    with _LOCK:
-        if key in _PROGRAMS:
-            _PROGRAMS.move_to_end(key)
-            return _PROGRAMS[key]
-    make_room()
-    built = build()
-    with _LOCK:
-        return _PROGRAMS.setdefault(key, built)
+    finished = threading.Event()
+    try:  # from here on: an interrupt must not leave others waiting
+        while True:
+            with _LOCK:
+                if key in _PROGRAMS:
+                    _PROGRAMS.move_to_end(key)
+                    return _PROGRAMS[key]
+                other = _UNFINISHED.setdefault(key, finished)
+            if other is finished:
+                break
+            other.wait()  # and makes it here where the other thread could not
+        make_room()
+        built = build()
+        with _LOCK:
+            _PROGRAMS[key] = built
+        return built
+    finally:
+        with _LOCK:
+            if _UNFINISHED.get(key) is finished:
+                del _UNFINISHED[key]
+        finished.set()
 
 
 def make_room() -> None:
@@ -260,6 +316,12 @@ def make_room() -> None:
             _PROGRAMS.popitem(last=False)
     jax.clear_caches()
     gc.collect()
+
+
+def has_room() -> bool:
+    """Whether programs may be made that nobody has asked for yet: far from where ``make_room`` forgets
+    some."""
+    return _memory_maps() < MOST_MAPS // 2
 
 
 def _memory_maps() -> int:
