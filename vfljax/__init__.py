@@ -20,10 +20,11 @@
                      ``size`` says what that needs of memory and disk, ``forms`` says which
                      federations the attacks need, ``known`` how many labels attackers can
                      know, ``lanes`` runs one program over many settings, ``train`` trains them,
-                     ``selection`` chooses Delta
+                     ``selection`` chooses Delta, ``background`` is where programs are compiled early
     store/           a sweep on disk; ``loading`` is all that a notebook needs
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
                      sees, ``baselines`` what it had without taking part, ``alone`` whoever takes none,
+                     ``ahead`` compiles attacks while settings train,
                      ``rules`` what becomes of rows that an earlier rule of an attack made, and
                      ``scoring`` the one place where true labels meet an attack's scores
     report/          ``summary`` makes points, ``worst`` their worst cases, ``judging`` verdicts on them;

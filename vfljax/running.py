@@ -13,10 +13,12 @@ from typing import Any
 import jax
 
 from vfljax import contract, store
+from vfljax.attacking.ahead import begin
 from vfljax.attacking.forecast import ATTACKING, AttackCosts, attack_costs
 from vfljax.attacking.run import attack_sweep
 from vfljax.report import page, terminal
 from vfljax.sweep import lanes, size
+from vfljax.sweep.background import background
 from vfljax.sweep.experiment import Experiment, parse
 from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
 from vfljax.sweep.plan import Plan
@@ -62,8 +64,9 @@ def finish(
 ) -> None:
     """Train and attack what is not stored yet, and write the whole tables; without a report."""
     contract.check_plugins(experiment.points, experiment.static_options)
-    plan = train_sweep(experiment, workdir, command, say)
-    attack_sweep(plan, workdir, say=say)
+    with background() as submit:
+        plan = train_sweep(experiment, workdir, command, say, lambda plan: begin(plan, submit))
+        attack_sweep(plan, workdir, say=say)
     store.export(workdir)
 
 

@@ -126,7 +126,8 @@ def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
     )
 
 
-def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
+def empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
+    """The record of a run that has not begun; ``cut`` are all parties' embeddings [..., D]."""
     rows = spec.recorded_rows
     zeros = tuple(jnp.zeros((rows, z.shape[-1]), jnp.float32) for z in cut[: spec.passive])
     widths = map(last_layer.width, spec.bottoms[: spec.passive]) if spec.record_inputs else ()
@@ -162,7 +163,7 @@ def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Snapshot]:
         cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed, batch)))
         cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
         state = init(keys.run_key(lane.seed), weights, lane.hparams, data, cut)
-        return Snapshot(state, _empty_record(spec, cut))
+        return Snapshot(state, empty_record(spec, cut))
 
     return start
 

@@ -274,10 +274,11 @@ class Block(NamedTuple):
 
 def make_block(form: Form, group: ViewGroup, attack: Attack, stored: Stored) -> Block:
     """What these jobs share, on the devices."""
-    plan, common = stored.plan, _common(group, attack, stored)
+    common = _common(group, attack, stored)
+    static, layout = requested(form, group, attack, stored.plan, common)
     return Block(
-        lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec)),
-        program_of(form, group, attack, plan.dataset.num_classes),
+        layout,
+        static,
         attack,
         group.spec.batch_size,
         common,
@@ -355,10 +356,23 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
 
 def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
     """What all settings of a group share, on the devices."""
-    common = common_data(stored.plan.table, stored.arrays, group.attackers)
-    if attack.diagnostic:
-        common = common._replace(table=stored.plan.bare_table)
-    return lanes.share(common)
+    return lanes.share(shared_data(group, attack, stored.plan, stored.arrays))
+
+
+def shared_data(
+    group: ViewGroup, attack: Attack, plan: Plan, arrays: Mapping[str, np.ndarray]
+) -> CommonData:
+    """What all settings of a group share; ``arrays`` are the plan's splits."""
+    common = common_data(plan.table, arrays, group.attackers)
+    return common._replace(table=plan.bare_table) if attack.diagnostic else common
+
+
+def requested(
+    form: Form, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
+) -> tuple[AttackProgram, lanes.Layout]:
+    """What decides a group's program beside the shapes of its jobs: its static part and its lanes."""
+    layout = lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec))
+    return program_of(form, group, attack, plan.dataset.num_classes), layout
 
 
 def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -35,12 +36,23 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
 
 def random_weights(spec: Spec, seeds: HostArray, table: Table) -> Weights:
     """Randomly drawn weights [Q, ...] of every seed."""
+    drawing, arguments = _drawing(spec, seeds, table)
+    return drawing(*arguments)
+
+
+def compile_ahead(spec: Spec, seeds: HostArray, table: Table) -> None:
+    """Compile what ``random_weights`` will run."""
+    _drawing(spec, seeds, table)
+
+
+def _drawing(spec: Spec, seeds: HostArray, table: Table) -> tuple[Callable[..., Weights], Any]:
+    """What draws the weights of every seed, and its arguments."""
     # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
     heavy = not spec.light and jax.default_backend() == "cpu"
     options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
     ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
     arguments = jnp.asarray(seeds), ones
-    return lanes.compiled(make_initial, (models(spec),), arguments, options)(*arguments)
+    return lanes.compiled(make_initial, (models(spec),), arguments, options), arguments
 
 
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:

@@ -90,10 +90,15 @@ def train_sweep(
     workdir: pathlib.Path,
     command: str,
     say: Callable[[str], None] = print,
+    begun: Callable[[Plan], None] | None = None,
 ) -> Plan:
-    """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``."""
+    """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``. ``begun``
+    is given the plan of a new sweep before anything is trained."""
+    stored = store.header_of(workdir)
     plan, needs = planned(experiment, workdir)
     with store.writing(workdir):
+        if stored is None and begun is not None:
+            begun(plan)
         return _train_sweep(plan, workdir, command, needs, say)
 
 

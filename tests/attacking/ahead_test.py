@@ -1,0 +1,132 @@
+"""Attacks' programs compiled before anything is trained: from the shapes that attacks will have."""
+
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from tests.sweeps import TINY, comparable, plan_of, tiny
+from vfljax import running, store, training
+from vfljax.attacking import ahead, jobs, run, scoring
+from vfljax.attacking.view import attack_input
+from vfljax.sweep import lanes
+from vfljax.sweep.forms import attack_forms
+from vfljax.sweep.plan import split_arrays
+
+FORMS = {
+    "passive": {"known": 20, "steps": 2},
+    "direct": {"epoch": -1},
+    "mean": {"known": 20},
+    "cosine": {"oracle": (False, True)},
+    "spectral": {"signal": ("embeddings", "party0.hidden.0")},
+}
+CHEAP = tiny(attacks={"direct": {}})
+
+
+def silent(line):
+    del line
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Every program made from now on, of an empty table."""
+    every, original = [], lanes.Program.__init__
+
+    def counting(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        every.append(self)
+
+    monkeypatch.setattr(lanes.Program, "__init__", counting)
+    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
+    return every
+
+
+def as_stored(job, attack, workdir):
+    """What the runner gives an attack: lanes on the devices."""
+    knobs = job.knobs(320)
+    parties, diagnostic = job.group.attackers, bool(attack.diagnostic)
+    return attack_input(workdir, job.row, job.form.name, knobs, parties, diagnostic)
+
+
+def test_the_plan_tells_the_jobs_and_their_shapes_as_the_stored_sweep_does(tiny_sweep):
+    plan, layout, seen = plan_of(tiny(attacks=FORMS)), lanes.layout(2), set()
+    stored = store.load(tiny_sweep)
+    for form in attack_forms(plan.experiment, 10, plan.blocks[0].input):
+        expected = jobs.plan_form(form, plan, ahead.as_trained(plan))
+        actual = jobs.plan_form(form, plan, stored)
+        assert not isinstance(expected, str), (form.label, expected)
+        assert list(expected.jobs) == list(actual.jobs)
+        for group, of_group in actual.jobs.items():
+            identities = [job.identity for job in expected.jobs[group]]
+            assert identities == [job.identity for job in of_group]
+            attack = actual.attacks[group]
+            real = as_stored(of_group[0], attack, tiny_sweep)
+            lane = layout.pad(lanes.jax.tree.map(lambda *leaves: np.stack(leaves), real, real))
+            shapes = ahead.expected_input(of_group[0], plan, bool(attack.diagnostic))
+            assert lanes._abstract(layout.shapes(shapes)) == lanes._abstract(lane)
+            seen.add((form.label, group.federation))
+    assert {federation for _, federation in seen} == {"split", "no_split"}
+    assert len({label for label, _ in seen}) == 7
+
+
+def test_the_shapes_of_true_labels(tiny_sweep):
+    plan = plan_of(TINY)
+    arrays = split_arrays(plan.dataset.labels, plan.splits)
+    real = lanes.share(scoring.true_labels(arrays))
+    shapes = lanes.shared_shapes(scoring.true_shapes(arrays))
+    assert lanes._abstract(shapes) == lanes._abstract(real)
+
+
+def test_attacks_make_no_program_of_their_own(tiny_sweep, tmp_path, programs):
+    workdir, plan = shutil.copytree(tiny_sweep, tmp_path / "w"), plan_of(CHEAP)
+    for task in ahead.attack_tasks(plan):
+        task()
+    made = len(programs)
+    assert made >= 2  # an attack and its scoring
+    run.attack_sweep(plan, workdir, ["direct"], silent)
+    assert len(programs) == made
+    assert [program.traces for program in programs] == [1] * made
+    assert store.attack_summary(workdir)["direct"]["compiles"] == 1
+
+
+def test_an_attack_of_other_shapes_than_expected_compiles_its_own(
+    tiny_sweep, tmp_path, programs, monkeypatch
+):
+    plan = plan_of(CHEAP)
+    run.attack_sweep(plan, shutil.copytree(tiny_sweep, tmp_path / "a"), ["direct"], silent)
+    few = len(programs)
+    lanes._PROGRAMS.clear()
+    expected_input = ahead.expected_input
+
+    def longer(job, *rest):
+        one = expected_input(job, *rest)
+        return one._replace(exchange={**one.exchange, "more": np.zeros(3, np.float32)})
+
+    monkeypatch.setattr(ahead, "expected_input", longer)
+    for task in ahead.attack_tasks(plan):
+        task()
+    run.attack_sweep(plan, shutil.copytree(tiny_sweep, tmp_path / "b"), ["direct"], silent)
+    assert len(programs) > 2 * few - 1
+    assert [program.traces for program in programs] == [1] * len(programs)
+    tables = [comparable(store.load(tmp_path / name).attacks) for name in "ab"]
+    assert tables[0] == tables[1]
+
+
+def test_a_sweep_in_one_call_makes_each_program_once(tmp_path, programs, monkeypatch):
+    """What is made in the background is what the main thread asks for."""
+    changes = {"training.epochs": 1, "teacher.epochs": 1, "grid": {"undefended": {}}}
+    by_main, ahead_of_it, cached = set(), set(), lanes._cached
+
+    def counted(key, build):
+        main = threading.current_thread() is threading.main_thread()
+        (by_main if main else ahead_of_it).add(key)
+        return cached(key, build)
+
+    monkeypatch.setattr(lanes, "_cached", counted)
+    monkeypatch.setattr(running.page, "write", lambda folder: folder)
+    running.run_sweep(tiny(**changes, attacks={"direct": {}}), tmp_path, say=silent)
+    assert {key[0] for key in ahead_of_it} >= {training.make_initial}
+    assert ahead_of_it <= by_main
+    assert len(programs) == len({k for k in by_main if isinstance(k[2], lanes.Layout)})
+    assert [program.traces for program in programs] == [1] * len(programs)
