@@ -336,6 +336,14 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
     assert program_for(diagnostic, fewer_validation) is not program_for(diagnostic, plan)
 
 
+def test_attacks_that_compute_the_same_share_a_program(plan):
+    options = {"finetune_bottom": True, "steps": 3}
+    passive, active = (forms.Form(name, name, options, [{}]) for name in ("passive", "active"))
+    assert program_for(active, plan) is program_for(passive, plan)
+    other = forms.Form("passive", "passive", {**options, "steps": 4}, [{}])
+    assert program_for(other, plan) is not program_for(passive, plan)
+
+
 def test_every_function_of_the_runner_can_be_read_at_a_glance():
     tree = ast.parse(inspect.getsource(run))
     lengths = {

@@ -39,7 +39,7 @@ def program_of(form: Form, group: ViewGroup, attack: Attack, num_classes: int) -
     """The program of a form's attack on a group."""
     bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
     program = AttackProgram(
-        form.name,
+        attacks.TABLE[form.name].computed_as or form.name,
         tuple(form.options.items()),
         bottoms,
         num_classes,

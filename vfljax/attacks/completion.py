@@ -397,4 +397,6 @@ def active(
 # uniform as before, but others
 # rule 3: a frozen bottom is neither decayed nor averaged, and with every row labeled lambda_u is 0
 PASSIVE = AttackRow(passive, published_steps=PUBLISHED_STEPS, completion=True, rule=3)
-ACTIVE = AttackRow(active, published_steps=PUBLISHED_STEPS, completion=True, rule=3)
+ACTIVE = AttackRow(
+    active, published_steps=PUBLISHED_STEPS, completion=True, computed_as="passive", rule=3
+)

@@ -93,6 +93,9 @@ class AttackRow:
     reading: Reading | None = None
     """The rules by which it reads labels off gradients, where it has an option ``rule`` for them."""
 
+    computed_as: str = ""
+    """The attack that computes the same for equal options, on other federations: they share programs."""
+
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures
     takes the next number, so that rows of different rules are never mixed or averaged."""
