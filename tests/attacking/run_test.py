@@ -196,6 +196,19 @@ def test_a_resumed_attack_computes_only_what_is_missing(
     assert comparable(store.load(workdir).attacks) == before
 
 
+def test_the_baseline_on_the_host_is_fitted_once_for_all_attacks(probed, tmp_path, computed):
+    workdir = shutil.copytree(probed[0], tmp_path / "w")
+    before = comparable(store.load(workdir).attacks)
+    for label in ("passive", "probe/embeddings"):
+        assert len(drop_blocks(workdir, label, "logistic-*.parquet")) == 1
+    probe = {"inputs": "embeddings", "steps": 2, "known": 20}
+    both = {"passive": TINY["attacks"]["passive"], "probe": probe}
+    plan = plan_of(tiny(attacks=both, federations=("split", "no_split")))
+    run.attack_sweep(plan, workdir, say=silent)
+    assert computed == ([], [0, 1])
+    assert comparable(store.load(workdir).attacks) == before
+
+
 def blocks_of(workdir, label):
     return {path: path.read_bytes() for path in (workdir / unit_of(label)).glob("*.parquet")}
 

@@ -53,6 +53,10 @@ BLOCK = 32  # settings attacked by one call on CPU
 MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
 
 
+# (attackers, seed, known) -> figures
+Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
+
+
 class Stored(NamedTuple):
     """What attacking needs of a stored sweep."""
 
@@ -151,9 +155,10 @@ def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: rules.Su
 
 
 def _run_forms(todo: Sequence[FormPlan], stored: Stored, summary: dict[str, Any]) -> None:
+    logistic = _logistic(stored)
     for form_plan in todo:
         label = form_plan.form.label
-        cost = run_form(form_plan, stored)
+        cost = run_form(form_plan, stored, logistic)
         summary[label] = {**summary[label], **_with_earlier_parts(cost, summary[label])}
         store.write_attack_summary(stored.workdir, summary)
 
@@ -167,7 +172,7 @@ def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[
     }
 
 
-def run_form(form_plan: FormPlan, stored: Stored) -> dict[str, Any]:
+def run_form(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) -> dict[str, Any]:
     """Run every job of a form that is not stored yet; returns what that cost."""
     form, attack, began = form_plan.form, form_plan.attack, time.monotonic()
     steps = max(1, attack.steps)
@@ -187,7 +192,7 @@ def run_form(form_plan: FormPlan, stored: Stored) -> dict[str, Any]:
     progress.close()
     logistic = [job for job in form_plan.logistic if job.identity not in done]
     if logistic:
-        _run_logistic(logistic, stored)
+        _run_logistic(logistic, stored, logistic_of)
     _check_complete(form_plan, stored)
     return {
         "seconds": time.monotonic() - began if programs else 0.0,
@@ -302,20 +307,25 @@ def attack_block(
     return program, figures
 
 
-def _run_logistic(jobs: Sequence[Job], stored: Stored) -> None:
-    """The baseline without any federation; it runs on the host, and its rows are one file."""
+def _logistic(stored: Stored) -> Logistic:
+    """The baseline without any federation; it runs on the host."""
     plan = stored.plan
 
-    @functools.cache  # it is the same beside every federation
+    @functools.cache  # it is the same beside every federation and attack
     def figures(attackers: tuple[int, ...], seed: int, known: int) -> dict[str, float]:
         common = jax.device_get(common_data(plan.table, stored.arrays, attackers))
         inputs = tuple(plan.blocks[p].input for p in attackers)
         return logistic_figures(common, inputs, plan.dataset.num_classes, seed, known)
 
+    return figures
+
+
+def _run_logistic(jobs: Sequence[Job], stored: Stored, logistic_of: Logistic) -> None:
+    """Write the baseline's rows of a form, which are one file."""
     rows = []
     for job in jobs:
-        known = int(job.knobs(len(plan.splits[0].train))["known"])
-        rows.append(job.figures(figures(job.group.attackers, job.seed, known)))
+        known = int(job.knobs(len(stored.plan.splits[0].train))["known"])
+        rows.append(job.figures(logistic_of(job.group.attackers, job.seed, known)))
     _write(jobs[0].form, "logistic", jobs, rows, stored)
 
 
