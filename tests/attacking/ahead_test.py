@@ -4,15 +4,17 @@ import shutil
 import threading
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import running, store, training
-from vfljax.attacking import ahead, jobs, run, scoring
+from vfljax.attacking import ahead, alone, jobs, run, scoring
 from vfljax.attacking.view import attack_input
 from vfljax.sweep import lanes
 from vfljax.sweep.forms import attack_forms
 from vfljax.sweep.plan import split_arrays
+from vfljax.types import Scores
 
 FORMS = {
     "passive": {"known": 20, "steps": 2},
@@ -76,6 +78,33 @@ def test_the_shapes_of_true_labels(tiny_sweep):
     real = lanes.share(scoring.true_labels(arrays))
     shapes = lanes.shared_shapes(scoring.true_shapes(arrays))
     assert lanes._abstract(shapes) == lanes._abstract(real)
+
+
+def test_whoever_stays_away_is_scored_by_what_was_compiled_ahead(tiny_sweep, programs, monkeypatch):
+    del programs  # an empty table
+    plan = plan_of(TINY)
+    arrays, keys = split_arrays(plan.dataset.labels, plan.splits), []
+    monkeypatch.setattr(lanes, "_cached", lambda key, build: keys.append(key) or run_nothing)
+    (task,) = (t for t in ahead.attack_tasks(plan) if t.func is scoring.compile_one_ahead)
+    task()
+    monkeypatch.setattr(alone, "logistic_scores", no_scores)
+    monkeypatch.setattr(store, "read_form", lambda *_: pa.table({}))
+    monkeypatch.setattr(store, "write_block", lambda *_: None)
+    job = alone.AloneJob((0,), 20, 0)
+    alone.run([job], plan, tiny_sweep, arrays, scoring.Scorer(arrays, None))
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+def run_nothing(*arguments):
+    del arguments
+    return {}
+
+
+def no_scores(*arguments):
+    """What the regression says of the rows of ``TINY``."""
+    del arguments
+    return Scores(*(np.zeros((rows, 10), np.float32) for rows in (320, 160)))
 
 
 def test_attacks_make_no_program_of_their_own(tiny_sweep, tmp_path, programs):

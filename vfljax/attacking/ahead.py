@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from vfljax import store
-from vfljax.attacking import scoring
+from vfljax.attacking import alone, scoring
 from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, plan_form
 from vfljax.attacking.program import make_attack_lane
 from vfljax.attacking.run import requested, shared_data
@@ -46,16 +46,22 @@ def begin(plan: Plan, submit: Callable[[Task], None]) -> None:
 
 
 def attack_tasks(plan: Plan) -> Iterator[Task]:
-    """A task for each form and group of settings, in the order in which they will be attacked."""
+    """A task for each form and group of settings, in the order in which they will be attacked; the last
+    for whoever stays away."""
     sweep, known = as_trained(plan), recorded(plan)
     arrays = split_arrays(plan.dataset.labels, known.splits)
-    for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
-        form_plan = plan_form(form, known, sweep)
-        if isinstance(form_plan, str):
-            continue
+    planned = [
+        plan_form(form, known, sweep)
+        for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input)
+    ]
+    form_plans = [one for one in planned if isinstance(one, FormPlan)]
+    for form_plan in form_plans:
         for group, jobs in form_plan.jobs.items():
             if jobs:
                 yield functools.partial(compile_group, form_plan, group, jobs[0], known, arrays)
+    if alone.jobs(form_plans, plan.experiment.seeds):
+        one = plan.dataset.num_classes, plan.groups[0].spec.batch_size
+        yield functools.partial(scoring.compile_one_ahead, arrays, *one)
 
 
 def as_trained(plan: Plan) -> store.Sweep:

@@ -12,9 +12,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from vfljax.attacking.view import AttackInput, CommonData
 from vfljax.attacks.core import CLEAN
 from vfljax.parties import parties
 from vfljax.protocol import make_embed
+from vfljax.rows import over_chunks
+from vfljax.training import rows_of
 from vfljax.types import Array, PyTree, Spec, Weights
 
 Diagnostic = Callable[[Weights, tuple[Array, ...], Array], Array]
@@ -73,6 +76,27 @@ def make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagno
         return make_clean(spec, attackers)
     layers = make_layers(spec)
     return lambda weights, features, labels: layers(weights, features)[name]
+
+
+def diagnosis(
+    spec: Spec | None, name: str, attackers: tuple[int, ...]
+) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
+    """The diagnostic ``name`` of every training row, by name; nothing without a ``spec``."""
+    if spec is None:
+        return lambda run, common: {}
+    diagnostic, chunk = make_diagnostic(spec, name, attackers), spec.chunk
+
+    def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
+        table, weights = common.table, run.weights
+        assert table is not None
+        assert weights is not None
+
+        def of(rows: Array) -> Array:
+            return diagnostic(weights, rows_of(table, run.seed, rows), table.labels[rows])
+
+        return {name: over_chunks(of, table.train[run.seed], chunk)}
+
+    return diagnose
 
 
 def layer_names(spec: Spec, weights: PyTree, features: tuple[PyTree, ...]) -> list[str]:

@@ -13,14 +13,12 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax import attacks, keys
-from vfljax.attacking.diagnostics import make_diagnostic
+from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
 from vfljax.attacks.core import Attack
-from vfljax.rows import over_chunks
 from vfljax.sweep.forms import Form
-from vfljax.training import rows_of
-from vfljax.types import Agreed, Array, Scores, Spec
+from vfljax.types import Agreed, Scores, Spec
 
 
 class AttackProgram(NamedTuple):
@@ -53,7 +51,7 @@ def program_of(form: Form, group: ViewGroup, attack: Attack, num_classes: int) -
 def make_attack_lane(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
     """``attack(input, common) -> Scores`` of one setting. An oracle form is given every row's label."""
     attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
-    diagnose = _diagnosis(static, attack)
+    diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
 
     def one(run: AttackInput, common: CommonData) -> Scores:
         count = run.knobs.get("known")
@@ -65,25 +63,3 @@ def make_attack_lane(static: AttackProgram) -> Callable[[AttackInput, CommonData
         return attack.run(key, view, known, run.knobs)
 
     return one
-
-
-def _diagnosis(
-    static: AttackProgram, attack: Attack
-) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
-    """The diagnostic that the attack asks for, for every training row, by name; nothing for most."""
-    if static.spec is None:
-        return lambda run, common: {}
-    diagnostic = make_diagnostic(static.spec, attack.diagnostic, static.attackers)
-    chunk = static.spec.chunk
-
-    def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
-        table, weights = common.table, run.weights
-        assert table is not None
-        assert weights is not None
-
-        def of(rows: Array) -> Array:
-            return diagnostic(weights, rows_of(table, run.seed, rows), table.labels[rows])
-
-        return {attack.diagnostic: over_chunks(of, table.train[run.seed], chunk)}
-
-    return diagnose

@@ -284,3 +284,14 @@ def compile_ahead(
     output = AttackOutput(scores, *layout.shapes(on_host))
     shared = lanes.shared_shapes(true_shapes(arrays))
     lanes.program_ahead(make_scorer, (batch_size,), layout, output, shared)
+
+
+def compile_one_ahead(arrays: Mapping[str, np.ndarray], num_classes: int, batch_size: int) -> None:
+    """Compile what ``Scorer.figures_of_one`` will run on scores of these splits' rows."""
+    rows, held = arrays["train"].shape[1], arrays["test"].shape[1]
+    scores: Any = (np.zeros((count, num_classes), np.float32) for count in (rows, held))
+    order, sent = np.zeros(rows, np.int32), np.zeros(rows, bool)
+    *on_host, _ = _on_host(np.int32(0), 0, order, sent, np.bool_(False), 0)
+    output: Any = AttackOutput(Scores(*scores), *on_host)
+    shared = lanes.shared_shapes(true_shapes(arrays))
+    lanes.compiled(make_scorer, (batch_size,), (output, shared))
