@@ -50,15 +50,18 @@ def attack_tasks(plan: Plan) -> Iterator[Task]:
     for whoever stays away."""
     sweep, known = as_trained(plan), recorded(plan)
     arrays = split_arrays(plan.dataset.labels, known.splits)
-    planned = [
-        plan_form(form, known, sweep)
-        for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input)
-    ]
-    form_plans = [one for one in planned if isinstance(one, FormPlan)]
+    form_plans = []
+    for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
+        form_plan = plan_form(form, known, sweep)
+        if isinstance(form_plan, str):
+            continue
+        # a large grid's jobs are not kept until their program's turn comes
+        first = {group: jobs[:1] for group, jobs in form_plan.jobs.items()}
+        form_plans.append(form_plan._replace(jobs=first, logistic=[]))
     for form_plan in form_plans:
         for group, jobs in form_plan.jobs.items():
-            if jobs:
-                yield functools.partial(compile_group, form_plan, group, jobs[0], known, arrays)
+            for job in jobs:
+                yield functools.partial(compile_group, form_plan, group, job, known, arrays)
     if alone.jobs(form_plans, plan.experiment.seeds):
         one = plan.dataset.num_classes, plan.groups[0].spec.batch_size
         yield functools.partial(scoring.compile_one_ahead, arrays, *one)
