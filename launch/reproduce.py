@@ -109,18 +109,17 @@ def _reproduce(run: Run) -> None:
     from vfljax import store
     from vfljax.attacking.run import attack_sweep
     from vfljax.report import page, reproduction, terminal
-    from vfljax.sweep.train import train_sweep
+    from vfljax.running import finish
 
     began = time.monotonic()
     experiment = _experiment(run, _DATA_DIR.value)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/papers/{experiment.name}")
     if (workdir / "sweep.json").exists():
         _check_same(workdir, experiment)
-    plan = train_sweep(experiment, workdir, common.command())
-    attack_sweep(plan, workdir)
+    plan = finish(experiment, workdir, common.command())
     if _ATTACKS.value:
         attack_sweep(plan, workdir, _ATTACKS.value)
-    store.export(workdir)
+        store.export(workdir)
     page.write(workdir)
     sweep = store.load(workdir)
     reproduces = experiment.reproduces

@@ -61,13 +61,14 @@ def finish(
     workdir: pathlib.Path,
     command: str,
     say: Callable[[str], None] = print,
-) -> None:
+) -> Plan:
     """Train and attack what is not stored yet, and write the whole tables; without a report."""
     contract.check_plugins(experiment.points, experiment.static_options)
     with background() as submit:
         plan = train_sweep(experiment, workdir, command, say, lambda plan: begin(plan, submit))
         attack_sweep(plan, workdir, say=say)
     store.export(workdir)
+    return plan
 
 
 def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
