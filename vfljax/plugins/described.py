@@ -141,11 +141,11 @@ def _origin(about: Mapping[str, Any]) -> Origin:
 def _attack(name: str, about: Mapping[str, Any]) -> AttackRow:
     return AttackRow(
         _Absent(name, about["plugin"], {}, about["options"]),
-        about["published_steps"],
-        about["completion"],
-        None if about["reading"] is None else Reading(*about["reading"]),
-        about["rule"],
-        _origin(about),
+        published_steps=about["published_steps"],
+        completion=about["completion"],
+        reading=None if about["reading"] is None else Reading(*about["reading"]),
+        rule=about["rule"],
+        origin=_origin(about),
     )
 
 
