@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import pathlib
 from collections.abc import Iterable
 
 MOST = 40  # names that a message lists all of
@@ -10,6 +12,13 @@ MOST = 40  # names that a message lists all of
 
 class UserError(ValueError):
     """Bad input. Entry points print it as one line and exit with status 2."""
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as a message names it: from the current folder on where it lies below, else whole."""
+    whole = pathlib.Path(path)
+    below = whole.is_absolute() and whole.is_relative_to(pathlib.Path.cwd())
+    return str(whole.relative_to(pathlib.Path.cwd()) if below else whole)
 
 
 def _near(name: str, known: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.errors import UserError
+from vfljax.errors import UserError, shown
 
 BRANCHES = (
     jax.errors.TracerBoolConversionError,
@@ -60,7 +60,7 @@ def _line(error: BaseException, factory: Any) -> str:
     except TypeError:
         return ""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-    return f"{file}, line {lines[-1]}: " if lines else ""
+    return f"{shown(file)}, line {lines[-1]}: " if file and lines else ""
 
 
 def shape(tree: Any) -> str:

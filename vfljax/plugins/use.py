@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import importlib.util
 import inspect
 import pathlib
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
 from vfljax.defenses import DefenseRow
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, shown, unknown
 from vfljax.types import NO_SPLIT, SPLIT, Origin
 
 Row = DefenseRow | AttackRow
@@ -52,8 +53,8 @@ def use(source: str) -> Plugin:
         origin = next(iter(present.values()))
         if origin.sha256 != sha256:
             raise UserError(
-                f"the plugin {name} ({path}) has changed since this process imported it: restart Python, "
-                "which keeps the programs that it has compiled."
+                f"the plugin {name} ({shown(path)}) has changed since this process imported it: restart "
+                "Python, which keeps the programs that it has compiled."
             )
         return Plugin(name, origin.version, sha256, tuple(present))
     module = _imported(name, path)
@@ -65,7 +66,7 @@ def use(source: str) -> Plugin:
     }
     if not rows:
         raise UserError(
-            f"the plugin {name} ({path}) has no row: let it end in `shuffle = DefenseRow(...)` or "
+            f"the plugin {name} ({shown(path)}) has no row: let it end in `shuffle = DefenseRow(...)` or "
             "`guess = AttackRow(...)`, as analysis/how_to_add_a_defense.md shows."
         )
     for row_name, row in rows.items():
@@ -86,6 +87,7 @@ def _found(source: str) -> tuple[str, pathlib.Path]:
         if not path.is_file():
             raise UserError(f"the plugin {source} is missing: give the path of a Python file.")
         return name, path.resolve()
+    importlib.invalidate_caches()  # the file may be younger than Python's list of the folder
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -114,7 +116,9 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
     if before is not None:
         origin = getattr(before, "__file__", None)
         if origin is None or pathlib.Path(origin).resolve() != file.resolve():
-            raise UserError(f"the plugin {name} has the name of another module: rename {file}.")
+            raise UserError(
+                f"the plugin {name} has the name of another module: rename {shown(file)}."
+            )
         return before
     folders = [str(path)] if path.is_dir() else None
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
@@ -141,7 +145,7 @@ def _raised(error: BaseException, file: pathlib.Path) -> str:
         lines, text = [error.lineno], error.msg
     else:
         text = str(error)
-    where = f"{file}, line {lines[-1]}" if lines else str(file)
+    where = f"{shown(file)}, line {lines[-1]}" if lines else shown(file)
     return f"{where}: {type(error).__name__}: {' '.join(text.split())}".removesuffix(": ")
 
 
