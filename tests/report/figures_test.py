@@ -1,10 +1,15 @@
 """The figures' marks: who is drawn as undefended."""
 
+import pathlib
+import re
+import runpy
+
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
 from tests.sweeps import point
-from vfljax.report import figures
+from vfljax.report import drawing, figures
 
 BASE = {"chance": 0.1, "majority": 0.1, "scale": "balanced top-1", "classes": 10, "alone": 0.2}
 
@@ -52,3 +57,19 @@ def test_an_option_s_values_are_names_on_an_axis():
         assert {"gaussian", "laplace"} <= set(ticks)
         plt.close(figure)
     assert curve.axes[0].lines[0].get_linestyle() == "None"
+
+
+def test_a_notebook_keeps_its_backend():
+    before = mpl.get_backend()
+    mpl.use("svg")
+    try:
+        runpy.run_path(drawing.__file__)
+        assert mpl.get_backend() == "svg"
+    finally:
+        mpl.use(before)
+
+
+def test_no_other_module_chooses_a_backend():
+    sources = pathlib.Path(drawing.__file__).parents[1].rglob("*.py")
+    choosing = [p.name for p in sources if re.search(r"mpl\.use|import matplotlib", p.read_text())]
+    assert choosing == ["drawing.py"]

@@ -6,14 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from vfljax.report import choosing, strengths, worst
+from vfljax.report.drawing import plt
 from vfljax.report.summary import Point
 from vfljax.report.worst import FEDERATIONS, AttackOn, titles
 

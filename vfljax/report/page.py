@@ -14,7 +14,6 @@ import json
 import pathlib
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from vfljax import store
@@ -36,6 +35,7 @@ from vfljax.report import (
     summary,
     tables,
 )
+from vfljax.report.drawing import plt
 from vfljax.report.terminal import first_lines, fitted, text_table
 from vfljax.report.worst import FEDERATIONS
 from vfljax.sweep.experiment import Experiment, experiment_of

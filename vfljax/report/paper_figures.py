@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,6 +17,7 @@ from matplotlib.ticker import NullFormatter
 from vfljax import papers
 from vfljax.report import gafm_gradients, summary
 from vfljax.report import paper_figures_sun as sun
+from vfljax.report.drawing import plt
 from vfljax.report.figures import COLORS, MARKERS, STYLE
 from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point

@@ -17,15 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
 from vfljax.report import summary
+from vfljax.report.drawing import plt
 from vfljax.report.figures import COLORS, STYLE
 from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
