@@ -3,10 +3,12 @@
 import functools
 import pathlib
 import re
+import shutil
 
 import pytest
 
-from vfljax import attacks, datasets, defenses, models
+from tests.plugins.use_test import OWN, forget
+from vfljax import attacks, contract, datasets, defenses, models
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = sorted((ROOT / "analysis").glob("how_to_add_*.md"))
@@ -76,6 +78,22 @@ def test_every_piece_of_code_on_a_page_stands_in_its_file(path):
     page = path.read_text()
     assert blocks(page, "python")
     assert not_quoted(page) == []
+
+
+@pytest.mark.parametrize(("page", "row"), [("a_defense", "shuffle"), ("an_attack", "guess")])
+def test_the_contract_is_asked_of_a_plugin_as_the_page_says(page, row, tmp_path, monkeypatch):
+    tables = dict(defenses.TABLE), dict(attacks.TABLE)
+    shutil.copy(OWN, tmp_path / "mine.py")
+    monkeypatch.chdir(tmp_path)
+    (lines,) = blocks((ROOT / "analysis" / f"how_to_add_{page}.md").read_text(), "py")
+    names: dict = {}
+    try:
+        exec(lines, names)
+        (mark,) = names["test_the_contract"].pytestmark
+        assert mark.args == ("rule", contract.rules(f"mine:{row}"))
+        names["test_the_contract"](mark.args[1][0])
+    finally:
+        forget(tables)
 
 
 def test_what_a_page_says_that_is_not_so_is_noticed():
