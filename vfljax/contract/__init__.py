@@ -27,7 +27,7 @@ from vfljax.contract import of_attacks, of_defenses
 from vfljax.contract.keeping import ContractError
 from vfljax.contract.keeping import rule as keeping
 from vfljax.errors import unknown
-from vfljax.types import SPLIT
+from vfljax.types import SPLIT, Origin
 
 __all__ = ["ContractError", "check", "check_plugins", "rules"]
 
@@ -104,13 +104,18 @@ def check_plugins(
     """
     for name, pairs in points.items():
         row = defenses.TABLE[name]
-        for options in _distinct(options for _, options in pairs) if row.origin else ():
+        for options in _distinct(options for _, options in pairs) if _in_use(row.origin) else ():
             for kind in row.known_by:
                 of_defenses.slots(name, options, 2, kind == SPLIT)
     for name, forms in requests.items():
-        for options in forms if attacks.TABLE[name].origin else ():
+        for options in forms if _in_use(attacks.TABLE[name].origin) else ():
             trial = of_attacks.Trial(name, options, _classes_of(name, options)[-1])
             of_attacks.shapes(trial, next(iter(of_attacks.RULES)))
+
+
+def _in_use(origin: Origin | None) -> bool:
+    """Whether a row is of a plugin that is at hand; ``plugins.required`` refuses those that are not."""
+    return origin is not None and origin.loaded
 
 
 def _distinct(mappings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

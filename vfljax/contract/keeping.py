@@ -50,7 +50,9 @@ def rule(name: str, says: str, factory: Any) -> Iterator[None]:
 
 def broken(name: str, says: str, why: str) -> ContractError:
     """The error of a rule that ``name`` breaks."""
-    return ContractError(f"{name} breaks a rule of the contract, {says!r}: {why.rstrip('.')}.")
+    return ContractError(
+        f"{name} breaks a rule of the contract, {says!r}: {why.removesuffix('.')}."
+    )
 
 
 def _line(error: BaseException, factory: Any) -> str:
