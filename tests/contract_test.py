@@ -29,7 +29,7 @@ def test_the_scores_of_every_attack_have_the_shape_that_is_due(name):
     contract.check(name, rule=contract.rules(name)[0])
 
 
-@pytest.mark.parametrize("name", ["compression", "norm"])
+@pytest.mark.parametrize("name", [pytest.param("compression", marks=pytest.mark.slow), "norm"])
 def test_a_row_that_keeps_every_rule(name):
     contract.check(name)
 

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-import vfljax
 from tests.sweeps import comparable
 from vfljax import attacks, defenses, plugins, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.report import page, summary
+from vfljax.running import finish
 from vfljax.sweep.experiment import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 
@@ -162,6 +162,11 @@ def test_a_row_that_the_plugin_does_not_have_is_unknown(mine):
         parse({"grid": {"a": {"mine:shufle": {}}}, "attacks": {}})
 
 
+def run(experiment, workdir):
+    """``vfljax.run_sweep`` without its report."""
+    finish(experiment, workdir, "a test", say=lambda line: None)
+
+
 def figures(workdir):
     sweep = store.load(workdir)
     texts = [repr((p.label, p.worst, p.accuracy)) for p in summary.points(sweep)]
@@ -176,7 +181,7 @@ def html_of(workdir):
 def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tables):
     plugins.use(mine)
     workdir = tmp_path / "w"
-    vfljax.run_sweep(CONFIG, workdir, say=lambda line: None)
+    run(parse(CONFIG), workdir)
     trained, html = figures(workdir), html_of(workdir)
     assert "mine:shuffle" in html
     assert "Rows are swapped." in html
@@ -190,7 +195,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     assert html_of(workdir) == html
     experiment = experiment_of(store.load(workdir))
     for go_on in (
-        lambda: vfljax.run_sweep(experiment, workdir, say=lambda line: None),
+        lambda: run(experiment, workdir),
         lambda: attack_sweep(make_plan(experiment), workdir, ["norm"]),
     ):
         with pytest.raises(
@@ -202,19 +207,19 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     forget(tables)
     plugins.use(mine)
     with pytest.raises(UserError, match="was made with another file of the plugin mine"):
-        vfljax.run_sweep(CONFIG, workdir, say=lambda line: None)
+        run(parse(CONFIG), workdir)
 
     forget(tables)
     pathlib.Path(mine).write_text(OWN.read_text())
     plugins.use(mine)
-    vfljax.run_sweep(CONFIG, workdir, say=lambda line: None)
+    run(parse(CONFIG), workdir)
     assert figures(workdir) == trained
 
 
 def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, tables):
     workdir, lines = tmp_path / "w", []
     config = {**CONFIG, "grid": {"undefended": {}}, "attacks": {"norm": {}}}
-    vfljax.run_sweep(config, workdir, say=lambda line: None)
+    run(parse(config), workdir)
     plugins.use(mine)
     experiment = experiment_of(store.load(workdir))
     attack_sweep(make_plan(experiment), workdir, ["mine:guess"], say=lines.append)

@@ -64,7 +64,7 @@ class Stored:
     """A stored setting of one party with a cut of three numbers, summed, in batches of 4, 4 and 2."""
 
     def __init__(self, terms="both", defenses="gafm", inverted=0.0):
-        rng = np.random.default_rng(0)
+        rng, self.header = np.random.default_rng(0), {}
         self.f, self.gan = rng.normal(size=(2, 10, 3)).astype(np.float32)
         self.order, self.labels = rng.permutation(10), rng.integers(0, 2, 10).astype(np.int32)
         self.row = {"setting": 0, "seed": 3, "defenses": defenses, "gafm.terms": terms}

@@ -303,7 +303,7 @@ def parse_stored(config: Mapping[str, Any]) -> Experiment:
 
 def experiment_of(sweep: Sweep) -> Experiment:
     """The experiment that a stored sweep was made by. Rows of plugins that are not in use are stood in for."""
-    plugins.standing_in(sweep)
+    plugins.stand_in(sweep.header.get("plugins", {}))
     return parse_stored(sweep.config)
 
 
