@@ -151,6 +151,8 @@ def stopped(monkeypatch, capsys):
 
     def of(run, **options):
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        # as in a terminal: what a script runs in the background is told to ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.raises(SystemExit) as ended:
                 common.start(run, **options)

@@ -70,6 +70,7 @@ def test_the_sweep_that_follows_compiles_nothing_again(said, tmp_path):
         running.forecast(parse(tiny(**{"training.epochs": 2})), tmp_path / "w")
 
 
+@pytest.mark.slow
 def test_of_long_work_a_few_steps_are_measured(monkeypatch, tmp_path):
     plan = forecast.ready(plan_of(SMALL))
     whole, samples = forecast.training_costs(plan, plan.shards)
