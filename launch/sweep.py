@@ -3,6 +3,7 @@
     python -m launch.sweep --config=configs/quickstart.py --workdir=runs/quickstart
     python -m launch.sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
     python -m launch.sweep --config=CONFIG --workdir=DIR --select_delta
+    python -m launch.sweep --config=CONFIG --workdir=DIR --plugin=mine.py   # which the config names "mine:row"
     python -m launch.sweep --config=CONFIG --workdir=DIR --dry_run    # says what it would take
     python -m launch.sweep --workdir=DIR                   # goes on with what is there
     python -m launch.sweep --workdir=DIR --mend            # likewise, and makes what is damaged again

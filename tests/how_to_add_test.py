@@ -85,7 +85,7 @@ def test_the_contract_is_asked_of_a_plugin_as_the_page_says(page, row, tmp_path,
     tables = dict(defenses.TABLE), dict(attacks.TABLE)
     shutil.copy(OWN, tmp_path / "mine.py")
     monkeypatch.chdir(tmp_path)
-    (lines,) = blocks((ROOT / "analysis" / f"how_to_add_{page}.md").read_text(), "py")
+    *_, lines = blocks((ROOT / "analysis" / f"how_to_add_{page}.md").read_text(), "py")
     names: dict = {}
     try:
         exec(lines, names)

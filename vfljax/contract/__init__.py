@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from vfljax import attacks, defenses
+from vfljax import attacks, defenses, plugins
 from vfljax.attacks import Attack
 from vfljax.contract import of_attacks, of_defenses
 from vfljax.contract.keeping import ContractError
@@ -45,7 +45,7 @@ def rules(name: str) -> tuple[str, ...]:
         return tuple(of_defenses.RULES)
     if name in attacks.TABLE:
         return tuple(of_attacks.RULES)
-    raise unknown("defense or attack", name, [*defenses.TABLE, *attacks.TABLE])
+    raise plugins.unknown_row("defense or attack", name, [*defenses.TABLE, *attacks.TABLE])
 
 
 def check(

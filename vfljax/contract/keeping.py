@@ -38,8 +38,8 @@ def rule(name: str, says: str, factory: Any) -> Iterator[None]:
         where = _line(error, factory)
         if isinstance(error, BRANCHES):
             why = (
-                "a knob is traced, and its value is needed there: branch by jnp.where, and check knobs by "
-                "vfljax.defenses.core.check"
+                "a knob is traced, and its value is needed there: branch by jnp.where, and refuse bad knobs by "
+                "vfljax.defenses.core.check (of a defense) or Attack.ranges"
             )
         else:
             text = " ".join(str(error).split())

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vfljax import attacks, defenses, keys, protocol
+from vfljax import attacks, defenses, keys, plugins, protocol
 from vfljax.contract.exchanges import BOTTOMS
 from vfljax.contract.federations import (
     make_batch,
@@ -29,7 +29,6 @@ from vfljax.contract.federations import (
 )
 from vfljax.contract.keeping import broken, finite, numbers, rule, same_bits, same_shape
 from vfljax.defenses import DefenseRow, TrainingData
-from vfljax.errors import unknown
 from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
 
 Options = Mapping[str, Any]
@@ -66,6 +65,7 @@ def slots(
     def same(slot: str, before: Any, after: Any) -> None:
         same_shape(name, f"{says} ({slot})", f"what {slot} returns", before, after)
 
+    tried("factory", lambda d: jnp.zeros(()))
     state = tried("init", lambda d: d.init(key, data))
     taught = tried("teach", lambda d: d.teach(key, data.labels, num_classes))
     same("teach", (data.labels, jnp.ones(data.labels.shape)), taught)
@@ -180,7 +180,7 @@ def _known(trial: Trial, says: str) -> None:
             raise broken(name, says, f"known_by has no attack for {kind!r}")
         for attack, option in knowers:
             if attack not in attacks.TABLE:
-                raise broken(name, says, str(unknown("attack", attack, attacks.TABLE)))
+                raise broken(name, says, str(plugins.unknown_row("attack", attack, attacks.TABLE)))
             if kind not in attacks.TABLE[attack](BOTTOMS, 2).federations:
                 raise broken(name, says, f"the attack {attack} is not defined on {kind!r}")
             if option and not any(

@@ -207,10 +207,11 @@ def required(
         before = stored.get(name)
         if before is not None and before["sha256"] != origin.sha256:
             version = f" (version {before['version']})" if before["version"] else ""
+            anew = ", or give the row the next number (AttackRow(..., rule=2)) and --renew_rules"
             raise UserError(
                 f"{workdir} was made with another file of the plugin {origin.plugin}: its SHA-256 was "
                 f"{before['sha256'][:12]}...{version} and is {origin.sha256[:12]}...: restore that file, or "
-                "choose another --workdir."
+                f"choose another --workdir{anew if isinstance(rows[name], AttackRow) else ''}."
             )
 
 
