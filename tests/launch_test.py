@@ -164,6 +164,12 @@ def stopped(monkeypatch, capsys):
     return of
 
 
+def wait():
+    """Some seconds, in which an interrupt that comes again is noticed soon."""
+    for _ in range(100):
+        time.sleep(0.05)
+
+
 SIGNALS = [(signal.SIGTERM, 143, " by SIGTERM"), (signal.SIGINT, 130, "")]
 COMMAND = "\n  python -m launch.attack '--workdir=runs/a b'\n"
 
@@ -205,7 +211,7 @@ def test_a_signal_within_a_callback_of_the_garbage_collector_comes_again(
         gc.callbacks.append(callback)
         try:
             gc.collect()
-            time.sleep(5)
+            wait()
         finally:
             gc.callbacks.remove(callback)
 
@@ -226,7 +232,7 @@ def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, number, st
         x = jax.numpy.ones(3)
         out = jax.jit(lambda x: jax.pure_callback(callback, x, x))(x)
         done.append(jax.block_until_ready(out))
-        time.sleep(5)
+        wait()
 
     assert stopped(run, resumes=True)[0] == status
     assert done
