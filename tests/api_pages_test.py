@@ -48,9 +48,9 @@ def test_every_row_is_in_its_tables_page_and_explained_on_its_modules(sources, t
 
 def test_a_new_row_has_its_page_without_an_edit(monkeypatch):
     monkeypatch.setitem(defenses.TABLE, "mine", defenses.TABLE["noise"])
-    made = pages.sources()
-    assert " - ``mine``\n" in made["vfljax.defenses"]
-    assert ".. rubric:: mine\n" in made["vfljax.defenses.noise"]
+    texts = pages.sources()
+    assert " - ``mine``\n" in texts["vfljax.defenses"]
+    assert ".. rubric:: mine\n" in texts["vfljax.defenses.noise"]
 
 
 def test_every_page_is_reached_from_the_index(sources):

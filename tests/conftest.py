@@ -156,3 +156,19 @@ def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         )
 
     return run
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every program of settings made from now on, of an empty table."""
+    from vfljax.sweep import lanes
+
+    every, original = [], lanes.Program.__init__
+
+    def counting(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        every.append(self)
+
+    monkeypatch.setattr(lanes.Program, "__init__", counting)
+    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
+    return every

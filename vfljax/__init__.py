@@ -24,6 +24,7 @@
     store/           a sweep on disk; ``loading`` is all that a notebook needs
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
                      sees, ``baselines`` what it had without taking part, ``alone`` whoever takes none,
+                     ``blocks`` as many settings as one call takes,
                      ``ahead`` compiles attacks while settings train,
                      ``rules`` what becomes of rows that an earlier rule of an attack made, and
                      ``scoring`` the one place where true labels meet an attack's scores

@@ -3,17 +3,15 @@
 import inspect
 import pathlib
 import re
-import sys
+
+from sphinx.ext.napoleon import Config, GoogleDocstring
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.inspect import stringify_signature
+
+from analysis.api import docstrings, pages
+from vfljax.defenses import Remarks
 
 ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from sphinx.ext.napoleon import Config, GoogleDocstring  # noqa: E402
-from sphinx.pycode import ModuleAnalyzer  # noqa: E402
-from sphinx.util.inspect import stringify_signature  # noqa: E402
-
-from analysis.api import docstrings, pages  # noqa: E402
-from vfljax.defenses import Remarks  # noqa: E402
 
 Remarks.__repr__ = lambda remarks: "Remarks()"  # a default; its fields are functions without a name
 

@@ -5,7 +5,6 @@ import threading
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import running, store, training
@@ -28,20 +27,6 @@ CHEAP = tiny(attacks={"direct": {}})
 
 def silent(line):
     del line
-
-
-@pytest.fixture
-def programs(monkeypatch):
-    """Every program made from now on, of an empty table."""
-    every, original = [], lanes.Program.__init__
-
-    def counting(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        every.append(self)
-
-    monkeypatch.setattr(lanes.Program, "__init__", counting)
-    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
-    return every
 
 
 def as_stored(job, attack, workdir):
@@ -111,11 +96,11 @@ def test_attacks_make_no_program_of_their_own(tiny_sweep, tmp_path, programs):
     workdir, plan = shutil.copytree(tiny_sweep, tmp_path / "w"), plan_of(CHEAP)
     for task in ahead.attack_tasks(plan):
         task()
-    made = len(programs)
-    assert made >= 2  # an attack and its scoring
+    count = len(programs)
+    assert count >= 2  # an attack and its scoring
     run.attack_sweep(plan, workdir, ["direct"], silent)
-    assert len(programs) == made
-    assert [program.traces for program in programs] == [1] * made
+    assert len(programs) == count
+    assert [program.traces for program in programs] == [1] * count
     assert store.attack_summary(workdir)["direct"]["compiles"] == 1
 
 

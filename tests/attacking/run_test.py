@@ -13,7 +13,7 @@ import pytest
 from tests import harness
 from tests.sweeps import TINY, comparable, drop_blocks, plan_of, tiny, train
 from vfljax import store
-from vfljax.attacking import jobs, run, scoring, view
+from vfljax.attacking import blocks, jobs, run, scoring, view
 from vfljax.errors import UserError
 from vfljax.report import gaps, summary
 from vfljax.store import exchange as wire
@@ -137,9 +137,9 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     before = comparable(store.load(workdir).attacks)
     folder = workdir / "attacks" / "probe_embeddings"
     assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
-    monkeypatch.setattr(run, "BLOCK", block)
+    monkeypatch.setattr(blocks, "BLOCK", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
-        monkeypatch.setattr(run, "width_of", lambda *_: width)
+        monkeypatch.setattr(blocks, "width_of", lambda *_: width)
     run.attack_sweep(plan, workdir, ["probe"], silent)
     written = sorted(folder.glob("split-*.parquet"))
     assert len(written) == file_count
@@ -218,9 +218,9 @@ def direct(tiny_sweep, tmp_path, monkeypatch):
     """A sweep with the direct attack in three blocks, its plan, and its rows."""
     workdir, config = shutil.copytree(tiny_sweep, tmp_path / "w"), tiny(attacks={"direct": RULE})
     drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(run, "BLOCK", 4)
+    monkeypatch.setattr(blocks, "BLOCK", 4)
     run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
-    monkeypatch.setattr(run, "BLOCK", 8)  # the next machine
+    monkeypatch.setattr(blocks, "BLOCK", 8)  # the next machine
     assert len(blocks_of(workdir, DIRECT)) == 3
     return workdir, plan_of(config), comparable(store.load(tiny_sweep).attacks)
 
@@ -330,11 +330,11 @@ def program_for(form, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     attack = forms.make_attack(form, spec.bottoms[:1], 10)
-    stored = run.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None)
-    common = run._common(group, attack, stored)
+    stored = blocks.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None)
+    common = blocks._common(group, attack, stored)
     inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
-    static = run.program_of(form, group, attack, 10)
-    return lanes.program(run.make_attack_lane, (static,), layout, inputs, common)
+    static = blocks.program_of(form, group, attack, 10)
+    return lanes.program(blocks.make_attack_lane, (static,), layout, inputs, common)
 
 
 def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):

@@ -21,24 +21,14 @@ from vfljax.defenses.core import (
     per_party,
 )
 from vfljax.defenses.noise import noise
-from vfljax.types import Context
 
 DATA = TrainingData(jnp.zeros(8, jnp.int32), jnp.zeros((8, 3)), 3)
 ZEROS = (jnp.zeros((8, 4)), jnp.zeros((8, 4)))
 
 
 def context(step=0):
-    return Context(
-        index=jnp.arange(8),
-        labels=jnp.arange(8) % 3,
-        scores=None,
-        step=jnp.int32(step),
-        epoch=jnp.int32(0),
-        steps_per_epoch=jnp.int32(3),
-        key=jax.random.key(step),
-        run_key=jax.random.key(99),
-        train=True,
-    )
+    three_classes = {"labels": jnp.arange(8) % 3, "scores": None, "epoch": jnp.int32(0)}
+    return harness.make_context(8, step)._replace(**three_classes)
 
 
 def gradients(defense, g=ZEROS, step=0):

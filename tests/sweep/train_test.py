@@ -17,7 +17,7 @@ from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store, training
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.sweep import grid, lanes, size, train
+from vfljax.sweep import grid, size, train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
@@ -39,20 +39,6 @@ def test_a_row_for_every_setting_in_every_structure(tiny_sweep):
     assert [row["setting"] for row in rows] == list(range(24))
     assert {row["structure"] for row in rows} == {"split", "no_split"}
     assert {row["status"] for row in rows} == {"ok"}
-
-
-@pytest.fixture
-def programs(monkeypatch):
-    """Every program made from now on, of an empty cache."""
-    every, original = [], lanes.Program.__init__
-
-    def counting(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        every.append(self)
-
-    monkeypatch.setattr(lanes.Program, "__init__", counting)
-    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
-    return every
 
 
 def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(tmp_path, programs):

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from vfljax import store
 from vfljax.attacking import alone, scoring
+from vfljax.attacking.blocks import requested, shared_data
 from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, plan_form
 from vfljax.attacking.program import make_attack_lane
-from vfljax.attacking.run import requested, shared_data
 from vfljax.attacking.view import AttackInput, input_of
 from vfljax.store import exchange
 from vfljax.sweep import initial, lanes

@@ -19,8 +19,9 @@ import pyarrow as pa
 from vfljax import attacks, store
 from vfljax.attacking import alone, rules
 from vfljax.attacking.baselines import logistic_figures
+from vfljax.attacking.blocks import Stored, attack_block, make_block
 from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, identity, plan_form
-from vfljax.attacking.run import Stored, attack_block, described, make_block
+from vfljax.attacking.run import described
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
 from vfljax.sweep import lanes

@@ -11,73 +11,37 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import numpy as np
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking import alone, rules
-from vfljax.attacking.baselines import logistic_figures, untrained_cut
+from vfljax.attacking.baselines import logistic_figures
+from vfljax.attacking.blocks import Stored, attack_block, make_block
 from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import (
     ATTACK,
-    UNTRAINED,
     FormPlan,
     Job,
     ViewGroup,
     identity,
     plan_form,
 )
-from vfljax.attacking.program import AttackProgram, make_attack_lane, program_of
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
-    AttackInput,
-    CommonData,
     common_data,
-    input_of,
-    read_shard,
 )
 from vfljax.attacks.core import Attack
-from vfljax.last_layer import recorded_width
 from vfljax.sweep import lanes
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.forms import Form, attack_forms
-from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.known import most_known
-from vfljax.sweep.plan import Plan, recorded, split_arrays, width_of
+from vfljax.sweep.plan import Plan, recorded, split_arrays
 from vfljax.sweep.progress import Progress
-from vfljax.types import PyTree
-
-BLOCK = 32  # settings attacked by one call on CPU
-MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
-
 
 # (attackers, seed, known) -> figures
 Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
-
-
-class Stored(NamedTuple):
-    """What attacking needs of a stored sweep."""
-
-    plan: Plan  # of the recorded rows
-    sweep: store.Sweep
-    arrays: Mapping[str, np.ndarray]  # the splits
-    scorer: Scorer
-    summary: Mapping[str, dict[str, Any]] = {}  # what ``attacks.json`` says, which names folders
-    shard: Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, np.ndarray]]] = read_shard
-
-    @property
-    def workdir(self) -> pathlib.Path:
-        return self.sweep.workdir
-
-    def folder(self, form: Form) -> str:
-        """What the folder of the form's rows is called."""
-        return store.folder_of(form.label, self.summary)
-
-    def rows(self, form: Form) -> list[dict[str, Any]]:
-        """The form's rows."""
-        return store.read_form(self.workdir, self.folder(form)).to_pylist()
 
 
 def attack_sweep(
@@ -266,47 +230,6 @@ def _run_group(
     return program
 
 
-class Block(NamedTuple):
-    """What the jobs of one form and group share: one program over so many of them at a time."""
-
-    layout: lanes.Layout
-    static: AttackProgram
-    attack: Attack
-    batch_size: int
-    common: CommonData
-    load: Callable[[Job], AttackInput]
-
-
-def make_block(form: Form, group: ViewGroup, attack: Attack, stored: Stored) -> Block:
-    """What these jobs share, on the devices."""
-    common = _common(group, attack, stored)
-    static, layout = requested(form, group, attack, stored.plan, common)
-    return Block(
-        layout,
-        static,
-        attack,
-        group.spec.batch_size,
-        common,
-        _loader(group, attack, stored),
-    )
-
-
-def attack_block(
-    block: Block, jobs: Sequence[Job], stored: Stored
-) -> tuple[lanes.Program, dict[str, np.ndarray]]:
-    """Load, attack and score at most a block of jobs: the program, and each figure [jobs]."""
-    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(block.load, jobs))
-    on_devices = block.layout.pad(inputs)
-    program = lanes.program(
-        make_attack_lane, (block.static,), block.layout, on_devices, block.common
-    )
-    scores = program(on_devices, block.common)
-    figures = stored.scorer.figures(
-        scores, inputs, block.attack, block.batch_size, block.layout.block
-    )
-    return program, figures
-
-
 def _logistic(stored: Stored) -> Logistic:
     """The baseline without any federation; it runs on the host."""
     plan = stored.plan
@@ -334,69 +257,3 @@ def _write(
 ) -> None:
     identities = [job.identity for job in jobs]
     store.write_block(stored.workdir, stored.folder(form), name, identities, rows)
-
-
-def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
-    """What reads a job's ``AttackInput``: a stored setting's, or with an untrained bottom in place."""
-    plan, workdir = stored.plan, stored.workdir
-
-    @functools.cache
-    def untrained() -> tuple[Any, np.ndarray]:
-        weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
-        cut = untrained_cut(weights, plan.table, group.spec, group.attackers)
-        return jax.device_get(weights.bottoms), cut
-
-    def load(job: Job) -> AttackInput:
-        knobs = job.knobs(len(plan.splits[0].train))
-        shard = stored.shard(workdir, job.row["shard"])
-        one = input_of(
-            shard, job.row, job.form.name, knobs, group.attackers, bool(attack.diagnostic)
-        )
-        if job.what != UNTRAINED:
-            return one
-        initial, cut = untrained()
-        bottoms = tuple(
-            jax.tree.map(lambda a: a[job.seed], initial[party]) for party in group.attackers
-        )
-        embeddings = np.tile(cut[job.seed], (len(one.exchange["epochs"]), 1, 1))
-        return one._replace(bottoms=bottoms, exchange={**one.exchange, "embeddings": embeddings})
-
-    return load
-
-
-def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
-    """What all settings of a group share, on the devices."""
-    return lanes.share(shared_data(group, attack, stored.plan, stored.arrays))
-
-
-def shared_data(
-    group: ViewGroup, attack: Attack, plan: Plan, arrays: Mapping[str, np.ndarray]
-) -> CommonData:
-    """What all settings of a group share; ``arrays`` are the plan's splits."""
-    common = common_data(plan.table, arrays, group.attackers)
-    return common._replace(table=plan.bare_table) if attack.diagnostic else common
-
-
-def requested(
-    form: Form, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
-) -> tuple[AttackProgram, lanes.Layout]:
-    """What decides a group's program beside the shapes of its jobs: its static part and its lanes."""
-    layout = lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec))
-    return program_of(form, group, attack, plan.dataset.num_classes), layout
-
-
-def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
-    """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator. Large networks run
-    one lane after the other on CPU: few a call, so that progress shows and a kill loses little."""
-    spec = group.spec
-    epochs, cut = (
-        len(plan.experiment.training.recorded_epochs),
-        sum(spec.bottoms[p].out for p in group.attackers),
-    )
-    columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
-    rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
-    lane = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
-    lane += 4 * rows * epochs * recorded_width(spec)
-    heavy = 2 * jax.device_count() if not spec.light else BLOCK
-    most = heavy if jax.default_backend() == "cpu" else 1024
-    return max(jax.device_count(), min(most, MEMORY // lane))

@@ -16,8 +16,17 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vfljax.defenses.core import Defense
 from vfljax.types import Array, HostArray, Origin, Spec
+
+
+def prior_of(balance: Iterable[int]) -> HostArray:
+    """The classes' shares [C] of rows, of which there are ``balance`` [C] of each: what ``Remarks.bound`` is
+    asked with."""
+    counts = np.asarray(list(balance), float)
+    return np.asarray(counts / counts.sum(), np.float32)
 
 
 class Knower(NamedTuple):

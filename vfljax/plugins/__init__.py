@@ -13,14 +13,13 @@ SHA-256 of their files. Reading and reporting it use the description and import 
 
 from __future__ import annotations
 
-from vfljax.plugins.described import described, required, shares, stand_in, standing_in, unknown_row
+from vfljax.plugins.described import described, required, stand_in, standing_in, unknown_row
 from vfljax.plugins.use import Plugin, use
 
 __all__ = [
     "Plugin",
     "described",
     "required",
-    "shares",
     "stand_in",
     "standing_in",
     "unknown_row",

@@ -7,8 +7,6 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from vfljax import attacks, defenses, store
 from vfljax.attacks import AttackRow
 from vfljax.attacks.core import Reading
@@ -222,9 +220,3 @@ def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
     if colon and plugin.isidentifier() and not any(one.startswith(f"{plugin}:") for one in known):
         return _unnamed(name, plugin)
     return unknown(kind, name, known)
-
-
-def shares(balance: Iterable[int]) -> np.ndarray:
-    """The classes' shares [C] of a sweep's ``balance``, as the report takes them."""
-    counts = np.asarray(list(balance), float)
-    return np.asarray(counts / counts.sum(), np.float32)

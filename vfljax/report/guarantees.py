@@ -20,9 +20,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from vfljax import defenses
+from vfljax.defenses.rows import prior_of
 from vfljax.report.budgets import known_of
 from vfljax.report.seeds import Interval, interval
 from vfljax.report.summary import Point, baseline, budgets_of, marks, undefended
@@ -168,8 +167,7 @@ def warnings(sweep: Sweep, points: Sequence[Point]) -> list[str]:
 def bound_table(sweep: Sweep, points: Sequence[Point]) -> Table:
     """What defenses with a formal guarantee bound, and beside it what the attacks reached; no rows
     without one."""
-    balance = np.asarray(sweep.header["data"]["balance"], float)
-    prior = np.asarray(balance / balance.sum(), np.float32)
+    prior = prior_of(sweep.header["data"]["balance"])
     federations = list(dict.fromkeys(f for p in points for f in p.worst))
     header = [
         *("setting", "posterior odds at most (times prior odds)"),

@@ -80,7 +80,7 @@ def _build(
         return attacks.TABLE[name](bottoms, num_classes, **options)
     except (ValueError, TypeError) as error:
         raise UserError(f"config.attacks.{name}: {error}") from error
-    except Exception as error:
+    except Exception as error:  # a plugin's factory is somebody's code
         if attacks.TABLE[name].origin is None:
             raise
         kind = type(error).__name__

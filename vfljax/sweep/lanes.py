@@ -260,9 +260,9 @@ def program_ahead(
     key = (make, static, layout, _abstract((lanes, shared)))
 
     def build() -> Program:
-        made = Program(make(*static), layout)
-        made.compile(lanes, shared)
-        return made
+        new = Program(make(*static), layout)
+        new.compile(lanes, shared)
+        return new
 
     return _cached(key, build)
 

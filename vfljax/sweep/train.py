@@ -20,6 +20,7 @@ import numpy as np
 from vfljax import datasets, defenses, plugins, store, training
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
+from vfljax.defenses.rows import prior_of
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
@@ -66,7 +67,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "checksum": values,
         "reader": dataset.reader,
         "identity": identity(dataset, values),
-        "plugins": plugins.described([*points, *requests], points, plugins.shares(balance)),
+        "plugins": plugins.described([*points, *requests], points, prior_of(balance)),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "settings": sum(len(g.settings) for g in plan.groups),
         "shards": [{**s._asdict(), "group": plan.groups[s.group].name} for s in plan.shards],
