@@ -28,6 +28,7 @@ _RENEW_RULES = flags.DEFINE_bool(
     False,
     "attack anew what an earlier rule of an attack attacked; the earlier rows are kept and shown as such",
 )
+_LAUNCHER = common.define_launcher()
 _PLUGIN = common.define_plugin("which --attacks or the sweep name 'file:row'")
 
 
@@ -64,9 +65,10 @@ def run() -> None:
             f"the data of {workdir} has changed since it was trained ({why}): give the same data by "
             "--data_dir."
         )
-    attack_sweep(plan, workdir, renew_rules=_RENEW_RULES.value)
-    store.export(workdir)
-    print(page.present(workdir))
+    with common.launched(_LAUNCHER, _PLUGIN.value, _ATTACKS.value) as way:
+        attack_sweep(plan, workdir, renew_rules=_RENEW_RULES.value, run=way.attack)
+        store.export(workdir)
+        print(page.present(workdir))
 
 
 if __name__ == "__main__":

@@ -17,12 +17,15 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import app, flags, logging
 
 from vfljax.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from vfljax.launching import Way
 
 CALLBACK = os.path.join("jax", "_src", "callback.py")
 HELP = re.compile(r"--?(help|helpfull|helpshort|helpxml|h|\?)(=.*)?")
@@ -43,6 +46,78 @@ def define_plugin(what: str) -> Any:
         f"a Python file, or the name of a module, with defenses or attacks of your own, {what}; can be "
         "given several times",
     )
+
+
+class LauncherFlags(NamedTuple):
+    """The flags of an entry point whose shards others may train and attack."""
+
+    name: Any
+    jobs: Any
+    options: Any
+
+
+def define_launcher() -> LauncherFlags:
+    """The flags --launcher, --jobs and --launcher_options."""
+    return LauncherFlags(
+        flags.DEFINE_string(
+            "launcher",
+            "inline",
+            "where shards are trained and attacked: inline, in this process; local, in processes of this "
+            "machine, and slurm, in a job array, by submitit (extra 'launch'); ray, in tasks of a Ray cluster "
+            "(extra 'ray')",
+        ),
+        flags.DEFINE_integer(
+            "jobs",
+            0,
+            "jobs at once of local, slurm and ray; 0: a process a core, 16 tasks of an array, as many as Ray's "
+            "cluster has room for",
+            lower_bound=0,
+        ),
+        flags.DEFINE_multi_string(
+            "launcher_options",
+            [],
+            "KEY=VALUE, can be given several times: of submitit's executors, such as slurm_partition=gpu, "
+            "timeout_min=240, gpus_per_node=1, mem_gb=32; of ray, address=HOST:PORT, num_cpus=2, num_gpus=1",
+        ),
+    )
+
+
+@contextlib.contextmanager
+def launched(
+    launcher: LauncherFlags, plugins: Sequence[str], names: Sequence[str] | None = None
+) -> Iterator[Way]:
+    """The way that the flags name, open while it is used. What was given up is an error when it ends."""
+    from vfljax import launching
+
+    name = launcher.name.value
+    if name == "inline":
+        if launcher.options.value or launcher.jobs.value:
+            raise UserError(
+                "--jobs and --launcher_options are for --launcher=local, slurm or ray: inline uses all that "
+                "this process has."
+            )
+        yield launching.INLINE
+        return
+    options = dict(map(_option, launcher.options.value))
+    with launching.opened(name, launcher.jobs.value, options) as engine:
+        way = launching.way(engine, plugins, names)
+        yield way
+    if way.given_up:
+        first, rest = way.given_up[0], len(way.given_up) - 1
+        more = f" (and {rest} more)" if rest else ""
+        raise UserError(f"{first}{more}. All else is done; the same command tries again.")
+
+
+def _option(text: str) -> tuple[str, str | int | float]:
+    key, is_there, value = text.partition("=")
+    if not key or not is_there:
+        raise UserError(
+            f"--launcher_options={text!r}: give KEY=VALUE, for example timeout_min=240."
+        )
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return key, kind(value)
+    return key, value
 
 
 def use_plugins(sources: Sequence[str]) -> None:

@@ -5,11 +5,14 @@
     python -m launch.sweep --config=CONFIG --workdir=DIR --select_delta
     python -m launch.sweep --config=CONFIG --workdir=DIR --plugin=mine.py   # which the config names "mine:row"
     python -m launch.sweep --config=CONFIG --workdir=DIR --dry_run    # says what it would take
+    python -m launch.sweep --config=CONFIG --workdir=DIR --launcher=slurm --launcher_options=slurm_partition=gpu
     python -m launch.sweep --workdir=DIR                   # goes on with what is there
     python -m launch.sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
 
 The same command again continues a sweep that was stopped or killed, and ends with the same table. The exit
 status is 0 where all is done, 2 after a mistake, 130 on Ctrl-C and 143 on SIGTERM, which save what is trained.
+With --launcher=local, slurm or ray other processes train and attack the shards, in the same WORKDIR, which all
+of them must see; a shard that fails three times is left out, and named at the end.
 What is written: results.parquet and .csv (one row a setting), attacks.parquet and .csv, report.html,
 figures/*.png, and per shard the final weights and the exchange; see vfljax.store.load.
 """
@@ -43,6 +46,7 @@ _BEYOND_LIMITS = flags.DEFINE_bool(
     "beyond_limits", False, "plan sizes that are refused otherwise; see vfljax.sweep.limits"
 )
 _PLUGIN = common.define_plugin("which the config names 'file:row'")
+_LAUNCHER = common.define_launcher()
 _MEND = flags.DEFINE_bool(
     "mend",
     False,
@@ -86,10 +90,11 @@ def run() -> None:
         size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
         chosen = select(experiment, workdir, command)
         experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
-    finish(experiment, workdir, command)
-    took = time.monotonic() - began
-    print(page.present(workdir))
-    print(f"sweep, compiles and attacks included: {took:.0f} s")
+    with common.launched(_LAUNCHER, _PLUGIN.value) as way:
+        finish(experiment, workdir, command, way=way)
+        took = time.monotonic() - began
+        print(page.present(workdir))
+        print(f"sweep, compiles and attacks included: {took:.0f} s")
 
 
 def _asked(workdir: pathlib.Path) -> tuple[Experiment, str]:

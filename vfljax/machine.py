@@ -97,6 +97,7 @@ def bytes_text(count: float) -> str:
 
 def use_this_machine(
     *,
+    devices: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     min_compile_seconds: float = 0.5,
     max_bytes: int = CACHE_BYTES,
@@ -129,6 +130,7 @@ def use_this_machine(
     another path, would hit nothing. On a GPU JAX's default remains.
 
     Args:
+      devices: host devices, where other processes share this machine's cores; None: one a core.
       cache: folder of the cache.
       min_compile_seconds: programs that compile faster are not kept: reading them back would save
         little.
@@ -142,7 +144,7 @@ def use_this_machine(
       The folder of the cache, or None where none is kept: the folder cannot be created or written
       (one warning says so), or ``jax_enable_compilation_cache`` is off.
     """
-    _one_device_a_core()
+    _host_devices(cores() if devices is None else devices)
     if not _configured("jax_enable_compilation_cache"):
         return None
     configured = _configured("jax_compilation_cache_dir")
@@ -221,16 +223,16 @@ def trim(folder: pathlib.Path, max_bytes: int) -> int:
     return removed
 
 
-def _one_device_a_core() -> None:
+def _host_devices(count: int) -> None:
     try:
-        jax.config.update("jax_num_cpu_devices", cores())
+        jax.config.update("jax_num_cpu_devices", count)
     except RuntimeError:  # the backends are initialized
         if jax.default_backend() == "cpu":
             _log.warning(
                 "JAX has started already: %d CPU devices for %d cores. Call use_this_machine "
                 "before JAX's first computation to use them all.",
                 jax.device_count(),
-                cores(),
+                count,
             )
 
 

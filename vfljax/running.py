@@ -16,6 +16,7 @@ from vfljax import contract, store
 from vfljax.attacking.ahead import begin
 from vfljax.attacking.forecast import ATTACKING, AttackCosts, attack_costs
 from vfljax.attacking.run import attack_sweep
+from vfljax.launching import INLINE, Way
 from vfljax.report import page, terminal
 from vfljax.sweep import lanes, size
 from vfljax.sweep.background import background
@@ -61,12 +62,19 @@ def finish(
     workdir: pathlib.Path,
     command: str,
     say: Callable[[str], None] = print,
+    way: Way = INLINE,
 ) -> Plan:
-    """Train and attack what is not stored yet, and write the whole tables; without a report."""
+    """Train and attack what is not stored yet, and write the whole tables; without a report. ``way`` is how:
+    in this process, or by jobs elsewhere (``vfljax.launching``)."""
     contract.check_plugins(experiment.points, experiment.static_options)
     with background() as submit:
-        plan = train_sweep(experiment, workdir, command, say, lambda plan: begin(plan, submit))
-        attack_sweep(plan, workdir, say=say)
+
+        def begun(plan: Plan) -> None:
+            if way.inline:  # whoever does jobs compiles what they need
+                begin(plan, submit)
+
+        plan = train_sweep(experiment, workdir, command, say, begun, way.train)
+        attack_sweep(plan, workdir, say=say, run=way.attack)
     store.export(workdir)
     return plan
 

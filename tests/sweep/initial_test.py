@@ -149,7 +149,7 @@ def test_a_sweep_says_which_tensors_it_left_out(tmp_path, monkeypatch):
     path, _ = file_of(tmp_path)
     changes = {**CHANGES, "model.pretrained": str(path), "training.epochs": 1, "seeds": 1}
     said, experiment = [], parse(tiny(**changes))
-    monkeypatch.setattr(train, "_train_shards", lambda *arguments: None)  # said before training
+    monkeypatch.setattr(train, "train_shards", lambda *arguments: None)  # said before training
     plan = train.train_sweep(experiment, tmp_path / "run", "test", say=said.append)
     assert f"bottoms start from {path}; of it left out: fc.bias, fc.weight" in said
     spec = plan.groups[0].spec

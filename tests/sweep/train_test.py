@@ -141,7 +141,7 @@ def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
 
 def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(train, "_train_shards", lambda *arguments: None)
+    monkeypatch.setattr(train, "train_shards", lambda *arguments: None)
     train.train_sweep(parse(TINY), tmp_path / "new", "test", said.append)
     assert len(said) == 1
     assert re.fullmatch(

@@ -39,7 +39,7 @@ class Stored(NamedTuple):
     sweep: store.Sweep
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
-    summary: Mapping[str, dict[str, Any]] = {}  # what ``attacks.json`` says, which names folders
+    summary: dict[str, dict[str, Any]]  # what ``attacks.json`` says, which names folders
     shard: Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, np.ndarray]]] = read_shard
 
     @property
@@ -141,7 +141,8 @@ def requested(
     form: Form, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
 ) -> tuple[AttackProgram, lanes.Layout]:
     """What decides a group's program beside the shapes of its jobs: its static part and its lanes."""
-    layout = lanes.layout(_block(plan, group, common), width_of(plan.experiment, group.spec))
+    width = width_of(plan.experiment, group.spec)
+    layout = lanes.layout(_block(plan, group, common), width, plan.devices)
     return program_of(form, group, attack, plan.dataset.num_classes), layout
 
 
@@ -157,6 +158,6 @@ def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     lane = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
     lane += 4 * rows * epochs * recorded_width(spec)
-    heavy = 2 * jax.device_count() if not spec.light else BLOCK
+    heavy = 2 * plan.devices if not spec.light else BLOCK
     most = heavy if jax.default_backend() == "cpu" else 1024
     return max(jax.device_count(), min(most, MEMORY // lane))

@@ -8,7 +8,7 @@ share a compiled program.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -108,6 +108,14 @@ class FormPlan(NamedTuple):
     def attack(self) -> Attack:
         """The attack on any of the groups: they differ in the bottoms it is given only."""
         return next(iter(self.attacks.values()))
+
+    def of_shards(self, names: Collection[str]) -> FormPlan:
+        """The same of the settings of these shards alone."""
+        jobs = {
+            group: [job for job in jobs if job.row["shard"] in names]
+            for group, jobs in self.jobs.items()
+        }
+        return self._replace(jobs={group: jobs for group, jobs in jobs.items() if jobs})
 
     @property
     def every_job(self) -> list[Job]:

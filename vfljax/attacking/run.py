@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import pathlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -37,9 +37,14 @@ from vfljax.sweep import lanes
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.forms import Form, attack_forms
 from vfljax.sweep.known import most_known
-from vfljax.sweep.plan import Plan, recorded, split_arrays
+from vfljax.sweep.plan import Plan, planned_devices, recorded, split_arrays
 from vfljax.sweep.progress import Progress
 
+Cost = dict[str, Any]  # of an attack: seconds, compiles, views
+Attacked = tuple[FormPlan, Cost]
+# runs the jobs of forms on settings; yields each form, of the settings that were attacked, and its cost
+RunForms = Callable[[Sequence[FormPlan], Stored], Iterable[Attacked]]
+NO_COST: Cost = {"seconds": 0.0, "compiles": 0, "views": 0}
 # (attackers, seed, known) -> figures
 Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
 
@@ -50,14 +55,16 @@ def attack_sweep(
     names: Iterable[str] | None = None,
     say: Callable[[str], None] = print,
     renew_rules: bool = False,
+    run: RunForms | None = None,
 ) -> None:
     """Attack every stored setting with every form not yet stored; one compile an attack and shape.
 
     ``names`` limits the attacks; those outside the config run with published defaults. ``renew_rules``
-    attacks anew what an attack's earlier rule attacked, and keeps the earlier rows (``rules``).
+    attacks anew what an attack's earlier rule attacked, and keeps the earlier rows (``rules``). ``run`` runs
+    the forms that are not stored, None: ``run_forms``, one after the other in this process.
     """
     with store.writing(workdir):
-        _attack_sweep(recorded(plan), workdir, names, say, renew_rules)
+        _attack_sweep(recorded(plan), workdir, names, say, renew_rules, run or run_forms)
 
 
 def _attack_sweep(
@@ -66,16 +73,14 @@ def _attack_sweep(
     names: Iterable[str] | None,
     say: Callable[[str], None],
     renew_rules: bool,
+    run: RunForms,
 ) -> None:
-    experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
-    sweep = store.load(workdir)
-    arrays = split_arrays(plan.dataset.labels, plan.splits)
-    summary = store.attack_summary(workdir)
+    experiment, stored = _stored(plan, workdir, names)
+    sweep, summary = stored.sweep, stored.summary
     trained = [s["name"] for s in sweep.header["shards"] if store.finished(workdir, s["name"])]
     todo, left = [], []
     _check_plugins(experiment, sweep, summary)
-    for form in attack_forms(experiment, plan.dataset.num_classes, plan.blocks[0].input):
-        form_plan = plan_form(form, plan, sweep)
+    for form, form_plan in _planned(experiment, stored):
         if isinstance(form_plan, str):
             say(f"skipped {form.label}: {form_plan}")
             summary[form.label] = {"status": "skipped", "reason": form_plan}
@@ -92,14 +97,43 @@ def _attack_sweep(
         summary[alone.LABEL] = alone.described(away, workdir, len(trained))
     # what an attack is, is known before its first row
     store.write_attack_summary(workdir, summary)
-    if todo:
-        for name in trained:
-            store.verify(workdir / "shards" / name, deep=True)
+    logistic = _logistic(stored)
+    for form_plan, cost in run(todo, stored) if todo else ():
+        _run_logistic(form_plan, stored, logistic)
+        _check_complete(form_plan, stored)
+        label = form_plan.form.label
+        summary[label] = {**summary[label], **with_earlier_parts(cost, summary[label])}
+        store.write_attack_summary(workdir, summary)
+    alone.run(away, plan, workdir, stored.arrays, stored.scorer)
+
+
+def planned_forms(
+    plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
+) -> tuple[list[FormPlan], Stored]:
+    """The forms that can be run on a stored sweep, and what attacking it needs; ``names`` as in
+    ``attack_sweep``."""
+    experiment, stored = _stored(recorded(plan), workdir, names)
+    planned = [form_plan for _, form_plan in _planned(experiment, stored)]
+    return [form_plan for form_plan in planned if not isinstance(form_plan, str)], stored
+
+
+def _stored(
+    plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
+) -> tuple[Experiment, Stored]:
+    """What is asked for, and the stored sweep."""
+    experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
+    sweep = store.load(workdir)
+    plan = plan._replace(devices=planned_devices(sweep.header))
+    arrays = split_arrays(plan.dataset.labels, plan.splits)
     naming = most_known(plan._replace(experiment=experiment_of(sweep)))  # whoever attacks it now
     scorer = Scorer(arrays, experiment.execution.width or None, naming)
-    stored = Stored(plan, sweep, arrays, scorer, summary)
-    _run_forms(todo, stored, summary)
-    alone.run(away, plan, workdir, arrays, stored.scorer)
+    return experiment, Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
+
+
+def _planned(experiment: Experiment, stored: Stored) -> Iterator[tuple[Form, FormPlan | str]]:
+    plan = stored.plan
+    for form in attack_forms(experiment, plan.dataset.num_classes, plan.blocks[0].input):
+        yield form, plan_form(form, plan, stored.sweep)
 
 
 def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: rules.Summary) -> None:
@@ -118,17 +152,17 @@ def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: rules.Su
     plugins.required([*experiment.points, *names], stored, sweep.workdir)
 
 
-def _run_forms(todo: Sequence[FormPlan], stored: Stored, summary: dict[str, Any]) -> None:
-    logistic = _logistic(stored)
+def run_forms(todo: Sequence[FormPlan], stored: Stored) -> Iterator[Attacked]:
+    """Run forms one after the other in this process."""
+    for shard in stored.sweep.header["shards"]:
+        if store.finished(stored.workdir, shard["name"]):
+            store.verify(stored.workdir / "shards" / shard["name"], deep=True)
     for form_plan in todo:
-        label = form_plan.form.label
-        cost = run_form(form_plan, stored, logistic)
-        summary[label] = {**summary[label], **_with_earlier_parts(cost, summary[label])}
-        store.write_attack_summary(stored.workdir, summary)
+        yield form_plan, run_form(form_plan, stored)
 
 
-def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """A resumed attack's cost is that of all its parts."""
+def with_earlier_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Cost:
+    """The cost of an attack that was run in parts: seconds add up, programs are the same."""
     return {
         "seconds": before.get("seconds", 0.0) + now["seconds"],
         "compiles": max(before.get("compiles", 0), now["compiles"]),
@@ -136,8 +170,8 @@ def _with_earlier_parts(now: dict[str, Any], before: Mapping[str, Any]) -> dict[
     }
 
 
-def run_form(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) -> dict[str, Any]:
-    """Run every job of a form that is not stored yet; returns what that cost."""
+def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
+    """Run every job of a form on settings that is not stored yet; returns what that cost."""
     form, attack, began = form_plan.form, form_plan.attack, time.monotonic()
     steps = max(1, attack.steps)
     # what is stored is known by its rows, not its file: blocks differ between machines
@@ -154,10 +188,6 @@ def run_form(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) -> dict
             one = form_plan.attacks[group]
             programs.add(_run_group(form, group, one, todo, stored, progress))
     progress.close()
-    logistic = [job for job in form_plan.logistic if job.identity not in done]
-    if logistic:
-        _run_logistic(logistic, stored, logistic_of)
-    _check_complete(form_plan, stored)
     return {
         "seconds": time.monotonic() - began if programs else 0.0,
         "compiles": sum(program.traces for program in programs),
@@ -243,13 +273,15 @@ def _logistic(stored: Stored) -> Logistic:
     return figures
 
 
-def _run_logistic(jobs: Sequence[Job], stored: Stored, logistic_of: Logistic) -> None:
-    """Write the baseline's rows of a form, which are one file."""
-    rows = []
+def _run_logistic(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) -> None:
+    """Write the baseline's rows of a form that are not stored yet, which are one file."""
+    done = {identity(row) for row in stored.rows(form_plan.form)}
+    jobs, rows = [job for job in form_plan.logistic if job.identity not in done], []
     for job in jobs:
         known = int(job.knobs(len(stored.plan.splits[0].train))["known"])
         rows.append(job.figures(logistic_of(job.group.attackers, job.seed, known)))
-    _write(jobs[0].form, "logistic", jobs, rows, stored)
+    if jobs:
+        _write(form_plan.form, "logistic", jobs, rows, stored)
 
 
 def _write(

@@ -35,9 +35,9 @@ from vfljax.store.directory import (
 from vfljax.store.files import full, write_bytes, write_file, write_text
 from vfljax.store.inspection import Finding, inspect, mend
 from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
-from vfljax.store.lock import writing
+from vfljax.store.lock import working, writer, writing
 from vfljax.store.readers import difference, explained
-from vfljax.store.roots import SCHEMA, header_of, unsealed
+from vfljax.store.roots import SCHEMA, header_of, identity, unsealed
 from vfljax.store.sealed import Damaged, remedy
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "folder_of",
     "full",
     "header_of",
+    "identity",
     "inspect",
     "load",
     "mend",
@@ -75,6 +76,7 @@ __all__ = [
     "width_of_shard",
     "with_rule",
     "without_rule",
+    "working",
     "write_attack_summary",
     "write_block",
     "write_bytes",
@@ -83,5 +85,6 @@ __all__ = [
     "write_root_arrays",
     "write_shard",
     "write_text",
+    "writer",
     "writing",
 ]

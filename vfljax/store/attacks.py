@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from vfljax.store.directory import open_unit, read_tables, write_rows
 from vfljax.store.files import remove
+from vfljax.store.lock import holding
 from vfljax.store.roots import identity, is_sealed, read_root, write_root
 from vfljax.store.sealed import MANIFEST, Damaged, add_files, open_folder
 
@@ -112,8 +113,9 @@ def write_block(
     """Store some rows of a form, in a block named ``name`` and by the identities of its rows."""
     text = json.dumps(sorted(map(str, identities)))
     file = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"
-    write_rows(workdir / unit_of(label) / file, rows)
-    add_files(workdir, unit_of(label), identity(workdir), [file])
+    with holding(workdir, unit_of(label)):  # of which jobs elsewhere may write rows too
+        write_rows(workdir / unit_of(label) / file, rows)
+        add_files(workdir, unit_of(label), identity(workdir), [file])
 
 
 def read_form(workdir: pathlib.Path, label: str) -> pa.Table:

@@ -1,4 +1,8 @@
-"""One writer at a time. Readers need no lock: files are replaced whole."""
+"""One writer at a time. Readers need no lock: files are replaced whole.
+
+The writer may have jobs that other processes do, on other machines too: they write what he tells them while he
+lives (``working``). Where he dies, they end what they have begun, and the next writer waits for them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import pathlib
 import platform
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 
 import filelock
@@ -17,7 +22,8 @@ import filelock
 from vfljax.errors import UserError
 from vfljax.store.files import remove_leftovers, write_text
 
-LOCK, WRITER = ".lock", ".writer.json"
+LOCK, WRITER, PARTS = ".lock", ".writer.json", ".parts"
+JOBS = ".jobs"  # a locked file for each process that does jobs
 _LOCKS: dict[pathlib.Path, filelock.BaseFileLock] = {}  # one a folder and process: it is reentrant
 
 
@@ -54,11 +60,71 @@ def writing(workdir: pathlib.Path) -> Iterator[None]:
         if first:
             since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
             holder = {"host": platform.node(), "process": os.getpid(), "since": since}
+            # first the new writer, then a look at who works for an earlier one: ``working`` does the reverse
+            write_text(folder / WRITER, json.dumps({**holder, "id": uuid.uuid4().hex}))
+            _wait_for_jobs(folder)
             remove_leftovers(folder)
-            write_text(folder / WRITER, json.dumps(holder))
         yield
     finally:
         lock.release()
+
+
+def writer(workdir: pathlib.Path) -> str:
+    """What tells the present writer, or the last one, from others; '' where there was none."""
+    try:
+        return str(json.loads((workdir / WRITER).read_text()).get("id", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+@contextlib.contextmanager
+def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
+    """Write a sweep's parts for the writer ``leader`` (see ``writer``): whether he still is the writer. The
+    next one waits until the block, or the process, has ended."""
+    folder = workdir / JOBS
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / f"{platform.node()}-{os.getpid()}")
+    with _held(lock):
+        yield writer(workdir) == leader
+
+
+@contextlib.contextmanager
+def holding(workdir: pathlib.Path, part: str) -> Iterator[None]:
+    """Hold a part of a sweep that several jobs write, and wait for whichever has it."""
+    (workdir / PARTS).mkdir(parents=True, exist_ok=True)
+    with _held(filelock.FileLock(workdir / PARTS / part.replace("/", "_"))):
+        yield
+
+
+@contextlib.contextmanager
+def _held(lock: filelock.BaseFileLock) -> Iterator[None]:
+    try:
+        lock.acquire()
+    except NotImplementedError:  # a file system without locks, of which ``writing`` warns
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _wait_for_jobs(folder: pathlib.Path) -> None:
+    """Wait for the jobs of an earlier writer, who died before them."""
+    for path in sorted((folder / JOBS).glob("*")):
+        lock = filelock.FileLock(path)
+        with contextlib.suppress(NotImplementedError):
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                print(
+                    f"{folder}: waiting for a job of an earlier command, {path.name} (host-process): it ends "
+                    "what it has begun",
+                    file=sys.stderr,
+                )
+                lock.acquire()
+            path.unlink(missing_ok=True)
+            lock.release()
 
 
 def _holder(workdir: pathlib.Path) -> str:

@@ -107,13 +107,15 @@ def _shape(a: Any, spec: PartitionSpec, *lanes: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((*lanes, *a.shape), dtype, sharding=by_lane, weak_type=weak)
 
 
-def layout(count: int, width: int | None = None) -> Layout:
-    """The layout of ``count`` lanes, ``width`` of them at once on each device (None: the backend's).
+def layout(count: int, width: int | None = None, devices: int | None = None) -> Layout:
+    """The layout of ``count`` lanes, ``width`` of them at once on each device (None: the backend's); the width
+    is chosen as a machine with so many ``devices`` would (None: those of this process), so that figures do
+    not depend on where they are computed.
 
     Lanes of a device are a multiple of the width (a remainder would be traced a second time): a width
     up to half as large that pads fewer lanes is taken instead.
     """
-    each = -(-count // jax.device_count())
+    each = -(-count // (devices or jax.device_count()))
     width = min(default_width() if width is None else width, each)
     width = min(range(width, max(width // 2 - 1, 0), -1), key=lambda w: -each % w)
     return layout_of(count, width)

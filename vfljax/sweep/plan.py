@@ -7,8 +7,8 @@ written.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -54,6 +54,7 @@ class Plan(NamedTuple):
         int, ...
     ]  # numbers that a setting of each group has in its networks and codebooks
     codebooks: dict[int, dict[str, PyTree]]  # of each setting (by id) whose defenses train one
+    devices: int  # by whose number widths are chosen: those the sweep was first planned for
 
     @property
     def bare_table(self) -> Table:
@@ -97,7 +98,8 @@ def make_plan(experiment: Experiment) -> Plan:
     epochs = len(experiment.training.recorded_epochs)
     shards = plan_shards(groups, weights, experiment.execution.shard_seconds, epochs)
     seeds = np.arange(experiment.seeds, dtype=np.uint32)
-    plan = Plan(experiment, dataset, table, splits, seeds, groups, shards, {}, blocks, weights, {})
+    parts = experiment, dataset, table, splits, seeds, groups, shards, {}, blocks, weights, {}
+    plan = Plan(*parts, devices=jax.device_count())
     _check_recorded(plan)
     if experiment.model.pretrained:
         initial.unread_tensors(
@@ -164,6 +166,13 @@ def lane_seconds(spec: Spec, size: int) -> float:
     """Roughly how long a setting whose networks have ``size`` numbers trains on a core: 60 us a step plus 6
     operations a weight and row at 20 GFLOP/s."""
     return (60e-6 + 6 * size * spec.batch_size / 20e9) * spec.epochs * spec.steps_per_epoch
+
+
+def planned_devices(header: Mapping[str, Any]) -> int:
+    """``Plan.devices`` of a stored sweep; where it was planned for another kind of device, those that are
+    here."""
+    same = header.get("backend") == jax.default_backend()
+    return header["devices"] if same else jax.device_count()
 
 
 def recorded(plan: Plan) -> Plan:

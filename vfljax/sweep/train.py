@@ -7,6 +7,7 @@ module's memory.
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +28,23 @@ from vfljax.store import exchange
 from vfljax.sweep import codebooks, grid, initial, lanes, saving, serving, size, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.orders import Orders
-from vfljax.sweep.plan import Plan, Shard, make_plan, recorded, split_arrays, width_of
+from vfljax.sweep.plan import (
+    Plan,
+    Shard,
+    make_plan,
+    planned_devices,
+    recorded,
+    split_arrays,
+    width_of,
+)
 from vfljax.sweep.pooled_auc import pooled_auc
 from vfljax.sweep.produced import revision, versions
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
 from vfljax.types import HostArray, PyTree, Spec, Weights
+
+# (plan, workdir, shards that are left, shards that are done): trains the former
+TrainShards = Callable[[Plan, pathlib.Path, Sequence[Shard], Sequence[Shard]], None]
 
 AHEAD = 1  # structures compiled while one trains
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
@@ -92,25 +104,32 @@ def train_sweep(
     command: str,
     say: Callable[[str], None] = print,
     begun: Callable[[Plan], None] | None = None,
+    trained: TrainShards | None = None,
 ) -> Plan:
     """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``. ``begun``
-    is given the plan of a new sweep before anything is trained."""
+    is given the plan of a new sweep before anything is trained. ``trained`` trains the shards that are left,
+    None: ``train_shards``, one after the other in this process."""
     stored = store.header_of(workdir)
     plan, needs = planned(experiment, workdir)
     with store.writing(workdir):
         if stored is None and begun is not None:
             begun(plan)
-        return _train_sweep(plan, workdir, command, needs, say)
+        return _train_sweep(plan, workdir, command, needs, say, trained or train_shards)
 
 
 def _train_sweep(
-    plan: Plan, workdir: pathlib.Path, command: str, needs: str, say: Callable[[str], None]
+    plan: Plan,
+    workdir: pathlib.Path,
+    command: str,
+    needs: str,
+    say: Callable[[str], None],
+    trained: TrainShards,
 ) -> Plan:
     experiment = plan.experiment
     if prepared.is_prepared(experiment.data.dir):
         prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
     stored = store.begin(workdir, header(plan, command))
-    plan = plan._replace(shards=_stored_shards(plan, stored["shards"]))
+    plan = divided_as(plan, stored)
     say(
         f"{stored['settings']} settings in {len(plan.groups)} programs on "
         f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}: "
@@ -123,18 +142,30 @@ def _train_sweep(
     arrays = split_arrays(plan.dataset.labels, recorded(plan).splits)
     arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
     store.write_root_arrays(workdir, "splits.npz", arrays)
-    done = [store.finished(workdir, shard.name) for shard in plan.shards]
-    if not all(done):
-        plan = with_teachers(plan, workdir)
-        plan = plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
-        _train_shards(plan, workdir, done)
+    done = [shard for shard in plan.shards if store.finished(workdir, shard.name)]
+    todo = [shard for shard in plan.shards if shard not in done]
+    if todo:
+        plan = ready(plan, workdir)
+        trained(plan, workdir, todo, done)
     return plan
 
 
-def _stored_shards(plan: Plan, shards: Sequence[Mapping[str, Any]]) -> list[Shard]:
-    """The shards of the stored plan: a resume on another machine keeps the division."""
+def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
+    """The plan with the shards of the stored one, and settings mapped at once as there: a resume on another
+    machine keeps the division."""
     number = {group.name: i for i, group in enumerate(plan.groups)}
-    return [Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"]) for s in shards]
+    shards = [
+        Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"])
+        for s in header["shards"]
+    ]
+    return plan._replace(shards=shards, devices=planned_devices(header))
+
+
+def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
+    """The plan with all that its defenses read and is trained before them: teachers and codebooks, which are
+    stored."""
+    plan = with_teachers(plan, workdir)
+    return plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
 
 
 def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
@@ -158,40 +189,63 @@ def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
     return plan._replace(table=plan.table._replace(scores=jnp.asarray(scores)), teachers=teacher_of)
 
 
-def _train_shards(plan: Plan, workdir: pathlib.Path, done: Sequence[bool]) -> None:
-    specs = [plan.groups[shard.group].spec for shard in plan.shards]
-    steps = [
-        len(shard.settings) * spec.epochs * spec.steps_per_epoch
-        for shard, spec in zip(plan.shards, specs, strict=True)
-    ]
-    progress = Progress("train", sum(len(s.settings) for s in plan.shards), sum(steps))
-    for shard, count, finished in zip(plan.shards, steps, done, strict=True):
-        if finished:
-            progress.resume(len(shard.settings), count)
-    todo = [shard for shard, finished in zip(plan.shards, done, strict=True) if not finished]
+def steps_of(plan: Plan, shard: Shard) -> int:
+    """Steps of training that a shard takes, over all its settings."""
+    spec = plan.groups[shard.group].spec
+    return len(shard.settings) * spec.epochs * spec.steps_per_epoch
+
+
+def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Progress:
+    """The progress line of training what is left ``todo``."""
+    every = [*todo, *done]
+    steps = [steps_of(plan, shard) for shard in every]
+    progress = Progress("train", sum(len(s.settings) for s in every), sum(steps))
+    for shard in done:
+        progress.resume(len(shard.settings), steps_of(plan, shard))
+    return progress
+
+
+def _as_it_is(shard: Shard) -> contextlib.AbstractContextManager[object]:
+    """A shard that fails ends the sweep."""
+    return contextlib.nullcontext(shard)
+
+
+def train_shards(
+    plan: Plan,
+    workdir: pathlib.Path,
+    todo: Sequence[Shard],
+    done: Sequence[Shard] = (),
+    attempt: Callable[[Shard], contextlib.AbstractContextManager[object]] = _as_it_is,
+) -> None:
+    """Train the shards ``todo`` one after the other in this process, each within ``attempt``; what others are
+    ``done`` enters the progress line alone."""
+    progress = progress_of(plan, todo, done)
     numbers = list(dict.fromkeys(shard.group for shard in todo))
     trainers: dict[int, Trainer] = {}
     orders = Orders(plan)
     with ThreadPoolExecutor(max_workers=cores()) as pool:
+
+        def trainer_of(number: int, width: int | None = None) -> Trainer:
+            first = next(s for s in todo if s.group == number)
+            return Trainer(plan, plan.groups[number], first, pool, orders, width)
+
         for shard in todo:
             place = numbers.index(shard.group)
-            for number in numbers[place : place + 1 + AHEAD]:
-                if number not in trainers:
-                    first = next(s for s in todo if s.group == number)
-                    width = _stored_width(plan, number, workdir)
-                    trainers[number] = Trainer(
-                        plan, plan.groups[number], first, pool, orders, width
-                    )
             for number in numbers[:place]:
                 trainers.pop(number, None)  # its tables are done with
-            need = size.bytes_of(plan, shard)
-            if need > free_disk(workdir):
-                raise store.full(workdir / "shards" / shard.name, need)
-            width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
-            while width:
-                group = trainers.pop(shard.group).group
-                trainers[shard.group] = Trainer(plan, group, shard, pool, orders, width)
+            with attempt(shard):
+                for number in numbers[place : place + 1 + AHEAD]:
+                    if number not in trainers:
+                        width = _stored_width(plan, number, workdir)
+                        trainers[number] = trainer_of(number, width)
+                need = size.bytes_of(plan, shard)
+                if need > free_disk(workdir):
+                    raise store.full(workdir / "shards" / shard.name, need)
                 width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
+                while width:
+                    trainers.pop(shard.group)
+                    trainers[shard.group] = trainer_of(shard.group, width)
+                    width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
     progress.close()
 
 
@@ -235,11 +289,11 @@ class Trainer:
         self.teachers, self.codebooks = plan.teachers, plan.codebooks
         self.readers = defenses.readers(spec.defenses)
         self.milestones = experiment.training.milestones
-        self.layout = lanes.layout(shard.block, chosen)
+        self.layout = lanes.layout(shard.block, chosen, plan.devices)
         if width:
             self.layout = lanes.layout_of(shard.block, width)
         largest = max(shard.block for shard in plan.shards)
-        self.evaluation_layout = lanes.layout(largest, chosen)
+        self.evaluation_layout = lanes.layout(largest, chosen, plan.devices)
         weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
         self.table, self.initial = lanes.share((plan.table, weights))
         released = experiment.training.evaluation == "released"
