@@ -171,7 +171,7 @@ def _submitit(
             try:
                 return job.result()
             except submitit.core.utils.UncompletedJobError as error:  # a failed one is such, too
-                raise Lost(f"{_last_line(str(error))} (log: {job.paths.stderr})") from error
+                raise Lost(f"{_reason(str(error))} (log: {job.paths.stderr})") from error
 
         return Handle(job.done, outcome, lambda: job.cancel(check=False))
 
@@ -189,6 +189,16 @@ def _submitit(
         return [handle(job) for job in submitted]
 
     return submit
+
+
+def _reason(text: str) -> str:
+    """Why a job of submitit ended: the error of its traceback, or, where it left none, what is known of it."""
+    known, is_there, trace = text.partition("with trace:")
+    if is_there:
+        error = _last_line(trace.split("You can check full logs")[0])
+        return error.removeprefix(f"{UserError.__module__}.{UserError.__name__}: ")
+    lines = [line.strip() for line in known.splitlines() if line.strip()]
+    return " ".join(lines[:2])[:300]
 
 
 def _last_line(text: str) -> str:
