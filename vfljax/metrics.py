@@ -75,21 +75,30 @@ def auc(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     row that is left out may hold anything. It is computed from ranks (Mann-Whitney), with counts in
     float32, which are exact up to 2**24 rows.
     """
+    return _auc(scores, labels, weights, jnp.array(False))
+
+
+def _auc(scores: Array, labels: Array, weights: Array | None, turned: Array) -> Array:
+    """The ``auc`` of the scores, or of minus the scores where ``turned``.
+
+    What it sorts depends on the scores alone: the AUCs of one program that differ in labels, weights or
+    direction share one sort, which is most of their cost.
+    """
     _check_each(scores, labels, weights)
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
     positive = weights * (labels == 1)
     negative = weights * (labels != 1)
-    scores = jnp.where(weights > 0, scores, 0.0)  # a row left out may hold anything
-    order = jnp.argsort(scores)
-    ordered = scores[order]
+    finite = jnp.isfinite(scores)
+    order, ordered = _in_order(scores)
+    left, right = _run_of(ordered, order)
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(negative[order])])
-    left = jnp.searchsorted(ordered, scores, side="left")
-    right = jnp.searchsorted(ordered, scores, side="right")
     wins = (below[left] + below[right]) / 2  # ties count half
+    wins = jnp.where(turned, negative.sum() - wins, wins)
     pairs = positive.sum() * negative.sum()
     # divide before summing: pairs can exceed float32's whole numbers
     value = jnp.sum(positive * (wins / jnp.maximum(negative.sum(), 1))) / positive.sum()
-    return jnp.where((pairs > 0) & jnp.all(jnp.isfinite(scores)), value, jnp.nan)
+    # a row left out may hold anything
+    return jnp.where((pairs > 0) & jnp.all(finite | (weights == 0)), value, jnp.nan)
 
 
 def leak(scores: Array, labels: Array, weights: Array | None = None) -> Array:
@@ -159,9 +168,9 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
     _check(scores, labels, weights)
     chex.assert_shape(names, scores.shape[1:])
     chex.assert_type(names, int)
-    named = jnp.zeros_like(scores).at[:, names].set(scores)
     if scores.shape[1] == 2:
-        return auc(_difference(named), labels, weights)
+        return _auc(_difference(scores), labels, weights, names[0] != 0)
+    named = jnp.zeros_like(scores).at[:, names].set(scores)
     return balanced_accuracy(named, labels, weights)
 
 
@@ -187,9 +196,11 @@ def auc_by_batch(
     chex.assert_equal_shape([batch, labels])
     chex.assert_type(batch, int)
     weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
-    scores = jnp.where(weights > 0, scores, 0.0)  # a row left out may hold anything
-    order = jnp.lexsort((scores, batch))
+    order, _ = _in_order(scores)
+    order = order[jnp.argsort(batch[order])]  # stable: by score within a batch
     scores, labels, batch, weights = (x[order] for x in (scores, labels, batch, weights))
+    finite = jnp.isfinite(scores) | (weights == 0)  # a row left out may hold anything
+    scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
     positive = weights * (labels == 1)
     negative = weights * (labels != 1)
     opens = _changes(batch)  # a batch
@@ -201,7 +212,7 @@ def auc_by_batch(
     positives, negatives = total(positive), total(negative)
     wins = (below - before) / jnp.maximum(negatives[batch], 1)
     value = total(positive * wins) / positives
-    broken = total((~jnp.isfinite(scores)).astype(jnp.float32))
+    broken = total((~finite).astype(jnp.float32))
     return jnp.where((positives * negatives > 0) & (broken == 0), value, jnp.nan)
 
 
@@ -226,10 +237,9 @@ def leak_under(
     if scores.shape[1] > 2:
         guess, classes = _guess(scores), scores.shape[1]
         return jax.vmap(lambda row: _mean_recall(guess, row, classes, weights))(labels)
-    difference = _difference(scores)
-    order = jnp.argsort(difference)
+    order, ordered = _in_order(_difference(scores))
     count = weights.sum()
-    ranks = _below(weights[order], _changes(difference[order])) / count - 0.5
+    ranks = _below(weights[order], _changes(ordered)) / count - 0.5
     ranks = jnp.zeros_like(ranks).at[order].set(ranks)
     positive = (labels == 1).astype(jnp.float32)  # [R, n]
     # the default product keeps only some ten bits of each factor on accelerators
@@ -285,6 +295,23 @@ def _mean_recall(guess: Array, labels: Array, classes: int, weights: Array | Non
 def _changes(ordered: Array) -> Array:
     """Which of the sorted values [n] begin a run of equal ones, [n] bool."""
     return jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+
+
+def _in_order(scores: Array) -> tuple[Array, Array]:
+    """What sorts scores [n], and the sorted ones; one that is not finite reads 0. Equal ones stay in turn."""
+    scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
+    order = jnp.argsort(scores)
+    return order, scores[order]
+
+
+def _run_of(ordered: Array, order: Array) -> tuple[Array, Array]:
+    """How many scores [n] are smaller than each, and how many are not larger, of what ``_in_order`` gives."""
+    places, first = jnp.arange(len(order)), _changes(ordered)
+    left = jax.lax.cummax(jnp.where(first, places, 0))
+    last = jnp.roll(first, -1)
+    right = jax.lax.cummin(jnp.where(last, places + 1, len(order)), reverse=True)
+    each = jnp.zeros_like(order)
+    return each.at[order].set(left), each.at[order].set(right)
 
 
 def _earlier(mass: Array, first: Array) -> Array:
