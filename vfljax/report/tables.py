@@ -18,6 +18,7 @@ from vfljax.report import (
     rules,
     strengths,
     summary,
+    times,
     verdicts,
 )
 from vfljax.report.worst import FEDERATIONS, WORDS, AttackOn, attack_on, titles
@@ -95,6 +96,7 @@ def sections(
             summary.table(points),
         ),
         Section("Attacks", "", attack_rows(sweep)),
+        Section("Seconds of training and of each attack", times.CAPTION, times.table(sweep)),
     ]
     return [section for section in every if section.table[1]]
 
