@@ -24,6 +24,7 @@ auc, accuracy, balanced = (
 leak, cross_entropy = harness.quick_jit(metrics.leak), harness.quick_jit(metrics.cross_entropy)
 topk = harness.quick_jit(metrics.topk, static_argnums=2)
 f1, leak_under = harness.quick_jit(metrics.f1), harness.quick_jit(metrics.leak_under)
+leak_named = harness.quick_jit(metrics.leak_named)
 leaks = harness.quick_jit(jax.vmap(metrics.leak, in_axes=(None, 0, None)))
 BATCHES = 6
 auc_by_batch = harness.quick_jit(functools.partial(metrics.auc_by_batch, num_batches=BATCHES))
@@ -66,6 +67,29 @@ def test_auc_of_negated_scores_is_one_minus_auc_and_ranks_are_all_it_reads(seed)
     a = auc(scores, labels)
     np.testing.assert_allclose(auc(-scores, labels), 1 - a, atol=1e-6)
     np.testing.assert_allclose(auc(np.exp(scores), labels), a, atol=1e-6)
+
+
+@given(seed=seeds, levels=st.sampled_from([2, 5, 1000]))
+@few
+def test_exchanged_names_turn_an_auc_just_as_negated_scores_do(seed, levels):
+    scores, labels, weights = binary(seed, levels)
+    both = np.stack([np.zeros_like(scores), scores], axis=1)
+    for names, sign in (((0, 1), 1), ((1, 0), -1)):
+        got = leak_named(both, np.array(names), labels, weights)
+        np.testing.assert_array_equal(got, auc(sign * scores, labels, weights))
+
+
+def test_aucs_of_the_same_scores_share_one_sort():
+    def three(scores, labels, weights):
+        both = jnp.stack([jnp.zeros_like(scores), scores], axis=1)
+        return (
+            metrics.leak(both, labels),
+            jax.vmap(lambda w: metrics.leak(both, labels, w))(jnp.stack([weights, 1 - weights])),
+            metrics.leak_named(both, jnp.array([1, 0]), labels, weights),
+        )
+
+    text = jax.jit(three).lower(*binary(0, 5)).compile().as_text()
+    assert text.count(" sort(") == 1
 
 
 @pytest.mark.parametrize("label", [0, 1])
