@@ -14,9 +14,10 @@ def test_training_leads_then_attacks_by_seconds_and_their_sum():
     seconds = [float(row[header.index("seconds")]) for row in rows]
     summary = store.attack_summary(STORED)
     attacked = {name: a["seconds"] for name, a in summary.items() if a["status"] == "ok"}
-    assert [row[0] for row in rows][0] == "training"
+    names = [row[0] for row in rows]
+    assert names[0] == "training"
     assert abs(seconds[0] - sum(sweep.results["seconds"].to_pylist())) < 0.06
-    assert [row[0] for row in rows][1:-1] == sorted(attacked, key=attacked.get, reverse=True)
+    assert names[1:-1] == sorted(attacked, key=lambda a: -attacked[a])
     assert abs(seconds[-1] - sum(attacked.values())) < 0.06
     direct = next(row for row in rows if row[0] == "direct/first_negative")
     assert direct[1:4] == ["4.2", "10", "423.8"]  # 4.238 s, 10 settings
