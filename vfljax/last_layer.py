@@ -6,7 +6,8 @@ gradient, summed over a batch's rows, only
     G = sum_i (a_i, 1) g_i^T                      [H + 1, D], the bias's gradient last
 
 What enters: a spec, and the state and batch of a step. What leaves: the inputs a of every passive bottom's
-last layer in that step, from which and the cut gradients G follows exactly. They are recorded where
+last layer in that step, from which and the cut gradients G follows exactly (with ``config.training.precision``
+"bfloat16", whose parties round a_i and g_i for this product, up to that rounding). They are recorded where
 ``config.training.record_parameter_gradients`` asks, without model splitting.
 """
 

@@ -14,6 +14,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax import keys
+from vfljax.precision import bfloat16_products
 from vfljax.types import Array, PyTree, Spec
 
 
@@ -52,6 +53,24 @@ def from_module(module: nn.Module) -> Party:
 
     mixable, light = getattr(module, "mixable", True), getattr(module, "light", False)
     return Party(init, apply, mixable, light)
+
+
+def in_bfloat16(module: nn.Module) -> Party:
+    """``from_module`` with products in bfloat16 (``vfljax.precision``); its variables are the same, float32
+    ones."""
+    party = from_module(module)
+
+    def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
+        rounded = bfloat16_products(lambda v, x, key: party.apply(v, x, train, key))
+        return rounded(variables, x, key)
+
+    return party._replace(apply=apply)
+
+
+FROM_MODULE: dict[str, Callable[[nn.Module], Party]] = {
+    "float32": from_module,
+    "bfloat16": in_bfloat16,
+}
 
 
 def together(parties_: Sequence[Party]) -> Party:
@@ -124,9 +143,11 @@ def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Ar
     """The bottom models, the top model and the aggregation of a ``spec``.
 
     The bottoms are in the spec's order, the label party's last. Without model splitting the aggregation
-    is the sum, whatever the spec names, and the top hands it through.
+    is the sum, whatever the spec names, and the top hands it through. Products in the networks have the
+    spec's precision; sums and means of embeddings are float32.
     """
-    bottoms = tuple(from_module(module) for module in spec.bottoms)
+    make = FROM_MODULE[spec.precision]
+    bottoms = tuple(make(module) for module in spec.bottoms)
     if spec.top is None:
         return bottoms, sum_party(spec.bottoms), add
-    return bottoms, from_module(spec.top), AGGREGATIONS[spec.aggregation]
+    return bottoms, make(spec.top), AGGREGATIONS[spec.aggregation]

@@ -239,6 +239,7 @@ class Spec:
     class_weights: tuple[float, ...] = ()  # of the label party's cross entropy; (): all 1
     recorded: int = 0  # the first training rows whose exchange is recorded; 0: all
     record_inputs: bool = False  # also what the passive bottoms' last linear layers read
+    precision: str = "float32"  # of products in the networks, "float32" or "bfloat16"
 
     @property
     def recorded_rows(self) -> int:

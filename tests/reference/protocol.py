@@ -25,22 +25,22 @@ class Exchange(NamedTuple):
     logits: np.ndarray
 
 
-def forward(net, x):
+def forward(net, x, multiply=np.matmul):
     """The output and every layer's input."""
     inputs = []
     for i, layer in enumerate(net):
         x = x if i == 0 else np.maximum(x, 0)
         inputs.append(x)
-        x = x @ layer.weight + layer.bias
+        x = multiply(x, layer.weight) + layer.bias
     return x, inputs
 
 
-def backward(net, inputs, gradient):
+def backward(net, inputs, gradient, multiply=np.matmul):
     """Gradients of every layer, and of the input."""
     out = []
     for i in reversed(range(len(net))):
-        out.append(Dense(inputs[i].T @ gradient, gradient.sum(axis=0)))
-        gradient = gradient @ net[i].weight.T
+        out.append(Dense(multiply(inputs[i].T, gradient), gradient.sum(axis=0)))
+        gradient = multiply(gradient, net[i].weight.T)
         if i:
             gradient = gradient * (inputs[i] > 0)
     return out[::-1], gradient
@@ -89,13 +89,15 @@ def step(
     aggregation="concatenate",
     defend=lambda party, g: g,
     class_weights=None,
+    multiply=np.matmul,
 ):
     """(bottoms, top, state, Exchange) after one batch; ``gamma``: strength of each malicious
-    bottom, None for an honest optimizer; ``top`` None without model splitting."""
+    bottom, None for an honest optimizer; ``top`` None without model splitting; ``multiply``: how
+    networks multiply matrices."""
     gamma = gamma or [None] * len(bottoms)
-    cut, inputs = zip(*(forward(net, x) for net, x in zip(bottoms, features)))
+    cut, inputs = zip(*(forward(net, x, multiply) for net, x in zip(bottoms, features)))
     how = aggregation if top else "sum"
-    logits, top_inputs = forward(top or [], aggregate(cut, how))
+    logits, top_inputs = forward(top or [], aggregate(cut, how), multiply)
     log_p = log_softmax(logits)
     rows = len(targets)
     if class_weights is not None:  # then row b counts w[its class], of all rows' weights
@@ -103,11 +105,10 @@ def step(
         rows = targets.sum()
     loss = -(targets * log_p).sum() / rows
     gradient = (np.exp(log_p) * targets.sum(axis=1, keepdims=True) - targets) / rows
-    top_gradient, gradient = backward(top or [], top_inputs, gradient)
+    top_gradient, gradient = backward(top or [], top_inputs, gradient, multiply)
     received = [defend(p, g) for p, g in enumerate(spread(gradient, cut, how))]
-    gradients = [backward(n, i, g)[0] for n, i, g in zip(bottoms, inputs, received)] + [
-        top_gradient
-    ]
+    gradients = [backward(n, i, g, multiply)[0] for n, i, g in zip(bottoms, inputs, received)]
+    gradients.append(top_gradient)
 
     new_nets, new_state = [], []
     for net, own, grads, strength in zip(

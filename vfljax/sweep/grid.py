@@ -146,6 +146,7 @@ def make_spec(
         class_weights=tuple(map(float, training.class_weights)),
         recorded=min(training.record_rows, rows) % rows,  # 0: all of them
         record_inputs=training.record_parameter_gradients and not federation.split,
+        precision=training.precision,
     )
     return defenses.with_networks(spec)
 

@@ -52,7 +52,9 @@ def _drawing(spec: Spec, seeds: HostArray, table: Table) -> tuple[Callable[..., 
     options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
     ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
     arguments = jnp.asarray(seeds), ones
-    return lanes.compiled(make_initial, (models(spec),), arguments, options), arguments
+    # draws multiply nothing: sweeps of another precision share the program
+    drawn = dataclasses.replace(models(spec), precision="float32")
+    return lanes.compiled(make_initial, (drawn,), arguments, options), arguments
 
 
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:
