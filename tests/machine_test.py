@@ -10,11 +10,13 @@ import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from vfljax import machine
 from vfljax.machine import default_cache, processor, trim, use_this_machine
+from vfljax.precision import bfloat16_products
 
 ROOT = pathlib.Path(__file__).parents[1]
 SETTINGS = (
@@ -24,6 +26,7 @@ SETTINGS = (
     "jax_persistent_cache_min_entry_size_bytes",
     "jax_persistent_cache_enable_xla_caches",
 )
+PRECISION = "jax_default_matmul_precision"
 CPUINFO = "processor : 0\nmodel\t: {model}\nflags\t: {flags}\ncpu MHz : {mhz}\n\nprocessor : 1\n"
 
 
@@ -36,7 +39,7 @@ def home(tmp_path, monkeypatch):
     """A user's cache folder of the test, no setting in the environment, and JAX's settings back."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    before = settings()
+    before = {**settings(), PRECISION: getattr(jax.config, PRECISION)}
     jax.config.update("jax_compilation_cache_dir", None)
     yield tmp_path / "home"
     for name, value in before.items():
@@ -50,6 +53,47 @@ def entry(folder, name, size, used):
     path.write_bytes(bytes(size))
     os.utime(path, (used, used))
     return path
+
+
+@pytest.mark.parametrize(
+    ("backend", "chosen", "used"),
+    [
+        ("cpu", None, None),
+        ("gpu", None, "float32"),
+        ("tpu", None, "float32"),
+        ("gpu", "tensorfloat32", "tensorfloat32"),
+    ],
+)
+@pytest.mark.parametrize("cached", [True, False])
+def test_float32_means_float32_unless_it_was_chosen_otherwise(
+    monkeypatch, backend, chosen, used, cached
+):
+    jax.config.update(PRECISION, chosen)
+    jax.config.update("jax_enable_compilation_cache", cached)
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    use_this_machine()
+    assert getattr(jax.config, PRECISION) == used
+
+
+def lowered(function, platform):
+    """How each product of two matrices in ``function`` is to be computed on a platform."""
+    x = jax.ShapeDtypeStruct((4, 4), jnp.float32)
+    text = jax.jit(function).trace(x).lower(lowering_platforms=(platform,)).as_text()
+    return [line[line.index("precision") :] for line in text.splitlines() if "dot_general" in line]
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_float32_is_whole_on_accelerators_and_bfloat16_is_left_to_the_casts(monkeypatch, platform):
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    use_this_machine()
+    types = "(tensor<4x4x{0}>, tensor<4x4x{0}>) -> tensor<4x4xf32>".format
+    (whole,) = lowered(lambda x: x @ x, platform)
+    assert whole == f"precision = [HIGHEST, HIGHEST] : {types('f32')}"
+    rounded = bfloat16_products(lambda x: x @ x)
+    (once,) = lowered(rounded, platform)
+    assert once == f"precision = [DEFAULT, DEFAULT] : {types('bf16')}"
+    # its gradient's too
+    assert set(lowered(jax.grad(lambda x: rounded(x).sum()), platform)) == {once}
 
 
 def test_the_folder_is_the_users_and_jax_is_told(home):

@@ -1,11 +1,11 @@
-"""Set JAX up for the machine it runs on: a device for every core, and compiled programs kept.
+"""Set JAX up for the machine it runs on: a device a core, whole float32, and compiled programs kept.
 
     from vfljax.machine import use_this_machine
 
     use_this_machine()
 
-A launcher or a notebook calls it once, before JAX's first computation. It changes how fast a
-computation is, not what is computed.
+A launcher or a notebook calls it once, before JAX's first computation. On a CPU it changes how fast a
+computation is, not what is computed; on accelerators also how products of float32 numbers are rounded.
 """
 
 from __future__ import annotations
@@ -102,13 +102,21 @@ def use_this_machine(
     min_compile_seconds: float = 0.5,
     max_bytes: int = CACHE_BYTES,
 ) -> pathlib.Path | None:
-    """Give XLA one host device a core, and keep compiled programs for later processes.
+    """Give XLA one host device a core, make float32 mean float32, and keep compiled programs for later
+    processes.
 
     Call it before JAX's first computation. Once JAX's backends are initialized the number of devices
     cannot change any more: it is then left as it is, with a warning. On a GPU the number of host
     devices has no effect. The call itself initializes the backends, because the cache's settings
     depend on the backend. Calling it again is harmless, and moves the cache if ``cache`` names
     another folder.
+
+    By default XLA rounds the operands of float32 products on accelerators: to TensorFloat-32 (11
+    significant bits) on NVIDIA GPUs, to bfloat16 (8) on TPUs. There ``jax_default_matmul_precision`` is
+    set to "float32", unless it was chosen: by ``jax.config`` or the environment variable
+    ``JAX_DEFAULT_MATMUL_PRECISION``. On a CPU nothing is rounded, the setting is left alone, and programs
+    and their keys in the cache stay what they are. What computes in bfloat16 on purpose
+    (``vfljax.precision``) does so under any setting.
 
     JAX's persistent compilation cache is shared by every run of this user on this machine, whatever
     the working directory: a second sweep of the same programs compiles only those that take less
@@ -145,6 +153,7 @@ def use_this_machine(
       (one warning says so), or ``jax_enable_compilation_cache`` is off.
     """
     _host_devices(cores() if devices is None else devices)
+    _whole_float32()
     if not _configured("jax_enable_compilation_cache"):
         return None
     configured = _configured("jax_compilation_cache_dir")
@@ -234,6 +243,11 @@ def _host_devices(count: int) -> None:
                 jax.device_count(),
                 count,
             )
+
+
+def _whole_float32() -> None:
+    if jax.default_backend() != "cpu" and _configured("jax_default_matmul_precision") is None:
+        jax.config.update("jax_default_matmul_precision", "float32")
 
 
 def _make_writable(folder: pathlib.Path) -> None:
