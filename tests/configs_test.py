@@ -1,4 +1,4 @@
-"""Every config loads, plans, and its first structure takes one step."""
+"""Every config loads, plans, and a step of one of its structures can be traced and taken."""
 
 import importlib.util
 import pathlib
@@ -31,8 +31,8 @@ def load(path):
     return module
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_the_config_plans_and_trains_one_step(path):
+def one_step(path):
+    """What one step of a config's last structure, on few rows, is made of, and the arguments of its program."""
     module = load(path)
     assert "python -m launch.sweep" in module.__doc__
     config = module.get_config()
@@ -58,7 +58,30 @@ def test_the_config_plans_and_trains_one_step(path):
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = lanes.share((table, weights, now))
     arguments = (lane, layout.pad(train.empty_snapshot(spec, lane, *shared[:2]))), shared
-    program = lanes.program(training.make_run, (spec, training.nobody), layout, *arguments)
+    return (spec, training.nobody), layout, arguments
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_config_plans_and_a_step_of_it_is_traced(path):
+    static, _, arguments = one_step(path)
+    run = jax.vmap(training.make_run(*static), in_axes=(0, None))
+    snapshot, finite = jax.eval_shape(run, *arguments)
+    assert finite.dtype == bool
+    assert snapshot.record.loss.shape[0] == len(finite)
+
+
+# compiling takes several times as long as tracing: in each run, those that every newcomer meets
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=[] if p.stem in ("quickstart", "spambase") else [pytest.mark.slow])
+        for p in CONFIGS
+    ],
+    ids=lambda path: path.stem,
+)
+def test_the_config_trains_one_step(path):
+    static, layout, arguments = one_step(path)
+    program = lanes.program(training.make_run, static, layout, *arguments)
     snapshot, finite = program(*arguments)
     assert np.asarray(finite).all()
     assert float(snapshot.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative

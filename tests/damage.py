@@ -49,7 +49,6 @@ CONFIG = tiny(
     grid={
         "undefended": {},
         "kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}},
-        "noise": {"noise": {"scale": 0.1}},
     },
     attacks={"probe": {"known": 20}, "direct": {"rule": "most_negative"}, "norm": {}},
     **{"training.epochs": 3},

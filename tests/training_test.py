@@ -180,18 +180,19 @@ def test_the_pooled_auc_is_that_of_each_step_s_random_test_rows_under_its_weight
     harness.assert_close(watched.state, plain.state, 1e-6)  # it only looks
     assert np.isnan(plain.record.observed).all()
     assert np.isfinite(watched.record.observed).all()
+    jitted = [jax.jit(make(spec)) for make in (training.make_start, make_step, make_predict)]
     for place in (0, 1):
-        expected = recomputed(plan, spec, plan.groups[0].settings[place], epochs=2)
+        expected = recomputed(plan, spec, jitted, plan.groups[0].settings[place], epochs=2)
         np.testing.assert_allclose(watched.record.observed[place], expected, atol=1e-5)
 
 
-def recomputed(plan, spec, setting, epochs):
-    """The pooled AUC of every epoch of a setting, from the protocol's own steps."""
+def recomputed(plan, spec, jitted, setting, epochs):
+    """The pooled AUC of every epoch of a setting, from the protocol's own start, step and prediction."""
+    start, step, predict = jitted
     lane = jax.tree.map(lambda a: jnp.asarray(a)[0], grid.lanes_of(spec, [setting], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, seed = plan.table, setting.seed
-    state = jax.jit(training.make_start(spec))(lane, table, weights).state
-    step, predict = jax.jit(make_step(spec)), jax.jit(make_predict(spec))
+    state = start(lane, table, weights).state
     out = []
     for number in range(epochs):
         order = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows).order
