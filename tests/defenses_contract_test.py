@@ -128,6 +128,12 @@ def knobs_of(name):
     return ROWS[name].knobs or dict(TABLE[name].example)
 
 
+def treats_gradients(name, options):
+    """Whether a form has a gradient slot of its own: that of others returns what it received."""
+    identity = defenses.Defense().gradient
+    return TABLE[name](**knobs_of(name), **dict(options)).gradient is not identity
+
+
 every_defense = pytest.mark.parametrize("name", TABLE)
 every_neutral = pytest.mark.parametrize(
     "name", [name for name, row in TABLE.items() if row.neutral is not None]
@@ -276,9 +282,9 @@ def test_at_its_example_it_changes_something(name, classes):
     assert any(np.any(a != b) for a, b in pairs)
 
 
-@every_form_and_class_count
-def test_one_trace_serves_all_knobs(name, options, classes):
-    spec, hparams = federation(name, classes, knobs_of(name), options)
+@every_form
+def test_one_trace_serves_all_knobs(name, options):
+    spec, hparams = federation(name, classes_of(name)[-1], knobs_of(name), options)
     first = harness.run_steps(spec, hparams, batches_of(spec))
     traces = harness.TRACES[spec]
     second = harness.run_steps(
@@ -324,8 +330,9 @@ def test_a_static_option_changes_the_run_and_leaves_it_finite(name, options):
     assert any(np.any(a != b) for a, b in pairs)
 
 
+@pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.slow)])
 @every_form_and_class_count
-def test_degenerate_batches_leave_everything_finite(name, options, classes):
+def test_degenerate_batches_leave_everything_finite(name, options, classes, examples):
     spec, hparams = federation(name, classes, knobs_of(name), options)
     state = harness.make_state(spec, hparams)
 
@@ -336,15 +343,15 @@ def test_degenerate_batches_leave_everything_finite(name, options, classes):
         one_class=st.booleans(),
         dead=st.booleans(),
     )
-    @settings(deadline=None, max_examples=25, database=None, derandomize=True)
+    @settings(deadline=None, max_examples=examples, database=None, derandomize=True)
     def check(seed, exponent, same_rows, one_class, dead):
-        batch = harness.make_batch(spec, seed)
-        scale = 0.0 if dead else 10.0**exponent
+        batch = jax.device_get(harness.make_batch(spec, seed))
+        scale = np.float32(0.0 if dead else 10.0**exponent)
         features = tuple(
-            scale * (jnp.broadcast_to(x[:1], x.shape) if same_rows else x) for x in batch.features
+            scale * (np.broadcast_to(x[:1], x.shape) if same_rows else x) for x in batch.features
         )
-        labels = jnp.full_like(batch.labels, classes - 1) if one_class else batch.labels
-        scores = jnp.full_like(batch.scores, 1 / classes) if one_class else batch.scores
+        labels = np.full_like(batch.labels, classes - 1) if one_class else batch.labels
+        scores = np.full_like(batch.scores, 1 / classes) if one_class else batch.scores
         batch = batch._replace(features=features, labels=labels, scores=scores)
         harness.assert_finite(harness.jitted_step(spec)(state, batch, hparams))
 
@@ -358,7 +365,15 @@ def test_a_batch_of_one_row_leaves_everything_finite(name):
     harness.assert_finite(harness.run_steps(spec, hparams, batches))
 
 
-@every_form
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (name, options)
+        for name, row in ROWS.items()
+        for options in ((), *row.options)
+        if treats_gradients(name, options)
+    ],
+)
 def test_any_gradients_leave_the_gradient_slot_finite_and_in_shape(name, options):
     defense = TABLE[name](**knobs_of(name), **dict(options))
     transform = optax.with_extra_args_support(defense.gradient)
