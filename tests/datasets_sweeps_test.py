@@ -104,8 +104,8 @@ IMAGES = ("cifar10", "bhi", "ham10000")
 UNTRIED = {"bhi": ("norm", "mean"), "ham10000": ("norm", "mean")}
 
 
-# the dearest: of networks that are tried with other sets too, and as networks
-SLOW = ("bhi", "cifar10", "imdb_bert")
+# the dearest: of networks that are tried with other sets too (criteo's with avazu), and as networks
+SLOW = ("bhi", "cifar10", "criteo", "imdb_bert")
 
 
 def cases(names):

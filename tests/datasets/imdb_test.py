@@ -167,6 +167,7 @@ def test_a_tfds_folder_makes_nothing_run(tmp_path, monkeypatch, key):
     assert "planted_by_a_file" not in sys.modules
 
 
+@pytest.mark.slow  # the first thousands are pinned in ``pinned_test``
 def test_the_real_reviews():
     data = load("imdb", str(real_data("imdb")), {})
     assert data.features.shape == (50_000, 500)
