@@ -59,28 +59,32 @@ def test_rows_and_offset_cut_the_file_and_balance_comes_first(tmp_path, name):
     assert data.labels.tolist() == [0, 1] * 3
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    case=st.sampled_from(FORMS),
-    data=st.data(),
-    size=st.integers(800, 6000),
-    rows=st.integers(0, 30),
-    offset=st.integers(0, 30),
-)
-def test_any_block_size_gives_the_whole(tmp_path_factory, case, data, size, rows, offset):
-    name, options = case
-    file = data.draw(st.sampled_from(list(SETS[name].files)))
-    folder = written(tmp_path_factory.mktemp("x"), name, file)
-    options = {**options, "rows": rows, "offset": offset}
-    try:
-        whole = SETS[name].load(folder, **options)
-    except UserError as error:  # too few rows, or of one class
-        words = ("asks for more", "at least two classes", "rows read are clicks")
-        assert any(word in str(error) for word in words)
-        return
-    features, labels = zip(*SETS[name].stream(folder, size, **options), strict=True)
-    np.testing.assert_array_equal(np.concatenate(features), whole.features)
-    np.testing.assert_array_equal(np.concatenate(labels), whole.labels)
+@pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.slow)])
+def test_any_block_size_gives_the_whole(tmp_path_factory, examples):
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        case=st.sampled_from(FORMS),
+        data=st.data(),
+        size=st.integers(800, 6000),
+        rows=st.integers(0, 30),
+        offset=st.integers(0, 30),
+    )
+    def check(case, data, size, rows, offset):
+        name, options = case
+        file = data.draw(st.sampled_from(list(SETS[name].files)))
+        folder = written(tmp_path_factory.mktemp("x"), name, file)
+        options = {**options, "rows": rows, "offset": offset}
+        try:
+            whole = SETS[name].load(folder, **options)
+        except UserError as error:  # too few rows, or of one class
+            words = ("asks for more", "at least two classes", "rows read are clicks")
+            assert any(word in str(error) for word in words)
+            return
+        features, labels = zip(*SETS[name].stream(folder, size, **options), strict=True)
+        np.testing.assert_array_equal(np.concatenate(features), whole.features)
+        np.testing.assert_array_equal(np.concatenate(labels), whole.labels)
+
+    check()
 
 
 @each_form
