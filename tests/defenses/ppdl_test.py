@@ -12,7 +12,8 @@ import scipy.stats
 
 from tests import harness
 from tests.reference import ppdl as reference
-from vfljax.defenses.ppdl import Draws, ppdl, ppdl_gradient, treat
+from vfljax.defenses import ppdl as ppdl_module
+from vfljax.defenses.ppdl import Draws, by_jumps, by_visits, ppdl, ppdl_gradient, treat
 
 treat_fn = harness.quick_jit(treat, static_argnames="on_exhaustion")
 send = harness.quick_jit(ppdl_gradient, static_argnames="on_exhaustion")
@@ -202,3 +203,56 @@ def test_draws_of_another_length_than_the_entries_need_are_refused():
     order, draws = visits(0, 6)
     with pytest.raises(AssertionError, match=r"\(6,\)"):
         treat(jnp.zeros((2, 3)), order, draws._replace(threshold=draws.query), 0.5, 1.8, 1, 0, 1)
+
+
+# the two forms of selection
+
+
+def selections(count, seed):
+    """Queries, thresholds and quotas: with many ties, of noise, never reached, always reached, with NaN."""
+    rng = np.random.default_rng(seed)
+    tied = rng.integers(-3, 4, count), rng.integers(-3, 5, count + 1)
+    noise = 2 * rng.laplace(size=count), rng.laplace(size=count + 1)
+    broken = (np.where(rng.random(a.size) < 0.2, np.nan, a) for a in noise)
+    constant = np.zeros(count), np.zeros(count + 1)
+    pairs = [tied, noise, broken, constant, (constant[0], constant[1] + 1)]
+    for query, thresholds in (tuple(map(np.float32, pair)) for pair in map(tuple, pairs)):
+        for quota in {0, 1, count // 3, count // 2, count}:
+            yield query, thresholds, np.int32(quota)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 33])
+def test_both_forms_accept_what_the_numpy_loop_accepts(count):
+    cases = [case for seed in range(4) for case in selections(count, seed)]
+    stacked = tuple(map(np.stack, zip(*cases, strict=True)))
+    expected = [reference.accept(*case) for case in cases]
+    assert any(map(np.any, expected))
+    for form in (by_visits, by_jumps):
+        np.testing.assert_array_equal(jax.jit(jax.vmap(form))(*stacked), expected)
+
+
+@every_exhaustion
+def test_both_forms_send_the_same_to_the_bit(monkeypatch, on_exhaustion):
+    g, thetas = jnp.asarray(tensor(7, (96, 7), 1.0)), jnp.float32([0.0, 0.1, 0.5, 1.0])
+    sent = []
+    for form in (by_visits, by_jumps):
+        monkeypatch.setattr(ppdl_module, "accept", form)
+
+        def one(theta, sensitivity):
+            key = jax.random.key(9)
+            return ppdl_gradient(
+                key, g, theta, gamma=1.0, sensitivity=sensitivity, on_exhaustion=on_exhaustion
+            )
+
+        every = jax.vmap(jax.vmap(one, (None, 0)), (0, None))
+        sent.append(np.asarray(jax.jit(every)(thetas, jnp.float32([1.0, 1e-3]))))
+    assert np.any(sent[0])
+    np.testing.assert_array_equal(sent[0].view(np.int32), sent[1].view(np.int32))
+
+
+def test_only_a_cpu_visits_one_entry_after_another():
+    order, draws = visits(0, 30)
+    traced = jax.jit(lambda g: treat(g, order, draws, 0.5, **PUBLISHED)).trace(tensor(0))
+    for platform, loops in (("cpu", True), ("cuda", False), ("tpu", False)):
+        program = traced.lower(lowering_platforms=(platform,)).as_text()
+        assert ("stablehlo.while" in program) == loops

@@ -35,6 +35,16 @@ def treat(g, order, draws, quota, epsilon, gamma, tau, sensitivity, on_exhaustio
     return np.array(sent).reshape(g.shape)
 
 
+def accept(query, thresholds, quota):
+    """Which visits are accepted, one after another: ``thresholds[t + 1]`` serves once t is."""
+    accepted, threshold = [], thresholds[0]
+    for t, magnitude in enumerate(query):
+        accepted.append(sum(accepted) < quota and bool(magnitude >= threshold))
+        if accepted[-1]:
+            threshold = thresholds[t + 1]
+    return np.array(accepted)
+
+
 def accepted_share(ratio=2.0):
     """Share of visited entries accepted when noise is all that matters and the query noise has
     ``ratio`` times the scale of rho: 1 / E[1 / a(rho)], as every rho waits 1 / a(rho) visits for
