@@ -237,6 +237,94 @@ def test_free_disk_is_that_of_the_nearest_folder_that_exists(tmp_path):
     assert machine.free_disk(pathlib.Path("absent")) > 0
 
 
+# what a backend offers
+
+
+class Device:
+    """A device that says this of its memory."""
+
+    def __init__(self, stats):
+        self.memory_stats = lambda: stats
+
+
+class Compiled:
+    """A program that needs so many bytes for its arguments and results, and for each that it maps."""
+
+    def __init__(self, ends, each, width):
+        self.ends, self.running = ends, each * width
+
+    def memory_analysis(self):
+        names = "argument", "output", "alias", "temp"
+        sizes = self.ends, 50, 50, self.running
+        fields = {f"{n}_size_in_bytes": size for n, size in zip(names, sizes, strict=True)}
+        return type("Sizes", (), fields)
+
+
+def offers(monkeypatch, **fields):
+    """Make the backend an accelerator that offers this."""
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(False, **fields))
+
+
+def test_a_cpu_offers_caches_and_no_limit_of_its_own():
+    assert machine.offered() == machine.Offered(cpu=True, memory=math.inf, host=math.inf)
+    assert machine.fitting_width(Compiled(1 << 60, 1 << 60, 8), 8) == 8
+    assert machine.rows_at_once(1024) == 1024
+
+
+def test_an_accelerator_offers_what_its_smallest_device_and_the_host_have(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    for stats, memory in (([80, 60], 60.0), ([80, None], 80.0), ([None], math.inf)):
+        devices = [Device(limit and {"bytes_limit": limit, "bytes_in_use": 9}) for limit in stats]
+        monkeypatch.setattr(jax, "local_devices", lambda devices=devices: devices)
+        offer = machine.offered()
+        assert (offer.cpu, offer.memory) == (False, memory)
+        assert offer.host > 1 << 20
+        assert offer.part(0.5, 7) == (7 if math.isinf(memory) else memory // 2)
+
+
+@pytest.mark.parametrize(
+    ("memory", "width"),
+    [
+        (math.inf, 100),
+        (1250, 100),  # 100 + 9 * 100 bytes are 0.8 of 1250
+        (1249, 75),  # at most three quarters
+        (625, 44),  # 400 bytes left of the 500
+        (125, 1),  # not even the ends
+        (10, 1),
+    ],
+)
+def test_as_many_fit_as_the_memory_analysis_says(monkeypatch, memory, width):
+    offers(monkeypatch, memory=memory)
+    assert machine.fitting_width(Compiled(100, 9, 100), 100) == width
+    assert machine.fitting_width(Compiled(1 << 40, 9, 1), 1) == 1  # one is tried
+    nothing_said = type("Silent", (), {"memory_analysis": lambda self: None})()
+    assert machine.fitting_width(nothing_said, 100) == 100
+
+
+def test_programs_are_compiled_for_fewer_until_one_fits(monkeypatch):
+    widths = []
+
+    def compile_for(width):
+        widths.append(width)
+        return Compiled(100 + 30 * (width > 50), 9, width)  # what it needs need not be proportional
+
+    offers(monkeypatch, memory=625)
+    machine.compile_fitting(compile_for, 100)
+    assert widths == [100, 41]
+    widths.clear()
+    offers(monkeypatch, memory=math.inf)
+    machine.compile_fitting(compile_for, 100)
+    assert widths == [100]
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "times"), [(math.inf, 1), (6, 1), (8, 1), (18, 2), (60, 4), (140, 8), (1000, 8)]
+)
+def test_an_accelerator_evaluates_more_rows_at_a_time(monkeypatch, gigabytes, times):
+    offers(monkeypatch, memory=gigabytes * 2.0**30)
+    assert machine.rows_at_once(128) == 128 * times
+
+
 PROGRAM = """
 import collections, json
 import jax

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.sweeps import comparable, plan_of, tiny, train
-from vfljax import datasets
+from vfljax import datasets, machine
 from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
@@ -35,6 +35,20 @@ def test_streamed_rows_are_the_rows_under_every_transformation():
     # one index that lanes share beside a lane's alone: only what differs is fetched twice
     both = jax.jit(jax.vmap(lambda r: (streamed[r], streamed[which[0]])))(which)
     np.testing.assert_array_equal(both[1][1], x[np.asarray(which[0])])
+
+
+def test_on_an_accelerator_all_lanes_fetch_their_rows_at_once(monkeypatch):
+    fetched, fetch = [], Streamed._fetch
+    monkeypatch.setattr(
+        Streamed, "_fetch", lambda self, which: fetched.append(which.shape) or fetch(self, which)
+    )
+    x, which = np.arange(24.0, dtype=np.float32).reshape(6, 4), jnp.array([[5, 0], [2, 2], [1, 3]])
+    for cpu, shapes in ((True, [(2,)] * 3), (False, [(3, 2)])):
+        monkeypatch.setattr(machine, "offered", lambda cpu=cpu: machine.Offered(cpu))
+        together = jax.jit(jax.vmap(Streamed(x).__getitem__))(which)
+        np.testing.assert_array_equal(together, x[np.asarray(which)])
+        assert fetched == shapes
+        fetched.clear()
 
 
 def test_many_rows_are_fetched_while_every_device_is_inside_a_program():

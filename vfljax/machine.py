@@ -19,12 +19,15 @@ import pathlib
 import platform
 import shutil
 import tempfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 CACHE_BYTES = 2 << 30
+FITS = 0.8  # of a device's memory, what a program may need: other arrays and gaps take the rest
+CHUNK_MEMORY = 8 << 30  # bytes of an accelerator, for each of which a chunk of rows is evaluated
 # the lines of /proc/cpuinfo, on x86 and on ARM, that decide which machine code XLA emits
 CPU_FIELDS = (
     "vendor_id",
@@ -42,6 +45,76 @@ _log = logging.getLogger(__name__)
 def cores() -> int:
     """Cores this process may use (not those the machine has)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Offered(NamedTuple):
+    """What JAX's default backend offers, from which the sizes of programs are chosen. On a CPU its caches
+    decide, and no limit is given here: ``free_memory`` is checked when a sweep is planned."""
+
+    cpu: bool
+    memory: float = math.inf  # bytes of the smallest device, infinity where that is not known
+    host: float = math.inf  # bytes of the host's memory, likewise
+
+    def part(self, share: float, otherwise: int) -> int:
+        """Bytes that are this ``share`` of a device's memory; ``otherwise`` where that is not known."""
+        return int(share * self.memory) if math.isfinite(self.memory) else otherwise
+
+
+def offered() -> Offered:
+    """What the default backend offers. Whatever is sized by the backend asks here which it is."""
+    if jax.default_backend() == "cpu":
+        return Offered(cpu=True)
+    stats = (one.memory_stats() or {} for one in jax.local_devices())
+    limits = (of_one.get("bytes_limit", math.inf) for of_one in stats)
+    try:
+        host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        host = math.inf
+    return Offered(False, min(limits, default=math.inf), host)
+
+
+def needed_bytes(compiled: Any) -> tuple[int, int]:
+    """Bytes of each device's memory that a compiled program needs, arguments and results included, and
+    those among them that are only needed while it runs. Zeros where the backend has no such analysis."""
+    sizes = compiled.memory_analysis()
+    if sizes is None:
+        return 0, 0
+    ends = sizes.argument_size_in_bytes + sizes.output_size_in_bytes - sizes.alias_size_in_bytes
+    return ends + sizes.temp_size_in_bytes, sizes.temp_size_in_bytes
+
+
+def fitting_width(compiled: Any, width: int) -> int:
+    """How many a program may map at once that was compiled for ``width`` of them: all if it needs at
+    most the share ``FITS`` of a device's memory, or maps one. Otherwise as many as would fit if what it
+    needs while it runs grew with their number, and at most three quarters, so that few programs are
+    compiled until one fits."""
+    limit = FITS * offered().memory
+    if width == 1 or math.isinf(limit):
+        return width
+    needed, running = needed_bytes(compiled)
+    if needed <= limit:
+        return width
+    fewer = width * (limit - needed + running) / running if running else 0.0
+    return max(1, int(min(fewer, 3 * width / 4)))
+
+
+def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
+    """The program that ``compile_for`` compiles to map ``width`` at once, or fewer where they do not fit
+    into a device's memory."""
+    while True:
+        compiled = compile_for(width)
+        fewer = fitting_width(compiled, width)
+        if fewer == width:
+            return compiled
+        width = fewer
+
+
+def rows_at_once(rows: int) -> int:
+    """Rows that are evaluated at a time where a CPU takes so many ``rows``: the same, or so many for
+    every ``CHUNK_MEMORY`` of an accelerator's memory, up to eight times as many. Lanes that share the
+    memory are fewer at once where they do not fit (``fitting_width``)."""
+    count = min(8, offered().part(1.0, 0) // CHUNK_MEMORY)
+    return rows << max(count.bit_length() - 1, 0)
 
 
 def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:

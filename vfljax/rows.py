@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vfljax import machine
 from vfljax.types import CHUNK, Array, PyTree
 
 FETCHED = 8192  # rows a callback is asked for
@@ -41,7 +42,9 @@ class Streamed:
 
         def fetch(some: Array) -> Array:
             out = jax.ShapeDtypeStruct((*some.shape, *self.shape[1:]), self.dtype)
-            return jax.pure_callback(self._fetch, out, some, vmap_method="sequential")
+            # on an accelerator the lanes of a call share one way to the host and back
+            method = "sequential" if machine.offered().cpu else "expand_dims"
+            return jax.pure_callback(self._fetch, out, some, vmap_method=method)
 
         flat = which.reshape(-1)
         if len(flat) <= FETCHED:
@@ -73,8 +76,10 @@ def scaled_rows(features: Any, mean: Array, scale: Array, seed: Any, rows: Any) 
 
 def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) -> PyTree:
     """``fn`` (rows -> arrays with a leading row axis) over ``rows`` in chunks; equal to
-    ``fn(rows)`` for a function that treats rows [n] alone (evaluation mode)."""
+    ``fn(rows)`` for a function that treats rows [n] alone (evaluation mode). ``chunk`` is a CPU's:
+    an accelerator takes as many more rows at a time as ``rows_at_once`` says."""
     chex.assert_rank(rows, 1)
+    chunk = machine.rows_at_once(chunk)
     if len(rows) <= chunk:
         return fn(rows)
     count = -(-len(rows) // chunk)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vfljax import keys
+from vfljax import keys, machine
 from vfljax.parties import from_module
 from vfljax.rows import over_chunks, scaled_rows
 from vfljax.training import Table
@@ -108,10 +108,13 @@ def teacher_scores(
         )
         return jax.nn.softmax(logits / teacher.temperature)
 
-    together = 8 if model.light else 1
+    together = (8 if model.light else 1) if machine.offered().cpu else len(lessons.seed)
 
-    def all_teachers(lessons: tuple[Array, ...], table: Table) -> Array:
+    def all_teachers(lessons: tuple[Array, ...], table: Table, together: int) -> Array:
         return jax.lax.map(lambda lesson: one(lesson, table), lessons, batch_size=together)
 
     # the table as an argument: a constant of the program would be compiled into it
-    return jax.jit(all_teachers)(tuple(map(jnp.asarray, lessons)), table._replace(scores=None))
+    given = tuple(map(jnp.asarray, lessons)), table._replace(scores=None)
+    lower = jax.jit(all_teachers, static_argnums=2).lower
+    train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
+    return train(*given)

@@ -37,7 +37,7 @@ def get_config():
             "noise": {"noise": {"scale": (1e-4, 1e-3, 1e-2)}},
             "label_dp": {"label_dp": {"epsilon": (1.0, 3.0)}},
         },
-        "attacks": {"norm": {}, "direct": {}, "passive": {}},
+        "attacks": {"norm": {}, "direct": {}, "passive": {"steps": 50}},
     })
 """
 

@@ -1,5 +1,6 @@
 """What a sweep would take: found without training it, and with the programs that it then runs."""
 
+import math
 import re
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.sweeps import plan_of, tiny, train
 from vfljax import running
+from vfljax.attacking import blocks
 from vfljax.attacking import forecast as attacking_forecast
 from vfljax.errors import UserError
 from vfljax.sweep import forecast, lanes
@@ -98,6 +100,13 @@ class Trained:
     def lane_bytes(self, start):
         return 100 + 100 * self.layout.width
 
+    def too_large(self):
+        limit, fewer = AN_ACCELERATOR["most"], self.layout.width - 1
+        return lanes.TooLarge(0, fewer) if self.layout.width > limit else None
+
+
+AN_ACCELERATOR = {"most": math.inf}  # settings at once that the compiled program says fit
+
 
 def test_programs_that_do_not_fit_take_fewer_lanes_at_once_or_are_refused(monkeypatch):
     plan = plan_of(SMALL)
@@ -112,6 +121,32 @@ def test_programs_that_do_not_fit_take_fewer_lanes_at_once_or_are_refused(monkey
         UserError, match="needs about 2 kB of device memory and 2 kB is free: choose"
     ):
         forecast._fitting(widest, *given)
+
+
+def test_a_dry_run_takes_as_many_at_once_as_the_compiled_program_says_fit(monkeypatch):
+    plan = plan_of(SMALL)
+    monkeypatch.setattr(forecast, "Trainer", Trained)
+    monkeypatch.setattr(forecast, "device_memory", lambda: math.inf)
+    monkeypatch.setitem(AN_ACCELERATOR, "most", 2)
+    given = plan, plan.shards[0], None, None
+    widest = Trained(plan, plan.groups[0], *given[1:])
+    assert forecast._fitting(widest, *given).layout.width == 2
+
+
+def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
+    wide = blocks.Block(lanes.layout_of(8, 4), *[None] * 5)
+    sizes = []
+
+    def attack_block(block, jobs, stored):
+        sizes.append((block.layout, len(jobs)))
+        if block.layout.width > 1:
+            raise lanes.TooLarge(10, block.layout.width // 2)
+
+    monkeypatch.setattr(attacking_forecast, "attack_block", attack_block)
+    size, *_ = attacking_forecast._call_of(wide, range(8), None)
+    expected = [(lanes.Layout(2 * width, width), 2 * width) for width in (4, 2, 1)]
+    assert size == 2
+    assert list(dict.fromkeys(sizes)) == expected
 
 
 def test_a_dry_run_changes_nothing(launch, tmp_path):

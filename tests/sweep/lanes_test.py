@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vfljax import machine
 from vfljax.sweep import lanes
 
 
@@ -69,6 +70,62 @@ def test_a_second_trace_raises():
     assert program.traces == 1
     with pytest.raises(AssertionError, match="traced twice"):
         program(layout.pad({"x": np.zeros((4, 2), np.float32)}), lanes.share(jnp.float32(0)))
+
+
+def power_sum(lane, shared):
+    """A sum over an array that is only needed while it runs."""
+    return jnp.sum(jnp.sort(lane["x"] + shared, axis=0)[::3], axis=0)
+
+
+def accelerator(monkeypatch, memory):
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(False, memory))
+
+
+@pytest.fixture
+def sums(monkeypatch):
+    """The layout, arguments and results of a program of eight lanes, and what it needs."""
+    layout = lanes.layout(8, 1 << 30)
+    arguments = layout.pad({"x": np.arange(8 * 3000.0, dtype=np.float32).reshape(8, -1)}), ()
+    arguments = arguments[0], lanes.share(jnp.float32(1))
+    program = lanes.Program(power_sum, layout)
+    out = lanes.unpad(program(*arguments), 8)
+    return layout, arguments, out, machine.needed_bytes(program._compiled.result())
+
+
+def test_a_program_that_does_not_fit_is_not_run_and_says_how_many_would(monkeypatch, sums):
+    layout, arguments, _, (needed, running) = sums
+    assert needed - running >= 4 * 3000 * 4  # of one device: its lanes
+    accelerator(monkeypatch, needed / machine.FITS)
+    assert lanes.Program(power_sum, layout)(*arguments) is not None
+    accelerator(monkeypatch, (needed - 0.6 * running) / machine.FITS)
+    program, said = lanes.Program(power_sum, layout), []
+    with pytest.raises(lanes.TooLarge, match="RESOURCE_EXHAUSTED: the program needs") as caught:
+        program(*arguments)
+    assert machine.exhausted(caught.value)
+    assert lanes.fewer(layout, "training", caught.value, said.append) == caught.value.width == 1
+    assert "training: 8 settings at once need" in said[0]
+    assert said[0].endswith("goes on with 2")
+    one = lanes.Layout(8, 1)
+    accelerator(monkeypatch, 1)
+    assert lanes.Program(power_sum, one)(*arguments) is not None  # one at a time is tried
+
+
+def make_sum():
+    return power_sum
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_call_whose_width_nobody_stores_takes_fewer_lanes_at_once_of_the_same_block(
+    monkeypatch, sums
+):
+    layout, arguments, expected, (needed, running) = sums
+    whole = lanes.fitting_program(make_sum, (), layout, *arguments)
+    assert whole.layout == layout == lanes.Layout(8, 4)
+    accelerator(monkeypatch, (needed - 0.4 * running) / machine.FITS)
+    program = lanes.fitting_program(make_sum, (), layout, *arguments)
+    assert program.layout.block == 8
+    assert program.layout.width < 4
+    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 8), expected)
 
 
 def test_keys_can_be_lanes():

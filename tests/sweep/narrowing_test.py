@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from tests.sweeps import comparable, tiny, train
-from vfljax import store
+from vfljax import machine, store
 from vfljax.sweep import lanes
 
 FOUR = tiny(
@@ -66,6 +66,32 @@ def test_exhausted_memory_halves_the_settings_at_once_and_the_figures_stay(
     for what in ("undefended-no_split", "direct/most_negative"):
         assert f"{what}: 4 settings at once exhaust the device's memory, goes on with 2\n" in said
     assert store.width_of_shard(workdir, shard) == 1
+
+
+def test_what_would_not_fit_an_accelerator_is_narrowed_before_it_runs(
+    wide, tmp_path, capsys, monkeypatch
+):
+    ran, original = [], lanes.Program.__call__
+
+    def call(self, *arguments):
+        out = original(self, *arguments)
+        ran.append(self.layout.width)
+        return out
+
+    monkeypatch.setattr(lanes.Program, "__call__", call)
+    for known in lanes._PROGRAMS.values():
+        monkeypatch.setattr(known, "_fits", False, raising=False)
+    monkeypatch.setattr(machine, "offered", lambda: machine.Offered(cpu=False, memory=1e12))
+    monkeypatch.setattr(machine, "fitting_width", lambda compiled, width: 1)
+    narrow = train(tmp_path / "w", FOUR)
+    assert set(ran) == {1}
+    (shard,) = (s["name"] for s in wide.header["shards"])
+    assert store.width_of_shard(tmp_path / "w", shard) == 1
+    said = capsys.readouterr().err
+    assert "undefended-no_split: 4 settings at once need " in said
+    assert "direct/most_negative: 8 settings at once need " in said
+    assert same(narrow.results, wide.results)
+    assert same(narrow.attacks, wide.attacks)
 
 
 def test_a_shard_that_goes_on_keeps_its_width(wide, at_most, tmp_path, monkeypatch, capsys):

@@ -1,11 +1,16 @@
 """An experiment made concrete: what data and experiment cannot be together is refused, in one line."""
 
 import dataclasses
+from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 from tests.sweeps import plan_of, tiny
+from vfljax import machine
+from vfljax.attacking import blocks as attack_blocks
+from vfljax.attacking.jobs import ViewGroup
 from vfljax.datasets.core import Split
 from vfljax.errors import UserError
 from vfljax.models import ResNet
@@ -234,6 +239,61 @@ def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_name
     assert plan.width_of(planned.experiment, heavy) == 1
     wide = parse(tiny(**{"attacks": {}, "execution.width": 3}))
     assert plan.width_of(wide, light) == plan.width_of(wide, heavy) == 3
+
+
+@pytest.fixture(scope="module")
+def forty():
+    """The plan of forty settings of one program."""
+    return plan_of(tiny(attacks={}, grid={"undefended": {}}, seeds=40))
+
+
+def test_on_an_accelerator_a_shard_holds_what_its_memory_does(forty, monkeypatch):
+    group, size, devices = forty.groups[0], forty.weights[0], jax.device_count()
+    cuts = group.spec.recorded_rows * group.spec.bottoms[0].out
+
+    def block(seconds=1e-3, epochs=2, **fields):
+        monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
+        shards = plan.plan_shards([group], [size], seconds, epochs)
+        places = [place for shard in shards for place in shard.settings]
+        assert places == list(range(40))
+        return shards[0].block
+
+    assert block(cpu=True) == devices  # each setting takes 900 us on a core
+    assert block(cpu=False) == 40
+    state = plan.STATES * size + 8 * 5 * cuts
+    for held in (4, 8, 20):
+        memory = held * state / plan.STATE_SHARE
+        assert block(cpu=False, memory=memory / devices) == held
+        assert block(cpu=False, memory=0.99 * memory / devices) < held
+    # what is recorded is never less than on CPU, and as much more as device and host allow
+    recorded = 4 * (2 * 1000 + 3) * cuts
+    monkeypatch.setattr(plan, "MEMORY", 4 * recorded)
+    assert block(1e3, 1000, cpu=True) == block(1e3, 1000, cpu=False) == 4
+    assert block(1e3, 1000, cpu=False, memory=1e12) == 40
+    assert block(1e3, 1000, cpu=False, memory=8 * recorded / plan.RECORD_SHARE) == 8
+    assert block(1e3, 1000, cpu=False, memory=1e12, host=8 * recorded / plan.HOST_SHARE) == 8
+    assert block(1e3, 1000, cpu=False, memory=1e12, host=1.0) == 4
+
+
+def test_an_attack_takes_as_many_settings_a_call_as_an_accelerator_holds(forty, monkeypatch):
+    light, epochs = forty.groups[0].spec, len(forty.experiment.training.recorded_epochs)
+    network = ResNet(out=4, width=2, blocks=(1,))
+    heavy = dataclasses.replace(light, bottoms=(network,) * 2)
+    exchange, columns = 320 * (2 * epochs + 3) * 4, (320 + 160) * 32
+    common: Any = type("Common", (), {"features": (np.zeros((1, 32)),)})
+
+    def calls(spec, **fields):
+        monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
+        group = ViewGroup("no_split", (0,), spec, 0)
+        return attack_blocks._block(forty, group, common)
+
+    devices = jax.device_count()
+    assert (calls(light, cpu=True), calls(heavy, cpu=True)) == (32, 2 * devices)
+    for spec in (light, heavy):
+        assert calls(spec, cpu=False) == calls(spec, cpu=False, memory=1e12) == 128  # 40 and seeds
+    memory = 10 * 4 * (exchange + columns) / attack_blocks.SHARE
+    assert calls(light, cpu=False, memory=memory) == 10 * devices
+    assert calls(light, cpu=False, memory=1.0) == devices
 
 
 def test_settings_keep_their_numbers_where_a_config_names_the_federations_it_trains_anyway():

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from vfljax import store
+from vfljax import machine, store
 from vfljax.attacking.baselines import untrained_cut
 from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup
 from vfljax.attacking.program import AttackProgram, make_attack_lane, program_of
@@ -28,8 +28,9 @@ from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
 from vfljax.types import PyTree
 
-BLOCK = 32  # settings attacked by one call on CPU
+BLOCK, MOST = 32, 1024  # settings attacked by one call on CPU, and at most on an accelerator
 MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
+SHARE = 1 / 16  # the same of an accelerator's memory, where that is known
 
 
 class Stored(NamedTuple):
@@ -96,6 +97,11 @@ def attack_block(
     return program, figures
 
 
+def narrowed(block: Block, width: int) -> Block:
+    """The block with so many settings at once on each device, and as many a call."""
+    return block._replace(layout=lanes.layout_of(width * jax.device_count(), width))
+
+
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
     """What reads a job's ``AttackInput``: a stored setting's, or with an untrained bottom in place."""
     plan, workdir = stored.plan, stored.workdir
@@ -147,8 +153,10 @@ def requested(
 
 
 def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
-    """Lanes of one call: BLOCK on CPU, as many as memory allows on an accelerator. Large networks run
-    one lane after the other on CPU: few a call, so that progress shows and a kill loses little."""
+    """Lanes of one call. On CPU these are BLOCK, and few of large networks, which run one lane after the
+    other there, so that progress shows and a kill loses little. On an accelerator they are as many as
+    memory allows, at most MOST and the settings of the plan, and fewer where the compiled program says
+    so (``lanes.TooLarge``)."""
     spec = group.spec
     epochs, cut = (
         len(plan.experiment.training.recorded_epochs),
@@ -158,6 +166,10 @@ def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     lane = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
     lane += 4 * rows * epochs * recorded_width(spec)
-    heavy = 2 * plan.devices if not spec.light else BLOCK
-    most = heavy if jax.default_backend() == "cpu" else 1024
-    return max(jax.device_count(), min(most, MEMORY // lane))
+    devices, offer = jax.device_count(), machine.offered()
+    if offer.cpu:
+        most = 2 * plan.devices if not spec.light else BLOCK
+        return max(devices, min(most, MEMORY // lane))
+    settings = sum(len(group.settings) for group in plan.groups) + len(plan.seeds)
+    whole = 1 << (settings - 1).bit_length()  # few different ones, so that sweeps share programs
+    return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // lane))

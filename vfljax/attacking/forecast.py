@@ -19,7 +19,7 @@ import pyarrow as pa
 from vfljax import attacks, store
 from vfljax.attacking import alone, rules
 from vfljax.attacking.baselines import logistic_figures
-from vfljax.attacking.blocks import Stored, attack_block, make_block
+from vfljax.attacking.blocks import Block, Stored, attack_block, make_block, narrowed
 from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, identity, plan_form
 from vfljax.attacking.run import described
 from vfljax.attacking.scoring import Scorer
@@ -145,7 +145,7 @@ def _measured(
     scale = whole.steps / few if reducible else 1.0
     if reducible:
         form = form._replace(options={**form.options, "steps": few})
-    measured: dict[Any, tuple[float, float]] = {}
+    measured: dict[Any, tuple[int, float, float]] = {}
     calls, seconds, compiling = 0, 0.0, 0.0
     for group, jobs in left.items():
         if not jobs:
@@ -156,11 +156,12 @@ def _measured(
         key = block.static, block.layout, group.attackers
         if key not in measured:
             first = [job._replace(form=form) for job in jobs[: block.layout.block]]
-            measured[key] = _call(lambda b=block, some=first: attack_block(b, some, stored))
-            compiling += measured[key][1] if reducible else 0.0
-        count = math.ceil(len(jobs) / block.layout.block)
+            measured[key] = _call_of(block, first, stored)
+            compiling += measured[key][2] if reducible else 0.0
+        size, each, _ = measured[key]
+        count = math.ceil(len(jobs) / size)
         calls += count
-        seconds += count * measured[key][0] * scale
+        seconds += count * each * scale
     federations = tuple(dict.fromkeys(group.federation for group, jobs in left.items() if jobs))
     return AttackCost(
         form_plan.form.label, federations, form_plan.settings, calls, seconds, compiling
@@ -171,6 +172,16 @@ def _few(steps: int, specs: Sequence[Spec]) -> int:
     """How many of an attack's steps are measured: all, unless they are many or the networks large."""
     most, few = (2048, 256) if all(spec.light for spec in specs) else (32, 8)
     return steps if steps <= most else few
+
+
+def _call_of(block: Block, jobs: Sequence[Job], stored: Stored) -> tuple[int, float, float]:
+    """Settings of a call of the block, or of as many as fit into a device's memory, and its ``_call``."""
+    while True:
+        some = jobs[: block.layout.block]
+        try:
+            return block.layout.block, *_call(lambda b=block, s=some: attack_block(b, s, stored))
+        except lanes.TooLarge as error:
+            block = narrowed(block, error.width)
 
 
 def _call(run: Any) -> tuple[float, float]:

@@ -247,7 +247,7 @@ class Scorer:
         order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
         on_host = _on_host(inputs.seed, known, order, sent, trained, naming)
         output = AttackOutput(scores, *layout.pad(on_host))
-        program = lanes.program(make_scorer, (batch_size,), layout, output, self._true)
+        program = lanes.fitting_program(make_scorer, (batch_size,), layout, output, self._true)
         figures = lanes.unpad(program(output, self._true), count)
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
 

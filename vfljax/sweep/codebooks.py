@@ -15,13 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import defenses, keys, store
+from vfljax import defenses, keys, machine, store
 from vfljax.errors import UserError
 from vfljax.sweep.grid import Group, Setting
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
 FILE = "codebooks.npz"
-TOGETHER, HEAVY = 8, 100_000  # codebooks trained at once; numbers beyond which it is one by one
+# codebooks trained at once on CPU; numbers beyond which it is one by one
+TOGETHER, HEAVY = 8, 100_000
 Identity = tuple[int, tuple[tuple[str, float], ...]]  # seed and knobs
 
 
@@ -105,14 +106,18 @@ def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int)
         for name in defenses.TABLE[maker.name].knobs
     }
     together = TOGETHER if _numbers(_shapes(maker, num_classes)) <= HEAVY else 1
+    together = together if machine.offered().cpu else len(seeds)
 
-    def all_of_them(seeds: Array, knobs: dict[str, Array]) -> PyTree:
+    def all_of_them(seeds: Array, knobs: dict[str, Array], together: int) -> PyTree:
         def one(identity: tuple[Array, dict[str, Array]]) -> PyTree:
             return _make(maker, num_classes, *identity)
 
         return jax.lax.map(one, (seeds, knobs), batch_size=together)
 
-    trained = jax.device_get(jax.jit(all_of_them)(jnp.asarray(seeds), knobs))
+    given = jnp.asarray(seeds), knobs
+    lower = jax.jit(all_of_them, static_argnums=2).lower
+    train = machine.compile_fitting(lambda together: lower(*given, together).compile(), together)
+    trained = jax.device_get(train(*given))
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(trained)):
         raise UserError(f"a codebook of {maker.name} diverged: lower its learning_rate.")
     return trained

@@ -100,7 +100,9 @@ def _fitting(
     trainer: Trainer, plan: Plan, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
 ) -> Trainer:
     """The trainer, or one of so few lanes at once that they fit into the devices' memory, as the sweep
-    comes to when it is exhausted. Raises UserError where one does not fit."""
+    comes to when it is exhausted or would be. Raises UserError where one does not fit."""
+    while (too_large := trainer.program.too_large()) is not None:
+        trainer = Trainer(plan, trainer.group, shard, pool, orders, too_large.width)
     free = device_memory()
     while True:
         need = trainer.program.lane_bytes(trainer.start(shard)) * trainer.layout.block

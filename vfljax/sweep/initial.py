@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from vfljax import machine
 from vfljax.models import weights as pretrained
 from vfljax.sweep import lanes
 from vfljax.sweep.experiment import Experiment
@@ -48,7 +49,7 @@ def compile_ahead(spec: Spec, seeds: HostArray, table: Table) -> None:
 def _drawing(spec: Spec, seeds: HostArray, table: Table) -> tuple[Callable[..., Weights], Any]:
     """What draws the weights of every seed, and its arguments."""
     # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
-    heavy = not spec.light and jax.default_backend() == "cpu"
+    heavy = not spec.light and machine.offered().cpu
     options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
     ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
     arguments = jnp.asarray(seeds), ones

@@ -2,7 +2,8 @@
 one cache of compiled programs.
 
 On CPU: one XLA host device a core (``vfljax.use_this_machine``) and few lanes at a time within each,
-so that a lane's parameters stay in cache; on an accelerator: one wide ``vmap``. No collectives.
+so that a lane's parameters stay in cache; on an accelerator: one wide ``vmap``, of so many lanes as the
+compiled program's memory analysis says fit. No collectives.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from vfljax.machine import exhausted
+from vfljax import machine
+from vfljax.machine import bytes_text, exhausted
 from vfljax.types import PyTree
 
 LANE = PartitionSpec("lane")
@@ -33,8 +35,8 @@ MOST_MAPS = 40_000
 
 def default_width() -> int:
     """Settings mapped at once on each device: about 6 on CPU (measured: fewer pay for each small
-    operation again, more fall out of the cache), all elsewhere."""
-    return 6 if jax.default_backend() == "cpu" else 1 << 30
+    operation again, more fall out of the cache), elsewhere all, or as many as fit (``TooLarge``)."""
+    return 6 if machine.offered().cpu else 1 << 30
 
 
 def dividing_width(block: int, width: int | None = None) -> int:
@@ -76,10 +78,26 @@ class Layout:
         return jax.tree.map(lambda a: _shape(a, LANE, self.block), one)
 
 
+class TooLarge(jax.errors.JaxRuntimeError):
+    """A program would exhaust a device's memory, and was not run; ``width`` lanes at once would fit."""
+
+    def __init__(self, needed: int, width: int) -> None:
+        self.needed, self.width = needed, width
+        memory = f"{bytes_text(needed)} of a device's {bytes_text(machine.offered().memory)}"
+        super().__init__(f"RESOURCE_EXHAUSTED: the program needs {memory}")
+
+
 def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
-    """Half the width of a ``layout``, after the ``error`` of a call that exhausted a device's memory; raises
-    it where it says something else, and where no more than one lane was mapped at once."""
+    """A smaller width than that of a ``layout``: after ``TooLarge`` the one it says, and half of it after
+    another ``error`` of a call that exhausted a device's memory. Raises the error where it says something
+    else, and where no more than one lane was mapped at once."""
     width, devices = layout.width // 2, jax.device_count()
+    if isinstance(error, TooLarge):
+        say(
+            f"{what}: {layout.width * devices} settings at once need {bytes_text(error.needed)} of "
+            f"a device's {bytes_text(machine.offered().memory)}, goes on with {error.width * devices}"
+        )
+        return error.width
     if not exhausted(error) or not width:
         raise error
     say(
@@ -163,6 +181,7 @@ class Program:
         )
         self._signature: Hashable = None
         self._compiled: Future[Any] | None = None
+        self._fits = False  # whether it was asked and found to fit into the devices' memory
         self.results: PyTree = None  # their shapes, once it was traced
 
     def compile_ahead(self, lanes: PyTree, shared: PyTree, pool: Executor) -> None:
@@ -177,6 +196,11 @@ class Program:
         compiled.set_result(_timed("compiling", self._lower(lanes, shared).compile))
         self._compiled = compiled
 
+    def compile_once(self, lanes: PyTree, shared: PyTree) -> None:
+        """``compile``, unless it is compiled already."""
+        if self._compiled is None:
+            self.compile(lanes, shared)
+
     def _lower(self, lanes: PyTree, shared: PyTree) -> Any:
         self._signature = _abstract((lanes, shared))
         lowered = _timed("tracing", lambda: self._call.lower(lanes, shared))
@@ -190,7 +214,20 @@ class Program:
         elif _abstract((lanes, shared)) != self._signature:
             self._call.lower(lanes, shared)  # a second trace, which raises
         assert self._compiled is not None
+        if not self._fits and (too_large := self.too_large()) is not None:
+            raise too_large
+        self._fits = True
         return self._compiled.result()(lanes, shared)
+
+    def too_large(self) -> TooLarge | None:
+        """What to raise instead of running it, which is compiled already, where a device's memory has room
+        for fewer lanes at once only. None on CPU, and for one lane, which is tried."""
+        assert self._compiled is not None
+        compiled, width = self._compiled.result(), self.layout.width
+        fewer = machine.fitting_width(compiled, width)
+        if fewer == width:
+            return None
+        return TooLarge(machine.needed_bytes(compiled)[0], layout(self.layout.block, fewer).width)
 
     def lane_bytes(self, lanes: PyTree) -> int:
         """Bytes of memory that each of ``lanes`` takes while the program runs: what it is called with, what
@@ -248,6 +285,26 @@ def program(
     """
     key = (make, static, layout, _abstract((lanes, shared)))
     return _cached(key, lambda: Program(make(*static), layout))
+
+
+def fitting_program(
+    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
+    static: tuple[Hashable, ...],
+    layout: Layout,
+    lanes: PyTree,
+    shared: PyTree,
+) -> Program:
+    """``program``, or one of the same block that maps fewer lanes at once where those of ``layout`` do not
+    fit into a device's memory: for calls whose width is stored nowhere."""
+    while True:
+        one = program(make, static, layout, lanes, shared)
+        if machine.offered().cpu:
+            return one
+        one.compile_once(lanes, shared)
+        too_large = one.too_large()
+        if too_large is None:
+            return one
+        layout = Layout(layout.block, dividing_width(layout.block, too_large.width))
 
 
 def program_ahead(

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from vfljax import datasets
+from vfljax import datasets, machine
 from vfljax.datasets.core import Block, Dataset, Split, split_rows
 from vfljax.datasets.dividing import divide
 from vfljax.datasets.permuting import permute_labels
 from vfljax.errors import UserError
 from vfljax.last_layer import recorded_width
-from vfljax.machine import free_memory
+from vfljax.machine import Offered, free_memory
 from vfljax.sweep import codebooks, forms, grid, initial, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.table import make_table
@@ -27,6 +27,10 @@ from vfljax.training import Table
 from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
+# on an accelerator, as shares: of the host's memory and of a device's, which bound what is recorded; and
+# of a device's, what a shard's lanes may hold before and after an epoch (twice: JAX keeps both)
+HOST_SHARE, RECORD_SHARE, STATE_SHARE = 1 / 16, 1 / 8, 0.5
+STATES = 2 * 4 * 4  # bytes a weight: its gradient and two moments too, before and after an epoch
 
 
 class Shard(NamedTuple):
@@ -139,20 +143,21 @@ def plan_shards(
     groups: Sequence[grid.Group], weights: Sequence[int], seconds: float, epochs: int
 ) -> list[Shard]:
     """Divide groups into shards by an estimate of their work and memory: of their ``weights``, and of
-    the ``epochs`` that are recorded.
+    the ``epochs`` that are recorded, for what the backend offers.
 
     The estimate is rough (``lane_seconds``); what bounds the work a kill can lose is that unfinished
     shards are saved every 5 s.
     """
     shards: list[Shard] = []
-    devices = jax.device_count()
+    devices, offer = jax.device_count(), machine.offered()
     for number, (group, size) in enumerate(zip(groups, weights, strict=True)):
         spec = group.spec
-        lane = lane_seconds(spec, size)
+        lane = lane_seconds(spec, size, offer)
         cuts = sum(module.out for module in spec.bottoms[: spec.passive])
         memory = 4 * (2 * epochs + 3) * spec.recorded_rows * cuts  # z and g of each, three sums
         memory += 4 * epochs * spec.recorded_rows * recorded_width(spec)
-        most = max(devices, min(int(seconds * devices / lane), MEMORY // memory))
+        held = _held_lanes(spec, size, memory, offer)
+        most = max(devices, min(int(seconds * devices / lane), held))
         count = -(-len(group.settings) // most)
         block = -(-len(group.settings) // count)
         block = -(-block // devices) * devices
@@ -162,10 +167,26 @@ def plan_shards(
     return shards
 
 
-def lane_seconds(spec: Spec, size: int) -> float:
+def _held_lanes(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
+    """How many settings' exchange a shard holds, ``recorded`` bytes each; on an accelerator also how many
+    all devices hold, with an epoch's exchange and its sums before and after an epoch."""
+    if offer.cpu:
+        return MEMORY // recorded
+    host = HOST_SHARE * offer.host
+    held = max(MEMORY, int(min(host, offer.part(RECORD_SHARE, MEMORY)))) // recorded
+    if math.isinf(offer.memory):
+        return held
+    cuts = sum(module.out for module in spec.bottoms[: spec.passive])
+    lane = STATES * size + 2 * 4 * spec.recorded_rows * (5 * cuts + recorded_width(spec))
+    return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // lane))
+
+
+def lane_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
     """Roughly how long a setting whose networks have ``size`` numbers trains on a core: 60 us a step plus 6
-    operations a weight and row at 20 GFLOP/s."""
-    return (60e-6 + 6 * size * spec.batch_size / 20e9) * spec.epochs * spec.steps_per_epoch
+    operations a weight and row at 20 GFLOP/s. On an accelerator, all of whose settings share the calls
+    of a step, 6 operations at 2 TFLOP/s: a cautious guess, never measured."""
+    call, rate = (60e-6, 20e9) if (offer or machine.offered()).cpu else (0.0, 2e12)
+    return (call + 6 * size * spec.batch_size / rate) * spec.epochs * spec.steps_per_epoch
 
 
 def planned_devices(header: Mapping[str, Any]) -> int:
@@ -214,5 +235,5 @@ def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.nd
 def width_of(experiment: Experiment, spec: Spec) -> int | None:
     """Settings mapped at once: as configured; where networks are large, one on CPU (measured for
     convolutions: vmapped ones are slower there than one after the other); else the backend's own."""
-    heavy = not spec.light and jax.default_backend() == "cpu"
+    heavy = not spec.light and machine.offered().cpu
     return experiment.execution.width or (1 if heavy else None)
