@@ -323,7 +323,7 @@ class Trainer:
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
-        program = lanes.program(
+        program = lanes.fitting_program(
             training.make_evaluate, static, self.evaluation_layout, trained, bare
         )
         return lanes.unpad(program(trained, bare), count)
