@@ -6,8 +6,8 @@
     python -m launch.benchmark --suite=reading --out=runs/benchmark
 
 Each suite is a module of ``vfljax.benchmark``, whose docstring says what is measured and how. It writes
-SUITE.json and SUITE.md to the folder of --out. The last lines of suite convolutions need PyTorch (extra
-"parity") and the repository's root as working directory.
+SUITE.json and SUITE.md to the folder of --out. What is compared with PyTorch needs the extra "parity"; suite
+convolutions then needs the repository's root as working directory.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ _SUITE = flags.DEFINE_string(
     "suite", "grid", "what to measure: grid, defenses, convolutions or reading"
 )
 _OUT = flags.DEFINE_string("out", None, "folder for the JSON and the table")
-_REPEATS = flags.DEFINE_integer("repeats", 5, "times each size is measured, in turn", lower_bound=1)
+_REPEATS = flags.DEFINE_integer(
+    "repeats",
+    None,
+    "times each size is measured, in turn; 5 by default, and 9 where peers are compared",
+    lower_bound=1,
+)
 _WIDTH = flags.DEFINE_integer("width", 0, "settings mapped at once on a device; 0: by backend")
 _ONLY = flags.DEFINE_string("only", "", "suite defenses: one defense's row")
 
+REPEATS, TURNS = 5, 9
 SUITES = ("grid", "defenses", "convolutions", "reading")
 
 
@@ -52,9 +58,9 @@ def _measured(suite: str) -> tuple[dict[str, Any], str]:
 
     from vfljax.benchmark import convolutions, defenses, grid, reading
 
-    repeats, width = _REPEATS.value, _WIDTH.value or None
+    repeats, width = _REPEATS.value or REPEATS, _WIDTH.value or None
     if suite == "grid":
-        return grid.measured(repeats, width)
+        return grid.measured(repeats, width, _REPEATS.value or TURNS)
     if suite == "defenses":
         return defenses.measured(repeats, width, _ONLY.value)
     if suite == "convolutions":

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from vfljax.benchmark import convolutions, defenses, grid, measuring, reading
+from vfljax.benchmark import convolutions, defenses, grid, measuring, peers, reading, workers
 from vfljax.models import BOTTOMS, MLP, Generator
 
 
@@ -17,6 +17,7 @@ def quick(monkeypatch):
     measure = measuring.Case.measure
     monkeypatch.setattr(measuring.Case, "measure", lambda case, seconds=0.0: measure(case, 0.0))
     monkeypatch.setattr(grid, "matmul_rate", lambda: 1.0)
+    monkeypatch.setattr(peers, "SECONDS", 0.0)
 
 
 def table_rows(text):
@@ -37,14 +38,19 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
     )
     monkeypatch.setattr(grid, "GRID", tiny)
     monkeypatch.setattr(grid, "SIZES", (1, 2))
-    result, text = grid.measured(2, None)
+    monkeypatch.setattr(grid, "PEERS", 2)
+    monkeypatch.setattr(workers, "absent", lambda: "PyTorch is not looked for")
+    result, text = grid.measured(2, None, 3)
     assert [row["settings"] for row in result["rows"]] == [1, 2]
     assert [row["compiles"] for row in result["rows"]] == [1, 1]
     for row in result["rows"]:
         assert row["lowest"] <= row["microseconds_a_setting_and_step"] <= row["highest"]
     assert result["width"] == 1
-    assert [row[0] for row in table_rows(text)] == ["1", "2"]
-    assert "median of 2 pairs" in text
+    sizes, beside = text.split("2 settings and their peers")
+    assert [row[0] for row in table_rows(sizes)] == ["1", "2"]
+    assert "median of 2 pairs" in sizes
+    assert [row[0] for row in table_rows(beside)] == ["vfljax", "the least JAX program"]
+    assert result["peers"]["turns"] == 3
 
 
 def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):

@@ -85,14 +85,15 @@ class Case:
         self.memory = peak_memory()
         self.microseconds: list[float] = []  # a setting and step
 
-    def train(self) -> None:
-        """All epochs of all settings, as a sweep runs them."""
+    def train(self) -> training.Snapshot:
+        """All epochs of all settings, as a sweep runs them; what they end with, padded lanes included."""
         state = self.state
         for number in range(self.spec.epochs):
             order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
             now = lanes.share(order)
             state, finite = self.program((self.lane, state), (*self.shared, now))
             jax.block_until_ready(finite)
+        return state
 
     def measure(self, seconds: float = 0.5) -> None:
         """One repeat: at least ``seconds`` of training."""
