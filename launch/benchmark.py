@@ -4,6 +4,7 @@
     python -m launch.benchmark --suite=defenses --out=runs/benchmark
     python -m launch.benchmark --suite=convolutions --out=runs/benchmark
     python -m launch.benchmark --suite=reading --out=runs/benchmark
+    python -m launch.benchmark --suite=gpu --out=runs/benchmark
 
 Each suite is a module of ``vfljax.benchmark``, whose docstring says what is measured and how. It writes
 SUITE.json and SUITE.md to the folder of --out. What is compared with PyTorch needs the extra "parity"; suite
@@ -22,7 +23,7 @@ from launch import common
 from vfljax.errors import UserError
 
 _SUITE = flags.DEFINE_string(
-    "suite", "grid", "what to measure: grid, defenses, convolutions or reading"
+    "suite", "grid", "what to measure: grid, defenses, convolutions, reading or gpu"
 )
 _OUT = flags.DEFINE_string("out", None, "folder for the JSON and the table")
 _REPEATS = flags.DEFINE_integer(
@@ -35,7 +36,7 @@ _WIDTH = flags.DEFINE_integer("width", 0, "settings mapped at once on a device; 
 _ONLY = flags.DEFINE_string("only", "", "suite defenses: one defense's row")
 
 REPEATS, TURNS = 5, 9
-SUITES = ("grid", "defenses", "convolutions", "reading")
+SUITES = ("grid", "defenses", "convolutions", "reading", "gpu")
 
 
 def run() -> None:
@@ -56,7 +57,7 @@ def run() -> None:
 def _measured(suite: str) -> tuple[dict[str, Any], str]:
     import jax
 
-    from vfljax.benchmark import convolutions, defenses, grid, reading
+    from vfljax.benchmark import convolutions, defenses, gpu, grid, reading
 
     repeats, width = _REPEATS.value or REPEATS, _WIDTH.value or None
     if suite == "grid":
@@ -65,6 +66,8 @@ def _measured(suite: str) -> tuple[dict[str, Any], str]:
         return defenses.measured(repeats, width, _ONLY.value)
     if suite == "convolutions":
         return convolutions.measured(repeats, 2 * jax.device_count())
+    if suite == "gpu":
+        return gpu.measured(_REPEATS.value or TURNS)
     return reading.measured(repeats)
 
 

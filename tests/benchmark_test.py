@@ -1,14 +1,13 @@
 """Every suite of benchmarks, at a tiny size: its rows, its table, one compile a program. No times."""
 
 import dataclasses
-import functools
 
 import jax
 import numpy as np
 import pytest
 
 from vfljax.benchmark import convolutions, defenses, grid, measuring, peers, reading, workers
-from vfljax.models import BOTTOMS, MLP, Generator
+from vfljax.models import MLP, Generator
 
 
 @pytest.fixture(autouse=True)
@@ -86,15 +85,11 @@ def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
 
 
 def test_convolutions_have_a_row_a_form(monkeypatch):
-    small = functools.partial(BOTTOMS["resnet18"], blocks=(1,))
-    monkeypatch.setattr(convolutions, "BOTTOMS", {"resnet18": small})
     monkeypatch.setattr(convolutions, "FORMS", (("matmul", "vmap"), ("xla", "vmap")))
     monkeypatch.setattr(convolutions, "WIDTHS", (2,))
-    monkeypatch.setattr(convolutions, "BATCH", 2)
-    monkeypatch.setattr(convolutions, "IMAGE", (8, 4, 3))
-    monkeypatch.setattr(convolutions, "STEPS", 1)
-    monkeypatch.setattr(convolutions, "torch_s", lambda width: None)
-    result, text = convolutions.measured(1, 2)
+    monkeypatch.setattr(convolutions, "torch_s", lambda *sizes: None)
+    small = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
+    result, text = convolutions.measured(1, 2, small)
     forms = [(row["width"], row["form"]) for row in result["rows"]]
     assert forms == [(2, "matmul vmap"), (2, "xla vmap")]
     assert all(row["ratio"] is None and len(row["all"]) == 1 for row in result["rows"])
@@ -106,7 +101,7 @@ def test_slow_forms_are_timed_at_the_first_width_and_ratios_are_to_pytorch(
     monkeypatch, backend, count
 ):
     monkeypatch.setattr(convolutions, "ours", lambda *form: lambda: 6.0)
-    monkeypatch.setattr(convolutions, "torch_s", lambda width: lambda: 2.0)
+    monkeypatch.setattr(convolutions, "torch_s", lambda *sizes: lambda: 2.0)
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     rows = convolutions.measured(2, 2)[0]["rows"]
     ours = [row for row in rows if row["form"] != "PyTorch"]

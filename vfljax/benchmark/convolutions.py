@@ -13,7 +13,7 @@ import importlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,17 +24,31 @@ from vfljax.models import BOTTOMS
 from vfljax.sweep import lanes
 from vfljax.types import HostArray, PyTree
 
-BATCH, IMAGE, CLASSES, STEPS = 64, (32, 16, 3), 10, 4
 WIDTHS = (16, 64)
 FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
 
 
-def ours(implementation: str, mode: str, width: int, settings: int) -> Callable[[], float]:
+class Images(NamedTuple):
+    """The sizes; by default those of the suite."""
+
+    batch: int = 64
+    image: tuple[int, int, int] = (32, 16, 3)
+    classes: int = 10
+    steps: int = 4  # of each call
+    blocks: tuple[int, ...] = (2, 2, 2, 2)  # ResNet-18's
+
+
+IMAGES = Images()
+
+
+def ours(
+    implementation: str, mode: str, width: int, settings: int, images: Images = IMAGES
+) -> Callable[[], float]:
     """``measure() -> milliseconds a setting and step`` of a compiled program of ``settings``."""
-    net = BOTTOMS["resnet18"](out=CLASSES, width=width, convolution=implementation)
+    net = network(implementation, width, images)
     rng = np.random.default_rng(0)
-    x = jnp.asarray(rng.random((BATCH, *IMAGE)), jnp.float32)
-    y = jnp.asarray(rng.integers(CLASSES, size=BATCH))
+    x = jnp.asarray(rng.random((images.batch, *images.image)), jnp.float32)
+    y = jnp.asarray(rng.integers(images.classes, size=images.batch))
     optimizer = optax.sgd(0.1, momentum=0.9)
 
     def step(carry: PyTree, _: None) -> tuple[PyTree, None]:
@@ -53,7 +67,7 @@ def ours(implementation: str, mode: str, width: int, settings: int) -> Callable[
 
     def train(variables: PyTree, _: tuple[()]) -> PyTree:
         carry = (variables, optimizer.init(variables["params"]))
-        return jax.lax.scan(step, carry, None, length=STEPS)[0][0]
+        return jax.lax.scan(step, carry, None, length=images.steps)[0][0]
 
     layout = lanes.layout(settings, 1 if mode == "map" else settings)
     program = lanes.Program(train, layout)
@@ -69,36 +83,44 @@ def ours(implementation: str, mode: str, width: int, settings: int) -> Callable[
     def measure() -> float:
         began = time.perf_counter()
         jax.block_until_ready(program(variables, ()))
-        return (time.perf_counter() - began) / (settings * STEPS) * 1e3
+        return (time.perf_counter() - began) / (settings * images.steps) * 1e3
 
     return measure
 
 
-def torch_s(width: int) -> Callable[[], float] | None:
+def network(implementation: str, width: int, images: Images) -> Any:
+    """The bottom model."""
+    return BOTTOMS["resnet18"](
+        out=images.classes, width=width, convolution=implementation, blocks=images.blocks
+    )
+
+
+def torch_s(width: int, images: Images = IMAGES) -> Callable[[], float] | None:
     """The same for PyTorch, one setting; None where it, or the tests' twin, is not there."""
     try:
         torch: Any = importlib.import_module("torch")
         twins: Any = importlib.import_module("tests.reference.torch_nets")
     except ImportError:
         return None
-    net = twins.ResNet((2, 2, 2, 2), width, CLASSES)
+    net = twins.ResNet(images.blocks, width, images.classes)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-    x = torch.rand(BATCH, IMAGE[2], *IMAGE[:2])
-    y = torch.randint(CLASSES, (BATCH,))
+    height, across, channels = images.image
+    x = torch.rand(images.batch, channels, height, across)
+    y = torch.randint(images.classes, (images.batch,))
 
     def measure() -> float:
         began = time.perf_counter()
-        for _ in range(STEPS):
+        for _ in range(images.steps):
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(net(x), y).backward()
             optimizer.step()
-        return (time.perf_counter() - began) / STEPS * 1e3
+        return (time.perf_counter() - began) / images.steps * 1e3
 
     measure()
     return measure
 
 
-def measured(repeats: int, settings: int) -> tuple[dict[str, Any], str]:
+def measured(repeats: int, settings: int, images: Images = IMAGES) -> tuple[dict[str, Any], str]:
     """Figures and table: at each width every form and PyTorch in turn, ``repeats`` times."""
     rows = []
     lines = [
@@ -106,7 +128,7 @@ def measured(repeats: int, settings: int) -> tuple[dict[str, Any], str]:
         "|---" * 4 + "|",
     ]
     for width in WIDTHS:
-        for form, times, ratio in _timed(width, repeats, settings):
+        for form, times, ratio in _timed(width, repeats, settings, images):
             median = statistics.median(times)
             rows.append(
                 {"width": width, "form": form, "milliseconds": median, "all": times, "ratio": ratio}
@@ -118,16 +140,16 @@ def measured(repeats: int, settings: int) -> tuple[dict[str, Any], str]:
 
 
 def _timed(
-    width: int, repeats: int, settings: int
+    width: int, repeats: int, settings: int, images: Images
 ) -> Iterator[tuple[str, list[float], float | None]]:
     # (form, every time, median of its ratios to PyTorch's time of the same turn)
     slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
     cases = {
-        f"{how} {mode}": ours(how, mode, width, settings)
+        f"{how} {mode}": ours(how, mode, width, settings, images)
         for how, mode in FORMS
         if not (slow and how == "xla")
     }
-    reference = torch_s(width)
+    reference = torch_s(width, images)
     if reference is not None:
         cases["PyTorch"] = reference
     times: dict[str, list[float]] = {name: [] for name in cases}

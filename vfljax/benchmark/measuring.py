@@ -116,9 +116,9 @@ def peak_memory() -> float:
     return peak / 2**30
 
 
-def matmul_rate() -> float:
-    """GFLOP/s of 1024^3 float32 products, all devices at once, best of five."""
-    count, n = jax.device_count(), 1024
+def matmul_rate(n: int = 1024) -> float:
+    """GFLOP/s of n^3 float32 products, all devices at once, best of five."""
+    count = jax.device_count()
     layout = lanes.layout(count, 1)
     program = lanes.Program(lambda a, _: (a @ a) / n, layout)
     a = layout.pad(np.ones((count, n, n), np.float32))

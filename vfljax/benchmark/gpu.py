@@ -1,0 +1,256 @@
+"""What a GPU makes of many settings at once: a suite of ``launch.benchmark``.
+
+Three questions, each with its aim, on whatever accelerator JAX uses. How much faster are 1,024 settings
+of the grid suite's structure than eager PyTorch, which trains one at a time on the same device? Which
+share of the device's matrix rate do 16 settings of ResNet-18 (``convolutions``) reach? And how do XLA's
+convolutions, which over settings become grouped ones ("xla vmap"), compare with matrix products ("matmul
+vmap"), and both with settings one after the other ("map")?
+
+Useful operations of a step are three times those of the forward pass: 6 a weight and row of a linear
+layer. The matrix rate is measured on the same devices, with the same precision of products. On a machine
+without a GPU the suite runs at sizes that take seconds, and says so in its first line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from vfljax.benchmark import convolutions, peers, workers
+from vfljax.benchmark.convolutions import Images
+from vfljax.benchmark.grid import COLUMNS, GRID
+from vfljax.benchmark.measuring import Case, matmul_rate, peak_memory
+from vfljax.benchmark.peers import Row, Times, times
+from vfljax.models import MLP
+from vfljax.types import Spec
+
+TORCH = "PyTorch eager, one setting at a time"
+GROUPED, PRODUCTS = "xla vmap", "matmul vmap"
+FORMS = (("xla", "vmap"), ("matmul", "vmap"), ("xla", "map"), ("matmul", "map"))
+LEAST_OF_TORCH, LEAST_SHARE = 100, 0.4  # the aims
+
+
+class Sizes(NamedTuple):
+    """How much is trained; by default what the aims are about."""
+
+    settings: int = 1024  # tabular
+    spec: Spec = GRID
+    networks: int = 16  # settings of a ResNet
+    width: int = 64  # its
+    images: Images = convolutions.IMAGES
+    matrix: int = 8192  # rows and columns of the products that give the matrix rate
+
+
+SMALL = Sizes(
+    settings=8,
+    spec=dataclasses.replace(
+        GRID, bottoms=(MLP((8,), 4),) * 2, top=MLP((8,), 10), num_rows=64, batch_size=16
+    ),
+    networks=2,
+    width=4,
+    images=Images(batch=4, image=(8, 4, 3), steps=1, blocks=(1,)),
+    matrix=256,
+)
+
+
+class Line(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    microseconds: tuple[float, ...]  # a setting and step, each turn; () where memory is exhausted
+    operations: float  # useful ones of a setting's step
+    peak: float | None  # GiB of the device so far, None for another process's
+
+    def share(self, rate: float) -> float:
+        """Of the matrix ``rate`` in GFLOP/s, at the median time."""
+        return self.operations / times(self.microseconds).median / 1e3 / rate
+
+
+def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], str]:
+    """Figures and table, everything in ``turns`` turns; ``sizes`` None: by what the machine is."""
+    gpu = jax.default_backend() != "cpu"
+    sizes = sizes or (Sizes() if gpu else SMALL)
+    tabular, notes = _tabular(sizes, turns)
+    networks = _networks(sizes, turns)
+    rate = matmul_rate(sizes.matrix)
+    lines = [*tabular, *networks]
+    table = [
+        "| what | us a setting and step (median; range) | useful GFLOP/s | of the matrix rate | "
+        "peak so far, GiB |",
+        "|---" * 5 + "|",
+        *(_row(line, rate) for line in lines),
+    ]
+    config: Any = jax.config
+    precision = config.jax_default_matmul_precision or "the backend's default"
+    notes.append(
+        f"Matrix rate: {rate:,.0f} GFLOP/s, products of {sizes.matrix:,} x {sizes.matrix:,} float32 "
+        f"matrices, precision {precision}."
+    )
+    result = {
+        "gpu": gpu,
+        "settings": sizes.settings,
+        "networks": sizes.networks,
+        "width": sizes.width,
+        "matmul_gflops": rate,
+        "precision": precision,
+        "rows": [{**line._asdict(), **_figures(line, rate)} for line in lines],
+        "notes": notes,
+    }
+    verdicts = _verdicts(tabular, networks, rate)
+    ending = [f"- {line}" for line in (*verdicts, *notes)]
+    return result, "\n".join([_device(gpu), "", *table, "", *ending])
+
+
+def _device(gpu: bool) -> str:
+    first, count = jax.devices()[0], jax.device_count()
+    if not gpu:
+        return (
+            f"This is no GPU: {count} {first.platform} device(s), sizes of seconds. The figures say "
+            "nothing about the aims."
+        )
+    memory = (first.memory_stats() or {}).get("bytes_limit")
+    text = f", {memory / 2**30:.0f} GiB of memory for JAX on each" if memory else ""
+    return f"{count} {first.device_kind}{text}."
+
+
+def _tabular(sizes: Sizes, turns: int) -> tuple[list[Line], list[str]]:
+    """vfljax's many settings and PyTorch's one, in turn, and notes."""
+    case = Case(sizes.spec, sizes.settings, COLUMNS, {}, None)
+    problem = peers.problem_of(sizes.spec, COLUMNS, 1)
+    operations = 6.0 * case.weights * sizes.spec.batch_size
+    ours = f"{sizes.settings:,} tabular settings"
+    torch_name = f"{TORCH}, {peers.device()}"
+
+    def measure(seconds: float) -> float:
+        case.measure(seconds)
+        return case.microseconds[-1]
+
+    rows, notes = [Row(ours, measure)], []
+    with contextlib.ExitStack() as alive:
+        if workers.absent():
+            notes.append(f"PyTorch's row is left out. {workers.absent()} brings it.")
+        else:
+            worker = workers.Worker("eager", problem, device=peers.device())
+            try:
+                notes.append(f"PyTorch is {alive.enter_context(workers.started([worker]))}.")
+                rows.append(Row(torch_name, lambda seconds: workers.measure([worker], seconds)))
+            except workers.Failed as failed:
+                notes.append(f"Left out: {torch_name}. {failed}")
+        every = peers.in_turn(rows, turns, peers.SECONDS)
+    return [
+        Line(name, tuple(each), operations, case.memory if name == ours else None)
+        for name, each in every.items()
+    ], notes
+
+
+def _networks(sizes: Sizes, turns: int) -> list[Line]:
+    """Every form of the ResNet's settings, in turn."""
+    operations = 3.0 * forward_operations(sizes.width, sizes.images)
+    rows, peaks, too_large = [], {}, []
+    for implementation, mode in FORMS:
+        form = f"{implementation} {mode}"
+        try:
+            measure = convolutions.ours(
+                implementation, mode, sizes.width, sizes.networks, sizes.images
+            )
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            too_large.append(form)
+            continue
+        rows.append(Row(form, _microseconds(measure)))
+        peaks[form] = peak_memory()
+    every = peers.in_turn(rows, turns, 0.0)
+    lines = [Line(form, tuple(each), operations, peaks[form]) for form, each in every.items()]
+    return [*lines, *(Line(form, (), operations, None) for form in too_large)]
+
+
+def _microseconds(milliseconds: Callable[[], float]) -> Callable[[float], float]:
+    return lambda seconds: milliseconds() * 1e3
+
+
+def forward_operations(width: int, images: Images) -> int:
+    """Multiplications and additions of a batch's forward pass, in convolutions and products."""
+    net = convolutions.network("xla", width, images)
+    x = jax.ShapeDtypeStruct((images.batch, *images.image), jnp.float32)
+    variables = jax.eval_shape(net.init, jax.random.key(0), x)
+    return _operations(jax.make_jaxpr(net.apply)(variables, x).jaxpr)
+
+
+def _operations(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        shapes = [v.aval.shape for v in (*equation.invars, *equation.outvars)]
+        if equation.primitive.name == "conv_general_dilated":
+            outputs = equation.params["dimension_numbers"].rhs_spec[0]
+            total += 2 * math.prod(shapes[-1]) * math.prod(shapes[1]) // shapes[1][outputs]
+        elif equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            total += 2 * math.prod(shapes[-1]) * math.prod(shapes[0][a] for a in contracted)
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)  # closed or not
+            if hasattr(inner, "eqns"):
+                total += _operations(inner)
+    return total
+
+
+def _figures(line: Line, rate: float) -> dict[str, Any]:
+    """What the JSON says of a row beside its fields."""
+    if not line.microseconds:
+        return {"exhausts_memory": True}
+    share = line.share(rate)
+    return {**times(line.microseconds)._asdict(), "useful_gflops": share * rate, "share": share}
+
+
+def _row(line: Line, rate: float) -> str:
+    if not line.microseconds:
+        return f"| {_named(line)} | exhausts the memory | | | |"
+    peak = "" if line.peak is None else f"{line.peak:.2f}"
+    share = line.share(rate)
+    return (
+        f"| {_named(line)} | {_shown(times(line.microseconds), ',.2f')} | {share * rate:,.1f} | "
+        f"{share:.0%} | {peak} |"
+    )
+
+
+def _named(line: Line) -> str:
+    forms = {GROUPED: "grouped convolutions", PRODUCTS: "matrix products"}
+    return f"{line.name} ({forms[line.name]})" if line.name in forms else line.name
+
+
+def _shown(values: Times, form: str) -> str:
+    return f"{values.median:{form}} ({values.lowest:{form}} to {values.highest:{form}})"
+
+
+def _verdicts(tabular: list[Line], networks: list[Line], rate: float) -> list[str]:
+    """The figures that have an aim, and grouped convolutions against products."""
+    lines = []
+    if len(tabular) > 1:
+        ours, torch = tabular
+        ratio = _ratio(torch, ours)
+        lines.append(
+            f"For a tabular setting's step PyTorch takes {_shown(ratio, ',.0f')} times as long as vfljax; "
+            f"the aim is at least {LEAST_OF_TORCH}."
+        )
+    timed = {line.name: line for line in networks if line.microseconds}
+    if timed:
+        best = max(timed.values(), key=lambda line: line.share(rate))
+        lines.append(
+            f"The fastest form of the ResNet's settings, {best.name}, reaches {best.share(rate):.0%} of "
+            f"the matrix rate; the aim is at least {LEAST_SHARE:.0%}."
+        )
+    if GROUPED in timed and PRODUCTS in timed:
+        ratio = _ratio(timed[PRODUCTS], timed[GROUPED])
+        lines.append(f"Products take {_shown(ratio, '.2f')} times as long as grouped convolutions.")
+    return lines
+
+
+def _ratio(these: Line, those: Line) -> Times:
+    pairs = zip(these.microseconds, those.microseconds, strict=True)
+    return times([a / b for a, b in pairs])
