@@ -290,6 +290,7 @@ def test_what_is_stored_of_an_experiment_is_the_json_that_stored_sweeps_have():
             ("data", "permute_labels", 0),
             ("parties", "names", []),
             ("training", "record_parameter_gradients", False),
+            ("training", "precision", "float32"),
         ):
             fields[part] = dict(fields[part])
             assert fields[part].pop(name) == default
