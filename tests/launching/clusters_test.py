@@ -52,7 +52,14 @@ def config(tmp_path_factory):
 def begin(config: pathlib.Path, workdir: pathlib.Path, *flags: str, **env: str):
     """The sweep in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "launch.sweep", f"--config={config}", f"--workdir={workdir}", *flags],
+        [
+            sys.executable,
+            "-m",
+            "launch.sweep",
+            f"--config={config}",
+            f"--workdir={workdir}",
+            *flags,
+        ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), **env},
         stdout=subprocess.DEVNULL,

@@ -63,7 +63,9 @@ def test_an_unknown_launcher_is_refused():
     assert "did you mean 'local'?" in refused("loacl")
 
 
-@pytest.mark.parametrize(("name", "package"), [("local", "submitit"), ("slurm", "submitit"), ("ray", "ray")])
+@pytest.mark.parametrize(
+    ("name", "package"), [("local", "submitit"), ("slurm", "submitit"), ("ray", "ray")]
+)
 def test_a_launcher_whose_package_is_missing_says_how_to_get_it(name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     extra = "ray" if package == "ray" else "launch"
@@ -141,4 +143,6 @@ def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
     strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
     ours = {*(one.workdir, one.begun, one.sweep, one.leader), *one.shards}
     assert ours <= strings
-    assert not [s for s in strings - ours if "/" in s or "noise" in s]  # what is left names functions
+    assert not [
+        s for s in strings - ours if "/" in s or "noise" in s
+    ]  # what is left names functions

@@ -134,7 +134,9 @@ def test_a_shard_that_fails_three_times_is_given_up_and_named(tmp_path, monkeypa
     assert str(one) == (
         f"the shard {tries[0]} was not trained, after 3 tries: RuntimeError: it cannot be"
     )
-    assert capsys.readouterr().err.count("failed and is tried again: RuntimeError: it cannot be") == 2
+    assert (
+        capsys.readouterr().err.count("failed and is tried again: RuntimeError: it cannot be") == 2
+    )
     sweep = store.load(tmp_path / "w")
     assert len(sweep.unfinished) > 0  # the table says what is missing
     others = {shard["name"] for shard in sweep.header["shards"]} - {tries[0]}
@@ -183,7 +185,9 @@ def test_what_was_asked_for_beside_the_config_goes_along(alone, tmp_path):
 
 def test_a_job_of_an_earlier_command_does_nothing(alone):
     workdir = alone[1]
-    job = sending._job(work.train_shards, workdir, (), None)._replace(leader="another", shards=("no",))
+    job = sending._job(work.train_shards, workdir, (), None)._replace(
+        leader="another", shards=("no",)
+    )
     assert work.perform(job) == work.Outcome({}, {})
 
 
@@ -192,7 +196,9 @@ def test_a_folder_that_workers_cannot_see_is_named(tmp_path):
         *(work.train_shards, str(tmp_path / "none"), "id", "leader"),
         *((), (), None, (), ""),
     )
-    with pytest.raises(UserError, match="cannot be seen from .*: choose a --workdir on a file system"):
+    with pytest.raises(
+        UserError, match="cannot be seen from .*: choose a --workdir on a file system"
+    ):
         work.perform(job)
 
 
