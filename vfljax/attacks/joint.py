@@ -36,11 +36,16 @@ import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import optax
 
 from vfljax import keys
 from vfljax.attacks.core import Attack, AttackRow, check_whole, received
-from vfljax.attacks.learner import KNOBS, check_numeric, columns_of, minimize
+from vfljax.attacks.learner import (
+    KNOBS,
+    check_numeric,
+    columns_of,
+    logits_by_column,
+    minimize,
+)
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.parties import from_module
@@ -150,22 +155,25 @@ def joint(
         if not hidden:
             start = jax.tree.map(jnp.zeros_like, start)
 
+        by_column = x.T  # rows along the last axis: ``logits_by_column``
+
         def logits_of(params: PyTree) -> Array:
-            return model.apply({"params": params}, x, False, None)[0]
+            return logits_by_column(params, by_column)
 
         def train(logits: Array, tenths: Array) -> tuple[Array, None]:
             sure = most_confident(logits, sent & ~taught, tenths)
             targets = jnp.where(taught, labels, jnp.argmax(logits, axis=1))
+            called = jax.nn.one_hot(targets, num_classes, axis=0)
             weights = taught + knobs["tau"] * sure
 
             def loss(params: PyTree) -> Array:
-                each = optax.softmax_cross_entropy_with_integer_labels(logits_of(params), targets)
+                each = -jnp.sum(called * jax.nn.log_softmax(logits_of(params), axis=0), axis=0)
                 kernels = [p for p in jax.tree.leaves(params) if p.ndim == 2]
                 size = sum(jnp.sum(kernel**2) for kernel in kernels)
                 total = jnp.sum(weights * each) + knobs["ridge"] / 2 * size
                 return total / jnp.maximum(jnp.sum(weights), 1e-12)
 
-            return logits_of(minimize(loss, start, knobs, steps)), None
+            return logits_of(minimize(loss, start, knobs, steps)).T, None
 
         tenths = jnp.array((0, *TENTHS[:rounds]))
         logits, _ = jax.lax.scan(train, jnp.zeros((len(x), num_classes)), tenths)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,19 @@ def check_numeric(bottoms: Sequence[nn.Module], option: str) -> None:
     coded = [type(module).__name__ for module in bottoms if not getattr(module, "mixable", True)]
     if coded:
         raise ValueError(f"columns that {coded[0]} reads are codes and not numbers: {option}.")
+
+
+def logits_by_column(params: Mapping[str, Mapping[str, Array]], x: Array) -> Array:
+    """The logits [C, N] that an ``MLP`` of ReLUs with these parameters gives the rows of x [W, N].
+
+    Rows lie along the last axis: there are thousands of them and few classes, so that this is the order in
+    which a processor's vector units are full.
+    """
+    chex.assert_rank(x, 2)
+    *hidden, last = (params[f"Dense_{i}"] for i in range(len(params)))
+    for layer in hidden:
+        x = jax.nn.relu(layer["kernel"].T @ x + layer["bias"][:, None])
+    return last["kernel"].T @ x + last["bias"][:, None]
 
 
 def columns_of(features: Sequence[Array]) -> Array:

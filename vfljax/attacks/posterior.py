@@ -61,22 +61,23 @@ def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
         # -1 is no class: a row of zeros
-        bonus = knobs["epsilon"] * jax.nn.one_hot(noisy, num_classes)
+        bonus = knobs["epsilon"] * jax.nn.one_hot(noisy, num_classes, axis=0)
         x = columns_of(view.features)
-        x = standardized(x, jnp.ones(len(x), bool))
+        # rows along the last axis, as in ``learner.logits_by_column``
+        x = standardized(x, jnp.ones(len(x), bool)).T
 
         def log_p(params: PyTree) -> Array:
             weights, bias = params
-            return jax.nn.log_softmax(multiply(x, weights) + bias[None, :])
+            return jax.nn.log_softmax(multiply(weights.T, x) + bias[:, None], axis=0)
 
         def loss(params: PyTree) -> Array:
             # minus the log likelihood, up to a constant; 0 for rows without a noisy label
-            return -jnp.mean(jax.nn.logsumexp(log_p(params) + bonus, axis=-1))
+            return -jnp.mean(jax.nn.logsumexp(log_p(params) + bonus, axis=0))
 
-        start = (jnp.zeros((x.shape[1], num_classes)), jnp.zeros(num_classes))
+        start = (jnp.zeros((len(x), num_classes)), jnp.zeros(num_classes))
         params = minimize(loss, start, knobs, steps)
         sent = view.sums.count > 0
-        return Scores(jnp.where(sent[:, None], log_p(params) + bonus, jnp.nan))
+        return Scores(jnp.where(sent[:, None], (log_p(params) + bonus).T, jnp.nan))
 
     return Attack(
         run, (NO_SPLIT,), {"epsilon": 1.0, **KNOBS}, adaptive=True, steps=steps, over_epochs=True
