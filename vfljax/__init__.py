@@ -9,7 +9,9 @@
     config.py        config files: ``ordered``, every field and its default
     types.py errors.py keys.py rows.py metrics.py    the words every room uses
     running.py       ``run_sweep``, a sweep in one call, and its ``forecast``; ``auditing.frames`` has ``audit``
-    machine.py       ``use_this_machine``: devices and the compile cache
+    machine.py       ``use_this_machine``: devices and the compile cache; ``offered``: the memory that sizes
+                     of calls are chosen by where it is an accelerator's
+    precision.py     products in bfloat16, where a config asks; everything else is float32
 
     defenses/ attacks/ models/ datasets/    the four visible tables; a new member is one file and one row
     plugins/         rows of one's own put into them, and what a stored sweep says of such rows
@@ -28,6 +30,8 @@
                      ``ahead`` compiles attacks while settings train,
                      ``rules`` what becomes of rows that an earlier rule of an attack made, and
                      ``scoring`` the one place where true labels meet an attack's scores
+    launching/       shards trained and attacked elsewhere, by jobs of submitit or Ray: ``work`` is what a job
+                     does, ``sending`` divides shards, waits, and asks again for those that failed
     report/          ``summary`` makes points, ``worst`` their worst cases, ``judging`` verdicts on them;
                      the others write them down
     papers/          the numbers that the papers print, and the verdict on ours beside one of them
@@ -65,6 +69,10 @@ federations with as many is a candidate. Verdicts choose nothing: they rest on l
 fewer than three seeds there are figures, chosen on one half of the rows and scored on the other, and no
 verdict.
 
+Shards are independent, and doing one twice changes nothing: elsewhere a job is the names of some shards,
+and the store is their union. Settings mapped at once and host devices stay those that the sweep was planned
+for, so that figures do not depend on where they are computed.
+
 One jitted call trains one epoch of every setting of a shard. Progress, recording and saves happen
 between calls. The order of rows, which all settings of a seed share, is made once outside them, for
 all groups and shards.
@@ -72,7 +80,7 @@ all groups and shards.
 Convolutions are matrix products on a CPU and XLA's own on accelerators, with the same parameters.
 Vmapped over settings, XLA's become grouped convolutions, and inside a loop they lose their threads on
 a CPU. There, settings of large networks run one after the other on each device, and those of small
-networks together. Which is faster on a GPU has not been measured.
+networks together. Which is faster on a GPU has not been measured (``launch.benchmark --suite=gpu``).
 
 A party reads one float array: images as pixels, codes and token ids as whole numbers, which float32
 holds exactly below 2^24. A network that reads codes says so (``mixable = False``), and model
