@@ -15,7 +15,11 @@ import numpy as np
 
 from vfljax import store
 from vfljax.training import Snapshot
-from vfljax.types import HostArray, PyTree
+from vfljax.types import HostArray
+
+# the last epoch's exchange, which the next epoch writes anew: nothing of a record goes on from it
+EXCHANGE = ("embeddings", "gradients", "order", "sent", "inputs")
+PIECE = 64 << 20  # bytes
 
 
 class Saved(NamedTuple):
@@ -28,11 +32,12 @@ class Saved(NamedTuple):
 
 def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -> None:
     """Save how far the ``count`` settings of a shard are, ``width`` of which are trained at once on each
-    device; an earlier save goes when this one is whole."""
+    device; an earlier save goes when this one is whole. The last epoch's exchange is not saved but where
+    it was recorded."""
     tree: dict[str, Any] = {"progress": _pack(now.snapshot, count)}
     if now.recorded:
         tree["recorded"] = {str(k): v for k, v in now.recorded.items()}
-    store.write_partial(workdir, name, now.epoch, tree, width)
+    store.write_partial(workdir, name, now.epoch, {"pieces": jax.tree.map(_pieces, tree)}, width)
 
 
 def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved | None:
@@ -42,26 +47,48 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
     if partial is None:
         return None
     epoch, tree = partial
+    if "pieces" in tree:  # earlier versions saved arrays by setting
+        tree = jax.tree.map(lambda a: a.reshape(count, *a.shape[2:]), tree["pieces"])
     recorded = {int(k): v for k, v in tree.get("recorded", {}).items()}
     return Saved(epoch, _unpack(tree["progress"], count, like), recorded)
+
+
+def _pieces(a: HostArray) -> HostArray:
+    """An array [lanes, ...] as [pieces, lanes of one, ...], of at most about ``PIECE`` bytes each: the store
+    writes a chunk for each entry of the first axis, and a chunk for each of thousands of settings takes
+    longer than to train them."""
+    count = len(a)
+    number = next(
+        n for n in range(1, count + 1) if (count % n == 0 and a.nbytes <= n * PIECE) or n == count
+    )
+    return a.reshape(number, count // number, *a.shape[1:])
 
 
 def _is_key(a: Any) -> bool:
     return jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
 
 
-def _pack(tree: PyTree, count: int) -> dict[str, HostArray]:
-    leaves = [jax.random.key_data(a) if _is_key(a) else a for a in jax.tree.leaves(tree)]
-    return {f"{i:05d}": np.asarray(a)[:count] for i, a in enumerate(jax.device_get(leaves))}
+def _numbered(snapshot: Snapshot) -> dict[str, Any]:
+    """The leaves that are saved, by their place among all."""
+    leaves, structure = jax.tree.flatten(snapshot)
+    record = jax.tree.unflatten(structure, range(len(leaves))).record
+    exchange = set(jax.tree.leaves([getattr(record, field) for field in EXCHANGE]))
+    return {f"{i:05d}": leaf for i, leaf in enumerate(leaves) if i not in exchange}
 
 
-def _unpack(packed: dict[str, HostArray], count: int, like: PyTree) -> PyTree:
+def _pack(snapshot: Snapshot, count: int) -> dict[str, HostArray]:
+    raw = {k: jax.random.key_data(a) if _is_key(a) else a for k, a in _numbered(snapshot).items()}
+    return {name: np.asarray(a)[:count] for name, a in jax.device_get(raw).items()}
+
+
+def _unpack(packed: dict[str, HostArray], count: int, like: Snapshot) -> Snapshot:
     leaves, structure = jax.tree.flatten(like)
-    arrays = [jnp.asarray(packed[f"{i:05d}"][:count]) for i in range(len(leaves))]
-    return jax.tree.unflatten(
-        structure,
-        [
-            jax.random.wrap_key_data(array) if _is_key(leaf) else array
-            for array, leaf in zip(arrays, leaves, strict=True)
-        ],
-    )
+    saved = _numbered(like)
+
+    def one(name: str, leaf: Any) -> Any:
+        if name not in saved:
+            return np.zeros((count, *leaf.shape[1:]), leaf.dtype)
+        array = jnp.asarray(packed[name][:count])
+        return jax.random.wrap_key_data(array) if _is_key(leaf) else array
+
+    return jax.tree.unflatten(structure, [one(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)])

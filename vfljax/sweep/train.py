@@ -47,7 +47,10 @@ from vfljax.types import HostArray, PyTree, Spec, Weights
 TrainShards = Callable[[Plan, pathlib.Path, Sequence[Shard], Sequence[Shard]], None]
 
 AHEAD = 1  # structures compiled while one trains
-SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
+SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often, if saving is as fast as
+SAVE_TAKES = (
+    0.25  # seconds; what takes longer is saved more rarely, so that a twentieth of time is lost
+)
 
 
 def header(plan: Plan, command: str) -> dict[str, Any]:
@@ -386,7 +389,7 @@ def _train_epochs(
     spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
     now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
     progress.resume(0, now.epoch * spec.steps_per_epoch * count)
-    finite, ends, saved = np.ones(count, bool), [], began
+    finite, ends, saved, wait = np.ones(count, bool), [], began, SAVE_SECONDS
     try:
         while now.epoch < spec.epochs:
             epoch, shared = now.epoch, trainer.shared(now.epoch)
@@ -398,9 +401,11 @@ def _train_epochs(
             if epoch in recorded_epochs:
                 recorded = recorded | {epoch: epoch_arrays(lanes.unpad(snapshot.record, count))}
             now = Saved(epoch + 1, snapshot, recorded)
-            if now.epoch < spec.epochs and time.monotonic() - saved > SAVE_SECONDS:
+            if now.epoch < spec.epochs and time.monotonic() - saved > wait:
+                before = time.monotonic()
                 saving.save(workdir, shard.name, count, trainer.layout.width, now)
                 saved = time.monotonic()
+                wait = SAVE_SECONDS * max(1.0, (saved - before) / SAVE_TAKES)
     except KeyboardInterrupt:
         if 0 < now.epoch < spec.epochs:
             saving.save(workdir, shard.name, count, trainer.layout.width, now)
