@@ -354,3 +354,23 @@ def test_a_program_that_could_not_be_made_elsewhere_is_made_by_whoever_asks_for_
     assert lanes._cached("key", lambda: "ours") == "ours"
     with pytest.raises(ZeroDivisionError):
         building.result(10)
+
+
+def test_results_are_written_over_earlier_ones():
+    """The same figures, in the memory of results that are gone then; keys are results too."""
+    layout = lanes.layout(8 * jax.device_count(), 2)
+    keys = jax.random.split(jax.random.key(0), layout.block)
+    given = layout.pad({"a": np.arange(layout.block, dtype=np.float32), "key": keys})
+    earlier = layout.pad({"a": np.full(layout.block, -1, np.float32), "key": keys})
+    factor = lanes.share(np.float32(3))
+
+    def one(lane, shared):
+        return {"a": lane["a"] * shared, "key": lane["key"]}
+
+    wanted = lanes.Program(one, layout)(given, factor)
+    program = lanes.Program(one, layout)
+    result = program(given, factor, earlier)
+    np.testing.assert_array_equal(result["a"], wanted["a"])
+    assert earlier["a"].is_deleted()
+    assert not given["a"].is_deleted()
+    np.testing.assert_array_equal(program(result, factor, wanted)["a"], 9 * np.asarray(given["a"]))

@@ -124,7 +124,7 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     if rough / spec.epochs > LONG:
         seconds, snapshot = _few_steps(trainer, plan, first)
     else:
-        seconds, snapshot = _one_epoch(trainer, start)
+        seconds, snapshot = _one_epoch(trainer, start, trainer.spare(first))
     weights = lanes.unpad(snapshot.state.weights, 1)
     states = {reader.name: snapshot.state.defense[reader.name] for reader in trainer.readers}
     began, compiling = time.monotonic(), lanes.compile_seconds()
@@ -150,15 +150,17 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
 
 
 def _one_epoch(
-    trainer: Trainer, start: tuple[training.Lane, training.Snapshot]
+    trainer: Trainer, start: tuple[training.Lane, training.Snapshot], spare: PyTree
 ) -> tuple[float, training.Snapshot]:
     """Seconds of an epoch of a block, and what it ends with: of the second, where there are two, because
     the first has memory to fetch."""
     (lane, snapshot), seconds = start, 0.0
     for epoch in range(min(2, trainer.group.spec.epochs)):
         shared, began = trainer.shared(epoch), time.monotonic()
-        snapshot, finite = trainer.program((lane, snapshot), shared)
+        after, finite = trainer.program((lane, snapshot), shared, spare)
         jax.block_until_ready(finite)
+        spare = None if spare is None else (snapshot, finite)
+        snapshot = after
         seconds = time.monotonic() - began
     return seconds, snapshot
 

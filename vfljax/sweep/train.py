@@ -47,10 +47,8 @@ from vfljax.types import HostArray, PyTree, Spec, Weights
 TrainShards = Callable[[Plan, pathlib.Path, Sequence[Shard], Sequence[Shard]], None]
 
 AHEAD = 1  # structures compiled while one trains
-SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often, if saving is as fast as
-SAVE_TAKES = (
-    0.25  # seconds; what takes longer is saved more rarely, so that a twentieth of time is lost
-)
+SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
+SAVE_TAKES = 0.25  # seconds; a save that takes longer is made as much more rarely
 
 
 def header(plan: Plan, command: str) -> dict[str, Any]:
@@ -302,10 +300,11 @@ class Trainer:
         released = experiment.training.evaluation == "released"
         self.observe = pooled_auc if released else training.nobody
         arguments = self.start(shard), self.shared(0)
+        into = self.spare(shard)
         self.program = lanes.program(
-            training.make_run, (spec, self.observe), self.layout, *arguments
+            training.make_run, (spec, self.observe), self.layout, *arguments, into
         )
-        self.program.compile_ahead(*arguments, pool)
+        self.program.compile_ahead(*arguments, pool, into)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
         """What all lanes share in an epoch."""
@@ -318,6 +317,14 @@ class Trainer:
         numbers = grid.lanes_of(spec, settings, self.milestones, self.teachers, self.codebooks)
         lane = self.layout.pad(numbers)
         return lane, self.layout.pad(empty_snapshot(spec, lane, self.table, self.initial))
+
+    def spare(self, shard: Shard) -> PyTree:
+        """What the first epoch of a shard writes its results into; None where they are memory of their own,
+        as where all lanes of a device are mapped at once."""
+        count = self.layout.block
+        if self.layout.width * jax.device_count() == count:
+            return None
+        return self.start(shard)[1], self.layout.pad(np.zeros(count, bool))
 
     def evaluate(
         self, seeds: Any, weights: Weights, states: PyTree, count: int
@@ -358,7 +365,9 @@ def train_shard(
     lane, snapshot = trainer.start(shard)
     start = saving.read(workdir, shard.name, count, snapshot) or Saved(0, snapshot, {})
     trained, finite, seconds = _train_epochs(trainer, shard, lane, start, epochs, workdir, progress)
-    state, record = trained.snapshot.state, lanes.unpad(trained.snapshot.record, count)
+    state, record = trained.snapshot
+    record = record._replace(embeddings=(), gradients=(), inputs=())  # those recorded are copied
+    record = lanes.unpad(record, count)
     weights = lanes.unpad(state.weights, count)
     states = {reader.name: state.defense[reader.name] for reader in trainer.readers}
     states = lanes.unpad(states, count)
@@ -388,18 +397,23 @@ def _train_epochs(
     seconds. An interrupt, which a scheduler's signal is too, saves what is trained."""
     spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
     now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
+    spare = trainer.spare(shard)
     progress.resume(0, now.epoch * spec.steps_per_epoch * count)
     finite, ends, saved, wait = np.ones(count, bool), [], began, SAVE_SECONDS
     try:
         while now.epoch < spec.epochs:
             epoch, shared = now.epoch, trainer.shared(now.epoch)
-            snapshot, all_finite = trainer.program((lane, now.snapshot), shared)
+            # not over its own start, which an interrupt may still have to save
+            snapshot, all_finite = trainer.program((lane, now.snapshot), shared, spare)
             finite = lanes.unpad(all_finite, count)  # waits for the epoch
             ends.append(time.monotonic())
             progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
             recorded = now.recorded
             if epoch in recorded_epochs:
-                recorded = recorded | {epoch: epoch_arrays(lanes.unpad(snapshot.record, count))}
+                crossed = lanes.unpad(epoch_arrays(snapshot.record), count)
+                # a copy, where the host's array is the device's memory
+                recorded = recorded | {epoch: {name: np.array(a) for name, a in crossed.items()}}
+            spare = None if spare is None else (now.snapshot, all_finite)
             now = Saved(epoch + 1, snapshot, recorded)
             if now.epoch < spec.epochs and time.monotonic() - saved > wait:
                 before = time.monotonic()
@@ -421,7 +435,7 @@ def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float
     return ends[-1] - began if ends else 0.0
 
 
-def epoch_arrays(record: training.Record) -> dict[str, HostArray]:
+def epoch_arrays(record: training.Record) -> dict[str, Any]:
     """What is stored of a recorded epoch."""
     crossed = record.embeddings, record.gradients, record.inputs
     return exchange.epoch_arrays(record.order, record.sent, *crossed)
