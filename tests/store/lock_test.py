@@ -7,6 +7,8 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import filelock
 import pytest
@@ -108,3 +110,49 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "w").touch()
     with pytest.raises(UserError, match="is not a folder"), store.writing(tmp_path / "w"):
         pass
+
+
+def test_the_next_writer_waits_for_a_job_of_the_one_before(tmp_path, capsys):
+    workdir, events = tmp_path / "w", []
+    with store.writing(workdir):
+        leader = store.writer(workdir)
+    begun, end = threading.Event(), threading.Event()
+
+    def job():
+        with store.working(workdir, leader) as led:
+            events.append(("begun", led))
+            begun.set()
+            end.wait()
+            events.append("ended")
+
+    worker = threading.Thread(target=job)
+    worker.start()
+    begun.wait()
+    threading.Timer(0.2, end.set).start()
+    with store.writing(workdir):
+        events.append("the next")
+        assert store.writer(workdir) != leader
+    worker.join()
+    assert events == [("begun", True), "ended", "the next"]
+    assert "waiting for a job of an earlier command, " in capsys.readouterr().err
+    with store.writing(workdir), store.working(workdir, leader) as led:
+        assert not led  # it comes too late
+    assert capsys.readouterr().err == ""
+
+
+def test_jobs_hold_a_part_in_turn(tmp_path):
+    inside, most = [], []
+
+    def job():
+        with store.lock.holding(tmp_path, "attacks/norm"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.01)
+            inside.pop()
+
+    threads = [threading.Thread(target=job) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4

@@ -79,6 +79,16 @@ class Case:
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
         self.lane, self.shared = lane, lanes.share((table, initial))
         self.state = layout.pad(train.empty_snapshot(spec, lane, *self.shared))
+        # what epochs write their results over in turn, as a sweep's do; None: memory of their own
+        self.results: list[Any] = [None, None]
+        if layout.width * jax.device_count() < layout.block:
+            self.results = [
+                (
+                    layout.pad(train.empty_snapshot(spec, lane, *self.shared)),
+                    layout.pad(np.zeros(layout.block, bool)),
+                )
+                for _ in self.results
+            ]
         began = time.perf_counter()
         self.train()
         self.first = time.perf_counter() - began  # tracing and compilation included
@@ -86,13 +96,17 @@ class Case:
         self.microseconds: list[float] = []  # a setting and step
 
     def train(self) -> training.Snapshot:
-        """All epochs of all settings, as a sweep runs them; what they end with, padded lanes included."""
+        """All epochs of all settings, as a sweep runs them; what they end with, padded lanes included, until
+        it is called again."""
         state = self.state
         for number in range(self.spec.epochs):
             order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
-            now = lanes.share(order)
-            state, finite = self.program((self.lane, state), (*self.shared, now))
+            shared, place = (*self.shared, lanes.share(order)), number % 2
+            ended = self.program((self.lane, state), shared, self.results[place])
+            state, finite = ended
             jax.block_until_ready(finite)
+            if self.results[place] is not None:
+                self.results[place] = ended
         return state
 
     def measure(self, seconds: float = 0.5) -> None:
