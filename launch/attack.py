@@ -51,9 +51,9 @@ def run() -> None:
     experiment = experiment_of(sweep)
     if _DATA_DIR.value is not None:
         experiment = changed(experiment, {"data.dir": _DATA_DIR.value})
-    if _ATTACKS.value is not None:
-        experiment = experiment.with_attacks(_ATTACKS.value)
-    contract.check_plugins(experiment.points, experiment.static_options)
+    # planned as it was trained: other attacks would need other federations
+    asked = experiment if _ATTACKS.value is None else experiment.with_attacks(_ATTACKS.value)
+    contract.check_plugins(asked.points, asked.static_options)
     data = experiment.data
     with store.explained(sweep.header, datasets.reader_of(data.name, data.dir)):
         plan = make_plan(experiment)
@@ -66,7 +66,9 @@ def run() -> None:
             "--data_dir."
         )
     with common.launched(_LAUNCHER, _PLUGIN.value, _ATTACKS.value) as way:
-        attack_sweep(plan, workdir, renew_rules=_RENEW_RULES.value, run=way.attack)
+        attack_sweep(
+            plan, workdir, _ATTACKS.value, renew_rules=_RENEW_RULES.value, run=way.attack
+        )
         store.export(workdir)
         print(page.present(workdir))
 

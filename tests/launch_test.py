@@ -4,6 +4,7 @@ import gc
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -311,6 +312,15 @@ def test_the_whole_way_from_a_config_to_a_report(launch, tmp_path, config):
     done = launch("attack", f"--workdir={workdir}", "--attacks=nothing")
     assert done.returncode == 2
     assert "unknown attack 'nothing'" in done.stderr
+
+
+def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
+    """Its plan has the federations that were trained, not those that the attacks would need."""
+    workdir = tmp_path / "w"
+    shutil.copytree(ROOT / "tests" / "fixtures" / "stored_sweep", workdir)
+    done = launch("attack", f"--workdir={workdir}", "--attacks=norm", "--unfinished")
+    assert done.returncode == 0, done.stderr
+    assert "skipped norm: defined for two classes" in done.stdout
 
 
 @pytest.mark.parametrize(
