@@ -18,7 +18,7 @@ from vfljax import machine, plugins, store
 from vfljax.attacking import run
 from vfljax.errors import UserError
 from vfljax.sweep import train
-from vfljax.sweep.experiment import parse_stored
+from vfljax.sweep.experiment import experiment_of
 from vfljax.sweep.plan import Plan, Shard
 
 
@@ -92,9 +92,9 @@ def _planned(workdir: str, sweep: str, sources: tuple[str, ...]) -> Plan:
     folder = pathlib.Path(workdir)
     for source in sources:
         plugins.use(source)
-    header = store.read_header(folder)
-    plan, _ = train.planned(parse_stored(header["config"]), folder)
-    return train.divided_as(plan, header)
+    stored = store.load(folder)
+    plan, _ = train.planned(experiment_of(stored), folder)
+    return train.divided_as(plan, stored.header)
 
 
 def _plan(job: Job) -> Plan:

@@ -308,7 +308,7 @@ class Trainer:
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
         """What all lanes share in an epoch."""
-        return self.table, self.initial, lanes.share(self.orders.of(epoch))
+        return self.table, self.initial, self.orders.of(epoch)
 
     def start(self, shard: Shard) -> tuple[training.Lane, training.Snapshot]:
         """A shard's lanes and what they start from, on the devices."""
@@ -397,15 +397,18 @@ def _train_epochs(
     seconds. An interrupt, which a scheduler's signal is too, saves what is trained."""
     spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
     now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
-    spare = trainer.spare(shard)
+    spare, earlier = trainer.spare(shard), None
     progress.resume(0, now.epoch * spec.steps_per_epoch * count)
-    finite, ends, saved, wait = np.ones(count, bool), [], began, SAVE_SECONDS
+    finite: Any = np.ones(trainer.layout.block, bool)
+    ends, saved, wait = [], began, SAVE_SECONDS
     try:
         while now.epoch < spec.epochs:
             epoch, shared = now.epoch, trainer.shared(now.epoch)
             # not over its own start, which an interrupt may still have to save
             snapshot, all_finite = trainer.program((lane, now.snapshot), shared, spare)
-            finite = lanes.unpad(all_finite, count)  # waits for the epoch
+            # an accelerator computes this epoch while the host waits for the one before
+            jax.block_until_ready(all_finite if earlier is None else earlier)
+            earlier = all_finite if spare is None else None
             ends.append(time.monotonic())
             progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
             recorded = now.recorded
@@ -414,7 +417,7 @@ def _train_epochs(
                 # a copy, where the host's array is the device's memory
                 recorded = recorded | {epoch: {name: np.array(a) for name, a in crossed.items()}}
             spare = None if spare is None else (now.snapshot, all_finite)
-            now = Saved(epoch + 1, snapshot, recorded)
+            now, finite = Saved(epoch + 1, snapshot, recorded), all_finite
             if now.epoch < spec.epochs and time.monotonic() - saved > wait:
                 before = time.monotonic()
                 saving.save(workdir, shard.name, count, trainer.layout.width, now)
@@ -424,6 +427,8 @@ def _train_epochs(
         if 0 < now.epoch < spec.epochs:
             saving.save(workdir, shard.name, count, trainer.layout.width, now)
         raise
+    finite = lanes.unpad(finite, count)
+    ends[-1:] = [time.monotonic()] * len(ends[-1:])  # the last was not waited for
     return now, finite, _training_seconds(began, ends, spec.epochs)
 
 
