@@ -66,9 +66,7 @@ def run() -> None:
             "--data_dir."
         )
     with common.launched(_LAUNCHER, _PLUGIN.value, _ATTACKS.value) as way:
-        attack_sweep(
-            plan, workdir, _ATTACKS.value, renew_rules=_RENEW_RULES.value, run=way.attack
-        )
+        attack_sweep(plan, workdir, _ATTACKS.value, renew_rules=_RENEW_RULES.value, run=way.attack)
         store.export(workdir)
         print(page.present(workdir))
 

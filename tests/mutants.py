@@ -575,8 +575,41 @@ DAMAGE = (
     ),
 )
 
+LAUNCHING = (
+    Mutant(
+        "what-a-dead-job-had-not-begun-is-lost",
+        "again += [name for name in left if name not in blamed]",
+        "again += []",
+        ("tests/launching/sending_test.py",),
+    ),
+    Mutant(
+        "a-late-job-works-for-another-leader",
+        "yield writer(workdir) == leader",
+        "yield True",
+        ("tests/store/lock_test.py", "tests/launching/sending_test.py"),
+    ),
+    Mutant(
+        "plugins-stay-at-home",
+        "return _planned(job.workdir, job.sweep, job.plugins)",
+        "return _planned(job.workdir, job.sweep, ())",
+        ("tests/launching/sending_test.py",),
+    ),
+    Mutant(
+        "an-elsewhere-planned-width-is-chosen-anew",
+        'return header["devices"] if same else jax.device_count()',
+        "return jax.device_count()",
+        ("tests/sweep/plan_test.py", "tests/sweep/train_test.py"),
+    ),
+    Mutant(
+        "rounded-products-follow-the-default-precision",
+        'result = {"precision": None, "preferred',
+        'result = {"preferred',
+        ("tests/precision_test.py",),
+    ),
+)
+
 MUTANTS: tuple[Mutant, ...] = (
-    *(*PROTOCOL, *DEFENSES, *ATTACKS, *SCORING, *SUMMARY, *STORAGE, *DAMAGE),
+    *(*PROTOCOL, *DEFENSES, *ATTACKS, *SCORING, *SUMMARY, *STORAGE, *DAMAGE, *LAUNCHING),
 )
 
 

@@ -183,6 +183,21 @@ def test_what_was_asked_for_beside_the_config_goes_along(alone, tmp_path):
     assert "mean" in store.load(tmp_path / "w").attacks["attack"].to_pylist()
 
 
+def test_plugins_go_along_by_their_paths(alone, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").touch()
+    used = []
+    monkeypatch.setattr(work.plugins, "use", used.append)
+    sources = (str(tmp_path / "mine.py"), "a.module")
+    sent = []
+    way = launching.way(
+        here(lambda job: sent.append(job) or work.perform(job)), ["mine.py", "a.module"]
+    )
+    run(tmp_path / "w", way)
+    assert {job.plugins for job in sent} == {sources}
+    assert tuple(used) == sources  # once: the plan is made once
+
+
 def test_a_job_of_an_earlier_command_does_nothing(alone):
     workdir = alone[1]
     job = sending._job(work.train_shards, workdir, (), None)._replace(
