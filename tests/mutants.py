@@ -604,7 +604,7 @@ LAUNCHING = (
         "rounded-products-follow-the-default-precision",
         'result = {"precision": None, "preferred',
         'result = {"preferred',
-        ("tests/precision_test.py",),
+        ("tests/machine_test.py", "tests/precision_test.py"),
     ),
 )
 

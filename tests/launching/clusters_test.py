@@ -150,3 +150,15 @@ def test_two_nodes_of_ray_give_the_inline_table_also_where_one_is_killed(
     finally:
         cluster.shutdown()
     assert tables(workdir) == inline
+
+
+def test_a_preempted_job_is_requeued_and_goes_on(config, inline, tmp_path):
+    workdir = tmp_path / "w"
+    process = begin(config, workdir, "--launcher=local", "--jobs=1")
+    first_shard(process, workdir)
+    (pid,) = workers(workdir)
+    os.kill(pid, signal.SIGUSR2)  # as SLURM says it, by --signal
+    err = finish(process)
+    assert "is tried again" not in err
+    assert "Requeued job" in "".join(p.read_text() for p in workdir.glob("launcher/*/0/*log.*"))
+    assert tables(workdir) == inline
