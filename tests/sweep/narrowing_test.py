@@ -126,3 +126,11 @@ def test_one_setting_that_does_not_fit_and_another_error_are_the_end(wide, at_mo
     (workdir / "attacks.copy.json").unlink(missing_ok=True)
     with pytest.raises(jax.errors.JaxRuntimeError, match=text):
         train(workdir, FOUR)
+
+
+def test_a_width_is_read_while_another_process_removes_the_save(wide, tmp_path):
+    """Of shards that jobs elsewhere train: a save goes when the next one is whole, file by file."""
+    shutil.copytree(wide.workdir, tmp_path / "w")
+    (shard,) = (s["name"] for s in wide.header["shards"])
+    shutil.rmtree(tmp_path / "w" / "shards" / shard / "checkpoint")
+    assert store.width_of_shard(tmp_path / "w", shard) == 2

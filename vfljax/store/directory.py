@@ -257,8 +257,17 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
     saves = [f"partial/{name}/{path.name}" for path in partial_path(workdir, name).glob("[0-9]*")]
     units = [shard_unit(name), *sorted(saves, key=lambda unit: -int(unit.rsplit("/", 1)[1]))]
     for unit in units:
-        if (workdir / unit / MANIFEST).exists():
-            return open_unit(workdir, unit).record.get("width", 0)
+        record = workdir / unit / MANIFEST
+        if not record.exists():
+            continue
+        try:
+            # its record alone: another process may be removing the save that it has replaced
+            folder = open_folder(workdir, unit, identity(workdir), is_sealed(workdir), only=())
+        except Damaged:
+            if record.exists():
+                raise
+            continue
+        return folder.record.get("width", 0)
     return 0
 
 
