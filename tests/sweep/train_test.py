@@ -220,17 +220,18 @@ class Killed(BaseException):
     """Stands for a kill, which leaves no time to save."""
 
 
-def test_an_interrupt_saves_what_is_trained(whole, tmp_path, monkeypatch):
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_saves_what_is_trained(whole, tmp_path, monkeypatch, ends):
     original, epochs = Progress.update, []
 
     def update(self, *arguments):
         epochs.append(1)
         if len(epochs) == 3:
-            raise KeyboardInterrupt
+            raise ends
         original(self, *arguments)
 
     monkeypatch.setattr(Progress, "update", update)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(ends):
         sweeps.train(tmp_path / "w", FIVE)
     assert [path.name for path in (tmp_path / "w" / "partial").glob("*/*")] == ["2"]
     assert comparable(sweeps.train(tmp_path / "w", FIVE).results) == whole

@@ -394,7 +394,8 @@ def _train_epochs(
     progress: Progress,
 ) -> tuple[Saved, HostArray, float]:
     """Train a shard from where it ``start``s: the end, which settings [lanes] are finite, and the
-    seconds. An interrupt, which a scheduler's signal is too, saves what is trained."""
+    seconds. An interrupt, which a scheduler's signal is too, saves what is trained; so does an exit, by which
+    submitit ends a job that it has requeued."""
     spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
     now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
     spare, earlier = trainer.spare(shard), None
@@ -423,7 +424,7 @@ def _train_epochs(
                 saving.save(workdir, shard.name, count, trainer.layout.width, now)
                 saved = time.monotonic()
                 wait = SAVE_SECONDS * max(1.0, (saved - before) / SAVE_TAKES)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         if 0 < now.epoch < spec.epochs:
             saving.save(workdir, shard.name, count, trainer.layout.width, now)
         raise
