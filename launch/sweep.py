@@ -86,11 +86,11 @@ def run() -> None:
         return
     if _MEND.value:
         _mend(workdir)
-    if _SELECT_DELTA.value:
-        size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
-        chosen = select(experiment, workdir, command)
-        experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
     with common.launched(_LAUNCHER, _PLUGIN.value) as way:
+        if _SELECT_DELTA.value:  # in this process
+            size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
+            chosen = select(experiment, workdir, command)
+            experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
         finish(experiment, workdir, command, way=way)
         took = time.monotonic() - began
         print(page.present(workdir))
