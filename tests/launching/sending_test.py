@@ -147,6 +147,16 @@ def test_a_shard_that_fails_three_times_is_given_up_and_named(tmp_path, monkeypa
     assert not store.load(tmp_path / "w").unfinished
 
 
+def test_where_no_shard_can_be_trained_the_reason_is_the_error(tmp_path, monkeypatch):
+    def fails(*arguments):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(train, "train_shard", fails)
+    with pytest.raises(UserError, match="^no shard could be trained: .* 3 tries: RuntimeError: no"):
+        run(tmp_path / "w", launching.way(here()))
+    assert not (tmp_path / "w" / "attacks.json").exists()
+
+
 def test_an_attack_that_fails_leaves_the_others(tmp_path, monkeypatch):
     run_form = work.run.run_form
 
@@ -186,12 +196,13 @@ def test_what_was_asked_for_beside_the_config_goes_along(alone, tmp_path):
 def test_plugins_go_along_by_their_paths(alone, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").touch()
+    (tmp_path / "package").mkdir()  # a module by its name, though a folder is called so
     used = []
     monkeypatch.setattr(work.plugins, "use", used.append)
-    sources = (str(tmp_path / "mine.py"), "a.module")
+    sources = (str(tmp_path / "mine.py"), "a.module", "package")
     sent = []
     way = launching.way(
-        here(lambda job: sent.append(job) or work.perform(job)), ["mine.py", "a.module"]
+        here(lambda job: sent.append(job) or work.perform(job)), ["mine.py", "a.module", "package"]
     )
     run(tmp_path / "w", way)
     assert {job.plugins for job in sent} == {sources}

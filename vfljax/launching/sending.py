@@ -22,6 +22,7 @@ from vfljax import store
 from vfljax.attacking import run
 from vfljax.attacking.blocks import Stored
 from vfljax.attacking.jobs import FormPlan, identity
+from vfljax.errors import UserError
 from vfljax.launching import work
 from vfljax.launching.engines import Engine, Handle, Lost
 from vfljax.launching.work import Job, Outcome
@@ -61,11 +62,8 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
     """The way through an ``engine``. ``plugins`` are used by workers too; ``names`` are attacks that are asked
     for beside the config's own."""
     given_up: list[GivenUp] = []
-    paths = {source: pathlib.Path(source) for source in plugins}
-    asked = (
-        tuple(str(path.absolute()) if path.exists() else name for name, path in paths.items()),
-        None if names is None else tuple(names),
-    )
+    sources = (str(pathlib.Path(one).absolute()) if one.endswith(".py") else one for one in plugins)
+    asked = tuple(sources), None if names is None else tuple(names)
 
     def train_there(
         plan: Plan, workdir: pathlib.Path, todo: Sequence[Shard], done: Sequence[Shard]
@@ -82,6 +80,8 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
             lambda name: (workdir / "shards" / name).is_dir(),
         )
         given_up.extend(GivenUp(name, "trained", why) for name, why in failed.items())
+        if len(failed) == len(todo) and not done:  # there is nothing to attack or to report
+            raise UserError(f"no shard could be trained: {given_up[0]}.")
 
     def attack_there(todo: Sequence[FormPlan], stored: Stored) -> Iterator[run.Attacked]:
         labels = tuple(form_plan.form.label for form_plan in todo)
