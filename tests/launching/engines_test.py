@@ -3,7 +3,9 @@
 import os
 import pathlib
 import pickletools
+import signal
 import stat
+import subprocess
 import sys
 
 import jax
@@ -77,6 +79,18 @@ def test_local_processes_are_for_cores(monkeypatch):
     assert "divides the cores of a machine without accelerators" in refused("local")
 
 
+def test_processes_of_a_background_job_can_be_canceled():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell's & does
+    asks = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    try:
+        with launching.opened("local", 1, {}):
+            os.kill(os.getpid(), signal.SIGINT)  # this process still ignores it
+            said = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert said.stdout.strip() == b"False"
+
+
 def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with launching.opened("slurm", 1, {}) as engine, pytest.raises(UserError, match="has no srun"):
@@ -112,6 +126,23 @@ def test_what_slurm_refuses_is_one_line(cluster, tmp_path):
     assert str(error.value) == (
         "--launcher=slurm: sbatch: error: Batch job submission failed: Invalid partition name specified"
     )
+
+
+def test_an_answer_of_sbatch_that_is_not_understood_is_one_line(cluster, tmp_path):
+    cluster("#!/bin/sh\necho 17\n")
+    with (
+        launching.opened("slurm", 1, {}) as engine,
+        pytest.raises(UserError, match="--launcher=slurm: Could not make sense of sbatch output"),
+    ):
+        engine.submit([job(tmp_path)], tmp_path / "jobs")
+
+
+@pytest.mark.parametrize("name", ["local", "slurm"])
+@pytest.mark.parametrize("option", ["nodes", "tasks_per_node", "slurm_ntasks_per_node"])
+def test_a_job_is_one_process(name, option):
+    assert f"{option}=2: a job is one process" in refused(name, **{option: 2})
+    with launching.opened(name, 1, {option: 1}):
+        pass
 
 
 def test_an_unknown_option_is_refused(cluster, tmp_path):

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import os
 import pathlib
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from vfljax.machine import cores
 # minutes: local processes have no limit; SLURM's jobs are requeued when theirs is over
 FOREVER, LIMIT = 60 * 24 * 365, 240
 REQUEUES = 1000  # a job that is requeued goes on where it was
+SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # options of submitit's executors
 ARRAY = 16  # tasks of a SLURM array, where --jobs does not say
 
 
@@ -58,6 +60,11 @@ def local(jobs: int, options: Options) -> Iterator[Engine]:
             f"{jax.device_count()} {jax.default_backend()} devices, all of which --launcher=inline uses."
         )
 
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # processes inherit that a shell's background job ignores it, and submitit cancels by it: a handler
+        # is not inherited
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+
     def executor(folder: pathlib.Path) -> Any:
         one = submitit.LocalExecutor(folder, max_num_timeout=REQUEUES)
         one.update_parameters(**{"timeout_min": FOREVER, **options})
@@ -92,8 +99,8 @@ def slurm(jobs: int, options: Options) -> Iterator[Engine]:
 @contextlib.contextmanager
 def ray(jobs: int, options: Options) -> Iterator[Engine]:
     """Tasks of a Ray cluster: of ``address``, else of the one that $RAY_ADDRESS names or that runs here, else
-    of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does the
-    work of a process or node that dies elsewhere."""
+    of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does not
+    retry a task whose process or node dies: whoever sent it does, and counts tries."""
     module = _needed("ray", "ray", "ray")
     wanted = {"num_cpus": 1, **options}
     address = wanted.pop("address", None)
@@ -105,7 +112,7 @@ def ray(jobs: int, options: Options) -> Iterator[Engine]:
             said = str(error).splitlines()[0]
             raise UserError(f"--launcher=ray: no cluster could be reached ({said}).") from error
     try:
-        task = module.remote(perform).options(**wanted, max_retries=REQUEUES)
+        task = module.remote(perform).options(**wanted, max_retries=0)
     except (TypeError, ValueError) as error:
         raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
     exceptions = module.exceptions.RayError
@@ -142,12 +149,22 @@ ENGINES: dict[str, Callable[[int, Options], contextlib.AbstractContextManager[En
 }
 
 
+def _one_process(options: Options) -> None:
+    """Refuse options that would start a job several times."""
+    for key, value in options.items():
+        if key.removeprefix("slurm_") in SEVERAL and value != 1:
+            raise UserError(
+                f"--launcher_options={key}={value}: a job is one process; choose how many there are by --jobs."
+            )
+
+
 @contextlib.contextmanager
 def opened(name: str, jobs: int, options: Options) -> Iterator[Engine]:
     """The engine of that name, ready for jobs: ``jobs`` at once, 0 for as many as it has room for. Raises
     UserError for an unknown one, one whose package is not installed, and options it does not know."""
     if name not in ENGINES:
         raise unknown("launcher", name, ["inline", *ENGINES])
+    _one_process(options)
     with ENGINES[name](jobs, options) as engine:
         yield engine
 
@@ -184,6 +201,8 @@ def _submitit(
                 submitted = executor_of(folder).submit_array([Task(job) for job in jobs])
         except submitit.core.utils.FailedJobError as error:  # sbatch says no
             raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
+        except submitit.core.utils.FailedSubmissionError as error:  # or what nobody understands
+            raise UserError(f"--launcher={name}: {str(error).splitlines()[0]}") from error
         except (ValueError, TypeError, NameError) as error:
             raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
         return [handle(job) for job in submitted]
