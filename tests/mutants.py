@@ -590,8 +590,8 @@ LAUNCHING = (
     ),
     Mutant(
         "plugins-stay-at-home",
-        "return _planned(job.workdir, job.sweep, job.plugins)",
-        "return _planned(job.workdir, job.sweep, ())",
+        "return _planned(job.workdir, job.sweep, text, job.plugins)",
+        "return _planned(job.workdir, job.sweep, text, ())",
         ("tests/launching/sending_test.py",),
     ),
     Mutant(

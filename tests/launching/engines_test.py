@@ -32,6 +32,7 @@ def job(folder: pathlib.Path) -> work.Job:
         workdir=str(folder / "sweep"),
         sweep="a" * 8,
         leader="b" * 8,
+        config=str(folder / "config.json"),
         shards=("00000-noise", "00001-noise"),
         attacks=(),
         names=None,
@@ -172,7 +173,7 @@ def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
     (file,) = (tmp_path / "jobs").glob("*_submitted.pkl")
     operations = list(pickletools.genops(file.read_bytes()))
     strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
-    ours = {*(one.workdir, one.begun, one.sweep, one.leader), *one.shards}
+    ours = {*(one.workdir, one.begun, one.config, one.sweep, one.leader), *one.shards}
     assert ours <= strings
     assert not [
         s for s in strings - ours if "/" in s or "noise" in s

@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import stat
 import threading
 from typing import Any
 
@@ -14,7 +15,7 @@ from vfljax.errors import UserError
 from vfljax.launching import engines, sending, work
 from vfljax.running import finish
 from vfljax.sweep import train
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.experiment import changed, parse
 
 CONFIG = tiny(
     data={"name": "breast_cancer", "train": 256, "validation": 64, "test": 64},
@@ -86,6 +87,8 @@ def test_jobs_give_the_tables_of_one_process(alone, tmp_path):
     assert tables(tmp_path / "w") == alone[0]
     assert way.given_up == []
     names = [shard["name"] for shard in store.read_header(tmp_path / "w")["shards"]]
+    for path in (tmp_path / "w" / "launcher", *(tmp_path / "w" / "launcher").iterdir()):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
     training, attacking = sent[:2], sent[2:]
     for jobs in (training, attacking):  # each shard once, in the plan's order
         assert [name for job in jobs for name in job.shards] == names
@@ -209,17 +212,28 @@ def test_plugins_go_along_by_their_paths(alone, tmp_path, monkeypatch):
     assert tuple(used) == sources  # once: the plan is made once
 
 
+def test_jobs_plan_from_the_config_of_the_command(tmp_path):
+    """A sweep may go on with another width or data folder than it was stored with."""
+    sent = []
+    way = launching.way(here(lambda job: sent.append(job) or work.perform(job), jobs=1))
+    experiment = changed(parse(CONFIG), {"execution.width": 1})
+    finish(experiment, tmp_path / "w", "test", lambda line: None, way)
+    assert all(work._plan(job).experiment.execution.width == 1 for job in sent)
+    finish(parse(CONFIG), tmp_path / "w", "test", lambda line: None, way)
+
+
 def test_a_job_of_an_earlier_command_does_nothing(alone):
     workdir = alone[1]
-    job = sending._job(work.train_shards, workdir, (), None)._replace(
+    job = sending._job(work.train_shards, workdir, parse(CONFIG), (), None)._replace(
         leader="another", shards=("no",)
     )
-    assert work.perform(job) == work.Outcome({}, {})
+    with pytest.raises(UserError, match="another command leads"):
+        work.perform(job)
 
 
 def test_a_folder_that_workers_cannot_see_is_named(tmp_path):
     job = work.Job(
-        *(work.train_shards, str(tmp_path / "none"), "id", "leader"),
+        *(work.train_shards, str(tmp_path / "none"), "id", "leader", "config.json"),
         *((), (), None, (), ""),
     )
     with pytest.raises(

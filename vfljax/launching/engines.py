@@ -11,6 +11,7 @@ import importlib
 import os
 import pathlib
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -133,6 +134,14 @@ def ray(jobs: int, options: Options) -> Iterator[Engine]:
             lambda: module.cancel(reference),
         )
 
+    nodes = [node["Resources"] for node in module.nodes() if node["Alive"]]
+    for option, name in (("num_cpus", "CPU"), ("num_gpus", "GPU")):
+        most = max((node.get(name, 0) for node in nodes), default=0)
+        if wanted.get(option, 0) > most:  # a cluster may grow
+            print(
+                f"--launcher=ray: no node has {option}={wanted[option]} now, {most:g} at most: waiting for one",
+                file=sys.stderr,
+            )
     room = module.cluster_resources().get("CPU", 1) / (wanted["num_cpus"] or 1)
     try:
         count = jobs or max(1, int(room))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import datetime
+import json
 import os
 import pathlib
 import time
@@ -27,6 +28,7 @@ from vfljax.launching import work
 from vfljax.launching.engines import Engine, Handle, Lost
 from vfljax.launching.work import Job, Outcome
 from vfljax.sweep import train
+from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import Plan, Shard
 from vfljax.sweep.progress import Progress
 
@@ -68,7 +70,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
     def train_there(
         plan: Plan, workdir: pathlib.Path, todo: Sequence[Shard], done: Sequence[Shard]
     ) -> None:
-        job = _job(work.train_shards, workdir, *asked)
+        job = _job(work.train_shards, workdir, plan.experiment, *asked)
         steps = {shard.name: train.steps_of(plan, shard) for shard in todo}
         settings = {shard.name: len(shard.settings) for shard in todo}
         failed, _ = send(
@@ -85,7 +87,8 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
 
     def attack_there(todo: Sequence[FormPlan], stored: Stored) -> Iterator[run.Attacked]:
         labels = tuple(form_plan.form.label for form_plan in todo)
-        job = _job(work.attack_shards, stored.workdir, *asked)._replace(attacks=labels)
+        job = _job(work.attack_shards, stored.workdir, stored.plan.experiment, *asked)
+        job = job._replace(attacks=labels)
         counts = _left(todo, stored)
         progress = Progress("attack", sum(counts.values()), sum(counts.values()))
         failed, costs = send(engine, job, counts, counts, progress, lambda name: False)
@@ -100,21 +103,31 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
 def _job(
     do: Callable[[Job], Outcome],
     workdir: pathlib.Path,
+    experiment: Experiment,
     plugins: tuple[str, ...],
     names: tuple[str, ...] | None,
 ) -> Job:
-    """A job without shards, for the writer that this process is."""
-    folder = workdir.absolute()
+    """A job without shards, for the writer that this process is, and a new folder for the files of such jobs,
+    which their user alone may enter."""
+    sweep = workdir.absolute()
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
+    folder = sweep / "launcher" / f"{stamp}-{os.getpid()}"
+    for one in (folder.parent, folder):
+        one.mkdir(mode=0o700, exist_ok=True)
+        one.chmod(0o700)
+    config = folder / "config.json"
+    config.write_text(json.dumps(experiment.stored))
     return Job(
         do=do,
-        workdir=str(folder),
-        sweep=store.identity(folder),
-        leader=store.writer(folder),
+        workdir=str(sweep),
+        sweep=store.identity(sweep),
+        leader=store.writer(sweep),
+        config=str(config),
         shards=(),
         attacks=(),
         names=names,
         plugins=plugins,
-        begun="",
+        begun=str(folder / "begun"),
     )
 
 
@@ -152,8 +165,7 @@ def send(
     """Have ``job`` done for the shards that ``weights`` names: why shards were given up, and what attacks
     cost. ``weights`` are steps, ``settings`` those of each shard, both for ``progress``; ``is_done`` says
     whether a shard is finished, where files tell."""
-    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
-    folder = job.folder / "launcher" / f"{stamp}-{os.getpid()}"
+    folder = pathlib.Path(job.config).parent
     tries: collections.Counter[str] = collections.Counter()
     failed: dict[str, str] = {}
     costs: dict[str, run.Cost] = {}
@@ -168,7 +180,7 @@ def send(
     todo, turn = list(weights), 0
     while todo:
         jobs = [
-            job._replace(shards=names, begun=str(folder / "begun" / f"{turn}-{number}"))
+            job._replace(shards=names, begun=f"{job.begun}/{turn}-{number}")
             for number, names in enumerate(parts({n: weights[n] for n in todo}, engine.jobs))
         ]
         handles = engine.submit(jobs, folder / str(turn))

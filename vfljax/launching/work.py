@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import pathlib
 import platform
 import traceback
@@ -18,7 +19,7 @@ from vfljax import machine, plugins, store
 from vfljax.attacking import run
 from vfljax.errors import UserError
 from vfljax.sweep import train
-from vfljax.sweep.experiment import experiment_of
+from vfljax.sweep.experiment import parse_stored
 from vfljax.sweep.plan import Plan, Shard
 
 
@@ -36,6 +37,7 @@ class Job(NamedTuple):
     workdir: str
     sweep: str  # its identity
     leader: str  # the writer of the sweep who sent it
+    config: str  # a file: its config, in which the data's folder may differ from the stored one
     shards: tuple[str, ...]
     attacks: tuple[str, ...]  # labels of forms, where they are attacked
     names: tuple[str, ...] | None  # attacks that were asked for beside the config's own
@@ -74,7 +76,9 @@ def perform(job: Job) -> Outcome:
         )
     _set_up(job.folder)
     with store.working(job.folder, job.leader) as led:
-        return job.do(job) if led else Outcome({}, {})  # nobody waits for it
+        if not led:
+            raise UserError(f"another command leads {job.workdir} now: this job is left to it.")
+        return job.do(job)
 
 
 @functools.cache
@@ -87,18 +91,18 @@ def _set_up(workdir: pathlib.Path) -> None:
 
 
 @functools.lru_cache(maxsize=1)  # a worker of Ray does several jobs of a sweep
-def _planned(workdir: str, sweep: str, sources: tuple[str, ...]) -> Plan:
+def _planned(workdir: str, sweep: str, text: str, sources: tuple[str, ...]) -> Plan:
     del sweep  # it tells a sweep from another that took its folder
     folder = pathlib.Path(workdir)
     for source in sources:
         plugins.use(source)
-    stored = store.load(folder)
-    plan, _ = train.planned(experiment_of(stored), folder)
-    return train.divided_as(plan, stored.header)
+    plan, _ = train.planned(parse_stored(json.loads(text)), folder)
+    return train.divided_as(plan, store.read_header(folder))
 
 
 def _plan(job: Job) -> Plan:
-    return _planned(job.workdir, job.sweep, job.plugins)
+    text = pathlib.Path(job.config).read_text()
+    return _planned(job.workdir, job.sweep, text, job.plugins)
 
 
 def train_shards(job: Job) -> Outcome:
