@@ -1,7 +1,8 @@
 """What a job does where it runs: train some shards of a sweep, or attack their settings.
 
 What enters: a ``Job``, which holds a function of this module, paths and names. What leaves: files in the
-sweep's folder, and an ``Outcome``. A worker plans the sweep from its ``sweep.json``, as a resume does.
+sweep's folder, and an ``Outcome``. A worker plans the sweep as a resume does, from the
+config of the command that sent the job, and divides it as ``sweep.json`` says.
 """
 
 from __future__ import annotations
