@@ -5,6 +5,7 @@ These tests start a dozen processes with JAX in each: about two minutes on two c
     python -m pytest -m slow tests/launching/clusters_test.py
 """
 
+import contextlib
 import importlib
 import os
 import pathlib
@@ -30,7 +31,7 @@ def get_config():
         "data": {"name": "breast_cancer", "train": 384, "validation": 85, "test": 100},
         "parties": {"passive": 1, "label_features": True},
         "model": {"hidden": (16,), "cut": 4, "top": "mlp", "top_hidden": (8,)},
-        "training": {"epochs": 10, "batch_size": 32, "learning_rate": 0.05, "record": (-1,)},
+        "training": {"epochs": 40, "batch_size": 32, "learning_rate": 0.05, "record": (-1,)},
         "execution": {"shard_seconds": 0.05},
         "grid": {
             "undefended": {},
@@ -95,11 +96,13 @@ def workers(workdir: pathlib.Path) -> list[int]:
     return [int(path.name.rpartition("-")[2]) for path in (workdir / ".jobs").glob("*")]
 
 
-def test_two_processes_one_of_which_is_killed_give_the_inline_table(config, inline, tmp_path):
+def test_two_processes_that_are_killed_give_the_inline_table(config, inline, tmp_path):
     workdir = tmp_path / "w"
     process = begin(config, workdir, "--launcher=local", "--jobs=2")
     first_shard(process, workdir)
-    os.kill(workers(workdir)[0], signal.SIGKILL)
+    for pid in workers(workdir):  # one may be done
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     err = finish(process)
     assert "is tried again" in err
     assert tables(workdir) == inline
