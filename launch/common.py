@@ -27,6 +27,8 @@ from vfljax.errors import UserError, unknown
 if TYPE_CHECKING:
     from vfljax.launching import Way
 
+flags.disclaim_key_flags()  # what is defined here are flags of the entry point, and in its --help
+
 CALLBACK = os.path.join("jax", "_src", "callback.py")
 HELP = re.compile(r"--?(help|helpfull|helpshort|helpxml|h|\?)(=.*)?")
 

@@ -380,3 +380,11 @@ runpy.run_module("launch.{name}", run_name="__main__")
     assert done.returncode == 0, done.stderr
     assert "--" in done.stdout
     assert done.stderr == ""
+
+
+def test_help_lists_the_flags_that_entry_points_share():
+    shared = {"--launcher: ", "--jobs: ", "--launcher_options: ", "--plugin: "}
+    for name in ("sweep", "attack"):
+        command = [sys.executable, "-m", f"launch.{name}", "--help"]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert {flag for flag in shared if flag in said} == shared
