@@ -94,7 +94,10 @@ def test_processes_of_a_background_job_can_be_canceled():
 
 def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with launching.opened("slurm", 1, {}) as engine, pytest.raises(UserError, match="has no srun"):
+    with (
+        launching.opened("slurm", 1, {}) as engine,
+        pytest.raises(UserError, match="^--launcher=slurm: this machine has no srun"),
+    ):
         engine.submit([job(tmp_path)], tmp_path / "jobs")
 
 

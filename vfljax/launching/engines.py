@@ -208,6 +208,8 @@ def _submitit(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 submitted = executor_of(folder).submit_array([Task(job) for job in jobs])
+        except UserError:  # a ValueError too
+            raise
         except submitit.core.utils.FailedJobError as error:  # sbatch says no
             raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
         except submitit.core.utils.FailedSubmissionError as error:  # or what nobody understands
