@@ -12,7 +12,7 @@ from tests.conftest import real_data
 from vfljax import datasets, training
 from vfljax.datasets import core
 from vfljax.defenses import TABLE
-from vfljax.sweep import grid, initial, lanes, train
+from vfljax.sweep import grid, initial, lanes, programs, train
 from vfljax.sweep.experiment import changed, parse
 from vfljax.sweep.plan import make_plan
 
@@ -81,7 +81,7 @@ def test_the_config_plans_and_a_step_of_it_is_traced(path):
 )
 def test_the_config_trains_one_step(path):
     static, layout, arguments = one_step(path)
-    program = lanes.program(training.make_run, static, layout, *arguments)
+    program = programs.program(training.make_run, static, layout, *arguments)
     snapshot, finite = program(*arguments)
     assert np.asarray(finite).all()
     assert float(snapshot.record.loss[0, 0]) != 0  # a loss with log dCor in it may be negative

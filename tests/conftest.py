@@ -66,9 +66,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _make_room() -> Iterator[None]:
     """Between modules, compiled programs are forgotten if they near the limit of memory maps."""
     yield
-    from vfljax.sweep import lanes
+    from vfljax.sweep import programs
 
-    lanes.make_room()
+    programs.make_room()
 
 
 def real_data(name: str) -> pathlib.Path:
@@ -159,16 +159,16 @@ def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def every_program(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every program of settings made from now on, of an empty table."""
-    from vfljax.sweep import lanes
+    from vfljax.sweep import programs
 
-    every, original = [], lanes.Program.__init__
+    every, original = [], programs.Program.__init__
 
     def counting(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         every.append(self)
 
-    monkeypatch.setattr(lanes.Program, "__init__", counting)
-    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
+    monkeypatch.setattr(programs.Program, "__init__", counting)
+    monkeypatch.setattr(programs, "_PROGRAMS", type(programs._PROGRAMS)())
     return every

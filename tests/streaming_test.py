@@ -13,7 +13,7 @@ from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
 from vfljax.rows import Streamed
-from vfljax.sweep import lanes, plan
+from vfljax.sweep import lanes, plan, programs
 
 CHANGES = {
     "training.epochs": 2,
@@ -57,7 +57,7 @@ def test_many_rows_are_fetched_while_every_device_is_inside_a_program():
     streamed = Streamed(rows)
     which: Any = np.stack([np.random.default_rng(i).permutation(30_000) for i in range(count)])
     layout = lanes.layout(count, 2)
-    program = lanes.Program(lambda lane, _: streamed[lane][:, 0].sum(), layout)
+    program = programs.Program(lambda lane, _: streamed[lane][:, 0].sum(), layout)
     sums = lanes.unpad(program(layout.pad(which.astype(np.int32)), ()), count)
     assert (sums == rows.sum()).all()
     order = which[0].astype(np.int32)
@@ -75,9 +75,9 @@ def test_rows_of_another_sweep_have_a_program_of_their_own():
     one, other = (
         Streamed(start + np.arange(6, dtype=np.int32).reshape(3, 2)) for start in (0, 100)
     )
-    programs = [lanes.program(make_sum, (), layout, which, rows) for rows in (one, other, one)]
-    assert programs[0] is programs[2] is not programs[1]
-    sums = [lanes.unpad(program(which, rows), 2) for program, rows in zip(programs, (one, other))]
+    three = [programs.program(make_sum, (), layout, which, rows) for rows in (one, other, one)]
+    assert three[0] is three[2] is not three[1]
+    sums = [lanes.unpad(program(which, rows), 2) for program, rows in zip(three, (one, other))]
     np.testing.assert_array_equal(sums, [[6, 14], [406, 414]])
 
 

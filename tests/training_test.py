@@ -11,7 +11,7 @@ from tests import harness
 from tests.sweeps import plan_of, tiny
 from vfljax import keys, metrics, training
 from vfljax.protocol import make_predict, make_step
-from vfljax.sweep import grid, initial, lanes, train
+from vfljax.sweep import grid, initial, lanes, programs, train
 from vfljax.sweep.pooled_auc import pooled_auc
 from vfljax.types import Batch
 
@@ -43,7 +43,7 @@ def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nob
         now = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
         arguments = (lane, snapshot), (table, weights, lanes.share(now))
         if program is None:
-            program = lanes.program(training.make_run, (spec, observe), layout, *arguments)
+            program = programs.program(training.make_run, (spec, observe), layout, *arguments)
         snapshot, _ = program(*arguments)
     snapshot = snapshot._replace(state=snapshot.state._replace(run_key=jnp.zeros(layout.block)))
     return lanes.unpad(snapshot, len(places))

@@ -18,7 +18,7 @@ from vfljax.attacking.forecast import ATTACKING, AttackCosts, attack_costs
 from vfljax.attacking.run import attack_sweep
 from vfljax.launching import INLINE, Way
 from vfljax.report import page, terminal
-from vfljax.sweep import lanes, size
+from vfljax.sweep import programs, size
 from vfljax.sweep.background import background
 from vfljax.sweep.experiment import Experiment, parse
 from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
@@ -88,7 +88,7 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     """
     stored = store.header_of(workdir)
     contract.check_plugins(experiment.points, experiment.static_options)
-    before = lanes.tracing_seconds(), lanes.compile_seconds()
+    before = programs.tracing_seconds(), programs.compile_seconds()
     plan, needs = planned(experiment, workdir)
     if stored is not None:
         store.refuse_another(workdir, stored, header(plan, ""))
@@ -110,7 +110,10 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
     skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
     lines.append("\n".join(table + skipped))
-    tracing, compiling = lanes.tracing_seconds() - before[0], lanes.compile_seconds() - before[1]
+    tracing, compiling = (
+        programs.tracing_seconds() - before[0],
+        programs.compile_seconds() - before[1],
+    )
     lines.append(_total(plan, trained, attacked, tracing, compiling - tracing))
     return "\n\n".join(line for line in lines if line)
 

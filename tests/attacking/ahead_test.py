@@ -10,7 +10,7 @@ from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import running, store, training
 from vfljax.attacking import ahead, alone, jobs, run, scoring
 from vfljax.attacking.view import attack_input
-from vfljax.sweep import lanes
+from vfljax.sweep import lanes, programs
 from vfljax.sweep.forms import attack_forms
 from vfljax.sweep.plan import split_arrays
 from vfljax.types import Scores
@@ -51,7 +51,7 @@ def test_the_plan_tells_the_jobs_and_their_shapes_as_the_stored_sweep_does(tiny_
             real = as_stored(of_group[0], attack, tiny_sweep)
             lane = layout.pad(lanes.jax.tree.map(lambda *leaves: np.stack(leaves), real, real))
             shapes = ahead.expected_input(of_group[0], plan, bool(attack.diagnostic))
-            assert lanes._abstract(layout.shapes(shapes)) == lanes._abstract(lane)
+            assert programs._abstract(layout.shapes(shapes)) == programs._abstract(lane)
             seen.add((form.label, group.federation))
     assert {federation for _, federation in seen} == {"split", "no_split"}
     assert len({label for label, _ in seen}) == 7
@@ -62,14 +62,14 @@ def test_the_shapes_of_true_labels(tiny_sweep):
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     real = lanes.share(scoring.true_labels(arrays))
     shapes = lanes.shared_shapes(scoring.true_shapes(arrays))
-    assert lanes._abstract(shapes) == lanes._abstract(real)
+    assert programs._abstract(shapes) == programs._abstract(real)
 
 
-def test_whoever_stays_away_is_scored_by_what_was_compiled_ahead(tiny_sweep, programs, monkeypatch):
-    del programs  # an empty table
+def test_whoever_stays_away_is_scored_by_what_was_compiled_ahead(tiny_sweep, every_program, monkeypatch):
+    del every_program  # an empty table
     plan = plan_of(TINY)
     arrays, keys = split_arrays(plan.dataset.labels, plan.splits), []
-    monkeypatch.setattr(lanes, "_cached", lambda key, build: keys.append(key) or run_nothing)
+    monkeypatch.setattr(programs, "_cached", lambda key, build: keys.append(key) or run_nothing)
     (task,) = (t for t in ahead.attack_tasks(plan) if t.func is scoring.compile_one_ahead)
     task()
     monkeypatch.setattr(alone, "logistic_scores", no_scores)
@@ -92,25 +92,25 @@ def no_scores(*arguments):
     return Scores(*(np.zeros((rows, 10), np.float32) for rows in (320, 160)))
 
 
-def test_attacks_make_no_program_of_their_own(tiny_sweep, tmp_path, programs):
+def test_attacks_make_no_program_of_their_own(tiny_sweep, tmp_path, every_program):
     workdir, plan = shutil.copytree(tiny_sweep, tmp_path / "w"), plan_of(CHEAP)
     for task in ahead.attack_tasks(plan):
         task()
-    count = len(programs)
+    count = len(every_program)
     assert count >= 2  # an attack and its scoring
     run.attack_sweep(plan, workdir, ["direct"], silent)
-    assert len(programs) == count
-    assert [program.traces for program in programs] == [1] * count
+    assert len(every_program) == count
+    assert [program.traces for program in every_program] == [1] * count
     assert store.attack_summary(workdir)["direct"]["compiles"] == 1
 
 
 def test_an_attack_of_other_shapes_than_expected_compiles_its_own(
-    tiny_sweep, tmp_path, programs, monkeypatch
+    tiny_sweep, tmp_path, every_program, monkeypatch
 ):
     plan = plan_of(CHEAP)
     run.attack_sweep(plan, shutil.copytree(tiny_sweep, tmp_path / "a"), ["direct"], silent)
-    few = len(programs)
-    lanes._PROGRAMS.clear()
+    few = len(every_program)
+    programs._PROGRAMS.clear()
     expected_input = ahead.expected_input
 
     def longer(job, *rest):
@@ -121,27 +121,27 @@ def test_an_attack_of_other_shapes_than_expected_compiles_its_own(
     for task in ahead.attack_tasks(plan):
         task()
     run.attack_sweep(plan, shutil.copytree(tiny_sweep, tmp_path / "b"), ["direct"], silent)
-    assert len(programs) > 2 * few - 1
-    assert [program.traces for program in programs] == [1] * len(programs)
+    assert len(every_program) > 2 * few - 1
+    assert [program.traces for program in every_program] == [1] * len(every_program)
     tables = [comparable(store.load(tmp_path / name).attacks) for name in "ab"]
     assert tables[0] == tables[1]
 
 
-def test_a_sweep_in_one_call_makes_each_program_once(tmp_path, programs, monkeypatch):
+def test_a_sweep_in_one_call_makes_each_program_once(tmp_path, every_program, monkeypatch):
     """What is made in the background is what the main thread asks for."""
     changes = {"training.epochs": 1, "teacher.epochs": 1, "grid": {"undefended": {}}}
-    by_main, ahead_of_it, cached = set(), set(), lanes._cached
+    by_main, ahead_of_it, cached = set(), set(), programs._cached
 
     def counted(key, build):
         main = threading.current_thread() is threading.main_thread()
         (by_main if main else ahead_of_it).add(key)
         return cached(key, build)
 
-    monkeypatch.setattr(lanes, "_cached", counted)
-    monkeypatch.setattr(lanes, "has_room", lambda: True)  # whatever other tests have compiled
+    monkeypatch.setattr(programs, "_cached", counted)
+    monkeypatch.setattr(programs, "has_room", lambda: True)  # whatever other tests have compiled
     monkeypatch.setattr(running.page, "write", lambda folder: folder)
     running.run_sweep(tiny(**changes, attacks={"direct": {}}), tmp_path, say=silent)
     assert {key[0] for key in ahead_of_it} >= {training.make_initial}
     assert ahead_of_it <= by_main
-    assert len(programs) == len({k for k in by_main if isinstance(k[2], lanes.Layout)})
-    assert [program.traces for program in programs] == [1] * len(programs)
+    assert len(every_program) == len({k for k in by_main if isinstance(k[2], lanes.Layout)})
+    assert [program.traces for program in every_program] == [1] * len(every_program)

@@ -18,7 +18,7 @@ from vfljax.errors import UserError
 from vfljax.report import gaps, summary
 from vfljax.store import exchange as wire
 from vfljax.store.attacks import unit_of
-from vfljax.sweep import forms, lanes
+from vfljax.sweep import forms, lanes, programs
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
 from vfljax.sweep.limits import Limits
@@ -334,7 +334,7 @@ def program_for(form, plan):
     common = blocks._common(group, attack, stored)
     inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
     static = blocks.program_of(form, group, attack, 10)
-    return lanes.program(blocks.make_attack_lane, (static,), layout, inputs, common)
+    return programs.program(blocks.make_attack_lane, (static,), layout, inputs, common)
 
 
 def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):

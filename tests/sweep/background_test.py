@@ -51,11 +51,11 @@ def test_an_error_ends_the_block_once_the_running_task_has_ended(error):
 
 
 def test_nothing_is_done_ahead_where_programs_would_be_forgotten(monkeypatch):
-    monkeypatch.setattr(lanes, "MOST_MAPS", 2)
+    monkeypatch.setattr(programs, "MOST_MAPS", 2)
     seen, waited = [], threading.Event()
     with background(1) as submit:
         submit(lambda: seen.append("ahead"))
-        monkeypatch.setattr(lanes, "has_room", lambda: waited.set() or False)
+        monkeypatch.setattr(programs, "has_room", lambda: waited.set() or False)
         submit(lambda: seen.append("ahead"))
         assert waited.wait(10)
     assert seen == []

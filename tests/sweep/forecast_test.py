@@ -12,7 +12,7 @@ from vfljax import running
 from vfljax.attacking import blocks
 from vfljax.attacking import forecast as attacking_forecast
 from vfljax.errors import UserError
-from vfljax.sweep import forecast, lanes
+from vfljax.sweep import forecast, lanes, programs
 from vfljax.sweep.experiment import parse
 
 SMALL = tiny(
@@ -27,10 +27,10 @@ SMALL = tiny(
 def said(tmp_path_factory):
     """What is said of SMALL, and the programs that it needed."""
     workdir = tmp_path_factory.mktemp("forecast") / "w"
-    before = set(lanes._PROGRAMS)
+    before = set(programs._PROGRAMS)
     text = running.forecast(parse(SMALL), workdir)
     assert not workdir.exists()
-    return text, set(lanes._PROGRAMS) - before
+    return text, set(programs._PROGRAMS) - before
 
 
 def test_it_says_what_is_trained_attacked_skipped_and_how_long_that_takes(said):
@@ -50,11 +50,11 @@ def test_it_says_what_is_trained_attacked_skipped_and_how_long_that_takes(said):
 
 
 def test_the_sweep_that_follows_compiles_nothing_again(said, tmp_path):
-    _, programs = said
-    before = set(lanes._PROGRAMS)
+    _, needed = said
+    before = set(programs._PROGRAMS)
     train(tmp_path / "w", SMALL)
-    assert programs <= before
-    again = set(lanes._PROGRAMS) - before
+    assert needed <= before
+    again = set(programs._PROGRAMS) - before
     assert not [key for key in again if key[0].__name__ in ("make_run", "make_attack_lane")]
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     text = running.forecast(parse(SMALL), tmp_path / "w")

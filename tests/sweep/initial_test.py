@@ -10,7 +10,7 @@ from flax import traverse_util
 
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
-from vfljax.sweep import lanes, train
+from vfljax.sweep import programs, train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import (
     initial_weights,
@@ -77,11 +77,11 @@ def test_initial_weights_depend_on_the_seed_alone(planned):
 
 
 def test_sweeps_of_other_rows_and_epochs_share_the_program_and_the_weights(planned):
-    weights, programs = weights_of(planned), len(lanes._PROGRAMS)
+    weights, before = weights_of(planned), len(programs._PROGRAMS)
     changes = {"data.train": 300, "training.epochs": 5, "training.batch_size": 50}
     other = plan_of(tiny(attacks={}, seeds=3, grid={"undefended": {}}, **changes))
     jax.tree.map(np.testing.assert_array_equal, weights_of(other), weights)
-    assert len(lanes._PROGRAMS) <= programs
+    assert len(programs._PROGRAMS) <= before
 
 
 def test_bottoms_start_alike_whatever_the_top_of_the_arm(planned):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vfljax import machine
-from vfljax.sweep import lanes
+from vfljax.sweep import lanes, programs
 
 
 def square(lane, shared):
@@ -23,7 +23,7 @@ def counting(count):
 @pytest.mark.parametrize(("block", "width"), [(4, 1), (8, 2), (8, 4), (6, 2)])
 def test_every_lane_gets_its_own_result_whatever_the_width(block, width):
     layout = lanes.layout(block, width)
-    program = lanes.Program(square, layout)
+    program = programs.Program(square, layout)
     out = program(layout.pad(counting(block)), lanes.share(jnp.float32(1)))
     np.testing.assert_array_equal(lanes.unpad(out, block), np.arange(block) ** 2 + 1)
 
@@ -32,7 +32,7 @@ def test_short_blocks_are_padded_and_the_copies_dropped():
     layout = lanes.layout(8, 2)
     padded = layout.pad(counting(3))
     assert lanes.leading(padded) == 8
-    out = lanes.Program(square, layout)(padded, lanes.share(jnp.float32(0)))
+    out = programs.Program(square, layout)(padded, lanes.share(jnp.float32(0)))
     np.testing.assert_array_equal(lanes.unpad(out, 3), [0, 1, 4])
 
 
@@ -64,7 +64,7 @@ def test_a_dividing_width_pads_nothing(block, limit):
 
 def test_a_second_trace_raises():
     layout = lanes.layout(4, 1)
-    program = lanes.Program(square, layout)
+    program = programs.Program(square, layout)
     program(layout.pad({"x": np.zeros(4, np.float32)}), lanes.share(jnp.float32(0)))
     program(layout.pad({"x": np.ones(4, np.float32)}), lanes.share(jnp.float32(5)))
     assert program.traces == 1
@@ -87,7 +87,7 @@ def sums(monkeypatch):
     layout = lanes.layout(8, 1 << 30)
     arguments = layout.pad({"x": np.arange(8 * 3000.0, dtype=np.float32).reshape(8, -1)}), ()
     arguments = arguments[0], lanes.share(jnp.float32(1))
-    program = lanes.Program(power_sum, layout)
+    program = programs.Program(power_sum, layout)
     out = lanes.unpad(program(*arguments), 8)
     return layout, arguments, out, machine.needed_bytes(program._compiled.result())
 
@@ -96,9 +96,9 @@ def test_a_program_that_does_not_fit_is_not_run_and_says_how_many_would(monkeypa
     layout, arguments, _, (needed, running) = sums
     assert needed - running >= 4 * 3000 * 4  # of one device: its lanes
     accelerator(monkeypatch, needed / machine.FITS)
-    assert lanes.Program(power_sum, layout)(*arguments) is not None
+    assert programs.Program(power_sum, layout)(*arguments) is not None
     accelerator(monkeypatch, (needed - 0.6 * running) / machine.FITS)
-    program, said = lanes.Program(power_sum, layout), []
+    program, said = programs.Program(power_sum, layout), []
     with pytest.raises(lanes.TooLarge, match="RESOURCE_EXHAUSTED: the program needs") as caught:
         program(*arguments)
     assert machine.exhausted(caught.value)
@@ -107,7 +107,7 @@ def test_a_program_that_does_not_fit_is_not_run_and_says_how_many_would(monkeypa
     assert said[0].endswith("goes on with 2")
     one = lanes.Layout(8, 1)
     accelerator(monkeypatch, 1)
-    assert lanes.Program(power_sum, one)(*arguments) is not None  # one at a time is tried
+    assert programs.Program(power_sum, one)(*arguments) is not None  # one at a time is tried
 
 
 def make_sum():
@@ -119,10 +119,10 @@ def test_a_call_whose_width_nobody_stores_takes_fewer_lanes_at_once_of_the_same_
     monkeypatch, sums
 ):
     layout, arguments, expected, (needed, running) = sums
-    whole = lanes.fitting_program(make_sum, (), layout, *arguments)
+    whole = programs.fitting_program(make_sum, (), layout, *arguments)
     assert whole.layout == layout == lanes.Layout(8, 4)
     accelerator(monkeypatch, (needed - 0.4 * running) / machine.FITS)
-    program = lanes.fitting_program(make_sum, (), layout, *arguments)
+    program = programs.fitting_program(make_sum, (), layout, *arguments)
     assert program.layout.block == 8
     assert program.layout.width < 4
     np.testing.assert_array_equal(lanes.unpad(program(*arguments), 8), expected)
@@ -130,7 +130,7 @@ def test_a_call_whose_width_nobody_stores_takes_fewer_lanes_at_once_of_the_same_
 
 def test_keys_can_be_lanes():
     layout = lanes.layout(4, 2)
-    program = lanes.Program(lambda key, _: jax.random.normal(key), layout)
+    program = programs.Program(lambda key, _: jax.random.normal(key), layout)
     keys = jax.random.split(jax.random.key(0), 3)
     out = lanes.unpad(program(layout.pad(keys), ()), 3)
     np.testing.assert_array_equal(out, jax.vmap(jax.random.normal)(keys))
@@ -150,16 +150,16 @@ def make_power(power):
 @pytest.fixture
 def cache(monkeypatch):
     """An empty cache of programs."""
-    monkeypatch.setattr(lanes, "_PROGRAMS", type(lanes._PROGRAMS)())
+    monkeypatch.setattr(lanes, "_PROGRAMS", type(programs._PROGRAMS)())
     calls.clear()
-    return lanes._PROGRAMS
+    return programs._PROGRAMS
 
 
 def requested(count=4, width=2, power=2, columns=(), dtype=np.float32):
     """The program of ``make_power`` for lanes of this shape, and its arguments."""
     layout = lanes.layout(count, width)
     arguments = layout.pad({"x": np.ones((count, *columns), dtype)}), lanes.share(jnp.float32(1))
-    return lanes.program(make_power, (power,), layout, *arguments), arguments
+    return programs.program(make_power, (power,), layout, *arguments), arguments
 
 
 @pytest.mark.usefixtures("cache")
@@ -198,7 +198,7 @@ def test_shapes_of_what_lanes_share_are_part_of_the_request():
     layout = lanes.layout(4, 2)
     lane = layout.pad(counting(4))
     shared = [lanes.share(a) for a in (jnp.float32(1), jnp.ones(3), (jnp.ones(3),))]
-    programs = [lanes.program(make_power, (2,), layout, lane, one) for one in shared]
+    programs = [programs.program(make_power, (2,), layout, lane, one) for one in shared]
     assert len(set(map(id, programs))) == 3
 
 
@@ -215,7 +215,7 @@ def test_a_program_outlives_the_clearing_of_jax_s_own_caches():
 def test_weak_types_are_part_of_the_request_as_tracing_tells_them_apart():
     layout, lane = lanes.layout(4, 2), {"x": jnp.ones(4)}
     programs = [
-        lanes.program(make_power, (2,), layout, lane, jnp.asarray(one))
+        programs.program(make_power, (2,), layout, lane, jnp.asarray(one))
         for one in (1.0, np.float32(1))
     ]
     assert programs[0] is not programs[1]
@@ -234,13 +234,13 @@ def test_a_program_compiled_ahead_is_the_one_that_runs(cache):
 @pytest.mark.usefixtures("cache")
 def test_plain_functions_are_compiled_once_for_each_shape_and_option():
     arguments = {"x": jnp.arange(3.0)}, jnp.float32(0)
-    compiled = lanes.compiled(make_power, (2,), arguments)
+    compiled = programs.compiled(make_power, (2,), arguments)
     np.testing.assert_array_equal(compiled(*arguments), [0, 1, 4])
-    assert lanes.compiled(make_power, (2,), arguments) is compiled
+    assert programs.compiled(make_power, (2,), arguments) is compiled
     longer = {"x": jnp.arange(4.0)}, jnp.float32(0)
-    assert lanes.compiled(make_power, (2,), longer) is not compiled
+    assert programs.compiled(make_power, (2,), longer) is not compiled
     options = {"xla_backend_optimization_level": 0}
-    assert lanes.compiled(make_power, (2,), arguments, options) is not compiled
+    assert programs.compiled(make_power, (2,), arguments, options) is not compiled
     assert len(calls) == 3
 
 
@@ -257,7 +257,7 @@ def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(c
     assert requested(power=0)[0] is programs[0][0]  # used again: the youngest now
     monkeypatch.setattr(lanes, "MOST_MAPS", 0)
     monkeypatch.setattr(lanes.jax, "clear_caches", lambda: cleared.append(True))
-    lanes.make_room()
+    programs.make_room()
     assert cleared
     assert list(cache.values()) == [programs[4][0], programs[0][0]]
     program, arguments = programs[1]  # who still holds one keeps it
@@ -268,7 +268,7 @@ def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypat
     program, _ = requested()
     monkeypatch.setattr(lanes, "MOST_MAPS", 0)
     monkeypatch.setattr(lanes.jax, "clear_caches", lambda: None)
-    lanes.make_room()
+    programs.make_room()
     assert not cache
     again, arguments = requested()
     assert again is not program
@@ -277,7 +277,7 @@ def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypat
 
 @pytest.mark.skipif(not lanes.pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
 def test_memory_maps_of_this_process_are_counted():
-    assert 50 < lanes._memory_maps() < 65_530
+    assert 50 < programs._memory_maps() < 65_530
 
 
 def test_the_memory_of_a_lane_is_what_goes_in_comes_out_and_is_computed_on_the_way():
@@ -289,7 +289,7 @@ def test_the_memory_of_a_lane_is_what_goes_in_comes_out_and_is_computed_on_the_w
     def bytes_at(width):
         layout = lanes.Layout(4 * jax.device_count(), width)
         given = layout.pad(np.ones((layout.block, 64), np.float32)), lanes.share(np.ones(64, "f"))
-        program = lanes.Program(one, layout)
+        program = programs.Program(one, layout)
         program(*given)
         return program.lane_bytes(given[0])
 
@@ -306,19 +306,19 @@ def shapes_of(count=4, columns=()):
 
 def test_a_program_of_shapes_is_the_one_that_arguments_ask_for(cache):
     layout, *shapes = shapes_of()
-    ahead = lanes.program_ahead(make_power, (2,), layout, *shapes)
+    ahead = programs.program_ahead(make_power, (2,), layout, *shapes)
     program, arguments = requested()
     assert program is ahead
     out = program(*arguments)
     np.testing.assert_array_equal(lanes.unpad(out, 4), np.full(4, 2.0))
     assert (program.traces, calls, len(cache)) == (1, [2], 1)
-    assert lanes._abstract(program.results) == lanes._abstract(out)
+    assert programs._abstract(program.results) == programs._abstract(out)
 
 
 @pytest.mark.usefixtures("cache")
 def test_arguments_of_other_shapes_have_a_program_of_their_own():
     layout, *shapes = shapes_of(columns=(3,))
-    ahead = lanes.program_ahead(make_power, (2,), layout, *shapes)
+    ahead = programs.program_ahead(make_power, (2,), layout, *shapes)
     program, arguments = requested()
     assert program is not ahead
     np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
@@ -334,7 +334,7 @@ def begun_elsewhere(build):
         return build()
 
     pool = ThreadPoolExecutor(1)
-    building = pool.submit(lanes._cached, "key", slow)
+    building = pool.submit(programs._cached, "key", slow)
     assert inside.wait(10)
     threading.Timer(0.05, go_on.set).start()
     pool.shutdown(wait=False)
@@ -344,14 +344,14 @@ def begun_elsewhere(build):
 @pytest.mark.usefixtures("cache")
 def test_whoever_asks_for_a_program_in_the_making_waits_for_it():
     building = begun_elsewhere(lambda: "theirs")
-    assert lanes._cached("key", lambda: "ours") == "theirs"
+    assert programs._cached("key", lambda: "ours") == "theirs"
     assert building.result(10) == "theirs"
 
 
 @pytest.mark.usefixtures("cache")
 def test_a_program_that_could_not_be_made_elsewhere_is_made_by_whoever_asks_for_it():
     building = begun_elsewhere(lambda: 1 / 0)
-    assert lanes._cached("key", lambda: "ours") == "ours"
+    assert programs._cached("key", lambda: "ours") == "ours"
     with pytest.raises(ZeroDivisionError):
         building.result(10)
 
@@ -367,8 +367,8 @@ def test_results_are_written_over_earlier_ones():
     def one(lane, shared):
         return {"a": lane["a"] * shared, "key": lane["key"]}
 
-    wanted = lanes.Program(one, layout)(given, factor)
-    program = lanes.Program(one, layout)
+    wanted = programs.Program(one, layout)(given, factor)
+    program = programs.Program(one, layout)
     result = program(given, factor, earlier)
     np.testing.assert_array_equal(result["a"], wanted["a"])
     assert earlier["a"].is_deleted()

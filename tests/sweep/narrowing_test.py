@@ -7,7 +7,7 @@ import pytest
 
 from tests.sweeps import comparable, tiny, train
 from vfljax import machine, store
-from vfljax.sweep import lanes
+from vfljax.sweep import programs
 
 FOUR = tiny(
     seeds=4,
@@ -21,7 +21,7 @@ EXHAUSTED = "RESOURCE_EXHAUSTED: Out of memory allocating"
 @pytest.fixture
 def at_most(monkeypatch):
     """``at_most(width, text)``: wider programs raise JAX's error with this text."""
-    original = lanes.Program.__call__
+    original = programs.Program.__call__
 
     def limit(width, text=EXHAUSTED):
         def call(self, *arguments):
@@ -29,7 +29,7 @@ def at_most(monkeypatch):
                 raise jax.errors.JaxRuntimeError(text)
             return original(self, *arguments)
 
-        monkeypatch.setattr(lanes.Program, "__call__", call)
+        monkeypatch.setattr(programs.Program, "__call__", call)
 
     return limit
 
@@ -71,15 +71,15 @@ def test_exhausted_memory_halves_the_settings_at_once_and_the_figures_stay(
 def test_what_would_not_fit_an_accelerator_is_narrowed_before_it_runs(
     wide, tmp_path, capsys, monkeypatch
 ):
-    ran, original = [], lanes.Program.__call__
+    ran, original = [], programs.Program.__call__
 
     def call(self, *arguments):
         out = original(self, *arguments)
         ran.append(self.layout.width)
         return out
 
-    monkeypatch.setattr(lanes.Program, "__call__", call)
-    for known in lanes._PROGRAMS.values():
+    monkeypatch.setattr(programs.Program, "__call__", call)
+    for known in programs._PROGRAMS.values():
         monkeypatch.setattr(known, "_fits", False, raising=False)
     monkeypatch.setattr(machine, "offered", lambda: machine.Offered(cpu=False, memory=1e12))
     monkeypatch.setattr(machine, "fitting_width", lambda compiled, width: 1)

@@ -34,19 +34,19 @@ def test_a_row_for_every_setting_in_every_structure(tiny_sweep):
     assert {row["status"] for row in rows} == {"ok"}
 
 
-def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(tmp_path, programs):
+def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(tmp_path, every_program):
     """Sweeps of other rows need other programs, and none is traced twice; equal ones share them."""
     noise = {"grid": {"noise": {"noise": {"scale": (0.0, 0.1, 0.2)}}}, "attacks": {}}
     config = tiny(**noise, **{"training.epochs": 1})
     sweeps.train(tmp_path / "one", config, attack=False)
-    assert len(programs) == 2  # one training program, one evaluation
+    assert len(every_program) == 2  # one training program, one evaluation
     wide = tiny(**noise, **{"training.epochs": 1, "data.train": 330, "data.validation": 150})
     sweeps.train(tmp_path / "wide", wide, attack=False)
-    assert len(programs) == 4
+    assert len(every_program) == 4
     louder = {"noise": {"noise": {"scale": (0.3, 0.4, 0.5)}}}
     sweeps.train(tmp_path / "again", {**config, "grid": louder}, attack=False)
-    assert len(programs) == 4
-    assert [program.traces for program in programs] == [1, 1, 1, 1]
+    assert len(every_program) == 4
+    assert [program.traces for program in every_program] == [1, 1, 1, 1]
 
 
 def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):

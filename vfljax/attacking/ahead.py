@@ -1,6 +1,6 @@
 """Programs that are needed later, compiled in the background while settings train.
 
-What enters: a plan. What leaves: compiled programs, in the one table of them (``lanes.program``). Nothing
+What enters: a plan. What leaves: compiled programs, in the one table of them (``programs.program``). Nothing
 else is handed over: attacks read what was trained from disk, ask for their programs as ever, and find
 them there. A program whose shapes the plan does not tell as the stored sweep will is one more that
 nobody asks for, and the attack compiles its own.
@@ -24,7 +24,7 @@ from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, plan_form
 from vfljax.attacking.program import make_attack_lane
 from vfljax.attacking.view import AttackInput, input_of
 from vfljax.store import exchange
-from vfljax.sweep import initial, lanes
+from vfljax.sweep import initial, lanes, programs
 from vfljax.sweep.background import Task
 from vfljax.sweep.forms import attack_forms
 from vfljax.sweep.plan import Plan, recorded, split_arrays
@@ -83,14 +83,14 @@ def as_trained(plan: Plan) -> store.Sweep:
 
 def compile_group(
     form_plan: FormPlan, group: ViewGroup, job: Job, plan: Plan, arrays: Mapping[str, np.ndarray]
-) -> lanes.Program:
+) -> programs.Program:
     """Compile what attacks the settings of a group, of which ``job`` is one, and what scores that."""
     form, attack = form_plan.form, form_plan.attacks[group]
     common = shared_data(group, attack, plan, arrays)
     static, layout = requested(form, group, attack, plan, common)
     one = expected_input(job, plan, bool(attack.diagnostic))
     shapes = layout.shapes(one), lanes.shared_shapes(common)
-    program = lanes.program_ahead(make_attack_lane, (static,), layout, *shapes)
+    program = programs.program_ahead(make_attack_lane, (static,), layout, *shapes)
     width, batch_size = plan.experiment.execution.width or None, group.spec.batch_size
     if program.results is not None:
         scoring.compile_ahead(program.results, arrays, width, batch_size, layout.block)

@@ -22,7 +22,7 @@ from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import AttackInput, CommonData, common_data, input_of, read_shard
 from vfljax.attacks.core import Attack
 from vfljax.last_layer import recorded_width
-from vfljax.sweep import lanes
+from vfljax.sweep import lanes, programs
 from vfljax.sweep.forms import Form
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
@@ -83,11 +83,11 @@ def make_block(form: Form, group: ViewGroup, attack: Attack, stored: Stored) -> 
 
 def attack_block(
     block: Block, jobs: Sequence[Job], stored: Stored
-) -> tuple[lanes.Program, dict[str, np.ndarray]]:
+) -> tuple[programs.Program, dict[str, np.ndarray]]:
     """Load, attack and score at most a block of jobs: the program, and each figure [jobs]."""
     inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(block.load, jobs))
     on_devices = block.layout.pad(inputs)
-    program = lanes.program(
+    program = programs.program(
         make_attack_lane, (block.static,), block.layout, on_devices, block.common
     )
     scores = program(on_devices, block.common)

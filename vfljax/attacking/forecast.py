@@ -24,7 +24,7 @@ from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, identity, plan_form
 from vfljax.attacking.run import described
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
-from vfljax.sweep import lanes
+from vfljax.sweep import lanes, programs
 from vfljax.sweep.forecast import Sample
 from vfljax.sweep.forms import attack_forms, make_attack
 from vfljax.sweep.known import most_known
@@ -186,9 +186,9 @@ def _call_of(block: Block, jobs: Sequence[Job], stored: Stored) -> tuple[int, fl
 
 def _call(run: Any) -> tuple[float, float]:
     """Seconds of a call, and of tracing and compiling before the first."""
-    compiled, began = lanes.compile_seconds(), time.monotonic()
+    compiled, began = programs.compile_seconds(), time.monotonic()
     run()
-    compiling = lanes.compile_seconds() - compiled
+    compiling = programs.compile_seconds() - compiled
     seconds = time.monotonic() - began - compiling
     if seconds < AGAIN:  # what a first call does once would count much
         began = time.monotonic()

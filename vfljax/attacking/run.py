@@ -33,7 +33,7 @@ from vfljax.attacking.view import (
     common_data,
 )
 from vfljax.attacks.core import Attack
-from vfljax.sweep import lanes
+from vfljax.sweep import lanes, programs
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.forms import Form, attack_forms
 from vfljax.sweep.known import most_known
@@ -180,18 +180,18 @@ def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
     done = {identity(row) for row in rows}
     total = sum(len(jobs) for jobs in form_plan.jobs.values())
     progress = Progress(f"attack {form.label}", form_plan.settings, steps * total)
-    programs = set()
+    used = set()
     for group, jobs in form_plan.jobs.items():
         todo = [job for job in jobs if job.identity not in done]
         progress.resume(_attacks(jobs) - _attacks(todo), steps * (len(jobs) - len(todo)))
         if todo:
             one = form_plan.attacks[group]
-            programs.add(_run_group(form, group, one, todo, stored, progress))
+            used.add(_run_group(form, group, one, todo, stored, progress))
     progress.close()
     return {
-        "seconds": time.monotonic() - began if programs else 0.0,
-        "compiles": sum(program.traces for program in programs),
-        "views": len(programs),
+        "seconds": time.monotonic() - began if used else 0.0,
+        "compiles": sum(program.traces for program in used),
+        "views": len(used),
     }
 
 
@@ -237,7 +237,7 @@ def _run_group(
     todo: Sequence[Job],
     stored: Stored,
     progress: Progress,
-) -> lanes.Program:
+) -> programs.Program:
     """Load a block of jobs, attack, score, write; until none is left."""
     steps, block, program = max(1, attack.steps), make_block(form, group, attack, stored), None
     left = list(todo)

@@ -19,7 +19,7 @@ import numpy as np
 from vfljax import metrics
 from vfljax.attacking.view import AttackInput
 from vfljax.attacks.core import Attack
-from vfljax.sweep import lanes
+from vfljax.sweep import lanes, programs
 from vfljax.types import Array, HostArray, Scores
 
 NULL = 64  # permutations of the labels the null band is made of
@@ -247,14 +247,14 @@ class Scorer:
         order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
         on_host = _on_host(inputs.seed, known, order, sent, trained, naming)
         output = AttackOutput(scores, *layout.pad(on_host))
-        program = lanes.fitting_program(make_scorer, (batch_size,), layout, output, self._true)
+        program = programs.fitting_program(make_scorer, (batch_size,), layout, output, self._true)
         figures = lanes.unpad(program(output, self._true), count)
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
 
     def figures_of_one(self, output: AttackOutput, batch_size: int) -> dict[str, float]:
         """The figures of one attack, whose ``output`` is on the host."""
         arguments = (output, self._true)
-        program = lanes.compiled(make_scorer, (batch_size,), arguments)
+        program = programs.compiled(make_scorer, (batch_size,), arguments)
         return {name: float(value) for name, value in program(*arguments).items()}
 
 
@@ -283,7 +283,7 @@ def compile_ahead(
     on_host = _on_host(number, 0, order, sent, np.bool_(False), 0)
     output = AttackOutput(scores, *layout.shapes(on_host))
     shared = lanes.shared_shapes(true_shapes(arrays))
-    lanes.program_ahead(make_scorer, (batch_size,), layout, output, shared)
+    programs.program_ahead(make_scorer, (batch_size,), layout, output, shared)
 
 
 def compile_one_ahead(arrays: Mapping[str, np.ndarray], num_classes: int, batch_size: int) -> None:
@@ -294,4 +294,4 @@ def compile_one_ahead(arrays: Mapping[str, np.ndarray], num_classes: int, batch_
     *on_host, _ = _on_host(np.int32(0), 0, order, sent, np.bool_(False), 0)
     output: Any = AttackOutput(Scores(*scores), *on_host)
     shared = lanes.shared_shapes(true_shapes(arrays))
-    lanes.compiled(make_scorer, (batch_size,), (output, shared))
+    programs.compiled(make_scorer, (batch_size,), (output, shared))

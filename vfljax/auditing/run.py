@@ -28,7 +28,7 @@ from vfljax.auditing import planning, sentences, suite
 from vfljax.auditing.request import Request, spoken
 from vfljax.auditing.table import Look, look
 from vfljax.errors import UserError
-from vfljax.sweep import lanes, serving
+from vfljax.sweep import programs, serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.progress import clock
@@ -185,7 +185,7 @@ def _stage(
     journal.begin(name)
     began = time.monotonic()
     plan = train_sweep(parse(values), workdir, command, say)
-    trained, compiled = time.monotonic(), lanes.compile_seconds()
+    trained, compiled = time.monotonic(), programs.compile_seconds()
     if values["attacks"]:
         attack_sweep(plan, workdir, say=say)
     done = time.monotonic()
@@ -194,7 +194,7 @@ def _stage(
         planning.Times(
             train=trained - began,
             attack=done - trained,
-            attack_compiling=lanes.compile_seconds() - compiled,
+            attack_compiling=programs.compile_seconds() - compiled,
             programs=len(plan.groups),
             settings=sum(len(group.settings) for group in plan.groups),
             running=sum(store.load(workdir).results["seconds"].to_pylist()),

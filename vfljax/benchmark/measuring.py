@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import defenses, training
-from vfljax.sweep import lanes, train
+from vfljax.sweep import lanes, programs, train
 from vfljax.types import HostArray, HParams, Spec
 
 SEEDS = 3
@@ -71,7 +71,7 @@ class Case:
         seeds: HostArray = (np.arange(settings) % SEEDS).astype(np.int32)
         self.spec, self.settings = spec, settings
         layout = lanes.layout(settings, width)
-        self.program = lanes.Program(training.make_run(spec), layout)
+        self.program = programs.Program(training.make_run(spec), layout)
         lane = layout.pad(training.Lane(seeds, seeds, hparams))
         table = make_table(spec, columns)
         self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
@@ -134,7 +134,7 @@ def matmul_rate(n: int = 1024) -> float:
     """GFLOP/s of n^3 float32 products, all devices at once, best of five."""
     count = jax.device_count()
     layout = lanes.layout(count, 1)
-    program = lanes.Program(lambda a, _: (a @ a) / n, layout)
+    program = programs.Program(lambda a, _: (a @ a) / n, layout)
     a = layout.pad(np.ones((count, n, n), np.float32))
     jax.block_until_ready(program(a, ()))
     best = float("inf")

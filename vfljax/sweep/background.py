@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from vfljax.machine import cores
-from vfljax.sweep import lanes
+from vfljax.sweep import programs
 
 Task = Callable[[], object]
 
@@ -25,7 +25,7 @@ def background(workers: int | None = None) -> Iterator[Callable[[Task], None]]:
     pool = ThreadPoolExecutor(max_workers=most, thread_name_prefix="ahead")
 
     def unless_full(task: Task) -> None:
-        if lanes.has_room():
+        if programs.has_room():
             task()
 
     def submit(task: Task) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import training
 from vfljax.machine import bytes_text, cores, device_memory
 from vfljax.store import exchange
-from vfljax.sweep import codebooks, grid, lanes, teachers
+from vfljax.sweep import codebooks, grid, lanes, programs, teachers
 from vfljax.sweep.orders import Orders
 from vfljax.sweep.plan import Plan, Shard, lane_seconds
 from vfljax.sweep.progress import spoken
@@ -127,9 +127,9 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
         seconds, snapshot = _one_epoch(trainer, start, trainer.spare(first))
     weights = lanes.unpad(snapshot.state.weights, 1)
     states = {reader.name: snapshot.state.defense[reader.name] for reader in trainer.readers}
-    began, compiling = time.monotonic(), lanes.compile_seconds()
+    began, compiling = time.monotonic(), programs.compile_seconds()
     trainer.evaluate(lanes.unpad(start[0].seed, 1), weights, lanes.unpad(states, 1), 1)
-    compiling = lanes.compile_seconds() - compiling
+    compiling = programs.compile_seconds() - compiling
     evaluating = max(time.monotonic() - began - compiling, 0.0)
     cost = TrainingCost(
         trainer.group.name,
@@ -181,7 +181,7 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
     start = lane, layout.pad(empty_snapshot(few, lane, cut, trainer.initial))
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = lanes.share((cut, trainer.initial, now))
-    program = lanes.program(training.make_run, (few, trainer.observe), layout, start, shared)
+    program = programs.program(training.make_run, (few, trainer.observe), layout, start, shared)
     jax.block_until_ready(program(start, shared))
     began = time.monotonic()
     snapshot, _ = jax.block_until_ready(program(start, shared))

@@ -13,7 +13,7 @@ import numpy as np
 
 from vfljax import machine
 from vfljax.models import weights as pretrained
-from vfljax.sweep import lanes
+from vfljax.sweep import programs
 from vfljax.sweep.experiment import Experiment
 from vfljax.training import Table, make_initial
 from vfljax.types import DefenseSpec, HostArray, PyTree, Spec, Weights
@@ -55,7 +55,7 @@ def _drawing(spec: Spec, seeds: HostArray, table: Table) -> tuple[Callable[..., 
     arguments = jnp.asarray(seeds), ones
     # draws multiply nothing: sweeps of another precision share the program
     drawn = dataclasses.replace(models(spec), precision="float32")
-    return lanes.compiled(make_initial, (drawn,), arguments, options), arguments
+    return programs.compiled(make_initial, (drawn,), arguments, options), arguments
 
 
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:

@@ -25,7 +25,7 @@ from vfljax.defenses.rows import prior_of
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
-from vfljax.sweep import codebooks, grid, initial, lanes, saving, serving, size, teachers
+from vfljax.sweep import codebooks, grid, initial, lanes, programs, saving, serving, size, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.orders import Orders
 from vfljax.sweep.plan import (
@@ -301,7 +301,7 @@ class Trainer:
         self.observe = pooled_auc if released else training.nobody
         arguments = self.start(shard), self.shared(0)
         into = self.spare(shard)
-        self.program = lanes.program(
+        self.program = programs.program(
             training.make_run, (spec, self.observe), self.layout, *arguments, into
         )
         self.program.compile_ahead(*arguments, pool, into)
@@ -333,7 +333,7 @@ class Trainer:
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
-        program = lanes.fitting_program(
+        program = programs.fitting_program(
             training.make_evaluate, static, self.evaluation_layout, trained, bare
         )
         return lanes.unpad(program(trained, bare), count)

@@ -1,0 +1,308 @@
+"""A pure function of one setting, compiled for many settings and all devices; and the one cache of such
+programs.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import pathlib
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from vfljax import machine
+from vfljax.sweep.lanes import LANE, SAME, Layout, TooLarge, dividing_width, leading, placed
+from vfljax.sweep.lanes import layout as layout_for
+from vfljax.types import PyTree
+
+# compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
+MOST_MAPS = 40_000
+
+
+class Program:
+    """``one(lane, shared) -> out`` compiled once for a block of lanes.
+
+    ``lanes`` has a leading axis of ``layout.block``, ``shared`` is the same for every lane: arguments
+    come from ``Layout.pad`` and ``share``. Results are those of all lanes of the block, copies
+    included: call ``unpad`` on what is kept. ``traces`` counts how often it was traced: a second time
+    is a defect (a knob became static, or a shape changed), and raises.
+
+    ``into`` are earlier results, of the same shapes, that nobody reads any more: new ones are written
+    over them, and they are gone after the call. Fresh memory for the record of hundreds of settings takes
+    about a tenth of an epoch's time on CPU: the system clears each of its pages (measured).
+    """
+
+    def __init__(self, one: Callable[[PyTree, PyTree], PyTree], layout: Layout) -> None:
+        self.layout, self.traces = layout, 0
+        devices, width = jax.devices(), layout.width
+        local = layout.block // len(devices)
+
+        def over_local_lanes(lanes: PyTree, shared: PyTree, into: PyTree) -> PyTree:
+            self.traces += 1
+            if self.traces > 1:
+                raise AssertionError("a program was traced twice: a knob became a static value")
+            if width == local:
+                return jax.vmap(one, in_axes=(0, None))(lanes, shared)
+
+            def some(group: PyTree) -> PyTree:
+                return jax.vmap(one, in_axes=(0, None))(group, shared)
+
+            def grouped(tree: PyTree) -> PyTree:
+                return jax.tree.map(lambda a: a.reshape(local // width, width, *a.shape[1:]), tree)
+
+            if into is None:
+                out = jax.lax.map(some, grouped(lanes))
+            else:
+                out = _map_into(some, grouped(lanes), grouped(into))
+            return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
+
+        self._call = jax.jit(
+            jax.shard_map(
+                over_local_lanes,
+                mesh=Mesh(devices, ("lane",)),
+                in_specs=(LANE, SAME, LANE),
+                out_specs=LANE,
+                check_vma=False,
+            ),
+            donate_argnums=2,
+        )
+        self._signature: Hashable = None
+        self._compiled: Future[Any] | None = None
+        self._fits = False  # whether it was asked and found to fit into the devices' memory
+        self.results: PyTree = None  # their shapes, once it was traced
+
+    def compile_ahead(
+        self, lanes: PyTree, shared: PyTree, pool: Executor, into: PyTree = None
+    ) -> None:
+        """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
+        if self._compiled is None:
+            lowered = self._lower(lanes, shared, into)
+            self._compiled = pool.submit(_timed, "compiling", lowered.compile)
+
+    def compile(self, lanes: PyTree, shared: PyTree, into: PyTree = None) -> None:
+        """Trace and compile now for these arguments, which may be shapes."""
+        compiled: Future[Any] = Future()
+        compiled.set_result(_timed("compiling", self._lower(lanes, shared, into).compile))
+        self._compiled = compiled
+
+    def compile_once(self, lanes: PyTree, shared: PyTree) -> None:
+        """``compile``, unless it is compiled already."""
+        if self._compiled is None:
+            self.compile(lanes, shared)
+
+    def _lower(self, lanes: PyTree, shared: PyTree, into: PyTree) -> Any:
+        self._signature = _abstract((lanes, shared, into))
+        lowered = _timed("tracing", lambda: self._call.lower(lanes, shared, into))
+        self.results = jax.tree.map(lambda a: placed(a, LANE), lowered.out_info)
+        return lowered
+
+    def __call__(self, lanes: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
+        # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
+        if self._compiled is None:
+            self.compile(lanes, shared, into)
+        elif _abstract((lanes, shared, into)) != self._signature:
+            self._call.lower(lanes, shared, into)  # a second trace, which raises
+        assert self._compiled is not None
+        if not self._fits and (too_large := self.too_large()) is not None:
+            raise too_large
+        self._fits = True
+        return self._compiled.result()(lanes, shared, into)
+
+    def too_large(self) -> TooLarge | None:
+        """What to raise instead of running it, which is compiled already, where a device's memory has room
+        for fewer lanes at once only. None on CPU, and for one lane, which is tried."""
+        assert self._compiled is not None
+        compiled, width = self._compiled.result(), self.layout.width
+        fewer = machine.fitting_width(compiled, width)
+        if fewer == width:
+            return None
+        return TooLarge(
+            machine.needed_bytes(compiled)[0], layout_for(self.layout.block, fewer).width
+        )
+
+    def lane_bytes(self, lanes: PyTree) -> int:
+        """Bytes of memory that each of ``lanes`` takes while the program runs: what it is called with, what
+        comes out, and what is computed on the way, which few at once share. It is compiled already."""
+        assert self._compiled is not None
+        needed = self._compiled.result().memory_analysis()  # of one device
+        if needed is None:  # this backend has none
+            return 0
+        each = self.layout.block // jax.device_count()
+        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(lanes)) // self.layout.block
+        return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
+
+
+def _map_into(some: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> PyTree:
+    """``jax.lax.map(some, groups)``, written over ``into``."""
+
+    def write(i: Any, out: PyTree) -> PyTree:
+        group = jax.tree.map(lambda a: jax.lax.dynamic_index_in_dim(a, i, keepdims=False), groups)
+        new = some(group)
+        return jax.tree.map(
+            lambda all_groups, a: jax.lax.dynamic_update_index_in_dim(all_groups, a, i, 0), out, new
+        )
+
+    return jax.lax.fori_loop(0, leading(groups), write, into)
+
+
+_SPENT = {"tracing": 0.0, "compiling": 0.0}  # seconds of this process, over all threads
+
+
+def _timed(what: str, do: Callable[[], Any]) -> Any:
+    began = time.monotonic()
+    try:
+        return do()
+    finally:
+        with _LOCK:
+            _SPENT[what] += time.monotonic() - began
+
+
+def tracing_seconds() -> float:
+    """Seconds that this process has spent tracing programs of settings: every process does so again."""
+    with _LOCK:
+        return _SPENT["tracing"]
+
+
+def compile_seconds() -> float:
+    """Seconds that this process has spent tracing and compiling programs of settings, added over
+    threads; what is compiled is kept for other processes (``vfljax.use_this_machine``)."""
+    with _LOCK:
+        return sum(_SPENT.values())
+
+
+_PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+_UNFINISHED: dict[Hashable, threading.Event] = {}  # programs that some thread is making
+_LOCK = threading.Lock()
+
+
+def program(
+    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
+    static: tuple[Hashable, ...],
+    layout: Layout,
+    lanes: PyTree,
+    shared: PyTree,
+    into: PyTree = None,
+) -> Program:
+    """The program of ``make(*static)`` for arguments of these shapes: equal ones share one.
+
+    ``make`` is a function of a module and ``static`` hashable, so that the key says all that is
+    compiled: the function, and the abstract arguments.
+    """
+    key = (make, static, layout, _abstract((lanes, shared, into)))
+    return _cached(key, lambda: Program(make(*static), layout))
+
+
+def fitting_program(
+    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
+    static: tuple[Hashable, ...],
+    layout: Layout,
+    lanes: PyTree,
+    shared: PyTree,
+) -> Program:
+    """``program``, or one of the same block that maps fewer lanes at once where those of ``layout`` do not
+    fit into a device's memory: for calls whose width is stored nowhere."""
+    while True:
+        one = program(make, static, layout, lanes, shared)
+        if machine.offered().cpu:
+            return one
+        one.compile_once(lanes, shared)
+        too_large = one.too_large()
+        if too_large is None:
+            return one
+        layout = Layout(layout.block, dividing_width(layout.block, too_large.width))
+
+
+def program_ahead(
+    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
+    static: tuple[Hashable, ...],
+    layout: Layout,
+    lanes: PyTree,
+    shared: PyTree,
+) -> Program:
+    """``program``, compiled by this thread before anybody has arguments for it: ``lanes`` and ``shared``
+    are those of ``Layout.shapes`` and ``shared_shapes``. Whoever asks for the same program waits for it."""
+    key = (make, static, layout, _abstract((lanes, shared, None)))
+
+    def build() -> Program:
+        new = Program(make(*static), layout)
+        new.compile(lanes, shared)
+        return new
+
+    return _cached(key, build)
+
+
+def compiled(
+    make: Callable[..., Callable[..., PyTree]],
+    static: tuple[Hashable, ...],
+    arguments: tuple[PyTree, ...],
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., PyTree]:
+    """``make(*static)``, compiled for arguments of these shapes, without a lane axis. ``options`` are
+    the compiler's."""
+    chosen = dict(options or {})
+    key = (make, static, tuple(chosen.items()), _abstract(arguments))
+    return _cached(
+        key, lambda: jax.jit(make(*static)).lower(*arguments).compile(compiler_options=chosen)
+    )
+
+
+def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
+    finished = threading.Event()
+    try:  # from here on: an interrupt must not leave others waiting
+        while True:
+            with _LOCK:
+                if key in _PROGRAMS:
+                    _PROGRAMS.move_to_end(key)
+                    return _PROGRAMS[key]
+                other = _UNFINISHED.setdefault(key, finished)
+            if other is finished:
+                break
+            other.wait()  # and makes it here where the other thread could not
+        make_room()
+        built = build()
+        with _LOCK:
+            _PROGRAMS[key] = built
+        return built
+    finally:
+        with _LOCK:
+            if _UNFINISHED.get(key) is finished:
+                del _UNFINISHED[key]
+        finished.set()
+
+
+def make_room() -> None:
+    """Forget compiled programs when this process nears its limit of memory maps: those of this cache,
+    the older half first, and JAX's own. Whoever still holds a program keeps it."""
+    if _memory_maps() < MOST_MAPS:
+        return
+    with _LOCK:
+        for _ in range((len(_PROGRAMS) + 1) // 2):
+            _PROGRAMS.popitem(last=False)
+    jax.clear_caches()
+    gc.collect()
+
+
+def has_room() -> bool:
+    """Whether programs may be made that nobody has asked for yet: far from where ``make_room`` forgets
+    some."""
+    return _memory_maps() < MOST_MAPS // 2
+
+
+def _memory_maps() -> int:
+    try:
+        with pathlib.Path("/proc/self/maps").open("rb") as lines:
+            return sum(1 for _ in lines)
+    except OSError:  # not Linux
+        return 0
+
+
+def _abstract(tree: PyTree) -> Hashable:
+    """Structure of a tree of arrays, and what tracing distinguishes of each: shape, type, weakness."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple(jax.typeof(leaf) for leaf in leaves)
