@@ -21,7 +21,7 @@ import vfljax
 from configs.precision import get_config
 from vfljax import store
 from vfljax.report import summary, tables
-from vfljax.report.seeds import Interval, interval
+from vfljax.report.confidence import Interval, interval
 from vfljax.report.worst import FEDERATIONS
 
 EXACT, ROUNDED = "float32", "bfloat16"

@@ -68,7 +68,7 @@ _OPTION = flags.DEFINE_multi_string(
 
 def run() -> None:
     from vfljax.auditing import request
-    from vfljax.auditing.run import audit
+    from vfljax.auditing.stages import audit
     from vfljax.machine import bytes_text
     from vfljax.report import page
 

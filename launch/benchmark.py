@@ -57,18 +57,18 @@ def run() -> None:
 def _measured(suite: str) -> tuple[dict[str, Any], str]:
     import jax
 
-    from vfljax.benchmark import convolutions, defenses, gpu, grid, reading
+    from vfljax.benchmark import convolutions, defense_cost, disk, gpu, grid_speed
 
     repeats, width = _REPEATS.value or REPEATS, _WIDTH.value or None
     if suite == "grid":
-        return grid.measured(repeats, width, _REPEATS.value or TURNS)
+        return grid_speed.measured(repeats, width, _REPEATS.value or TURNS)
     if suite == "defenses":
-        return defenses.measured(repeats, width, _ONLY.value)
+        return defense_cost.measured(repeats, width, _ONLY.value)
     if suite == "convolutions":
         return convolutions.measured(repeats, 2 * jax.device_count())
     if suite == "gpu":
         return gpu.measured(_REPEATS.value or TURNS)
-    return reading.measured(repeats)
+    return disk.measured(repeats)
 
 
 if __name__ == "__main__":

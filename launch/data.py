@@ -97,7 +97,7 @@ def run() -> None:
 def _run() -> None:
     from vfljax import datasets
     from vfljax.datasets import describing, prepared
-    from vfljax.datasets.dividing import divide
+    from vfljax.datasets.partition import divide
     from vfljax.models.making import networks_for
 
     _refuse()

@@ -8,7 +8,7 @@
     python -m launch.reproduce --write     # analysis/REPRODUCTION.md again, from stored files
 
 The first trains or resumes, in --workdir, and prints our mean over seeds with its 95 % interval, the printed
-value and its spread, the difference, and a verdict (vfljax.papers.verdicts has the rule). --attacks attacks
+value and its spread, the difference, and a verdict (vfljax.papers.agreement has the rule). --attacks attacks
 further than the paper does, for the worst case that stands beside its claims. --record keeps the comparison,
 a few KB, where --status and --write read it.
 """
@@ -108,8 +108,8 @@ def _experiment(run: Run, data_dir: str) -> Experiment:
 def _reproduce(run: Run) -> None:
     from vfljax import store
     from vfljax.attacking.run import attack_sweep
+    from vfljax.launching.running import finish
     from vfljax.report import page, reproduction, terminal
-    from vfljax.running import finish
 
     began = time.monotonic()
     experiment = _experiment(run, _DATA_DIR.value)

@@ -62,8 +62,8 @@ _DRY_RUN = flags.DEFINE_bool(
 
 
 def run() -> None:
+    from vfljax.launching.running import finish, forecast
     from vfljax.report import page
-    from vfljax.running import finish, forecast
     from vfljax.sweep import size
     from vfljax.sweep.experiment import with_knob
     from vfljax.sweep.plan import make_plan

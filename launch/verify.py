@@ -36,14 +36,14 @@ def run() -> None:
 def _verify(workdir: pathlib.Path) -> None:
     """Print the state of every part of one sweep; raises UserError where one is damaged."""
     from vfljax import store
-    from vfljax.store import inspection
+    from vfljax.store import check
 
     common.say_unsealed(workdir)
     counts: collections.Counter[str] = collections.Counter()
     damaged = []
     for finding in store.inspect(workdir):
         counts[finding.state] += 1
-        if finding.state == inspection.DAMAGED:
+        if finding.state == check.DAMAGED:
             damaged.append(finding)
         print(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
     print(", ".join(f"{count} {state}" for state, count in counts.items()))

@@ -6,7 +6,7 @@ import sys
 from analysis import judging, precision
 from tests import sweeps
 from vfljax import config as config_file
-from vfljax.report import seeds, worst
+from vfljax.report import confidence, worst
 
 
 def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
@@ -37,7 +37,10 @@ def test_precisions_are_paired_by_setting_federation_and_seed():
     assert [pair.certain for pair in every] == [True, False, False, True]
     key = worst.AttackOn("probe", "split")
     leaks = (
-        [p._replace(figures={key: {"leak": seeds.interval([v])}}) for p, v in zip(points, values)]
+        [
+            p._replace(figures={key: {"leak": confidence.interval([v])}})
+            for p, v in zip(points, values)
+        ]
         for points, values in ((exact, (0.7, 0.5)), (rounded, (0.7, 0.56)))
     )
     attacks = precision.by_attack(*leaks)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.reference import grid_step
-from vfljax import training
-from vfljax.benchmark import grid, measuring, peers, torch_peers, workers
+from vfljax.benchmark import grid_speed, measuring, peers, torch_peers, workers
 from vfljax.benchmark.minimal import Least
 from vfljax.benchmark.problem import NETWORKS, Problem, draw
+from vfljax.federation import training
 from vfljax.models import MLP
 from vfljax.sweep import lanes
 from vfljax.types import Spec, Weights
@@ -68,7 +68,7 @@ def check_weights(weights, expected):
 
 def test_the_peers_problem_is_the_structure_that_vfljax_trains():
     assert peers.problem_of(SPEC, 3, 3) == TINY
-    published = peers.problem_of(grid.GRID, grid.COLUMNS, grid.PEERS)
+    published = peers.problem_of(grid_speed.GRID, grid_speed.COLUMNS, grid_speed.PEERS)
     assert published.bottom == (32, 64, 64, 16)
     assert (published.top, published.batch) == ((32, 64, 10), 256)
 

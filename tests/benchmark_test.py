@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from vfljax.benchmark import convolutions, defenses, grid, measuring, peers, reading, workers
+from vfljax.benchmark import convolutions, defense_cost, disk, grid_speed, measuring, peers, workers
 from vfljax.models import MLP, Generator
 
 
@@ -15,7 +15,7 @@ def quick(monkeypatch):
     """One run of training a repeat, whatever its time; no large products."""
     measure = measuring.Case.measure
     monkeypatch.setattr(measuring.Case, "measure", lambda case, seconds=0.0: measure(case, 0.0))
-    monkeypatch.setattr(grid, "matmul_rate", lambda: 1.0)
+    monkeypatch.setattr(grid_speed, "matmul_rate", lambda: 1.0)
     monkeypatch.setattr(peers, "SECONDS", 0.0)
 
 
@@ -27,7 +27,7 @@ def table_rows(text):
 
 def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
     tiny = dataclasses.replace(
-        grid.GRID,
+        grid_speed.GRID,
         bottoms=(MLP((4,), 2),) * 2,
         top=MLP((), 3),
         num_classes=3,
@@ -35,11 +35,11 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
         batch_size=8,
         epochs=1,
     )
-    monkeypatch.setattr(grid, "GRID", tiny)
-    monkeypatch.setattr(grid, "SIZES", (1, 2))
-    monkeypatch.setattr(grid, "PEERS", 2)
+    monkeypatch.setattr(grid_speed, "GRID", tiny)
+    monkeypatch.setattr(grid_speed, "SIZES", (1, 2))
+    monkeypatch.setattr(grid_speed, "PEERS", 2)
     monkeypatch.setattr(workers, "absent", lambda: "PyTorch is not looked for")
-    result, text = grid.measured(2, None, 3)
+    result, text = grid_speed.measured(2, None, 3)
     assert [row["settings"] for row in result["rows"]] == [1, 2]
     assert [row["compiles"] for row in result["rows"]] == [1, 1]
     for row in result["rows"]:
@@ -53,9 +53,9 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
 
 
 def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):
-    monkeypatch.setattr(defenses, "SETTINGS", 2)
-    monkeypatch.setattr(defenses, "SHAPES", ((4, 2, 3),))
-    result, text = defenses.measured(2, None, "max_norm")
+    monkeypatch.setattr(defense_cost, "SETTINGS", 2)
+    monkeypatch.setattr(defense_cost, "SHAPES", ((4, 2, 3),))
+    result, text = defense_cost.measured(2, None, "max_norm")
     (row,) = result["rows"]
     assert (row["defense"], row["batch"], row["cut"], row["classes"]) == ("max_norm", 4, 2, 3)
     assert row["compiles"] == 1
@@ -65,22 +65,22 @@ def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):
 
 
 def test_defenses_of_two_classes_have_the_generator_and_two_classes():
-    many, two = (defenses.spec_of((4, 2, 3), None, binary) for binary in (False, True))
+    many, two = (defense_cost.spec_of((4, 2, 3), None, binary) for binary in (False, True))
     assert (many.num_classes, many.batch_size, many.bottoms[0].out) == (3, 4, 2)
     assert two.num_classes == 2
     assert isinstance(two.top, Generator)
 
 
 def test_other_rules_of_a_defense_are_timed_behind_its_default_one():
-    labels = [form.label for form in defenses.forms()]
+    labels = [form.label for form in defense_cost.forms()]
     assert labels[labels.index("noise") + 1] == "noise gaussian"
 
 
 def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
-    forms = defenses.forms()
-    assert [form.label for form in forms if not form.defense.options] == list(defenses.TABLE)
+    forms = defense_cost.forms()
+    assert [form.label for form in forms if not form.defense.options] == list(defense_cost.TABLE)
     for label, defense in forms:
-        row = defenses.TABLE[defense.name]
+        row = defense_cost.TABLE[defense.name]
         assert set(row.required) <= set(row.example) <= set(row.knobs), label
 
 
@@ -112,10 +112,10 @@ def test_slow_forms_are_timed_at_the_first_width_and_ratios_are_to_pytorch(
 
 def test_every_form_of_a_table_is_read_as_the_same_rows(monkeypatch):
     """The array_record form is written by TFDS, which its own tests cover: here it is a list."""
-    monkeypatch.setattr(reading, "ROWS", 50)
-    monkeypatch.setattr(reading, "COLUMNS", 3)
-    monkeypatch.setattr(reading, "_array_record", lambda folder, x: lambda: np.stack(list(x)))
-    result, text = reading.measured(2)
+    monkeypatch.setattr(disk, "ROWS", 50)
+    monkeypatch.setattr(disk, "COLUMNS", 3)
+    monkeypatch.setattr(disk, "_array_record", lambda folder, x: lambda: np.stack(list(x)))
+    result, text = disk.measured(2)
     names = [row["form"] for row in result["rows"]]
     assert names == [
         *(".npy, mapped", ".npy, mapped, random order", "Parquet", "array_record, row by row"),

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import real_data
-from vfljax import datasets, training
+from vfljax import datasets
 from vfljax.datasets import core
 from vfljax.defenses import TABLE
+from vfljax.federation import training
 from vfljax.sweep import grid, initial, lanes, programs, train
 from vfljax.sweep.experiment import changed, parse
 from vfljax.sweep.plan import make_plan

@@ -45,7 +45,12 @@ DEAREST = (
     "sweep/lanes_test.py",
     *("defenses_contract_test.py", "damage_test.py", "sweep/train_test.py"),
     *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
-    *("streaming_test.py", "stored_sweep_test.py", "training_test.py", "attacking/run_test.py"),
+    *(
+        "streaming_test.py",
+        "stored_sweep_test.py",
+        "federation/training_test.py",
+        "attacking/run_test.py",
+    ),
 )
 
 

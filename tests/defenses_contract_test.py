@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
-from vfljax import attacks, defenses, protocol
+from vfljax import attacks, defenses
 from vfljax.defenses import TABLE
+from vfljax.federation import protocol
 from vfljax.models import MLP
 from vfljax.sweep import grid
 from vfljax.sweep.experiment import parse

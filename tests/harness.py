@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import defenses as table
-from vfljax import keys, metrics, protocol
+from vfljax import keys, metrics
 from vfljax.contract.federations import (
     COLUMNS,
     ROWS,
@@ -24,6 +24,7 @@ from vfljax.contract.federations import (
     make_weights,
 )
 from vfljax.defenses.core import TrainingData
+from vfljax.federation import protocol
 from vfljax.types import DefenseSpec, HParams, Spec
 
 __all__ = [

@@ -31,7 +31,7 @@ print("\\n".join(failed))
 
 def test_every_module_can_be_imported_first():
     names = [m.name for m in pkgutil.walk_packages(vfljax.__path__, "vfljax.")]
-    assert "vfljax.protocol" in names
+    assert "vfljax.federation.protocol" in names
     root = pathlib.Path(vfljax.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *names],

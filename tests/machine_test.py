@@ -16,7 +16,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from vfljax import machine
 from vfljax.machine import default_cache, processor, trim, use_this_machine
-from vfljax.precision import bfloat16_products
+from vfljax.models.precision import bfloat16_products
 
 ROOT = pathlib.Path(__file__).parents[1]
 SETTINGS = (

@@ -22,7 +22,7 @@ import pytest
 from tests.sweeps import comparable
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.report import gaps, summary
+from vfljax.report import not_run, summary
 from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
 
@@ -87,7 +87,7 @@ def test_a_stored_sweep_loads_exactly(workdir):
     assert loaded.alone.num_rows == 0
     points = summary.points(loaded)
     assert all(math.isnan(worst.excess.mean) for p in points for worst in p.worst.values())
-    (said,) = [line for line in gaps.not_attacked(loaded, points) if "no candidate" in line]
+    (said,) = [line for line in not_run.not_attacked(loaded, points) if "no candidate" in line]
     assert "with 10 or 20 known labels" in said
 
 

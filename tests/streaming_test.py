@@ -12,7 +12,7 @@ from vfljax import datasets, machine
 from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
-from vfljax.rows import Streamed
+from vfljax.models.rows import Streamed
 from vfljax.sweep import lanes, plan, programs
 
 CHANGES = {

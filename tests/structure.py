@@ -2,8 +2,8 @@
 
     python tests/structure.py
 
-A room is a module or package directly below the package ``vfljax``: ``vfljax/protocol.py`` is the room
-``protocol``, everything in ``vfljax/sweep/`` the room ``sweep``. An arrow leads from a room to one
+A room is a module or package directly below the package ``vfljax``: ``vfljax/types.py`` is the room
+``types``, everything in ``vfljax/sweep/`` the room ``sweep``. An arrow leads from a room to one
 that it imports, anywhere in the code: imports inside functions and those for type checkers only
 count too. Rooms that import no other are on floor 0, any other one floor above the highest
 room that it imports. A circle is a set of rooms that import each other, directly or by way of

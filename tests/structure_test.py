@@ -12,15 +12,12 @@ import pytest
 
 from tests.structure import ROOT, House, describe, house
 
-FLOORS = 11  # the audit stands on top; plugins stand between the tables and the sweeps
-ARROWS = 133  # of the audit 13, of plugins and the contract 17, of launching 7: all on top
+ROOMS = 22
+FLOORS = 9
+ARROWS = 100
 # data sets know nothing of what is trained on them
 NOT_FOR_DATASETS = {
-    "training",
-    "teacher",
-    "protocol",
-    "parties",
-    "optimizers",
+    "federation",
     "sweep",
     "attacking",
     "report",
@@ -34,7 +31,7 @@ NOT_FOR_SWEEP = {"report", "attacking"}
 # what is imported, and what must not be loaded by it
 LIGHT = {
     "vfljax": ("jax", "numpy"),
-    "vfljax.protocol": ("vfljax.attacks",),
+    "vfljax.federation.protocol": ("vfljax.attacks",),
     "vfljax.sweep.plan": ("vfljax.report", "matplotlib"),
 }
 LOADED = """
@@ -93,6 +90,10 @@ def exists(name: str) -> bool:
 
 def test_no_rooms_import_each_other_in_a_circle():
     assert not built().circles, describe(built())
+
+
+def test_few_rooms():
+    assert len(built().floors) <= ROOMS, describe(built())
 
 
 def test_few_floors():

@@ -10,10 +10,10 @@ from typing import Any
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.report import judging
-from vfljax.report.seeds import Interval
+from vfljax.report.confidence import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import AttackOn, Worst
-from vfljax.store import roots, sealed
+from vfljax.store import header, manifest
 from vfljax.store.attacks import unit_of
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
@@ -71,7 +71,7 @@ def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -
     for name in dropped:
         (folder / name).unlink()
     rest = [path.name for path in sorted(folder.glob("*.parquet"))]
-    sealed.add_files(workdir, unit_of(label), roots.identity(workdir), rest, keep=False)
+    manifest.add_files(workdir, unit_of(label), header.identity(workdir), rest, keep=False)
     return dropped
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests import harness
-from vfljax import training
-from vfljax.training import Lane, Table
+from vfljax.federation import training
+from vfljax.federation.training import Lane, Table
 
 SEEDS, VALIDATION = 2, 5
 

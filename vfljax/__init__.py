@@ -103,8 +103,8 @@ if TYPE_CHECKING:
     from vfljax import attacks, config, contract, datasets, defenses, models, plugins, store
     from vfljax.auditing.frames import audit
     from vfljax.defenses import chain
+    from vfljax.launching.running import run_sweep
     from vfljax.machine import use_this_machine
-    from vfljax.running import run_sweep
     from vfljax.store import load
 
 __all__ = [
@@ -128,7 +128,7 @@ _NAMES = {
     "audit": "vfljax.auditing.frames",
     "chain": "vfljax.defenses",
     "load": "vfljax.store",
-    "run_sweep": "vfljax.running",
+    "run_sweep": "vfljax.launching.running",
     "use_this_machine": "vfljax.machine",
 }
 

@@ -67,7 +67,7 @@ DEFAULT: dict[str, Any] = {
         "drop_last": False,
         "class_weights": (),  # of the label party's cross entropy, one a class; (): all 1
         "scope": "all",
-        "precision": "float32",  # of the federation's products, or "bfloat16": vfljax.precision
+        "precision": "float32",  # of the federation's products, or "bfloat16": vfljax.models.precision
         "evaluation": "final",  # "released": beside it, test AUC pooled over each epoch's steps
         "record": (0, -1),  # epochs whose exchange is stored; -1 is the last, always among them
         "record_rows": 0,  # of how many training rows; 0: all. What attacks see, of test rows too

@@ -12,8 +12,7 @@ import zlib
 
 import jax
 import jax.numpy as jnp
-
-from vfljax.types import Array
+from jax import Array
 
 
 def run_key(seed: Array | int) -> Array:

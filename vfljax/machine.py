@@ -189,7 +189,7 @@ def use_this_machine(
     set to "float32", unless it was chosen: by ``jax.config`` or the environment variable
     ``JAX_DEFAULT_MATMUL_PRECISION``. On a CPU nothing is rounded, the setting is left alone, and programs
     and their keys in the cache stay what they are. What computes in bfloat16 on purpose
-    (``vfljax.precision``) does so under any setting.
+    (``vfljax.models.precision``) does so under any setting.
 
     JAX's persistent compilation cache is shared by every run of this user on this machine, whatever
     the working directory: a second sweep of the same programs compiles only those that take less

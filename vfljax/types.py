@@ -156,7 +156,7 @@ class View(NamedTuple):
     bottoms: tuple[PyTree, ...]  # the colluders' trained bottom variables
     agreed: Agreed
     diagnostics: dict[str, Array]  # [N, W] what only diagnostics and oracle forms see; mostly empty
-    # of its bottoms' last linear layers, where they were recorded (``vfljax.last_layer``)
+    # of its bottoms' last linear layers, where they were recorded (``vfljax.models.last_layer``)
     inputs: Array | None = None  # [E, N, H] what they read, side by side
     # [E, T, P, H + 1, D] by batch and colluder, the bias's last: D and H of one of them
     parameter_gradients: Array | None = None

@@ -11,8 +11,8 @@ from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import alone, jobs, run
 from vfljax.attacking.scoring import Scorer
-from vfljax.report import gaps, summary
-from vfljax.sweep import forms
+from vfljax.report import not_run, summary
+from vfljax.sweep import attack_variants
 from vfljax.types import Scores
 
 
@@ -29,7 +29,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
     sweep = store.load(tiny_sweep)
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
     plans = [
-        jobs.plan_form(forms.Form(name, name, {}, points), plan, sweep)
+        jobs.plan_form(attack_variants.Form(name, name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
     assert alone.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
@@ -137,4 +137,4 @@ def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_pat
     run.attack_sweep(plan_of(killed), workdir, say=silent)
     sweep = store.load(workdir)
     assert "the attack logistic has 2 of 4 rows" in sweep.unfinished
-    assert any("with 30 known labels" in line for line in gaps.not_attacked(sweep, []))
+    assert any("with 30 known labels" in line for line in not_run.not_attacked(sweep, []))

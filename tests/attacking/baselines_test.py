@@ -7,9 +7,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from tests.sweeps import plan_of, tiny
-from vfljax import parties
 from vfljax.attacking.baselines import logistic_figures, numbers_of, untrained_cut
 from vfljax.attacking.view import common_data
+from vfljax.models import parties
 from vfljax.sweep import plan as planning
 from vfljax.sweep.initial import initial_weights
 from vfljax.types import Input

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from tests.reference import direct as reference
 from tests.sweeps import plan_of, tiny, train
 from vfljax import store
-from vfljax.attacking import blocks, run, view
+from vfljax.attacking import batching, run, view
 from vfljax.report import summary, tables, worst
 from vfljax.store import exchange as wire
 from vfljax.sweep import plan as planning
@@ -42,14 +42,14 @@ def attacked(plan, tmp_path_factory):
     """The sweep, its attacks' summary, and how many programs each attack newly made."""
     workdir = tmp_path_factory.mktemp("colluders") / "w"
     train(workdir, CONFIG, attack=False)
-    programs, make = collections.Counter(), blocks.make_attack_lane
+    programs, make = collections.Counter(), batching.make_attack_lane
 
     def counted(static):
         programs[static.name] += 1
         return make(static)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "make_attack_lane", counted)
+        patch.setattr(batching, "make_attack_lane", counted)
         run.attack_sweep(plan, workdir, say=lambda line: None)
     return store.load(workdir), store.attack_summary(workdir), programs
 

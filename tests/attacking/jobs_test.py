@@ -9,7 +9,7 @@ import pytest
 from tests.sweeps import TINY, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, run
-from vfljax.sweep import forms
+from vfljax.sweep import attack_variants
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def stored(tiny_sweep):
 
 
 def reason_of(stored, name, options=None, **knobs):
-    form = forms.Form(name, name, options or {}, [knobs])
+    form = attack_variants.Form(name, name, options or {}, [knobs])
     _, rows, reason = jobs.attackable(form, *stored)
     assert bool(rows) != bool(reason)
     assert "\n" not in reason
@@ -74,7 +74,7 @@ def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(stored):
 
 
 def test_each_point_of_known_labels_is_checked(stored):
-    form = forms.Form("mean", "mean", {}, [{"known": 40.0}, {"known": 5.0}])
+    form = attack_variants.Form("mean", "mean", {}, [{"known": 40.0}, {"known": 5.0}])
     _, rows, reason = jobs.attackable(form, *stored)
     assert rows == []
     assert "known=5" in reason
@@ -126,7 +126,9 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_swe
 def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
     """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
     plan, sweep = stored
-    form = forms.Form("passive", "passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}])
+    form = attack_variants.Form(
+        "passive", "passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}]
+    )
     form_plan = jobs.plan_form(form, plan, sweep)
     assert [(g.federation, g.attackers, g.number) for g in form_plan.jobs] == [
         ("split", (0,), 0),
@@ -163,7 +165,7 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
     """A config with another attack numbers the settings of the same arms anew."""
     _, sweep = stored
     more = plan_of(tiny(attacks={**TINY["attacks"], "active": {"steps": 2}}))
-    form_plan = jobs.plan_form(forms.Form("direct", "direct", {}, [{}]), more, sweep)
+    form_plan = jobs.plan_form(attack_variants.Form("direct", "direct", {}, [{}]), more, sweep)
     ((group, listed),) = form_plan.jobs.items()
     assert (group.federation, group.spec.top) == ("no_split", None)
     rows = [r for r in sweep.results.to_pylist() if r["structure"] == "no_split"]
@@ -171,7 +173,7 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
 
 
 def test_an_attack_without_baselines_has_no_other_jobs(stored):
-    form_plan = jobs.plan_form(forms.Form("direct", "direct", {}, [{}]), *stored)
+    form_plan = jobs.plan_form(attack_variants.Form("direct", "direct", {}, [{}]), *stored)
     ((_, listed),) = form_plan.jobs.items()
     assert {job.what for job in listed} == {"attack"}
     assert len(listed) == 12
@@ -198,7 +200,9 @@ def sweep_of(plan, diverged=()):
 
 def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():
     plan = plan_of(tiny(grid={"undefended": {}}, federations=("split",)))
-    reason = jobs.plan_form(forms.Form("direct", "direct", {}, [{}]), plan, sweep_of(plan))
+    reason = jobs.plan_form(
+        attack_variants.Form("direct", "direct", {}, [{}]), plan, sweep_of(plan)
+    )
     assert "'no_split'" in reason
     assert "add 'no_split' to config.federations" in reason
 
@@ -217,7 +221,7 @@ def colluding():
 
 
 def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(colluding):
-    form = forms.Form("active", "active", {}, [{"known": 20.0}, {"known": 40.0}])
+    form = attack_variants.Form("active", "active", {}, [{"known": 20.0}, {"known": 40.0}])
     form_plan = jobs.plan_form(form, colluding, sweep_of(colluding))
     assert [(g.federation, g.attackers) for g in form_plan.jobs] == [
         ("malicious-0", (0,)),
@@ -237,7 +241,7 @@ def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(col
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
     ids = [s.id for g in colluding.groups for s in g.settings if s.federation.name == "malicious-0"]
-    form = forms.Form("active", "active", {}, [{"known": 20.0}])
+    form = attack_variants.Form("active", "active", {}, [{"known": 20.0}])
     form_plan = jobs.plan_form(form, colluding, sweep_of(colluding, diverged=ids[:1]))
     assert form_plan.diverged == 1
     alone = next(members for g, members in form_plan.jobs.items() if g.federation == "malicious-0")

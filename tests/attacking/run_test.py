@@ -13,12 +13,12 @@ import pytest
 from tests import harness
 from tests.sweeps import TINY, comparable, drop_blocks, plan_of, tiny, train
 from vfljax import store
-from vfljax.attacking import blocks, jobs, run, scoring, view
+from vfljax.attacking import batching, jobs, run, scoring, view
 from vfljax.errors import UserError
-from vfljax.report import gaps, summary
+from vfljax.report import not_run, summary
 from vfljax.store import exchange as wire
 from vfljax.store.attacks import unit_of
-from vfljax.sweep import forms, lanes, programs
+from vfljax.sweep import attack_variants, lanes, programs
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
 from vfljax.sweep.limits import Limits
@@ -137,9 +137,9 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     before = comparable(store.load(workdir).attacks)
     folder = workdir / "attacks" / "probe_embeddings"
     assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
-    monkeypatch.setattr(blocks, "BLOCK", block)
+    monkeypatch.setattr(batching, "BLOCK", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
-        monkeypatch.setattr(blocks, "width_of", lambda *_: width)
+        monkeypatch.setattr(batching, "width_of", lambda *_: width)
     run.attack_sweep(plan, workdir, ["probe"], silent)
     written = sorted(folder.glob("split-*.parquet"))
     assert len(written) == file_count
@@ -218,9 +218,9 @@ def direct(tiny_sweep, tmp_path, monkeypatch):
     """A sweep with the direct attack in three blocks, its plan, and its rows."""
     workdir, config = shutil.copytree(tiny_sweep, tmp_path / "w"), tiny(attacks={"direct": RULE})
     drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(blocks, "BLOCK", 4)
+    monkeypatch.setattr(batching, "BLOCK", 4)
     run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
-    monkeypatch.setattr(blocks, "BLOCK", 8)  # the next machine
+    monkeypatch.setattr(batching, "BLOCK", 8)  # the next machine
     assert len(blocks_of(workdir, DIRECT)) == 3
     return workdir, plan_of(config), comparable(store.load(tiny_sweep).attacks)
 
@@ -296,7 +296,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     assert all(a["logistic_success"] > 0.2 for a in passive)
     points = summary.points(stored)
     assert not any(worst.attack == "passive" for p in points for worst in p.worst.values())
-    said = " ".join(gaps.not_attacked(stored, points))
+    said = " ".join(not_run.not_attacked(stored, points))
     assert "passive (split): 12 of its 12 runs diverged" in said
     assert "passive (no split): 12 of its 12 runs diverged" in said
 
@@ -319,7 +319,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
-    form = forms.Form("direct/epoch=7", "direct", {"epoch": 7}, [{}])
+    form = attack_variants.Form("direct/epoch=7", "direct", {"epoch": 7}, [{}])
     _, rows, reason = jobs.attackable(form, plan_of(config), stored)
     assert rows == []
     assert "reads epoch 7" in reason
@@ -329,20 +329,20 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 def program_for(form, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
-    attack = forms.make_attack(form, spec.bottoms[:1], 10)
-    stored = blocks.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None, {})
-    common = blocks._common(group, attack, stored)
+    attack = attack_variants.make_attack(form, spec.bottoms[:1], 10)
+    stored = batching.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None, {})
+    common = batching._common(group, attack, stored)
     inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
-    static = blocks.program_of(form, group, attack, 10)
-    return programs.program(blocks.make_attack_lane, (static,), layout, inputs, common)
+    static = batching.program_of(form, group, attack, 10)
+    return programs.program(batching.make_attack_lane, (static,), layout, inputs, common)
 
 
 def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
     """A program is traced once: one given rows of another shape would be traced again."""
     fewer_test = plan_of(tiny(**{"data.test": 150}))
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
-    honest = forms.Form("mean", "mean", {}, [{}])
-    diagnostic = forms.Form("spectral", "spectral", {"signal": "party0.cut"}, [{}])
+    honest = attack_variants.Form("mean", "mean", {}, [{}])
+    diagnostic = attack_variants.Form("spectral", "spectral", {"signal": "party0.cut"}, [{}])
     for form in (honest, diagnostic):
         assert program_for(form, plan) is program_for(form, plan)
         assert program_for(form, fewer_test) is not program_for(form, plan)
@@ -351,9 +351,11 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
 
 def test_attacks_that_compute_the_same_share_a_program(plan):
     options = {"finetune_bottom": True, "steps": 3}
-    passive, active = (forms.Form(name, name, options, [{}]) for name in ("passive", "active"))
+    passive, active = (
+        attack_variants.Form(name, name, options, [{}]) for name in ("passive", "active")
+    )
     assert program_for(active, plan) is program_for(passive, plan)
-    other = forms.Form("passive", "passive", {**options, "steps": 4}, [{}])
+    other = attack_variants.Form("passive", "passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
 
 

@@ -10,9 +10,9 @@ from tests.reference import spectral
 from tests.sweeps import plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import diagnostics, view
+from vfljax.federation.training import rows_of
 from vfljax.report import summary
 from vfljax.sweep import plan as planning
-from vfljax.training import rows_of
 
 CONFIG = tiny(
     data={"name": "breast_cancer", "train": 200, "validation": 100, "test": 100},

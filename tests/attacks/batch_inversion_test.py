@@ -11,15 +11,14 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import batch_inversion as reference
 from tests.sweeps import plan_of, tiny, train
-from vfljax import last_layer
 from vfljax.attacking.jobs import plan_form
 from vfljax.attacking.view import summed
 from vfljax.attacks.batch_inversion import batch_inversion, least_solution
 from vfljax.errors import UserError
-from vfljax.models import MLP
+from vfljax.models import MLP, last_layer
 from vfljax.store import exchange
 from vfljax.sweep import size
-from vfljax.sweep.forms import attack_forms
+from vfljax.sweep.attack_variants import attack_forms
 
 solve = harness.quick_jit(least_solution)
 CLASSES = 10

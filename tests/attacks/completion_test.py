@@ -14,7 +14,7 @@ from vfljax import keys
 from vfljax.attacks import completion
 from vfljax.attacks.completion import active, complete, passive
 from vfljax.models import MLP
-from vfljax.parties import Party, from_module, together
+from vfljax.models.parties import Party, from_module, together
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 CLASSES = 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.auditing.table_test import values, written
+from tests.auditing.survey_test import values, written
 
 AUDIT = ["--data=t.csv", "--label=y", "--parties=bank: age, job; telco: pay*"]
 

@@ -20,7 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.datasets.refusals import refused
-from vfljax.datasets.own import table
+from vfljax.datasets.user_table import table
 
 DAYS = [datetime.date(2020, 2, 28), None, datetime.date(2020, 3, 1)]
 

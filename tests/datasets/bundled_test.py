@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import Dataset, checksum, classes, split_rows
-from vfljax.datasets.dividing import Parties, divide
+from vfljax.datasets.partition import Parties, divide
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
+from vfljax.federation.training import rows_of
 from vfljax.sweep.table import make_table
-from vfljax.training import rows_of
 
 
 def blocks(dataset, parties):

@@ -23,8 +23,8 @@ from vfljax.datasets.core import (
 )
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
+from vfljax.federation.training import rows_of
 from vfljax.sweep.table import make_table
-from vfljax.training import rows_of
 from vfljax.types import Input
 
 

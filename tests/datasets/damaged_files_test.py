@@ -19,8 +19,8 @@ from vfljax.datasets.class_folders import NAMES10, cinic10
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
-from vfljax.datasets.own import table
 from vfljax.datasets.spambase import spambase
+from vfljax.datasets.user_table import table
 from vfljax.datasets.yahoo import yahoo
 
 ARCHIVE, FOLDERS = image_faults_test.ARCHIVE, image_faults_test.FOLDERS

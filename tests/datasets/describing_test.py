@@ -4,7 +4,7 @@ import numpy as np
 
 from vfljax.datasets import describing, prepared
 from vfljax.datasets.core import Column, Dataset
-from vfljax.datasets.dividing import Parties, divide
+from vfljax.datasets.partition import Parties, divide
 from vfljax.models.making import networks_for
 
 LABELS = np.arange(8, dtype=np.int32) % 2

@@ -18,8 +18,8 @@ from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split as keras_words
 from vfljax.datasets import load, options
 from vfljax.datasets.core import checksum, split_rows
-from vfljax.datasets.dividing import Parties, divide
 from vfljax.datasets.imdb import imdb
+from vfljax.datasets.partition import Parties, divide
 
 ROWS = written.reviews()
 PARTIES = Parties(passive=2, label_features=False)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.datasets.tables import FRAME, made, refused, write
 from vfljax.datasets.core import checksum
-from vfljax.datasets.noting import columns_table
-from vfljax.datasets.own import from_arrow, from_frame, table
+from vfljax.datasets.notes import columns_table
+from vfljax.datasets.user_table import from_arrow, from_frame, table
 
 LABELS = {
     "missing": (

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.datasets import refusals
 from tests.datasets.fuzzing import drawn
 from vfljax.datasets import load, reading
-from vfljax.datasets.own import table
 from vfljax.datasets.reading import read
+from vfljax.datasets.user_table import table
 from vfljax.errors import UserError
 
 GOOD = b"a,b,y\n1,u,0\n2,v,1\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.datasets import refusals
-from vfljax.datasets.own import from_frame, table
+from vfljax.datasets.user_table import from_frame, table
 
 FRAME = pd.DataFrame(
     {

@@ -13,7 +13,7 @@ from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split
 from vfljax.datasets import load
 from vfljax.datasets.core import checksum
-from vfljax.datasets.dividing import divide
+from vfljax.datasets.partition import divide
 from vfljax.datasets.texts import top_words
 from vfljax.errors import UserError
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 from tests.datasets.fuzzing import drawn
-from vfljax.datasets.columns_of import MISSING, NONE, is_number
+from vfljax.datasets.column_types import MISSING, NONE, is_number
 from vfljax.datasets.core import checksum
-from vfljax.datasets.own import from_frame, table
+from vfljax.datasets.user_table import from_frame, table
 from vfljax.errors import UserError
 
 FLOATS = st.floats(-1e30, 1e30, allow_nan=False)

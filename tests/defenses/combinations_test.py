@@ -9,8 +9,9 @@ import pytest
 
 from tests import harness
 from tests.defenses_contract_test import ROWS, knobs_of
-from vfljax import defenses, protocol
+from vfljax import defenses
 from vfljax.defenses import Defense, DefenseRow
+from vfljax.federation import protocol
 from vfljax.types import DefenseSpec
 
 # members in listing order, classes

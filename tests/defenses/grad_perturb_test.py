@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from tests import harness
-from tests.protocol_test import assert_same_nets, nets_of
+from tests.federation.protocol_test import assert_same_nets, nets_of
 from tests.reference import grad_perturb as reference
 from tests.reference import protocol as twin
 from vfljax import defenses

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests import harness
 from tests.reference import kdk as reference
-from vfljax import protocol
 from vfljax.defenses.core import TrainingData
 from vfljax.defenses.kdk import ROW, kdk, kdk_targets
+from vfljax.federation import protocol
 from vfljax.types import Context
 
 ROWS = 16

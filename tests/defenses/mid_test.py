@@ -13,11 +13,12 @@ from tests import harness
 from tests.reference import mid as reference
 from tests.reference.dcor import differences
 from tests.sweeps import tiny
-from vfljax import defenses, keys, protocol
+from vfljax import defenses, keys
 from vfljax.defenses.mid import divergence, mid
 from vfljax.errors import UserError
+from vfljax.federation import protocol
 from vfljax.models.bottleneck import Law
-from vfljax.parties import AGGREGATIONS, parties
+from vfljax.models.parties import AGGREGATIONS, parties
 from vfljax.sweep import grid
 from vfljax.sweep.experiment import parse
 from vfljax.types import DefenseSpec, Federation, Input

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests import harness, sweeps
-from vfljax import defenses, protocol, training
+from vfljax import defenses
 from vfljax.defenses import Defense, DefenseRow
+from vfljax.federation import protocol, training
 from vfljax.types import DefenseSpec, Weights
 
 

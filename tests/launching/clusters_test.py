@@ -18,7 +18,7 @@ import filelock
 import pytest
 
 from tests.conftest import ROOT
-from tests.launching.sending_test import tables
+from tests.launching.scheduler_test import tables
 
 pytestmark = pytest.mark.slow
 CONFIG = """

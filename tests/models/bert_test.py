@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.models.drawing import draw
-from vfljax import parties
 from vfljax.errors import UserError
-from vfljax.models import BOTTOMS
+from vfljax.models import BOTTOMS, parties
 from vfljax.models.bert import Bert, from_torch
 
 SIZES = {"vocabulary": 40, "positions": 12, "hidden": 24, "layers": 3, "heads": 4}

@@ -13,7 +13,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, CNN
 from vfljax.models.cnn import halve
-from vfljax.parties import from_module
+from vfljax.models.parties import from_module
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 

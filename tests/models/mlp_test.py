@@ -12,7 +12,7 @@ from tests.models.drawing import draw
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import MLP, TOPS, Generator, Head, Probability
-from vfljax.parties import from_module
+from vfljax.models.parties import from_module
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 

@@ -11,8 +11,8 @@ from scipy import stats
 from tests.models.drawing import draw
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS
+from vfljax.models.parties import from_module
 from vfljax.models.resnet import ResNet, from_torch
-from vfljax.parties import from_module
 
 
 def pixels(*shape, seed=0):

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests.models.drawing import draw
 from vfljax.models import BOTTOMS, WideDeep
-from vfljax.parties import from_module
+from vfljax.models.parties import from_module
 
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 

@@ -10,8 +10,8 @@ from vfljax import datasets, papers
 from vfljax.datasets.core import Dataset
 from vfljax.errors import UserError
 from vfljax.report.reproduction import KNOBS
+from vfljax.sweep.attack_variants import attack_forms
 from vfljax.sweep.experiment import changed, parse
-from vfljax.sweep.forms import attack_forms
 from vfljax.sweep.plan import make_plan
 from vfljax.types import Input
 

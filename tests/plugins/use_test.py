@@ -11,8 +11,8 @@ from tests.sweeps import comparable
 from vfljax import attacks, defenses, plugins, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
+from vfljax.launching.running import finish
 from vfljax.report import page, summary
-from vfljax.running import finish
 from vfljax.sweep.experiment import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 

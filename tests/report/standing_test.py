@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vfljax import papers
-from vfljax.papers.verdicts import AGREES, DIFFERS
+from vfljax.papers.agreement import AGREES, DIFFERS
 from vfljax.report import claims, reproduction_page, standing
 from vfljax.report.claims import Evidence
 from vfljax.report.reproduction import Compared, csv_text, text

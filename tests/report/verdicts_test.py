@@ -7,7 +7,7 @@ import pytest
 from tests.sweeps import point
 from vfljax import store
 from vfljax.report import judging, summary, verdicts, worst
-from vfljax.report.budgets import Budget
+from vfljax.report.knowledge_table import Budget
 
 NOISE = {"noise.scale": 1.0}
 SCALE = worst.Scale(0.5, (0, 1), 100)

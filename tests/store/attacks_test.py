@@ -8,7 +8,7 @@ import pytest
 from tests.sweeps import comparable, drop_blocks, flip
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.store import attacks, roots
+from vfljax.store import attacks, header
 
 LABEL = "direct/most_negative"
 UNIT = "attacks/direct_most_negative"
@@ -113,7 +113,7 @@ def test_a_damaged_summary_is_read_from_its_copy_and_both_are_one_line(workdir):
 
 def test_another_sweep_s_summary_is_not_believed(workdir):
     content = {"sweep": "another", "attacks": store.attack_summary(workdir)}
-    roots.write_root(workdir, "attacks", content)
+    header.write_root(workdir, "attacks", content)
     damage(workdir, "it is another sweep's", unit="attacks.json")
 
 

@@ -11,7 +11,7 @@ from tests.sweeps import TINY, comparable, flip, plan_of, train
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.store import directory, exchange, files, roots
+from vfljax.store import atomic, directory, exchange
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
     header = directory.read_header(workdir)
     old = json.loads(json.dumps(header))
     del old["config"]["training"]["class_weights"]
-    roots.write_root(workdir, "sweep", old)
+    header.write_root(workdir, "sweep", old)
     assert directory.begin(workdir, header)["config"] == old["config"]
     changed = json.loads(json.dumps(header))
     changed["config"]["training"]["class_weights"] = [1.0] * 10
@@ -125,7 +125,7 @@ def test_a_folder_without_a_sweep_says_so(tmp_path):
 def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     store.write_text(path, "old")
-    monkeypatch.setattr(files.os, "replace", lambda *a: (_ for _ in ()).throw(OSError("killed")))
+    monkeypatch.setattr(atomic.os, "replace", lambda *a: (_ for _ in ()).throw(OSError("killed")))
     with pytest.raises(OSError, match="killed"):
         store.write_text(path, "new")
     assert path.read_text() == "old"
@@ -189,7 +189,7 @@ def test_a_kill_between_two_saves_loses_neither(tmp_path, monkeypatch, where, ke
 
     with monkeypatch.context() as patched:
         patched.setattr(
-            *{"replace": (files.os, "replace"), "remove": (directory, "remove")}[where], kill
+            *{"replace": (atomic.os, "replace"), "remove": (directory, "remove")}[where], kill
         )
         with pytest.raises(Killed):
             store.write_partial(tmp_path, "a", 2, tree(2))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import datasets, store
-from vfljax.datasets import own, prepared
+from vfljax.datasets import prepared, user_table
 from vfljax.datasets.prepared import FILE, description, sum_of
 from vfljax.errors import UserError
 from vfljax.sweep.train import header
@@ -36,7 +36,7 @@ def old(path, **changes):
 
 
 def test_a_header_names_the_version_of_its_reader(path):
-    assert header(planned(path), "")["reader"] == own.READER == datasets.READERS["table"]
+    assert header(planned(path), "")["reader"] == user_table.READER == datasets.READERS["table"]
     assert header(plan_of(tiny()), "")["reader"] == 1
 
 
@@ -68,10 +68,10 @@ def test_what_is_refused_today_is_told_with_the_old_reading(path):
     path.write_text(TEXT.replace("?", "none"))
     with (
         pytest.raises(UserError, match="'a' holds numbers, and 'none' in row 1.*reading changed"),
-        store.explained({"revision": "abc"}, own.READER),
+        store.explained({"revision": "abc"}, user_table.READER),
     ):
         datasets.load("table", str(path), {"label": "y"})
-    same = store.explained({"reader": own.READER}, own.READER)
+    same = store.explained({"reader": user_table.READER}, user_table.READER)
     with pytest.raises(UserError, match=r"categorical= if it holds no numbers\.$"), same:
         datasets.load("table", str(path), {"label": "y"})
     assert datasets.reader_of("digits", "") == 1
@@ -80,7 +80,7 @@ def test_what_is_refused_today_is_told_with_the_old_reading(path):
 def test_a_prepared_folder_keeps_the_version_that_read_it(path, tmp_path):
     folder = tmp_path / "folder"
     data = datasets.prepare("table", str(path), str(folder), {"label": "y"})
-    assert data.reader == own.READER == datasets.reader_of("table", str(folder))
+    assert data.reader == user_table.READER == datasets.reader_of("table", str(folder))
     spec = description(folder)
     del spec["reader"]  # as an earlier vfljax wrote it, which had fewer options too
     spec["options"] = {"label": "y", "max_categories": 256}

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from vfljax.sweep import lanes
+from vfljax.sweep import programs
 from vfljax.sweep.background import background
 
 

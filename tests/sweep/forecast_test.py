@@ -8,10 +8,10 @@ import jax
 import pytest
 
 from tests.sweeps import plan_of, tiny, train
-from vfljax import running
-from vfljax.attacking import blocks
-from vfljax.attacking import forecast as attacking_forecast
+from vfljax.attacking import batching
+from vfljax.attacking import cost_estimate as attacking_forecast
 from vfljax.errors import UserError
+from vfljax.launching import running
 from vfljax.sweep import forecast, lanes, programs
 from vfljax.sweep.experiment import parse
 
@@ -134,7 +134,7 @@ def test_a_dry_run_takes_as_many_at_once_as_the_compiled_program_says_fit(monkey
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
-    wide = blocks.Block(lanes.layout_of(8, 4), *[None] * 5)
+    wide = batching.Block(lanes.layout_of(8, 4), *[None] * 5)
     sizes = []
 
     def attack_block(block, jobs, stored):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.sweeps import tiny
-from vfljax import optimizers
-from vfljax.sweep import forms, grid
+from vfljax.federation import optimizers
+from vfljax.sweep import attack_variants, grid
 from vfljax.sweep.experiment import parse
 from vfljax.types import Federation, Input
 
@@ -16,8 +16,10 @@ def groups_of(**changes) -> list[grid.Group]:
     """The groups of TINY with changes, on halves of digits."""
     experiment = parse(tiny(**changes))
     shape = DIGITS._replace(inputs=DIGITS.inputs[:1] * experiment.parties.owners)
-    attacks = forms.attack_forms(experiment, shape.num_classes, shape.inputs[0])
-    federations = forms.federations(experiment, attacks, shape.num_classes, shape.inputs[0])
+    attacks = attack_variants.attack_forms(experiment, shape.num_classes, shape.inputs[0])
+    federations = attack_variants.federations(
+        experiment, attacks, shape.num_classes, shape.inputs[0]
+    )
     settings = grid.settings(experiment, federations)
     grid.check(experiment, shape, settings)
     return grid.groups(experiment, shape, settings)

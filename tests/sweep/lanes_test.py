@@ -1,5 +1,6 @@
 """Mapping over lanes and devices, and the one cache of compiled programs."""
 
+import pathlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -150,7 +151,7 @@ def make_power(power):
 @pytest.fixture
 def cache(monkeypatch):
     """An empty cache of programs."""
-    monkeypatch.setattr(lanes, "_PROGRAMS", type(programs._PROGRAMS)())
+    monkeypatch.setattr(programs, "_PROGRAMS", type(programs._PROGRAMS)())
     calls.clear()
     return programs._PROGRAMS
 
@@ -198,8 +199,8 @@ def test_shapes_of_what_lanes_share_are_part_of_the_request():
     layout = lanes.layout(4, 2)
     lane = layout.pad(counting(4))
     shared = [lanes.share(a) for a in (jnp.float32(1), jnp.ones(3), (jnp.ones(3),))]
-    programs = [programs.program(make_power, (2,), layout, lane, one) for one in shared]
-    assert len(set(map(id, programs))) == 3
+    made = [programs.program(make_power, (2,), layout, lane, one) for one in shared]
+    assert len(set(map(id, made))) == 3
 
 
 @pytest.mark.usefixtures("cache")
@@ -214,11 +215,11 @@ def test_a_program_outlives_the_clearing_of_jax_s_own_caches():
 @pytest.mark.usefixtures("cache")
 def test_weak_types_are_part_of_the_request_as_tracing_tells_them_apart():
     layout, lane = lanes.layout(4, 2), {"x": jnp.ones(4)}
-    programs = [
+    made = [
         programs.program(make_power, (2,), layout, lane, jnp.asarray(one))
         for one in (1.0, np.float32(1))
     ]
-    assert programs[0] is not programs[1]
+    assert made[0] is not made[1]
 
 
 def test_a_program_compiled_ahead_is_the_one_that_runs(cache):
@@ -245,28 +246,28 @@ def test_plain_functions_are_compiled_once_for_each_shape_and_option():
 
 
 def test_programs_are_kept_while_memory_maps_are_few(cache, monkeypatch):
-    monkeypatch.setattr(lanes, "MOST_MAPS", 1 << 40)
+    monkeypatch.setattr(programs, "MOST_MAPS", 1 << 40)
     monkeypatch.setattr(lanes.jax, "clear_caches", lambda: pytest.fail("caches were cleared"))
-    programs = [requested(power=power)[0] for power in range(4)]
-    assert list(cache.values()) == programs
+    made = [requested(power=power)[0] for power in range(4)]
+    assert list(cache.values()) == made
 
 
 def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(cache, monkeypatch):
     cleared = []
-    programs = [requested(power=power) for power in range(5)]
-    assert requested(power=0)[0] is programs[0][0]  # used again: the youngest now
-    monkeypatch.setattr(lanes, "MOST_MAPS", 0)
+    made = [requested(power=power) for power in range(5)]
+    assert requested(power=0)[0] is made[0][0]  # used again: the youngest now
+    monkeypatch.setattr(programs, "MOST_MAPS", 0)
     monkeypatch.setattr(lanes.jax, "clear_caches", lambda: cleared.append(True))
     programs.make_room()
     assert cleared
-    assert list(cache.values()) == [programs[4][0], programs[0][0]]
-    program, arguments = programs[1]  # who still holds one keeps it
+    assert list(cache.values()) == [made[4][0], made[0][0]]
+    program, arguments = made[1]  # who still holds one keeps it
     np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
 
 
 def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypatch):
     program, _ = requested()
-    monkeypatch.setattr(lanes, "MOST_MAPS", 0)
+    monkeypatch.setattr(programs, "MOST_MAPS", 0)
     monkeypatch.setattr(lanes.jax, "clear_caches", lambda: None)
     programs.make_room()
     assert not cache
@@ -275,7 +276,7 @@ def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypat
     np.testing.assert_array_equal(lanes.unpad(again(*arguments), 4), np.full(4, 2.0))
 
 
-@pytest.mark.skipif(not lanes.pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
+@pytest.mark.skipif(not pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
 def test_memory_maps_of_this_process_are_counted():
     assert 50 < programs._memory_maps() < 65_530
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import machine
-from vfljax.attacking import blocks as attack_blocks
+from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.datasets.core import Split
 from vfljax.errors import UserError

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from vfljax import store
+from vfljax.federation.training import Record, Snapshot
 from vfljax.sweep import saving
-from vfljax.training import Record, Snapshot
 from vfljax.types import Sums
 
 LANES, COUNT = 8, 6  # of which two pad the block

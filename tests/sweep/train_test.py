@@ -8,9 +8,10 @@ import pytest
 
 from tests import sweeps
 from tests.sweeps import TINY, comparable, plan_of, tiny
-from vfljax import store, training
+from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
+from vfljax.federation import training
 from vfljax.sweep import grid, size, train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.progress import Progress
@@ -34,7 +35,9 @@ def test_a_row_for_every_setting_in_every_structure(tiny_sweep):
     assert {row["status"] for row in rows} == {"ok"}
 
 
-def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(tmp_path, every_program):
+def test_each_structure_compiles_once_in_a_process_whatever_the_data_s_shape(
+    tmp_path, every_program
+):
     """Sweeps of other rows need other programs, and none is traced twice; equal ones share them."""
     noise = {"grid": {"noise": {"noise": {"scale": (0.0, 0.1, 0.2)}}}, "attacks": {}}
     config = tiny(**noise, **{"training.epochs": 1})

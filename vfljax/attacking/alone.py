@@ -22,7 +22,7 @@ from vfljax.attacking.jobs import FormPlan
 from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.store import ALONE as LABEL
-from vfljax.sweep.forms import label_by
+from vfljax.sweep.attack_variants import label_by
 from vfljax.sweep.plan import Plan
 
 BY_BATCH = (

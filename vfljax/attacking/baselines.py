@@ -14,9 +14,9 @@ from sklearn.linear_model import LogisticRegression
 
 from vfljax import metrics
 from vfljax.attacking.view import CommonData
-from vfljax.protocol import make_embed
-from vfljax.rows import over_chunks
-from vfljax.training import Table, rows_of
+from vfljax.federation.protocol import make_embed
+from vfljax.federation.training import Table, rows_of
+from vfljax.models.rows import over_chunks
 from vfljax.types import Array, HostArray, Input, Scores, Spec, Weights
 
 

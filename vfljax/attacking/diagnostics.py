@@ -14,10 +14,10 @@ import jax.numpy as jnp
 
 from vfljax.attacking.view import AttackInput, CommonData
 from vfljax.attacks.core import CLEAN
-from vfljax.parties import parties
-from vfljax.protocol import make_embed
-from vfljax.rows import over_chunks
-from vfljax.training import rows_of
+from vfljax.federation.protocol import make_embed
+from vfljax.federation.training import rows_of
+from vfljax.models.parties import parties
+from vfljax.models.rows import over_chunks
 from vfljax.types import Array, PyTree, Spec, Weights
 
 Diagnostic = Callable[[Weights, tuple[Array, ...], Array], Array]

@@ -18,7 +18,7 @@ from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
-from vfljax.sweep.forms import Form, attackers_of, label_of, make_attack, serves
+from vfljax.sweep.attack_variants import Form, attackers_of, label_of, make_attack, serves
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.known import why_not
 from vfljax.sweep.plan import Plan

@@ -17,7 +17,7 @@ from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
 from vfljax.attacks.core import Attack
-from vfljax.sweep.forms import Form
+from vfljax.sweep.attack_variants import Form
 from vfljax.types import Agreed, Scores, Spec
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import jax
 
 from vfljax import attacks, plugins, store
-from vfljax.attacking import alone, rules
+from vfljax.attacking import alone, versions
 from vfljax.attacking.baselines import logistic_figures
-from vfljax.attacking.blocks import Stored, attack_block, make_block
+from vfljax.attacking.batching import Stored, attack_block, make_block
 from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import (
     ATTACK,
@@ -34,8 +34,8 @@ from vfljax.attacking.view import (
 )
 from vfljax.attacks.core import Attack
 from vfljax.sweep import lanes, programs
+from vfljax.sweep.attack_variants import Form, attack_forms
 from vfljax.sweep.experiment import Experiment, experiment_of
-from vfljax.sweep.forms import Form, attack_forms
 from vfljax.sweep.known import most_known
 from vfljax.sweep.plan import Plan, planned_devices, recorded, split_arrays
 from vfljax.sweep.progress import Progress
@@ -86,7 +86,7 @@ def _attack_sweep(
             summary[form.label] = {"status": "skipped", "reason": form_plan}
             continue
         about = described(form_plan, len(trained))
-        if not rules.settle(form, about, summary, workdir, renew_rules, say):
+        if not versions.settle(form, about, summary, workdir, renew_rules, say):
             left.append(form_plan)
             continue
         todo.append(form_plan)
@@ -136,7 +136,7 @@ def _planned(experiment: Experiment, stored: Stored) -> Iterator[tuple[Form, For
         yield form, plan_form(form, plan, stored.sweep)
 
 
-def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: rules.Summary) -> None:
+def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions.Summary) -> None:
     """Refuse rows of plugins that are not in use, or whose files are not those of what is stored; an
     attack whose rule has a new number is another one."""
     names = [request.name for request in experiment.attacks]
@@ -176,7 +176,7 @@ def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
     steps = max(1, attack.steps)
     # what is stored is known by its rows, not its file: blocks differ between machines
     rows = stored.rows(form)
-    rules.check_options(form, rows, stored.workdir)
+    versions.check_options(form, rows, stored.workdir)
     done = {identity(row) for row in rows}
     total = sum(len(jobs) for jobs in form_plan.jobs.values())
     progress = Progress(f"attack {form.label}", form_plan.settings, steps * total)

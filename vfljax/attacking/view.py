@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax.attacks.core import batches_at
-from vfljax.last_layer import parameter_gradient
-from vfljax.rows import scaled_rows
+from vfljax.federation.training import Table
+from vfljax.models.last_layer import parameter_gradient
+from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
-from vfljax.training import Table
 from vfljax.types import Agreed, Array, HostArray, Known, PyTree, Sums, View, Weights
 
 

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from vfljax.attacks.core import Attack, AttackRow, batches, check_whole, place_of
 from vfljax.attacks.direct import RULES
 from vfljax.attacks.learner import multiply
-from vfljax.last_layer import with_bias
+from vfljax.models.last_layer import with_bias
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 TOLERANCE = 1e-4  # of an equation's length; float32 leaves some 1e-6 of noise

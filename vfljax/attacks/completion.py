@@ -2,7 +2,7 @@
 
 After training the attacker keeps its bottom model, puts an inference head on top, and trains both
 semi-supervised with the few rows whose labels it knows: MixMatch with one guess and no augmentation. The
-active attack is the same on a bottom that a malicious optimizer trained (``vfljax.malicious``).
+active attack is the same on a bottom that a malicious optimizer trained (``vfljax.federation.malicious``).
 
     q = sharpen(p, T) = p^(1/T) / sum p^(1/T)               guess on unlabeled rows
     lam ~ Beta(alpha, alpha) once a batch, lam <- max(lam, 1 - lam)
@@ -51,8 +51,8 @@ import optax
 from vfljax import keys
 from vfljax.attacks.core import BASELINES, Attack, AttackRow, check_whole
 from vfljax.models import Head
-from vfljax.parties import Party, from_module, together
-from vfljax.rows import over_chunks
+from vfljax.models.parties import Party, from_module, together
+from vfljax.models.rows import over_chunks
 from vfljax.types import (
     CHUNK,
     HEAVY_CHUNK,

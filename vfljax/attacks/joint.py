@@ -48,7 +48,7 @@ from vfljax.attacks.learner import (
 )
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
-from vfljax.parties import from_module
+from vfljax.models.parties import from_module
 from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
 
 BLOCKS = {"all": (True, True), "columns": (True, False), "exchange": (False, True)}

@@ -30,8 +30,8 @@ from vfljax.attacks.core import (
     received,
 )
 from vfljax.models import MLP
-from vfljax.parties import from_module
-from vfljax.rows import over_chunks
+from vfljax.models.parties import from_module
+from vfljax.models.rows import over_chunks
 from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
 
 INPUTS = ("both", "embeddings", "gradients")

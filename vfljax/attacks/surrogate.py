@@ -47,7 +47,7 @@ from vfljax import keys
 from vfljax.attacks.core import Attack, AttackRow, check_whole, place_of
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
-from vfljax.parties import from_module
+from vfljax.models.parties import from_module
 from vfljax.types import MALICIOUS, SPLIT, Array, Known, PyTree, Scores, View
 
 NAMES = ("known", "none")

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from vfljax import store
 from vfljax.auditing.request import Request, parties_of, seconds_of
-from vfljax.auditing.run import FRAME
-from vfljax.auditing.run import audit as run_audit
-from vfljax.datasets.own import arrow_of
+from vfljax.auditing.stages import FRAME
+from vfljax.auditing.stages import audit as run_audit
+from vfljax.datasets.user_table import arrow_of
 from vfljax.errors import UserError
 from vfljax.report import page
 
@@ -53,7 +53,7 @@ def audit(
       max_leak: the most that may leak, on the report's scale; None is any, and verdicts decide.
       max_cost: the most test accuracy that a defense may cost.
       seeds: of each setting.
-      options: of the table's loader (``vfljax.datasets.own.table``).
+      options: of the table's loader (``vfljax.datasets.user_table.table``).
       say: is given each line of what is being done.
 
     Returns:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vfljax.auditing.request import Request
-from vfljax.auditing.table import Look
+from vfljax.auditing.survey import Look
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import one_line
+from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.progress import clock
 
 SHOWN = 5  # names in a sentence

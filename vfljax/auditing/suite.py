@@ -15,10 +15,10 @@ import numpy as np
 
 from vfljax import attacks, defenses
 from vfljax.auditing.request import FEDERATIONS, Request
-from vfljax.auditing.table import Look
+from vfljax.auditing.survey import Look
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
-from vfljax.sweep import forms, grid
+from vfljax.sweep import attack_variants, grid
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.naming import FORBIDDEN
 from vfljax.sweep.plan import Plan
@@ -209,8 +209,10 @@ def applicable(
         strengths = row.strengths.values[:1] if row.strengths else ()
         try:
             experiment = parse({**values, "grid": {name: arm(name, strengths)}})
-            several = forms.attack_forms(experiment, shape.num_classes, shape.inputs[0])
-            trained = forms.federations(experiment, several, shape.num_classes, shape.inputs[0])
+            several = attack_variants.attack_forms(experiment, shape.num_classes, shape.inputs[0])
+            trained = attack_variants.federations(
+                experiment, several, shape.num_classes, shape.inputs[0]
+            )
             settings = grid.settings(experiment, trained)
             if not settings:
                 raise UserError("it is part of a top model, which this federation has not.")

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 
 from vfljax.benchmark import convolutions, peers, workers
 from vfljax.benchmark.convolutions import Images
-from vfljax.benchmark.grid import COLUMNS, GRID
+from vfljax.benchmark.grid_speed import COLUMNS, GRID
 from vfljax.benchmark.measuring import Case, matmul_rate, peak_memory
 from vfljax.benchmark.peers import Row, Times, times
 from vfljax.models import MLP

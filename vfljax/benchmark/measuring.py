@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import defenses, training
+from vfljax import defenses
+from vfljax.federation import training
 from vfljax.sweep import lanes, programs, train
 from vfljax.types import HostArray, HParams, Spec
 

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import keys, protocol
+from vfljax import keys
 from vfljax.defenses import with_networks
+from vfljax.federation import protocol
 from vfljax.models import MLP
 from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec, Weights
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vfljax import attacks, defenses, keys, plugins, protocol
+from vfljax import attacks, defenses, keys, plugins
 from vfljax.contract.exchanges import BOTTOMS
 from vfljax.contract.federations import (
     make_batch,
@@ -29,6 +29,7 @@ from vfljax.contract.federations import (
 )
 from vfljax.contract.keeping import broken, finite, numbers, rule, same_bits, same_shape
 from vfljax.defenses import DefenseRow, TrainingData
+from vfljax.federation import protocol
 from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
 
 Options = Mapping[str, Any]

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vfljax.datasets import avazu, criteo, ctr_forms, own, prepared
+from vfljax.datasets import avazu, criteo, ctr_forms, prepared, user_table
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.class_folders import cinic10
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import permitted
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
+from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.yahoo import yahoo
 from vfljax.errors import UserError, unknown
 
@@ -33,7 +33,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
     "imdb": imdb,
     "synthetic": synthetic,
     "yahoo": yahoo,
-    "table": own.table,
+    "table": user_table.table,
     "criteo": criteo.criteo,
     "avazu": avazu.avazu,
     "prepared": prepared.prepared,
@@ -50,7 +50,7 @@ EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
 # what is prepared block by block: name -> planned(folder, **options) -> (Plan, Form)
 STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
-READERS = {"table": own.READER}  # versions of reading, where they are not 1
+READERS = {"table": user_table.READER}  # versions of reading, where they are not 1
 FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets
 
 

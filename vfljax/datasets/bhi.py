@@ -19,10 +19,10 @@ import numpy as np
 
 from vfljax.datasets import images
 from vfljax.datasets.core import Dataset, classes, spread
-from vfljax.datasets.faults import fault
 from vfljax.datasets.files import MAX_BYTES, folder_of, only, without
 from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
 from vfljax.datasets.options import BYTES, limited
+from vfljax.datasets.table_errors import fault
 
 SIDE = 50
 MOST_PATCHES = 10_000  # a row: more than a slide has of one class

@@ -30,9 +30,9 @@ import numpy as np
 from vfljax.datasets import class_folders, images, tfds
 from vfljax.datasets.class_folders import NAMES10, Part, part_rows
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import fault
 from vfljax.datasets.files import folder_of, named, without
 from vfljax.datasets.options import limited
+from vfljax.datasets.table_errors import fault
 
 SPLITS = ("train", "test")
 OFFICIAL = (50_000, 10_000)  # training and test rows

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.faults import fault, one_line
 from vfljax.datasets.files import folder_of, without
 from vfljax.datasets.images import Found, Image, find, pixels
 from vfljax.datasets.options import limited
+from vfljax.datasets.table_errors import fault, one_line
 from vfljax.errors import UserError
 
 NAMES10 = (

@@ -1,7 +1,7 @@
 """What a loader returns, and how rows are divided between parts.
 
 What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Block`` and ``Split``, plain records on
-the host. How features are divided between parties is ``vfljax.datasets.dividing``'s business; scaling
+the host. How features are divided between parties is ``vfljax.datasets.partition``'s business; scaling
 statistics are ``vfljax.datasets.scaling``'s; what training reads of them is made by
 ``vfljax.sweep.table``.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from vfljax.datasets.faults import one_line
+from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv as pa_csv
 
-from vfljax.datasets.faults import fault, reading
+from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import UserError
 
 pc: Any = pyarrow.compute  # whose functions are made as it is imported

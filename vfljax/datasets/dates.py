@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from vfljax.datasets.faults import Place, shown
+from vfljax.datasets.table_errors import Place, shown
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 

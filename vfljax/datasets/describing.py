@@ -10,7 +10,7 @@ import numpy as np
 from vfljax import datasets
 from vfljax.datasets import options, prepared
 from vfljax.datasets.core import Block, Dataset, checksum
-from vfljax.datasets.noting import columns_table
+from vfljax.datasets.notes import columns_table
 
 SHOWN = 40  # columns and classes listed before the rest is counted
 

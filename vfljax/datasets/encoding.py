@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vfljax.datasets.columns_of import NONE, Source
+from vfljax.datasets.column_types import NONE, Source
 from vfljax.datasets.core import Column
-from vfljax.datasets.faults import MOST_COLUMNS, Place, shown
 from vfljax.datasets.files import MAX_BYTES
+from vfljax.datasets.table_errors import MOST_COLUMNS, Place, shown
 from vfljax.errors import UserError
 
 ENCODINGS = ("onehot", "codes")

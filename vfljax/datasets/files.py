@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from vfljax.datasets.faults import all_different, fault, reading
+from vfljax.datasets.table_errors import all_different, fault, reading
 from vfljax.errors import UserError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")

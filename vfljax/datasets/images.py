@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vfljax.datasets import files
-from vfljax.datasets.faults import fault, reading
 from vfljax.datasets.files import MAX_BYTES, content, fits, inside
+from vfljax.datasets.table_errors import fault, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 HIDDEN = (".", "__MACOSX")

@@ -28,9 +28,9 @@ import numpy as np
 
 from vfljax.datasets import files, texts, tfds
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import fault
 from vfljax.datasets.files import LONGEST, content, csv_table, decoded, find
 from vfljax.datasets.options import limited
+from vfljax.datasets.table_errors import fault
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 CLASSES = ("negative", "positive")

@@ -21,10 +21,10 @@ import numpy as np
 
 from vfljax.datasets import images
 from vfljax.datasets.core import Dataset, classes, spread
-from vfljax.datasets.faults import fault
 from vfljax.datasets.files import MAX_BYTES, csv_rows, csv_table, folder_of, inside, only, without
 from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
 from vfljax.datasets.options import BYTES, limited
+from vfljax.datasets.table_errors import fault
 
 DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")  # HAM10000's dx
 NAMES = ("image_name", "image_id")

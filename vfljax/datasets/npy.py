@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from vfljax.datasets.faults import fault, reading
+from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import UserError
 
 BYTES = 1 << 22  # written or read at a time

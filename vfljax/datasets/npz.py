@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.faults import fault, narrow, reading
 from vfljax.datasets.files import MAX_BYTES, find, fits
 from vfljax.datasets.options import BYTES, limited
+from vfljax.datasets.table_errors import fault, narrow, reading
 
 FEWER = "give fewer rows, or a higher max_bytes where that is an option"
 REMEDY = "write it anew by numpy.savez_compressed, without object arrays"

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vfljax.datasets.faults import one_line, shown
+from vfljax.datasets.table_errors import one_line, shown
 from vfljax.errors import UserError, unknown
 
 P = ParamSpec("P")

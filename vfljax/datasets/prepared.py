@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary
-from vfljax.datasets.faults import fault, reading
 from vfljax.datasets.npy import AGAIN, BYTES, Growing, mapped
+from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import UserError
 
 Folder = str | os.PathLike[str]

@@ -1,7 +1,7 @@
 """A user's file as an Arrow table: delimited text (also gzipped), Parquet, NPZ.
 
 What enters: a path, and how a text file is laid out. What leaves: a ``pyarrow.Table``; fields of a text file
-are all texts (``vfljax.datasets.columns_of`` finds their types, alike for every format), and what pandas
+are all texts (``vfljax.datasets.column_types`` finds their types, alike for every format), and what pandas
 marked as categories is of Arrow's dictionary type. Rows count from 1, without the header and blank lines.
 Nothing in a file is ever executed or unpickled.
 """
@@ -22,17 +22,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from vfljax.datasets.faults import (
-    all_different,
-    fault,
-    narrow,
-    one_line,
-    reading,
-    shown,
-)
 from vfljax.datasets.files import MAX_BYTES, fits
-from vfljax.datasets.notations import is_number
 from vfljax.datasets.npz import arrays
+from vfljax.datasets.number_formats import is_number
+from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
 from vfljax.errors import UserError
 
 AGAIN = "it is damaged, cut off or of another format; write it again"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vfljax.datasets.columns_of import Rule, source
+from vfljax.datasets.column_types import Rule, source
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.faults import Place, fault
 from vfljax.datasets.files import find
 from vfljax.datasets.reading import read_text
+from vfljax.datasets.table_errors import Place, fault
 
 ROWS, COLUMNS = 4601, 57
 FILE = "spambase.data"

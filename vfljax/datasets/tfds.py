@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.faults import fault, reading
 from vfljax.datasets.files import content, inside
 from vfljax.datasets.images import decoded
+from vfljax.datasets.table_errors import fault, reading
 
 READABLE = ("array_record", "parquet")
 INFO = "dataset_info.json"

@@ -2,7 +2,7 @@
 
 What enters: a released vocab.txt, or texts to learn a vocabulary from. What leaves: a tokenizer, its
 ``Vocabulary`` and the ids of texts as ``Ragged`` rows. Dividing rows between parties is
-``vfljax.datasets.dividing``'s business.
+``vfljax.datasets.partition``'s business.
 
 Text is cleaned, lowercased, freed of accents and split at spaces and punctuation as BERT's own code
 does (Devlin et al. 2019, tokenization.py); each word is then cut into the longest known pieces.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vfljax.datasets.core import Ragged, Vocabulary
-from vfljax.datasets.faults import fault, reading
+from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import UserError
 
 if TYPE_CHECKING:

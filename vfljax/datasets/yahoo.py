@@ -21,9 +21,9 @@ import numpy as np
 
 from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
-from vfljax.datasets.faults import fault, one_line
 from vfljax.datasets.files import content, csv_rows, decoded, find, folder_of
 from vfljax.datasets.options import limited
+from vfljax.datasets.table_errors import fault, one_line
 from vfljax.errors import UserError, unknown
 
 FIELDS = ("question_title", "question_content", "best_answer")  # columns 2 to 4

@@ -3,7 +3,7 @@
 The label party replaces each one-hot label by mass 1 - epsilon on an anchor class and mass
 epsilon/(k-1) on each of the k-1 classes that its teacher ranks highest among the others. The teacher
 is trained on the label party's own columns before the federation starts, and its probabilities
-reach the step as a data column (``vfljax.teacher``).
+reach the step as a data column (``vfljax.federation.teacher``).
 
     t_anchor = 1 - epsilon,   t_c = epsilon / (k - 1) for the next k - 1 classes,   0 elsewhere
 

@@ -47,7 +47,7 @@ import jax.numpy as jnp
 from vfljax.defenses import core
 from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.models.bottleneck import Bottleneck, Law, law_name
-from vfljax.parties import AGGREGATIONS
+from vfljax.models.parties import AGGREGATIONS
 from vfljax.types import Array, PyTree, Spec
 
 PATHS = ("full", "released")

@@ -7,7 +7,7 @@ that exist, submitit and Ray (``engines``); and ``sending`` divides shards among
 those that failed. Shards are independent, and doing one twice changes nothing, so a job may die at any time.
 """
 
-from vfljax.launching.engines import ENGINES, opened
-from vfljax.launching.sending import INLINE, Way, way
+from vfljax.launching.backends import ENGINES, opened
+from vfljax.launching.scheduler import INLINE, Way, way
 
 __all__ = ["ENGINES", "INLINE", "Way", "opened", "way"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from vfljax import store
 from vfljax.report import choosing, judging, summary
-from vfljax.report.seeds import Interval, interval
+from vfljax.report.confidence import Interval, interval
 from vfljax.report.strengths import Choice, choices
 from vfljax.report.summary import Point
 from vfljax.report.verdicts import Verdict, verdicts

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
-from vfljax.report.budgets import known_of
-from vfljax.report.seeds import Interval, interval
+from vfljax.report.confidence import Interval, interval
+from vfljax.report.knowledge_table import known_of
 from vfljax.report.summary import Point, baseline, budgets_of, marks, undefended
 from vfljax.report.worst import FEDERATIONS, Run, attack_on, names_by_panel
 from vfljax.store import Sweep

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from vfljax.report import judging, summary
 from vfljax.report.cards import About, Card, attack_of, attacker, cards, cost, nearest, preference
-from vfljax.report.seeds import Interval
+from vfljax.report.confidence import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import FEDERATIONS, Figure, Worst
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vfljax.report.cards import About, Card, attack_of, attacker, away
+from vfljax.report.confidence import Interval
 from vfljax.report.figures import COLORS, numbers
-from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
 from vfljax.report.verdicts import verdicts
 from vfljax.report.worst import FEDERATIONS

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from vfljax import store
 from vfljax.report import rules
-from vfljax.report.budgets import known_of
+from vfljax.report.knowledge_table import known_of
 
 WORD = "named"
 FIGURES = {"leak": "leak_named", "leak_select": "named_select", "leak_report": "named_report"}

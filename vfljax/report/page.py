@@ -23,12 +23,12 @@ from vfljax.report import (
     cards,
     figures,
     findings,
-    gaps,
     guarantees,
     headline,
     interactive,
     markup,
     naming,
+    not_run,
     paper_figures,
     reproduction,
     rules,
@@ -203,7 +203,7 @@ def _tables(shown: Shown) -> str:
     said = findings.findings(sweep, points)
     parts = ['<h2 id="tables">All figures</h2>']
     parts.append(markup.folded("What this means", markup.listed(said), f"{len(said)} sentences"))
-    missing = gaps.not_attacked(sweep, points)
+    missing = not_run.not_attacked(sweep, points)
     if missing:
         parts.append(
             markup.folded("Not attacked", markup.listed(missing), f"{len(missing)} reasons")

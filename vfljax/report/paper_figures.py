@@ -17,9 +17,9 @@ from matplotlib.ticker import NullFormatter
 from vfljax import papers
 from vfljax.report import gafm_gradients, summary
 from vfljax.report import paper_figures_sun as sun
+from vfljax.report.confidence import Interval
 from vfljax.report.drawing import plt
 from vfljax.report.figures import COLORS, MARKERS, STYLE
-from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import AttackOn
 from vfljax.store import Sweep

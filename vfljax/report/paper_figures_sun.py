@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
 from vfljax.report import summary
+from vfljax.report.confidence import Interval
 from vfljax.report.drawing import plt
 from vfljax.report.figures import COLORS, STYLE
-from vfljax.report.seeds import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import AttackOn
 from vfljax.store import Sweep

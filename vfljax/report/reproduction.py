@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from vfljax import papers, store
 from vfljax.errors import UserError
 from vfljax.papers import Number
-from vfljax.papers.verdicts import AGREES, DIFFERS, Verdict, by_chance, verdict
+from vfljax.papers.agreement import AGREES, DIFFERS, Verdict, by_chance, verdict
 from vfljax.report import gafm_gradients, summary
 from vfljax.report.worst import attack_on
 from vfljax.sweep.records import Reproduces

@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 
 from vfljax.papers import PAPERS
-from vfljax.papers.verdicts import AGREES, DIFFERS, LEVEL
+from vfljax.papers.agreement import AGREES, DIFFERS, LEVEL
 from vfljax.report import claims, reproduction, standing, tables
 from vfljax.report.reproduction import Compared
 from vfljax.report.standing import Standing

@@ -3,7 +3,7 @@
 What enters: every stored comparison (``reproduction.read``). What leaves: for each number a ``Standing``,
 and the counts of them that ``launch.reproduce --status`` prints.
 
-    agrees, differs    run at the published setting, several seeds, judged by ``papers.verdicts``
+    agrees, differs    run at the published setting, several seeds, judged by ``papers.agreement``
     shown              likewise, but the paper says "about", or there was one seed
     claims only        run with fewer rows or epochs or a smaller network: no verdict on a number
     not run            its config is complete and what it needs is not at hand
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from vfljax import papers
 from vfljax.papers import Number
-from vfljax.papers.verdicts import AGREES, DIFFERS
+from vfljax.papers.agreement import AGREES, DIFFERS
 from vfljax.report.reproduction import Compared
 
 SHOWN, CLAIMS, NOT_RUN, NOT_COMPARABLE = "shown", "claims only", "not run", "not comparable"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax.report import choosing
-from vfljax.report.seeds import Interval, interval
+from vfljax.report.confidence import Interval, interval
 from vfljax.report.summary import Point, undefended
 
 

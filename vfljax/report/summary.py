@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from vfljax import defenses, plugins, store
 from vfljax.report import naming
-from vfljax.report.budgets import Budget, budgets, known_of
-from vfljax.report.seeds import Interval, interval
+from vfljax.report.confidence import Interval, interval
+from vfljax.report.knowledge_table import Budget, budgets, known_of
 from vfljax.report.worst import (
     FEDERATIONS,
     AttackOn,
@@ -34,7 +34,7 @@ from vfljax.report.worst import (
     worst_cases,
 )
 from vfljax.store import Sweep
-from vfljax.sweep.forms import without_parties
+from vfljax.sweep.attack_variants import without_parties
 from vfljax.types import federation_of
 
 

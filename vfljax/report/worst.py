@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vfljax.report import judging
-from vfljax.report.budgets import Budget, known_of, parties_of
 from vfljax.report.intervals import Limits
 from vfljax.report.judging import Candidates, WorstCase
+from vfljax.report.knowledge_table import Budget, known_of, parties_of
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, federation_of
 
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}

@@ -7,6 +7,7 @@ anything is written, ``lock`` that one process writes at a time, ``loading`` how
 and ``inspection`` what is damaged.
 """
 
+from vfljax.store.atomic import full, write_bytes, write_file, write_text
 from vfljax.store.attacks import (
     attack_summary,
     folder_of,
@@ -19,6 +20,7 @@ from vfljax.store.attacks import (
     write_attack_summary,
     write_block,
 )
+from vfljax.store.check import Finding, inspect, mend
 from vfljax.store.directory import (
     begin,
     finished,
@@ -32,13 +34,11 @@ from vfljax.store.directory import (
     write_root_arrays,
     write_shard,
 )
-from vfljax.store.files import full, write_bytes, write_file, write_text
-from vfljax.store.inspection import Finding, inspect, mend
+from vfljax.store.header import SCHEMA, header_of, identity, unsealed
 from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
 from vfljax.store.lock import working, writer, writing
+from vfljax.store.manifest import Damaged, remedy
 from vfljax.store.readers import difference, explained
-from vfljax.store.roots import SCHEMA, header_of, identity, unsealed
-from vfljax.store.sealed import Damaged, remedy
 
 __all__ = [
     "ALONE",

@@ -21,11 +21,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from vfljax.store.atomic import remove
 from vfljax.store.directory import open_unit, read_tables, write_rows
-from vfljax.store.files import remove
+from vfljax.store.header import identity, is_sealed, read_root, write_root
 from vfljax.store.lock import holding
-from vfljax.store.roots import identity, is_sealed, read_root, write_root
-from vfljax.store.sealed import MANIFEST, Damaged, add_files, open_folder
+from vfljax.store.manifest import MANIFEST, Damaged, add_files, open_folder
 
 Summary = dict[str, dict[str, Any]]
 

@@ -23,7 +23,7 @@ sweep.json and attacks.json have copies beside them (sweep.copy.json), which are
 damaged. The column ``structure`` holds the name of a setting's federation (``types.Federation``).
 
 A shard's folder is built under another name and moved into place, so that it exists if and only
-if it is complete. ``store.load`` reads a directory, ``store.sealed`` has the rule by which its files are
+if it is complete. ``store.load`` reads a directory, ``store.manifest`` has the rule by which its files are
 checked. Sweeps of schema 3 have fewer checksums: they are read, and continued, as they are.
 """
 
@@ -41,10 +41,9 @@ import pyarrow.parquet as pq
 from vfljax.config import differences, resolve
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
-from vfljax.store.files import remove, write_arrays, write_folder, write_table
-from vfljax.store.readers import difference
-from vfljax.store.roots import ID, header_of, identity, is_sealed, write_root
-from vfljax.store.sealed import (
+from vfljax.store.atomic import remove, write_arrays, write_folder, write_table
+from vfljax.store.header import ID, header_of, identity, is_sealed, write_root
+from vfljax.store.manifest import (
     MANIFEST,
     ROOT,
     SEAL,
@@ -59,6 +58,7 @@ from vfljax.store.sealed import (
     seal,
     write_record,
 )
+from vfljax.store.readers import difference
 from vfljax.types import PyTree
 
 # no result depends on these; where data and weights lie may change, not what they are

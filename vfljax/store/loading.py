@@ -19,6 +19,7 @@ import pyarrow.compute
 
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
+from vfljax.store.atomic import write_csv, write_table
 from vfljax.store.attacks import attack_summary, read_forms, unfinished_forms, unit_of
 from vfljax.store.directory import (
     open_shard,
@@ -29,8 +30,7 @@ from vfljax.store.directory import (
     shard_unit,
     strangers,
 )
-from vfljax.store.files import write_csv, write_table
-from vfljax.store.sealed import Damaged, digest_of_arrays, reason
+from vfljax.store.manifest import Damaged, digest_of_arrays, reason
 from vfljax.types import PyTree
 
 NO_ROWS = pa.table({})

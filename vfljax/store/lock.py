@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import filelock
 
 from vfljax.errors import UserError
-from vfljax.store.files import remove_leftovers, write_text
+from vfljax.store.atomic import remove_leftovers, write_text
 
 LOCK, WRITER, PARTS = ".lock", ".writer.json", ".parts"
 JOBS = ".jobs"  # a locked file for each process that does jobs

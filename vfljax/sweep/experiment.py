@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from vfljax import attacks, plugins
 from vfljax.config import AXES, resolve
-from vfljax.datasets.dividing import Parties
+from vfljax.datasets.partition import Parties
 from vfljax.errors import UserError, unknown
 from vfljax.store import Sweep
 from vfljax.sweep.arms import Arm, combinations, parse_arms

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import training
+from vfljax.federation import training
 from vfljax.machine import bytes_text, cores, device_memory
 from vfljax.store import exchange
 from vfljax.sweep import codebooks, grid, lanes, programs, teachers

@@ -17,15 +17,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import defenses, last_layer, models
+from vfljax import defenses, models
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
+from vfljax.federation.training import Lane
+from vfljax.models import last_layer
 from vfljax.models.making import make_network
 from vfljax.sweep.arms import Arm, ChainPoint, combinations
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.limits import lengths
 from vfljax.sweep.records import Model
-from vfljax.training import Lane
 from vfljax.types import DefenseSpec, Federation, HostArray, HParams, Input, PyTree, Spec
 
 

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import machine
+from vfljax.federation.training import Table, make_initial
 from vfljax.models import weights as pretrained
 from vfljax.sweep import programs
 from vfljax.sweep.experiment import Experiment
-from vfljax.training import Table, make_initial
 from vfljax.types import DefenseSpec, HostArray, PyTree, Spec, Weights
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from vfljax.errors import UserError
-from vfljax.sweep.forms import attack_forms
+from vfljax.sweep.attack_variants import attack_forms
 from vfljax.sweep.plan import Plan, recorded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from vfljax import training
+from vfljax.federation import training
 from vfljax.sweep import lanes
 from vfljax.sweep.plan import Plan
 

@@ -15,15 +15,15 @@ import numpy as np
 
 from vfljax import datasets, machine
 from vfljax.datasets.core import Block, Dataset, Split, split_rows
-from vfljax.datasets.dividing import divide
-from vfljax.datasets.permuting import permute_labels
+from vfljax.datasets.label_permutation import permute_labels
+from vfljax.datasets.partition import divide
 from vfljax.errors import UserError
-from vfljax.last_layer import recorded_width
+from vfljax.federation.training import Table
 from vfljax.machine import Offered, free_memory
-from vfljax.sweep import codebooks, forms, grid, initial, teachers
+from vfljax.models.last_layer import recorded_width
+from vfljax.sweep import attack_variants, codebooks, grid, initial, teachers
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.table import make_table
-from vfljax.training import Table
 from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -87,10 +87,12 @@ def make_plan(experiment: Experiment) -> Plan:
         blocks, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
     )
     shape = grid.DataShape(dataset.num_classes, rows, tuple(block.input for block in blocks))
-    attack_forms = forms.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
+    attack_forms = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
     if experiment.published is not None:
         experiment.published.check_figures(form.label for form in attack_forms)
-    federations = forms.federations(experiment, attack_forms, dataset.num_classes, shape.inputs[0])
+    federations = attack_variants.federations(
+        experiment, attack_forms, dataset.num_classes, shape.inputs[0]
+    )
     grid.check_counts(experiment, federations)
     settings = grid.settings(experiment, federations)
     grid.check(experiment, shape, settings)

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import keys, metrics
-from vfljax.protocol import make_predict
-from vfljax.training import Lane, Observer, Table, rows_of
+from vfljax.federation.protocol import make_predict
+from vfljax.federation.training import Lane, Observer, Table, rows_of
 from vfljax.types import Array, PyTree, Spec, State
 
 

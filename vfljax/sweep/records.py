@@ -12,11 +12,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vfljax import models, optimizers, papers, parties
+from vfljax import models, papers
 from vfljax.config import DEFAULT
 from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
 from vfljax.defenses.core import LARGEST
 from vfljax.errors import UserError, unknown
+from vfljax.federation import optimizers
+from vfljax.models import parties
 from vfljax.models.making import NetworkFields
 
 SCOPES = ("all", "passive")

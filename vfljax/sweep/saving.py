@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import store
-from vfljax.training import Snapshot
+from vfljax.federation.training import Snapshot
 from vfljax.types import HostArray
 
 # the last epoch's exchange, which the next epoch writes anew: nothing of a record goes on from it

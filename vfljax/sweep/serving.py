@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from vfljax.errors import UserError
 from vfljax.sweep import known
-from vfljax.sweep.forms import Form, attack_forms, make_attack
+from vfljax.sweep.attack_variants import Form, attack_forms, make_attack
 from vfljax.sweep.plan import Plan
 from vfljax.types import federation_of
 

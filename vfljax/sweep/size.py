@@ -15,8 +15,8 @@ from typing import NamedTuple
 import jax
 
 from vfljax import store
-from vfljax.last_layer import recorded_width
 from vfljax.machine import bytes_text, free_disk, free_memory
+from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
 from vfljax.sweep.plan import Plan, Shard
 from vfljax.types import Spec

@@ -10,8 +10,8 @@ import numpy as np
 
 from vfljax.datasets.core import Block, Split
 from vfljax.datasets.scaling import statistics
-from vfljax.rows import Streamed
-from vfljax.training import Table
+from vfljax.federation.training import Table
+from vfljax.models.rows import Streamed
 
 
 def make_table(

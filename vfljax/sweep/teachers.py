@@ -11,13 +11,13 @@ import numpy as np
 
 from vfljax import defenses, keys
 from vfljax.errors import UserError
+from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
+from vfljax.federation.training import Lane, Table
 from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
-from vfljax.parties import from_module
+from vfljax.models.parties import from_module
 from vfljax.sweep.grid import DataShape, Group, lanes_of
 from vfljax.sweep.records import Teacher
-from vfljax.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
-from vfljax.training import Lane, Table
 from vfljax.types import Array, HostArray, Input, Spec
 
 

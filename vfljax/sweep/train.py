@@ -18,10 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import datasets, defenses, plugins, store, training
+from vfljax import datasets, defenses, plugins, store
 from vfljax.datasets import prepared
 from vfljax.datasets.core import checksum, identity
 from vfljax.defenses.rows import prior_of
+from vfljax.federation import training
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
@@ -329,7 +330,7 @@ class Trainer:
     def evaluate(
         self, seeds: Any, weights: Weights, states: PyTree, count: int
     ) -> dict[str, np.ndarray]:
-        """The figures of ``count`` settings' final weights [count], as ``training.make_evaluate``."""
+        """The figures of ``count`` settings' final weights [count], as of ``make_evaluate``."""
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)

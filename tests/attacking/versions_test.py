@@ -1,0 +1,162 @@
+"""Rows of attacks whose rule has another number now: shown as such, never mixed, attacked anew on request."""
+
+import dataclasses
+import shutil
+
+import pytest
+
+from tests.sweeps import comparable, drop_blocks, plan_of, tiny
+from vfljax import attacks, store
+from vfljax.attacking.run import attack_sweep
+from vfljax.report import page, rules, summary, tables
+from vfljax.report.worst import AttackOn
+from vfljax.store.check import SOUND
+
+FORM = "direct/most_negative"
+OLD = f"{FORM}/rule=1"
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_of(tiny(attacks={"direct": {"rule": "most_negative"}}))
+
+
+@pytest.fixture
+def workdir(tiny_sweep, tmp_path):
+    return shutil.copytree(tiny_sweep, tmp_path / "w")
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """``changed(rule)``: the direct attack has that rule from now on."""
+
+    def change(rule):
+        row = dataclasses.replace(attacks.TABLE["direct"], rule=rule)
+        monkeypatch.setitem(attacks.TABLE, "direct", row)
+
+    return change
+
+
+def attacked(workdir, plan, **options):
+    """What attacking says of rules."""
+    said = []
+    attack_sweep(plan, workdir, ["direct"], said.append, **options)
+    return [line for line in said if "rule" in line]
+
+
+def rows_of(workdir, label):
+    rows = [row for row in comparable(store.load(workdir).attacks) if row["attack"] == label]
+    return [{k: v for k, v in row.items() if k not in ("attack", "rule")} for row in rows]
+
+
+def rules_of(workdir, label):
+    rows = store.load(workdir).attacks.to_pylist()
+    return {row["rule"] for row in rows if row["attack"] == label}
+
+
+def test_a_form_that_is_whole_under_another_rule_is_left_as_it_is(workdir, plan, changed):
+    before = rows_of(workdir, FORM)
+    assert len(before) == 12
+    changed(2)
+    (line,) = attacked(workdir, plan)
+    assert line.startswith(
+        f"{FORM} is stored by its rule 1, this version has rule 2: left as it is"
+    )
+    assert "--renew_rules" in line
+    assert rows_of(workdir, FORM) == before
+    assert store.load(workdir).unfinished == ()
+
+
+def test_on_request_it_is_attacked_anew_and_both_rules_rows_are_kept_apart(workdir, plan, changed):
+    before = rows_of(workdir, FORM)
+    changed(2)
+    (line,) = attacked(workdir, plan, renew_rules=True)
+    assert line.endswith("attacked anew; the earlier rows are kept.")
+    assert rows_of(workdir, FORM) == rows_of(workdir, OLD) == before
+    assert (rules_of(workdir, FORM), rules_of(workdir, OLD)) == ({2}, {1})
+    assert store.load(workdir).unfinished == ()
+    assert all(part.state == SOUND for part in store.inspect(workdir))
+    # a point's figures of both are of its own seeds each
+    for point in summary.points(store.load(workdir)):
+        counts = {k.attack: v.count for k, v in point.attacks.items() if "most" in k.attack}
+        assert counts == {FORM: 2, OLD: 2}
+    # and there is nothing left to do
+    folders = set(workdir.glob("attacks/*/*.parquet"))
+    assert attacked(workdir, plan) == []
+    assert set(workdir.glob("attacks/*/*.parquet")) == folders
+
+
+def test_what_no_rule_can_complete_is_attacked_anew_without_being_asked(workdir, plan, changed):
+    before = rows_of(workdir, FORM)
+    (path,) = (workdir / "attacks" / "direct_most_negative").glob("*.parquet")
+    drop_blocks(workdir, FORM, path.name)
+    rows = store.read_form(workdir, "direct/first_negative").to_pylist()
+    some = [{**row, "attack": FORM} for row in rows[:3]]
+    store.write_block(workdir, FORM, "no_split-0", [1, 2, 3], some)
+    changed(2)
+    (line,) = attacked(workdir, plan)
+    assert "attacked anew" in line
+    assert rows_of(workdir, FORM) == before
+    assert len(rows_of(workdir, OLD)) == 3
+    assert store.load(workdir).unfinished == ()
+
+
+def test_going_back_to_a_rule_finds_its_rows_again(workdir, plan, changed):
+    before = rows_of(workdir, FORM)
+    changed(2)
+    attacked(workdir, plan, renew_rules=True)
+    changed(1)
+    blocks = set(workdir.glob("attacks/*/*.parquet"))
+    (line,) = attacked(workdir, plan, renew_rules=True)
+    assert "this version has rule 1" in line
+    assert set(workdir.glob("attacks/*/*.parquet")) == blocks
+    assert rows_of(workdir, FORM) == rows_of(workdir, f"{FORM}/rule=2") == before
+    assert rules_of(workdir, FORM) == {1}
+
+
+def test_a_form_without_rows_takes_the_present_rule(workdir, plan, changed):
+    drop_blocks(workdir, FORM)
+    changed(2)
+    assert attacked(workdir, plan) == []
+    assert rules_of(workdir, FORM) == {2}
+    assert store.attack_summary(workdir)[FORM]["rule"] == 2
+
+
+def test_the_report_names_the_rows_of_another_rule(workdir, changed):
+    sweep = store.load(workdir)
+    assert comparable(rules.shown(sweep).attacks) == comparable(sweep.attacks)
+    assert rules.notes(store.attack_summary(workdir)) == []
+    changed(2)
+    shown = rules.shown(sweep)
+    on = {key for point in summary.points(shown) for key in point.attacks}
+    assert AttackOn(OLD, "no_split") in on
+    assert all(key.attack != FORM for key in on)
+    # what is told of a form is told of its rows
+    described = store.attack_summary(workdir)
+    assert described[FORM]["adaptive"]
+    assert OLD in summary.marks(shown, [OLD]).adaptive
+    names = [row[0] for row in tables.attack_rows(shown)[1]]
+    assert f"{FORM} (rule 1; this version has rule 2)" in names
+    text = page.write(workdir).read_text()
+    assert OLD in text
+    assert "its rows are shown as direct/most_negative/rule=1" in text
+
+
+def test_labels_take_the_rule_before_the_parties_and_give_it_back():
+    for label in ("passive", "passive/parties=0+1", "direct/first_negative/parties=1"):
+        old = store.with_rule(label, 3)
+        assert "/rule=3" in old
+        assert store.with_rule(old, 3) == old
+        assert store.without_rule(old) == label
+    assert store.with_rule("passive/parties=1", 1) == "passive/rule=1/parties=1"
+    assert store.rule_of({}) == store.rule_of({"rule": None}) == 1
+
+
+def test_the_command_attacks_anew_on_request_only(workdir, changed, launch, monkeypatch):
+    monkeypatch.setattr(page, "present", lambda workdir: "")
+    changed(2)
+    command = ("attack", f"--workdir={workdir}", "--attacks=direct")
+    assert "left as it is; launch.attack --renew_rules" in launch(*command).stdout
+    assert rules_of(workdir, FORM) == {1}
+    assert "attacked anew" in launch(*command, "--renew_rules").stdout
+    assert (rules_of(workdir, FORM), rules_of(workdir, OLD)) == ({2}, {1})

@@ -1,0 +1,184 @@
+"""An audit, whole, on a small table with a few attacks and defenses."""
+
+import dataclasses
+import json
+import pathlib
+import runpy
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.auditing.survey_test import asked, values, written
+from vfljax import store
+from vfljax.auditing import stages, suite
+from vfljax.auditing.stages import audit
+from vfljax.errors import UserError
+from vfljax.report import page
+from vfljax.sweep import serving
+from vfljax.sweep.experiment import parse
+from vfljax.sweep.plan import make_plan
+
+SUITE = {"norm": {}, "mean": {"scores": "distance"}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("audit")
+    path = written(folder / "t.csv", values())
+    audit(asked(path), folder / "out", "a command", lambda line: None, SUITE, ("noise", "max_norm"))
+    return folder
+
+
+def again(folder, said=None, **changes):
+    lines: list[str] = [] if said is None else said
+    request = asked(str(folder / "t.csv"), **changes)
+    return audit(request, folder / "out", "a command", lines.append, SUITE, ("noise", "max_norm"))
+
+
+def test_it_leaves_a_finished_sweep_with_a_report(finished):
+    sweep = store.load(finished / "out")
+    sweep.require_finished()
+    rows = sweep.results.to_pylist()
+    assert {row["arm"] for row in rows} == {"undefended", "noise", "max_norm"}
+    assert {row["seed"] for row in rows} == {0, 1, 2}
+    assert len({row["noise.scale"] for row in rows if row["arm"] == "noise"}) >= 2
+    attacked = {row["attack"] for row in sweep.attacks.to_pylist()}
+    assert {"norm", "mean/distance"} <= attacked
+    assert page.present(finished / "out")
+    assert "telco" in (finished / "out" / "report.html").read_text()
+
+
+def test_its_config_is_the_sweep(finished):
+    config = runpy.run_path(str(finished / "out" / "config.py"))["get_config"]()
+    assert parse(config).stored == store.load(finished / "out").config
+    assert config["parties"]["names"] == ("telco", "bank")
+    assert config["goal"].to_dict() == {"max_leak": 1.0, "max_cost": 0.02}
+    assert any("Nobody owns id" in note for note in config["notes"])
+    assert any("left out for want of time" in note for note in config["notes"])
+
+
+def test_the_pilot_is_not_attacked_and_has_one_seed(finished):
+    pilot = store.load(finished / "out" / "pilot")
+    assert not pilot.attacks.num_rows
+    assert {row["seed"] for row in pilot.results.to_pylist()} == {0}
+
+
+def test_asked_again_it_does_nothing(finished):
+    before = {p: p.stat().st_mtime_ns for p in (finished / "out" / "shards").rglob("*.parquet")}
+    journal = (finished / "out" / "audit.json").read_text()
+    again(finished)
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+    assert (finished / "out" / "audit.json").read_text() == journal
+
+
+def test_another_audit_is_refused_and_nothing_changes(finished):
+    journal = (finished / "out" / "audit.json").read_text()
+    with pytest.raises(UserError, match="holds another audit"):
+        again(finished, known=20)
+    assert (finished / "out" / "audit.json").read_text() == journal
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"request": 3}', '{"request": {}, "times": []}'])
+def test_a_damaged_journal_is_one_line(finished, tmp_path, text):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "audit.json").write_text(text)
+    with pytest.raises(UserError, match="is damaged") as error:
+        stages.Journal(tmp_path / "out", asked(str(finished / "t.csv")))
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_is_none_or_holds_a_sweep_is_refused(tmp_path):
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(UserError, match="holds a sweep and no audit"):
+        stages.Journal(tmp_path, asked("t.csv"))
+    with pytest.raises(UserError, match="is a file: name a folder"):
+        stages.Journal(tmp_path / "sweep.json", asked("t.csv"))
+
+
+def test_what_a_killed_stage_spent_is_counted(finished, tmp_path):
+    request = asked(str(finished / "t.csv"))
+    journal = stages.Journal(tmp_path / "out", request)
+    journal.decide({"a": (1, 2)})
+    journal.begin("pilot")
+    said = json.loads(journal.path.read_text())
+    said["begun"]["at"] -= 100
+    journal.path.write_text(json.dumps(said))
+    later = stages.Journal(tmp_path / "out", request)
+    assert later.decided == {"a": [1, 2]}
+    assert later.times == {}
+    assert 99 < later.spent < 110
+    later.open()
+    assert stages.Journal(tmp_path / "out", request).spent == later.spent  # counted once
+
+
+def test_a_stage_killed_on_its_way_is_gone_on_with(finished):
+    """As if the process had died after the pilot: the decision is made again, from the same times."""
+    path = finished / "out" / "audit.json"
+    said = json.loads(path.read_text())
+    decided = said.pop("config")
+    times = {k: v for k, v in said["times"].items() if k != "audit"}
+    path.write_text(json.dumps({**said, "times": times}))
+    again(finished)
+    assert json.loads(path.read_text())["config"] == decided
+
+
+def test_a_larger_budget_decides_again_and_keeps_what_was_there(finished, tmp_path, monkeypatch):
+    """Nothing is trained: the stages are only named."""
+    shutil.copytree(finished, tmp_path / "f")
+    staged = []
+    monkeypatch.setattr(stages, "_stage", lambda journal, name, *rest: staged.append(name))
+    monkeypatch.setattr(stages, "_decide", lambda journal, base, *rest: {**base, "notes": ()})
+    monkeypatch.setattr(stages.store, "export", lambda folder: None)
+    request = asked(str(tmp_path / "f" / "t.csv"), budget=3600.0)
+    request = dataclasses.replace(request, data=str(finished / "t.csv"))
+    audit(request, tmp_path / "f" / "out", "c", lambda line: None, SUITE, ("noise", "max_norm"))
+    assert staged == ["undefended", "audit"]
+    kept = tmp_path / "f" / "out" / "earlier-1"
+    assert {"pilot", "sweep.json", "shards", "config.py"} <= {p.name for p in kept.iterdir()}
+    assert (tmp_path / "f" / "out" / "undefended").is_dir()
+    assert (
+        json.loads((tmp_path / "f" / "out" / "audit.json").read_text())["request"]["budget"] == 3600
+    )
+
+
+def test_a_refused_call_leaves_the_folder_free(finished, tmp_path):
+    request = asked(str(finished / "t.csv"), known=1)
+    with pytest.raises(UserError, match="^--known=1 labels are fewer than the 2 classes"):
+        audit(request, tmp_path / "out", "c", lambda line: None, SUITE)
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_classes_leave_out_what_is_for_two(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=200).tolist(), "pay": rng.normal(size=200).tolist()}
+    table["y"] = [f"c{k % 4}" for k in range(200)]
+    request = asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay", federation="both")
+    config = suite.config(request, stages.look(request))
+    experiment = parse(config)
+    serving.check(make_plan(experiment))
+    assert "norm" not in config["attacks"]
+    assert config["attacks"]["spectral"]["whole"] == (False,)
+    assert config["goal"] == {"max_leak": 1.0, "max_cost": 0.02}
+    asked_for = suite.config(dataclasses.replace(request, max_leak=0.4), stages.look(request))
+    assert asked_for["goal"]["max_leak"] == 0.4
+
+
+def test_rows_that_cannot_be_divided_are_refused_before_anything_is_written(tmp_path):
+    table = {name: column[:2] for name, column in values().items()}
+    table["y"] = ["no", "yes"]
+    path = written(tmp_path / "t.csv", table)
+    with pytest.raises(UserError) as error:
+        audit(asked(path), tmp_path / "out", "c", lambda line: None, SUITE, ("noise",))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out" / "sweep.json").exists()
+
+
+def test_labels_of_very_many_classes_are_one_line(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=5000).tolist(), "pay": rng.normal(size=5000).tolist()}
+    table["y"] = [f"c{k}" for k in range(5000)]
+    path = written(tmp_path / "t.csv", table)
+    with pytest.raises(UserError) as error:
+        audit(asked(path, "bank: age; telco: pay"), tmp_path / "out", "c", lambda line: None, SUITE)
+    assert "\n" not in str(error.value)

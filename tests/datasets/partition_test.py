@@ -1,0 +1,219 @@
+"""Which party owns what: shares, names, globs, images, patches; every fault is one line."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
+from vfljax.datasets.npy import Part
+from vfljax.datasets.partition import Parties, divide, places
+from vfljax.errors import UserError
+
+ROWS = 6
+LABELS = np.arange(ROWS, dtype=np.int32) % 2
+PATCHES = np.arange(2, dtype=np.uint8).reshape(1, 2, 1, 1, 1)
+
+
+def test_a_count_of_parties_builds_nothing():
+    assert Parties(10**12).owners == 10**12 + 1
+
+
+def parties(passive=1, **changes):
+    return Parties(passive, **changes)
+
+
+def table(names="abcdef"):
+    columns = tuple(Column(name) for name in names)
+    features = np.arange(ROWS * len(names), dtype=np.float32).reshape(ROWS, -1)
+    return Dataset("made", features, LABELS, 2, columns=columns)
+
+
+def image(height=4, width=6, channels=(3,)):
+    shape = (ROWS, height, width, *channels)
+    features = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
+    return Dataset("pictures", features, LABELS, 2, "image")
+
+
+def owned(dataset, **changes):
+    """Source columns of each party."""
+    blocks = divide(dataset, parties(**changes))
+    return ["".join(dict.fromkeys(column.name for column in block.columns)) for block in blocks]
+
+
+def test_equal_shares_are_contiguous_and_the_first_parties_take_what_is_left_over():
+    assert owned(table(), passive=3) == ["ab", "cd", "e", "f"]
+    assert owned(table(), passive=3, label_features=False) == ["ab", "cd", "ef"]
+
+
+def test_shares_divide_in_proportion():
+    assert owned(table(), passive=2, shares=(3, 2, 1)) == ["abc", "de", "f"]
+    blocks = divide(image(width=10), parties(passive=2, shares=(2, 2, 1)))
+    assert [block.input.shape for block in blocks] == [(4, 4, 3), (4, 4, 3), (4, 2, 3)]
+
+
+def test_shares_may_be_as_large_as_numbers_are():
+    assert owned(table(), passive=1, shares=(1e308, 1e308)) == ["abc", "def"]  # warnings are errors
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=6), st.integers(60, 500))
+def test_places_cover_everything_once_and_in_order(shares, length):
+    edges = np.concatenate([[0], np.cumsum(shares) / np.sum(shares)])
+    try:
+        found = places(edges, length)
+    except UserError:
+        assert min(shares) / sum(shares) * length < 1
+        return
+    assert [i for a, b in found for i in range(a, b)] == list(range(length))
+    for (a, b), share in zip(found, shares, strict=True):
+        assert abs((b - a) - share / sum(shares) * length) <= 1
+
+
+def test_names_globs_and_the_rest():
+    names = [["f"], ["a", "[bc]"]]
+    assert owned(table(), passive=1, columns=(*names[:1], "*")) == ["f", "abcde"]
+    assert owned(table(), passive=2, columns=(*names, ("*",))) == ["f", "abc", "de"]
+
+
+def test_a_column_whose_name_is_a_glob_is_itself_first():
+    columns = (Column("a*"), Column("ab"), Column("c"))
+    dataset = Dataset("made", np.zeros((ROWS, 3)), LABELS, 2, columns=columns)
+    assert owned(dataset, passive=1, columns=(("a*",), ("*",))) == ["a*", "abc"]
+
+
+def test_the_categories_of_one_column_never_part():
+    columns = (Column("a"), *(Column("b", "category", v) for v in "xyz"), Column("c"))
+    features = np.arange(ROWS * 5, dtype=np.float32).reshape(ROWS, 5)
+    dataset = Dataset("made", features, LABELS, 2, columns=columns)
+    first, second, third = divide(dataset, parties(passive=2))
+    np.testing.assert_array_equal(first.features, features[:, :1])
+    np.testing.assert_array_equal(second.features, features[:, 1:4])
+    np.testing.assert_array_equal(third.features, features[:, 4:])
+
+
+def test_columns_that_do_not_stand_together_keep_the_table_s_order():
+    dataset = table()
+    block, _ = divide(dataset, parties(columns=(("e", "b"), "*")))
+    np.testing.assert_array_equal(block.features, dataset.features[:, [1, 4]])
+
+
+def test_codes_are_described_to_the_network():
+    columns = (Column("n"), Column("k", "code", vocabulary=7))
+    dataset = Dataset("made", np.zeros((ROWS, 2)), LABELS, 2, columns=columns)
+    (block,) = divide(dataset, parties(label_features=False))
+    assert block.input.vocabulary == (0, 7)
+    assert divide(table(), parties())[0].input.vocabulary == ()
+
+
+def test_images_divide_by_columns_rows_and_patches():
+    pictures = image()
+    x = pictures.features
+    left, right = divide(pictures, parties())
+    np.testing.assert_array_equal(left.features, x[:, :, :3])
+    np.testing.assert_array_equal(right.features, x[:, :, 3:])
+    top, bottom = divide(pictures, parties(rule="rows"))
+    np.testing.assert_array_equal(top.features, x[:, :2])
+    np.testing.assert_array_equal(bottom.features, x[:, 2:])
+    four = divide(pictures, parties(passive=3, rule="grid"))
+    cells = [x[:, :2, :3], x[:, :2, 3:], x[:, 2:, :3], x[:, 2:, 3:]]
+    for block, cell in zip(four, cells, strict=True):
+        np.testing.assert_array_equal(block.features, cell)
+
+
+def test_images_without_channels_divide_alike():
+    left, right = divide(image(channels=()), parties())
+    assert left.input.shape == right.input.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes"),
+    [
+        (table(), {"passive": 2}),
+        (table(), {"columns": (("a", "c", "f"), "*")}),
+        (image(), {}),
+        (image(), {"rule": "rows"}),
+        (image(channels=()), {"passive": 3, "rule": "grid"}),
+        (image()._replace(features=image().features[:, None] + PATCHES, kind="patches"), {}),
+    ],
+)
+def test_what_is_mapped_from_disk_is_cut_as_it_is_read(tmp_path, dataset, changes):
+    np.save(tmp_path / "x.npy", dataset.features)
+    mapped = dataset._replace(features=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    rows = np.array([4, 0, 4])
+    for block, lazy in zip(
+        divide(dataset, parties(**changes)), divide(mapped, parties(**changes)), strict=True
+    ):
+        assert isinstance(block.features, np.ndarray)
+        assert isinstance(lazy.features, Part)
+        assert (lazy.input, lazy.columns, lazy.about) == (block.input, block.columns, block.about)
+        for about in ("shape", "dtype", "nbytes", "ndim"):
+            assert getattr(lazy.features, about) == getattr(block.features, about)
+        assert len(lazy.features) == ROWS
+        np.testing.assert_array_equal(np.asarray(lazy.features), block.features)
+        np.testing.assert_array_equal(lazy.features[rows], block.features[rows])
+        np.testing.assert_array_equal(lazy.features[1:3], block.features[1:3])
+
+
+def test_one_patch_a_party():
+    features = np.arange(ROWS * 3 * 2 * 2 * 1, dtype=np.uint8).reshape(ROWS, 3, 2, 2, 1)
+    dataset = Dataset("tissue", features, LABELS, 2, "patches")
+    blocks = divide(dataset, parties(passive=2))
+    for p, block in enumerate(blocks):
+        np.testing.assert_array_equal(block.features, features[:, p])
+    with pytest.raises(UserError, match=r"3 patches a row.*2 parties"):
+        divide(dataset, parties(passive=1))
+
+
+def test_a_text_s_special_tokens_and_shares_reach_the_blocks_and_the_network():
+    """[PAD] is not 0 here, and shares are not equal: neither may be swapped."""
+    ragged = Ragged(np.arange(10, 10 + 8 * ROWS, dtype=np.int32), np.arange(0, 8 * ROWS + 1, 8))
+    data = Dataset("texts", ragged, LABELS, 2, "text", tokens=Vocabulary(90, 7, 5, 6), length=9)
+    first, second = divide(data, parties(shares=(3, 1)))
+    assert first.features[0].tolist() == [5, 10, 11, 12, 13, 14, 15, 6, 7]
+    assert second.features[0].tolist() == [5, 16, 17, 6, 7, 7, 7, 7, 7]
+    for block in (first, second):
+        assert block.input == ("text", (9,), (90,), 7)
+    assert first.about == "words from 0% to 75% of each text, 9 tokens"
+    assert second.about == "words from 75% to 100% of each text, 9 tokens"
+
+
+def test_what_a_party_sees_of_an_image_is_told_by_its_first_and_last_lines():
+    left, right = divide(image(), parties())
+    assert (left.about, right.about) == ("rows 0-3, columns 0-2", "rows 0-3, columns 3-5")
+    top, bottom = divide(image(), parties(rule="rows"))
+    assert (top.about, bottom.about) == ("rows 0-1, columns 0-5", "rows 2-3, columns 0-5")
+    assert top.input.shape == bottom.input.shape == (2, 6, 3)
+
+
+BAD = [
+    (table(), {"passive": 6}, "party 6 of 7 parties would own none of the data's 6 columns"),
+    (table(), {"shares": (1,)}, "has 1 shares for 2 parties"),
+    (table(), {"shares": (1, 0)}, "every share must be above 0"),
+    (table(), {"shares": (1, float("nan"))}, "every share must be above 0"),
+    (table(), {"shares": (1000, 1)}, "party 1 of 2 parties would own none"),
+    (table(), {"rule": "rows"}, "divides images and made is of kind 'table'"),
+    (table(), {"rule": "stripes"}, "choose contiguous, rows, grid"),
+    (image(), {"columns": ("a", "b")}, "pictures is of kind 'image'"),
+    (image(), {"rule": "grid", "shares": (1, 2)}, "leave shares empty"),
+    (table(), {"columns": ("a",)}, "has 1 entries for 2 parties"),
+    (table(), {"columns": ("a", "z*")}, "unknown column of party 1 in config.parties.columns 'z*'"),
+    (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
+    (table(), {"columns": ("a", "[bc]")}, "nobody owns d, e, f"),
+    (
+        table(),
+        {"columns": ("a", "*"), "shares": (2, 1)},
+        "config.parties.shares=(2, 1) divides col",
+    ),
+    (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
+    (table(), {"shares": ("a", 1)}, "shares must be numbers"),
+    (table(), {"columns": ("*", "*")}, "party 0 and party 1 both ask for the rest"),
+    (table("ab"), {"columns": (("a", "b"), "*")}, "nothing is left for party 1"),
+]
+
+
+@pytest.mark.parametrize(("dataset", "changes", "says"), BAD, ids=[b[2][:40] for b in BAD])
+def test_bad_divisions_are_one_clear_line(dataset, changes, says):
+    with pytest.raises(UserError) as error:
+        divide(dataset, parties(**changes))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,183 @@
+"""Engines are refused in one line where they cannot be had, and jobs reach them as paths and names."""
+
+import os
+import pathlib
+import pickletools
+import signal
+import stat
+import subprocess
+import sys
+
+import jax
+import pytest
+
+from vfljax import launching
+from vfljax.errors import UserError
+from vfljax.launching import backends, worker
+
+SBATCH = """#!/bin/sh
+cp "$1" "$(dirname "$0")/script"
+echo "Submitted batch job 17"
+"""
+REFUSES = """#!/bin/sh
+echo "sbatch: error: invalid partition specified: gpuu" >&2
+echo "sbatch: error: Batch job submission failed: Invalid partition name specified" >&2
+exit 1
+"""
+
+
+def job(folder: pathlib.Path) -> worker.Job:
+    return worker.Job(
+        do=worker.train_shards,
+        workdir=str(folder / "sweep"),
+        sweep="a" * 8,
+        leader="b" * 8,
+        config=str(folder / "config.json"),
+        shards=("00000-noise", "00001-noise"),
+        attacks=(),
+        names=None,
+        plugins=(),
+        begun=str(folder / "begun"),
+    )
+
+
+def refused(name: str, jobs: int = 0, **options) -> str:
+    with pytest.raises(UserError) as error, launching.opened(name, jobs, options):
+        pass
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """``cluster(sbatch)``: a machine with srun and this sbatch, which leaves the script it was given."""
+
+    def install(sbatch: str) -> pathlib.Path:
+        for name, text in (("srun", "#!/bin/sh\n"), ("sbatch", sbatch)):
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o700)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        return tmp_path / "script"
+
+    return install
+
+
+def test_an_unknown_launcher_is_refused():
+    assert "did you mean 'local'?" in refused("loacl")
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("local", "submitit"), ("slurm", "submitit"), ("ray", "ray")]
+)
+def test_a_launcher_whose_package_is_missing_says_how_to_get_it(name, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    extra = "ray" if package == "ray" else "launch"
+    assert refused(name) == f"--launcher={name} needs {package}: pip install 'vfljax[{extra}]'."
+
+
+def test_local_processes_are_for_cores(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert "divides the cores of a machine without accelerators" in refused("local")
+
+
+def test_processes_of_a_background_job_can_be_canceled():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell's & does
+    asks = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    try:
+        with launching.opened("local", 1, {}):
+            os.kill(os.getpid(), signal.SIGINT)  # this process still ignores it
+            said = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert said.stdout.strip() == b"False"
+
+
+def test_slurm_is_refused_where_there_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with (
+        launching.opened("slurm", 1, {}) as engine,
+        pytest.raises(UserError, match="^--launcher=slurm: this machine has no srun"),
+    ):
+        engine.submit([job(tmp_path)], tmp_path / "jobs")
+
+
+def test_slurm_gets_an_array_that_is_requeued(cluster, tmp_path):
+    script = cluster(SBATCH)
+    options = {"slurm_partition": "gpu", "timeout_min": 90, "gpus_per_node": 1, "mem_gb": 32}
+    with launching.opened("slurm", 2, options) as engine:
+        handles = engine.submit([job(tmp_path), job(tmp_path)], tmp_path / "jobs")
+    assert len(handles) == 2
+    lines = {line.strip() for line in script.read_text().splitlines()}
+    assert {
+        "#SBATCH --array=0-1%2",
+        "#SBATCH --partition=gpu",
+        "#SBATCH --time=90",
+        "#SBATCH --gpus-per-node=1",
+        "#SBATCH --mem=32GB",
+        "#SBATCH --job-name=vfljax",
+        "#SBATCH --signal=USR2@90",
+    } <= lines
+    assert any(line.startswith("srun") and "submitit.core._submit" in line for line in lines)
+
+
+def test_what_slurm_refuses_is_one_line(cluster, tmp_path):
+    cluster(REFUSES)
+    with (
+        launching.opened("slurm", 1, {"slurm_partition": "gpuu"}) as engine,
+        pytest.raises(UserError) as error,
+    ):
+        engine.submit([job(tmp_path)], tmp_path / "jobs")
+    assert str(error.value) == (
+        "--launcher=slurm: sbatch: error: Batch job submission failed: Invalid partition name specified"
+    )
+
+
+def test_an_answer_of_sbatch_that_is_not_understood_is_one_line(cluster, tmp_path):
+    cluster("#!/bin/sh\necho 17\n")
+    with (
+        launching.opened("slurm", 1, {}) as engine,
+        pytest.raises(UserError, match="--launcher=slurm: Could not make sense of sbatch output"),
+    ):
+        engine.submit([job(tmp_path)], tmp_path / "jobs")
+
+
+@pytest.mark.parametrize("name", ["local", "slurm"])
+@pytest.mark.parametrize("option", ["nodes", "tasks_per_node", "slurm_ntasks_per_node"])
+def test_a_job_is_one_process(name, option):
+    assert f"{option}=2: a job is one process" in refused(name, **{option: 2})
+    with launching.opened(name, 1, {option: 1}):
+        pass
+
+
+def test_an_unknown_option_is_refused(cluster, tmp_path):
+    cluster(SBATCH)
+    with (
+        launching.opened("slurm", 1, {"partitoin": "gpu"}) as engine,
+        pytest.raises(UserError, match=r"--launcher_options: .*partitoin"),
+    ):
+        engine.submit([job(tmp_path)], tmp_path / "jobs")
+
+
+def test_a_requeued_task_is_the_same_job(tmp_path):
+    task = worker.Task(job(tmp_path))
+    assert task.checkpoint().function.job == task.job
+
+
+def test_a_process_of_this_machine_reports_what_it_cannot_see(tmp_path):
+    """A job through submitit's local executor: its files are for this user alone and hold paths and names."""
+    one = job(tmp_path)
+    with launching.opened("local", 1, {}) as engine:
+        (handle,) = engine.submit([one], tmp_path / "jobs")
+        while not handle.done():
+            pass
+        with pytest.raises(backends.Lost, match=f"{one.workdir} cannot be seen from"):
+            handle.outcome()
+    assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == 0o700
+    (file,) = (tmp_path / "jobs").glob("*_submitted.pkl")
+    operations = list(pickletools.genops(file.read_bytes()))
+    strings = {argument for operation, argument, _ in operations if isinstance(argument, str)}
+    ours = {*(one.workdir, one.begun, one.config, one.sweep, one.leader), *one.shards}
+    assert ours <= strings
+    assert not [
+        s for s in strings - ours if "/" in s or "noise" in s
+    ]  # what is left names functions

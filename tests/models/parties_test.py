@@ -1,0 +1,121 @@
+"""Parties as pure functions of a flax module, and how cut embeddings are put together."""
+
+import dataclasses
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests import harness
+from vfljax.models import MLP, Head, parties
+
+X = jnp.asarray(np.random.default_rng(0).normal(size=(6, 4)), jnp.float32)
+
+
+def born(module):
+    """A module's party and its initial variables."""
+    party = parties.from_module(module)
+    return party, harness.quick_jit(party.init)(jax.random.key(0), X)
+
+
+class Dropped(nn.Module):
+    @nn.compact
+    def __call__(self, x, train=False):
+        return nn.Dropout(0.5, deterministic=not train)(x)
+
+
+def test_a_party_embeds_as_its_module_does():
+    module = MLP((5,), 3)
+    party, variables = born(module)
+    out, (after, _) = party.apply(variables, X, False, None)
+    np.testing.assert_array_equal(out, module.apply(variables, X))
+    harness.assert_same_bits(after, variables)
+
+
+def test_layers_are_returned_beside_the_variables_and_never_among_them():
+    party, variables = born(MLP((5, 2), 3))
+    assert set(variables) == {"params"}
+    for train in (False, True):
+        _, (after, layers) = party.apply(variables, X, train, None)
+        assert set(after) == {"params"}
+        assert [layer.shape for layer in layers["hidden"]] == [(6, 5), (6, 2)]
+
+
+def test_batch_statistics_move_in_training_only():
+    party, variables = born(Head((), 3))
+    _, (evaluated, _) = party.apply(variables, X, False, None)
+    _, (trained, _) = party.apply(variables, X, True, None)
+    harness.assert_same_bits(evaluated, variables)
+    statistics = trained["batch_stats"]["BatchNorm_0"]
+    np.testing.assert_allclose(statistics["mean"], 0.1 * X.mean(axis=0), atol=1e-6)
+    harness.assert_same_bits(trained["params"], variables["params"])
+
+
+def test_dropout_draws_from_the_key_in_training_and_is_off_in_evaluation():
+    party = parties.from_module(Dropped())
+    draws = [party.apply({}, X, True, jax.random.key(seed))[0] for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert np.any(draws[0] != draws[2])
+    np.testing.assert_array_equal(party.apply({}, X, False, None)[0], X)
+
+
+def test_colluders_drop_units_by_draws_of_their_own():
+    party = parties.together([parties.from_module(Dropped())] * 2)
+    z, _ = party.apply(({}, {}), (X, X), True, jax.random.key(0))
+    first, second = np.split(np.asarray(z), 2, axis=-1)
+    assert np.any(first != second)
+
+
+def test_without_splitting_the_top_has_no_parameters_and_hands_the_sum_through():
+    bottoms, top, aggregate = parties.parties(harness.make_spec(split=False, aggregation="mean"))
+    assert len(bottoms) == 3
+    assert top.init(jax.random.key(0), X) == {}
+    out, (variables, layers) = top.apply({}, aggregate((X, 2 * X, X)), True, None)
+    np.testing.assert_array_equal(out, 4 * X)  # a sum whatever the aggregation
+    assert (variables, layers) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("concatenate", lambda parts: np.concatenate(parts, axis=1)),
+        ("sum", lambda parts: np.sum(parts, axis=0)),
+        ("mean", lambda parts: np.mean(parts, axis=0)),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 3])
+def test_aggregations_are_what_they_are_called(name, expected, count):
+    parts = [np.float32(X) + i for i in range(count)]
+    ours = parties.AGGREGATIONS[name]([jnp.asarray(part) for part in parts])
+    np.testing.assert_allclose(ours, expected(parts), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_embeddings_of_unequal_widths_have_no_sum(name):
+    with pytest.raises(AssertionError):
+        parties.AGGREGATIONS[name]([X, X[:, :1]])
+
+
+def test_embeddings_of_other_rows_or_ranks_are_refused():
+    for bad in ([X, X[:3]], [X, X[:, 0]]):
+        with pytest.raises(AssertionError):
+            parties.concatenate(bad)
+
+
+def test_every_aggregation_has_its_test_above():
+    assert set(parties.AGGREGATIONS) == {"concatenate", "sum", "mean"}
+
+
+def test_a_spec_names_its_bottoms_in_order_and_its_aggregation():
+    spec = dataclasses.replace(
+        harness.make_spec(aggregation="sum"), bottoms=(MLP((), 2), MLP((), 3), MLP((), 4))
+    )
+    bottoms, _, aggregate = parties.parties(spec)
+    shapes = [
+        jax.eval_shape(lambda x, p=p: p.apply(p.init(jax.random.key(0), x), x, False, None)[0], X)
+        for p in bottoms
+    ]
+    assert [z.shape for z in shapes] == [(6, 2), (6, 3), (6, 4)]
+    assert aggregate is parties.AGGREGATIONS["sum"]

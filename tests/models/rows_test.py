@@ -1,0 +1,41 @@
+"""Chunks and scaling of rows."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from vfljax.models import rows as row_functions
+
+
+@pytest.mark.parametrize("rows", [1, 1023, 1024, 1025, 2500])
+def test_chunks_cover_every_row_once(rows):
+    out = row_functions.over_chunks(lambda r: {"twice": 2 * r}, jnp.arange(rows))
+    np.testing.assert_array_equal(out["twice"], 2 * np.arange(rows))
+
+
+def test_scaling_is_per_column_or_one_number_for_the_whole_block():
+    x = jnp.arange(12.0).reshape(2, 2, 3)
+    whole = row_functions.scaled(x, jnp.float32(1), jnp.float32(2))
+    np.testing.assert_array_equal(whole, (np.asarray(x) - 1) / 2)
+    column = row_functions.scaled(x, jnp.arange(3.0), jnp.ones(3))
+    np.testing.assert_array_equal(column, np.asarray(x) - np.arange(3.0))
+
+
+def test_statistics_of_other_columns_are_refused():
+    x = jnp.zeros((4, 3))
+    for mean, scale in (
+        (jnp.zeros(2), jnp.ones(2)),
+        (jnp.zeros((4, 1)), jnp.ones((4, 1))),
+        (jnp.zeros(3), jnp.float32(1)),
+    ):
+        with pytest.raises(AssertionError):
+            row_functions.scaled(x, mean, scale)
+
+
+def test_rows_are_one_axis_and_a_seed_is_one():
+    x, statistics, rows = jnp.zeros((4, 3)), jnp.ones((2, 3)), jnp.arange(4)
+    for seed, places in ((jnp.arange(2), rows), (jnp.int32(0), rows[None])):
+        with pytest.raises(AssertionError):
+            row_functions.scaled_rows(x, statistics, statistics, seed, places)
+    with pytest.raises(AssertionError):
+        row_functions.over_chunks(lambda r: r, rows[None])

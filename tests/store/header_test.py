@@ -1,0 +1,105 @@
+"""The two records of a sweep and their copies: one that is damaged is read from the other."""
+
+import copy
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from tests.sweeps import flip
+from vfljax import store
+from vfljax.errors import UserError
+from vfljax.store import header
+
+STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"  # of schema 3
+OLD = json.loads((STORED / "sweep.json").read_text())
+SMALL = {
+    **dict.fromkeys(header.FIELDS, ""),
+    "schema": store.SCHEMA,
+    "versions": {"jax": ""},
+    "data": dict.fromkeys(header.DATA_FIELDS, 0),
+    "shards": [],
+    "id": "0123",
+}
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    """A folder with a header and its copy, and nothing else."""
+    header.write_root(tmp_path, "sweep", SMALL)
+    return tmp_path
+
+
+STRIDE = 61  # bits from one flip to the next: any place within a byte
+
+
+def test_whatever_bit_of_a_record_flips_its_copy_is_read(workdir):
+    header = store.read_header(workdir)
+    assert {name: header[name] for name in SMALL} == SMALL
+    for name in ("sweep.json", "sweep.copy.json"):
+        whole = (workdir / name).read_bytes()
+        for bit in range(0, 8 * len(whole), STRIDE):
+            flip(workdir / name, bit)
+            assert store.read_header(workdir) == header
+            (workdir / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("gone", ["sweep.json", "sweep.copy.json"])
+def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(tmp_path, gone):
+    content = {**OLD, "schema": store.SCHEMA}
+    header = store.begin(tmp_path, content)
+    (tmp_path / gone).unlink()
+    assert store.read_header(tmp_path) == header
+    assert header.damaged_roots(tmp_path) == [gone]
+    assert store.begin(tmp_path, content) == header
+    assert header.damaged_roots(tmp_path) == []
+
+
+def test_both_damaged_are_one_line(workdir):
+    flip(workdir / "sweep.json")
+    flip(workdir / "sweep.copy.json")
+    with pytest.raises(UserError, match=r"sweep\.json is damaged \(.*\): restore it") as error:
+        store.load(workdir)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_both_missing_are_not_taken_for_a_new_sweep(workdir):
+    (workdir / "sweep.json").unlink()
+    (workdir / "sweep.copy.json").unlink()
+    (workdir / "shards").mkdir()
+    with pytest.raises(UserError, match=r"has lost its sweep\.json and the copy of it"):
+        store.begin(workdir, SMALL)
+
+
+def test_a_record_of_another_kind_is_not_believed(workdir):
+    shutil.copyfile(workdir / "sweep.json", workdir / "attacks.json")
+    with pytest.raises(store.Damaged, match=r"it is sweep\.json"):
+        store.attack_summary(workdir)
+
+
+PLACES = [
+    *((name,) for name in ("schema", *header.FIELDS)),
+    *(("data", name) for name in header.DATA_FIELDS),
+    *(("shards", 3, name) for name in header.SHARD_FIELDS),
+    ("versions", "jax"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
+def test_a_field_that_an_old_header_lacks_is_named(tmp_path, place):
+    header = copy.deepcopy(OLD)
+    part = header
+    for name in place[:-1]:
+        part = part[name]
+    del part[place[-1]]
+    (tmp_path / "sweep.json").write_text(json.dumps(header))
+    why = ".".join(map(str, place)) if place != ("schema",) else "checksum"
+    with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}") as error:
+        store.load(tmp_path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_an_old_sweep_is_said_to_be_read_unchecked(workdir):
+    assert store.unsealed(workdir) == ""
+    assert "(schema 3)" in store.unsealed(STORED)

@@ -1,0 +1,112 @@
+"""The rule that makes files whole: a record's own sum, a folder's place, each file's size and sum."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.sweeps import flip
+from vfljax.store import manifest
+
+UNIT, SWEEP = "shards/a", "0123456789abcdef"
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    """A folder of two files with their manifest."""
+    (tmp_path / UNIT / "deep").mkdir(parents=True)
+    (tmp_path / UNIT / "one.bin").write_bytes(b"eight by")
+    (tmp_path / UNIT / "deep" / "two.bin").write_bytes(b"others")
+    manifest.add_files(tmp_path, UNIT, SWEEP, manifest.files_below(tmp_path / UNIT))
+    return tmp_path
+
+
+def refused(workdir, why, unit=UNIT, sweep=SWEEP):
+    with pytest.raises(manifest.Damaged, match=why) as error:
+        manifest.open_folder(workdir, unit, sweep).check_all()
+    assert error.value.unit == unit
+    assert str(error.value).startswith(f"{workdir / unit} is damaged (")
+    assert manifest.remedy(workdir) in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_sound_folder_gives_the_paths_of_its_files(workdir):
+    folder = manifest.open_folder(workdir, UNIT, SWEEP)
+    assert sorted(folder.files) == ["deep/two.bin", "one.bin"]
+    assert folder.file("deep/two.bin").read_bytes() == b"others"
+
+
+@pytest.mark.parametrize(("name", "stride"), [("manifest.json", 29), ("one.bin", 1)])
+def test_every_bit_of_a_folder_is_under_a_checksum(workdir, name, stride):
+    path = workdir / UNIT / name
+    whole = path.read_bytes()
+    for bit in range(0, 8 * len(whole), stride):
+        path.write_bytes(whole)
+        flip(path, bit)
+        with pytest.raises(manifest.Damaged):
+            manifest.open_folder(workdir, UNIT, SWEEP).check_all()
+
+
+def test_a_renamed_folder_is_not_believed(workdir):
+    (workdir / UNIT).rename(workdir / "shards" / "b")
+    refused(workdir, r"it is shards/a of the sweep 01234567", unit="shards/b")
+
+
+def test_a_folder_of_another_sweep_is_not_believed(workdir):
+    refused(workdir, r"it is shards/a of the sweep 01234567", sweep="another")
+
+
+def test_a_file_that_is_cut_missing_or_not_named_is_refused(workdir):
+    path = workdir / UNIT / "one.bin"
+    path.write_bytes(b"eight")
+    refused(workdir, r"one\.bin has not the 8 bytes it was written with")
+    path.unlink()
+    refused(workdir, r"one\.bin: no such file")
+    path.write_bytes(b"eight by")
+    (workdir / UNIT / "three.bin").write_bytes(b"")
+    with pytest.raises(manifest.Damaged, match=r"no manifest\.json names it"):
+        manifest.open_folder(workdir, UNIT, SWEEP).file("three.bin")
+    (workdir / UNIT / "manifest.json").unlink()
+    refused(workdir, r"manifest\.json: no such file")
+
+
+def test_a_manifest_without_a_sum_is_read_only_of_sweeps_that_had_none(workdir):
+    path = workdir / UNIT / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text())["files"]))
+    refused(workdir, "has no checksum")
+    folder = manifest.open_folder(workdir, UNIT, SWEEP, sealed=False)
+    assert folder.file("one.bin").read_bytes() == b"eight by"
+
+
+def test_a_file_is_summed_once_a_process_and_again_when_it_has_changed(workdir, monkeypatch):
+    summed, original = [], manifest.digest
+    monkeypatch.setattr(manifest, "digest", lambda path: summed.append(path.name) or original(path))
+    for _ in range(2):
+        manifest.open_folder(workdir, UNIT, SWEEP).file("one.bin")
+    assert summed == ["one.bin"]
+    flip(workdir / UNIT / "one.bin")
+    refused(workdir, r"one\.bin does not match its checksum")
+
+
+def test_adding_a_file_keeps_the_sums_of_the_others(workdir):
+    flip(workdir / UNIT / "one.bin")  # damage must not be sealed anew
+    (workdir / UNIT / "three.bin").write_bytes(b"new")
+    manifest.add_files(workdir, UNIT, SWEEP, ["three.bin"])
+    assert manifest.open_folder(workdir, UNIT, SWEEP).file("three.bin").read_bytes() == b"new"
+    refused(workdir, r"one\.bin does not match its checksum")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"x": np.float32([1, 2, 4])},
+        {"y": np.float32([1, 2, 3])},
+        {"x": np.float32([[1, 2, 3]])},
+        {"x": np.float32([1, 2, 3]).view(np.int32)},
+        {"x": {"x": np.float32([1, 2, 3])}},
+    ],
+)
+def test_arrays_are_told_apart_by_names_types_shapes_and_values(other):
+    arrays = {"x": np.float32([1, 2, 3])}
+    assert manifest.digest_of_arrays(arrays) == manifest.digest_of_arrays({"x": arrays["x"][::1]})
+    assert manifest.digest_of_arrays(arrays) != manifest.digest_of_arrays(other)

@@ -1,0 +1,371 @@
+"""Which party owns which columns, pixels or words.
+
+What enters: a ``Dataset`` and ``Parties``. What leaves: one ``Block`` a party, passive
+parties first, the label party's own (if it owns any) last. The rules:
+
+    table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
+             the categories of one source column never part
+    image    contiguous columns in shares, rows in shares (``rule="rows"``), or a grid of patches
+             (``rule="grid"``), counted along rows
+    patches  one image a party
+    text     contiguous spans of each row's words, in shares (Fu et al. 2022: halves)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vfljax.datasets.core import Block, Column, Dataset, Ragged
+from vfljax.datasets.npy import part
+from vfljax.datasets.table_errors import one_line
+from vfljax.errors import UserError, unknown
+from vfljax.types import Input
+
+HUGE = 1e300
+ROWS = 65_536  # texts cut at once: bounds the memory of their indices
+
+
+RULES = ("contiguous", "rows", "grid")
+
+
+@dataclasses.dataclass(frozen=True)
+class Parties:
+    """Who takes part and how the features are divided between them: ``config.parties``.
+
+    ``shares`` divide columns, pixels or words, passive parties first; () divides them equally.
+    ``columns`` name a table's instead, one tuple of names or globs a party, "*" being the rest.
+    ``names`` are what a report calls the parties, passive ones first and the label party last. Raises
+    UserError for a rule that is unknown, for shares beside columns, and for names that are not one a party.
+    """
+
+    passive: int = 1  # P
+    label_features: bool = True  # whether the label party owns features, hence a bottom model
+    rule: str = "contiguous"  # how images are divided
+    shares: tuple[float, ...] = ()
+    columns: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.passive < 1:
+            raise UserError(
+                f"config.parties.passive={self.passive} is too small: it must be at least 1."
+            )
+        if self.rule not in RULES:
+            raise UserError(
+                f"config.parties.rule={self.rule!r} is unknown: choose {', '.join(RULES)}."
+            )
+        if self.columns and self.shares:
+            raise UserError(
+                f"config.parties.shares={tuple(self.shares)} divides columns and "
+                "config.parties.columns names whose they are: leave one of the two empty."
+            )
+        if self.names and len(self.names) != self.passive + 1:
+            raise UserError(
+                f"config.parties.names={self.names} has {len(self.names)} names: give one for each of the "
+                f"{self.passive} passive parties and, last, one for the label party."
+            )
+        if len(set(self.names)) < len(self.names):
+            raise UserError(
+                f"config.parties.names={self.names} names two parties alike: rename one."
+            )
+        if self.shares:  # a count of parties builds nothing
+            _shares(self.shares, self.owners)
+
+    @property
+    def owners(self) -> int:
+        """How many parties own features."""
+        return self.passive + int(self.label_features)
+
+    def name_of(self, party: int) -> str:
+        """What a report calls a passive party, or the label party (``passive``)."""
+        if self.names:
+            return self.names[party]
+        return "the label party" if party == self.passive else f"passive party {party}"
+
+
+def divide(dataset: Dataset, parties: Parties) -> tuple[Block, ...]:
+    """Every party's block; raises UserError for a party without columns, columns nobody owns by
+    name, or a rule that this kind of data does not know."""
+    shares = _shares(parties.shares, parties.owners)
+    if parties.rule != "contiguous" and dataset.kind != "image":
+        raise UserError(
+            f"config.parties.rule={parties.rule!r} divides images and {dataset.name} is of kind "
+            f"{dataset.kind!r}: choose 'contiguous'."
+        )
+    if parties.columns and dataset.kind != "table":
+        raise UserError(
+            f"config.parties.columns names a table's columns and {dataset.name} is of kind "
+            f"{dataset.kind!r}: use rule and shares."
+        )
+    return _DIVIDE[dataset.kind](dataset, parties, shares)
+
+
+def _shares(given: Sequence[float], count: int) -> np.ndarray:
+    """Cumulated shares of ``count`` parties, [count + 1] from 0 to 1."""
+    if any(isinstance(share, bool) or not isinstance(share, (int, float)) for share in given):
+        raise UserError(f"config.parties.shares={tuple(given)}: shares must be numbers.")
+    shares = np.asarray(given or (1.0,) * count, dtype=np.float64)
+    if len(shares) != count:
+        raise UserError(
+            f"config.parties.shares={tuple(given)} has {len(shares)} shares for {count} parties that "
+            "own columns: give one each, passive parties first."
+        )
+    if not (np.isfinite(shares) & (shares > 0)).all():
+        raise UserError(f"config.parties.shares={tuple(given)}: every share must be above 0.")
+    if shares.max() > HUGE:  # whose sum could overflow
+        shares = shares / shares.max()
+    return np.concatenate([[0.0], np.cumsum(shares) / shares.sum()])
+
+
+def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
+    """(first, last) of each party's part of ``length`` places; equal shares as np.array_split.
+
+    ``shares`` are cumulated, from 0 to 1; ``last`` is no place of the party's any more.
+
+    >>> places(np.array([0, 1 / 2, 1]), 7)
+    [(0, 4), (4, 7)]
+    >>> places(np.array([0, 1 / 4, 1]), 8)
+    [(0, 2), (2, 8)]
+    """
+    count = len(shares) - 1
+    if np.allclose(np.diff(shares), 1 / count):
+        sizes = [length // count + (p < length % count) for p in range(count)]
+        edges = np.concatenate([[0], np.cumsum(sizes)])
+    else:
+        edges = np.floor(shares * length + 0.5).astype(int)
+    if (np.diff(edges) < 1).any():
+        party = int(np.argmax(np.diff(edges) < 1))
+        raise UserError(
+            f"parties: party {party} of {count} parties would own none of the data's {length} columns: choose "
+            "fewer passive parties, other config.parties.shares, or label_features=False."
+        )
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
+def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+    named = bool(dataset.columns)
+    columns = dataset.columns or tuple(
+        Column(f"column {j}") for j in range(dataset.features.shape[1])
+    )
+    sources = list(dict.fromkeys(column.name for column in columns))
+    if parties.columns:
+        owned = _by_name(dataset.name, sources, parties.columns, len(shares) - 1)
+    else:
+        owned = [sources[a:b] for a, b in places(shares, len(sources))]
+    blocks = []
+    for mine in owned:
+        names = set(mine)
+        which = [j for j, column in enumerate(columns) if column.name in names]
+        block = tuple(columns[j] for j in which)
+        first, last = which[0], which[-1] + 1
+        run = which == list(range(first, last))
+        vocabulary = tuple(column.vocabulary for column in block)
+        blocks.append(
+            Block(
+                part(dataset.features, slice(first, last) if run else np.array(which)),
+                Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
+                block if named else (),
+                _few(mine),
+            )
+        )
+    return tuple(blocks)
+
+
+def _few(names: Sequence[str]) -> str:
+    """'a, b, c' or 'a, b, ..., z (25)'."""
+    if len(names) <= 6:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names)} columns)"
+
+
+def _by_name(
+    name: str, sources: Sequence[str], given: Sequence[Any], count: int
+) -> list[list[str]]:
+    """Each party's source columns by names and globs; '*' alone takes what nobody else names."""
+    if len(given) != count:
+        raise UserError(
+            f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
+            "give one tuple of names or globs each, passive parties first."
+        )
+    patterns = [list(one) if isinstance(one, (list, tuple)) else [one] for one in given]
+    for pattern in itertools.chain.from_iterable(patterns):
+        if not isinstance(pattern, str):
+            raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
+    where, who = "config.parties.columns", [f"party {p}" for p in range(count)]
+    owned = owned_columns(sources, dict(zip(who, patterns, strict=True)), where)
+    for party, columns in owned.items():
+        if not columns:
+            raise UserError(f"{where} leaves {party} without columns.")
+    taken = set(itertools.chain.from_iterable(owned.values()))
+    nobody = [s for s in sources if s not in taken]
+    if nobody:
+        raise UserError(
+            f"{where}: nobody owns {_few(nobody)}: name them, let one party own the rest ('*'), or drop "
+            "them by the data set's options."
+        )
+    return list(owned.values())
+
+
+def owned_columns(
+    sources: Sequence[str], patterns: Mapping[str, Sequence[str]], where: str
+) -> dict[str, list[str]]:
+    """Every party's source columns, by names and globs; "*" alone is what nobody else names.
+
+    ``where`` is what messages call the ``patterns``. Raises UserError for a name that is no column, a column
+    with two owners, two parties that ask for the rest, and a party that is left with nothing though it has
+    a pattern.
+    """
+    owner: dict[str, str] = {}
+    rest = [who for who, names in patterns.items() if "*" in names]
+    if len(rest) > 1:
+        raise UserError(f"{where}: {' and '.join(rest)} both ask for the rest ('*'): one can.")
+    for who, names in patterns.items():
+        for pattern in names:
+            if pattern == "*":
+                continue
+            exact = one_line(pattern)
+            matching = [exact] if exact in sources else fnmatch.filter(sources, pattern)
+            if not matching:
+                raise unknown(f"column of {who} in {where}", pattern, sources)
+            for source in matching:
+                if owner.setdefault(source, who) != who:
+                    raise UserError(
+                        f"{where}: column {source!r} is claimed by {owner[source]} and {who} ({pattern!r}): "
+                        "each has one owner."
+                    )
+    others = rest[0] if rest else ""
+    owned = {who: [s for s in sources if owner.get(s, others) == who] for who in patterns}
+    for who, columns in owned.items():
+        if patterns[who] and not columns:
+            raise UserError(f"{where}: nothing is left for {who}: name its columns.")
+    return owned
+
+
+def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+    x = dataset.features
+    height, width = x.shape[1:3]
+    if parties.rule == "grid":
+        cells = _grid(len(shares) - 1, height, width, parties.shares)
+    elif parties.rule == "rows":
+        cells = [(a, b, 0, width) for a, b in places(shares, height)]
+    else:
+        cells = [(0, height, a, b) for a, b in places(shares, width)]
+    return tuple(
+        Block(
+            part(x, slice(top, bottom), slice(left, right)),
+            Input("image", (bottom - top, right - left, *x.shape[3:])),
+            about=f"rows {top}-{bottom - 1}, columns {left}-{right - 1}",
+        )
+        for top, bottom, left, right in cells
+    )
+
+
+def _grid(
+    count: int, height: int, width: int, shares: Sequence[float]
+) -> list[tuple[int, int, int, int]]:
+    """Patches of a grid as square as ``count`` allows (4 parties: 2 x 2; 6: 2 x 3)."""
+    if shares:
+        raise UserError("config.parties.rule='grid' has equal patches: leave shares empty.")
+    down = max(d for d in range(1, int(count**0.5) + 1) if count % d == 0)
+
+    def edges(parts: int, length: int) -> list[tuple[int, int]]:
+        return places(np.linspace(0, 1, parts + 1), length)
+
+    return [(*rows, *cols) for rows in edges(down, height) for cols in edges(count // down, width)]
+
+
+def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+    count, has = len(shares) - 1, dataset.features.shape[1]
+    if has != count or parties.shares:
+        raise UserError(
+            f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns: "
+            "set config.data.options.patches to their number, and no config.parties.shares."
+        )
+    return tuple(
+        Block(
+            part(dataset.features, p),
+            Input("image", dataset.features.shape[2:]),
+            about=f"patch {p}",
+        )
+        for p in range(count)
+    )
+
+
+def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+    del parties
+    assert dataset.tokens is not None
+    size, pad, cls, sep = dataset.tokens
+    parts = spans(dataset.features, np.diff(shares).tolist(), dataset.length, cls, sep, pad)
+    return tuple(
+        Block(
+            part,
+            Input("text", part.shape[1:], (size,), pad),
+            about=f"words from {a:.0%} to {b:.0%} of each text, {dataset.length} tokens",
+        )
+        for part, a, b in zip(parts, shares[:-1], shares[1:], strict=True)
+    )
+
+
+def spans(
+    ragged: Ragged, parts: int | Sequence[float], length: int, cls: int, sep: int, pad: int
+) -> tuple[np.ndarray, ...]:
+    """Each party's contiguous part of every row as [CLS] part [SEP]: one [R, length] int32 a party.
+
+    ``parts`` is their number, or their shares of a row's n tokens, in proportion. Party p of P equal
+    ones has tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks Against Vertical
+    Federated Learning, USENIX Security 2022: the attacker has the first half of the text). This
+    deviates from their released code, which halves the text by characters before it is tokenized (a word
+    may be cut in two) and adds no [CLS] and [SEP]: here tokens are divided, and both are added. A part
+    longer than ``length - 2`` loses its end, not [SEP]; a shorter one is filled up with ``pad``; a
+    part without tokens is [CLS] [SEP]. Raises UserError for parts or lengths that cannot be.
+    """
+    shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
+    if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
+        raise UserError(
+            f"a text cannot be divided into {parts!r}: give a number of parts or positive shares."
+        )
+    if length < 3:
+        raise UserError(f"length={length} leaves no room beside [CLS] and [SEP]: give 3 or more.")
+    counts = np.diff(ragged.offsets)
+    if ragged.offsets[0] != 0 or ragged.offsets[-1] != len(ragged.values) or (counts < 0).any():
+        raise UserError("the offsets of a Ragged must rise from 0 to the number of its values.")
+    reached = np.cumsum(shares)
+    reached = (counts[:, None] * reached[:-1] / reached[-1]).T  # [P - 1, R]
+    # shares such as .7, .2, .1 have no exact binary sum: what is whole but for rounding counts as whole
+    inner = np.floor(reached + 1e-9).astype(np.int64)
+    bounds = [np.zeros_like(counts), *inner, counts]
+    return tuple(
+        _wrapped(ragged, low, high, length, cls, sep, pad)
+        for low, high in itertools.pairwise(bounds)
+    )
+
+
+def _wrapped(
+    ragged: Ragged, low: np.ndarray, high: np.ndarray, length: int, cls: int, sep: int, pad: int
+) -> np.ndarray:
+    """[R, length]: [CLS], the tokens ``low`` to ``high`` of each row as far as they fit, [SEP], pads."""
+    kept = np.minimum(high - low, length - 2)
+    out = np.full((len(kept), length), pad, np.int32)
+    out[:, 0] = cls
+    places = np.arange(length - 2)
+    for first in range(0, len(kept), ROWS):
+        rows = slice(first, first + ROWS)
+        inside = places < kept[rows, None]
+        starts = (ragged.offsets[:-1] + low)[rows, None]
+        out[rows, 1:-1][inside] = ragged.values[(starts + places)[inside]]
+    out[np.arange(len(kept)), kept + 1] = sep
+    return out
+
+
+_DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[Block, ...]]] = {
+    "table": _table,
+    "image": _image,
+    "patches": _patches,
+    "text": _text,
+}

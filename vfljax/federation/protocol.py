@@ -1,0 +1,316 @@
+"""ONE BATCH of vertical federated learning. Read this first.
+
+ 1 embed          each party maps its own columns to its embedding, keeping the way back
+ 2 target         the label party turns labels into targets; defenses may soften them
+ 3 loss           the top model reads all embeddings; gradients with respect to its own
+                  parameters and to every embedding, from the top model BEFORE its update
+ 4 defend         the defenses treat the cut gradients
+ 5 exchange       what each passive party sent and received: all that crosses the wire
+ 6 backpropagate  each party pulls what it received back through its own bottom model
+ 7 update         each party's own optimizer; a malicious party differs in this line only
+
+What enters: a static ``Spec``. What leaves: ``step(state, batch, hparams) -> (state, Exchange,
+metrics)``, pure, to be jitted, scanned and vmapped by the caller. Everything that may differ
+between settings of one program is an array in ``hparams``. Cut gradients are those of the
+batch-MEAN loss: they carry 1/B, and every absolute scale of a defense is relative to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+from vfljax import defenses, keys
+from vfljax.defenses.core import LossFn, TrainingData
+from vfljax.federation import optimizers
+from vfljax.models.parties import Party, parties
+from vfljax.types import Array, Batch, Context, Exchange, HParams, PyTree, Spec, State, Weights
+
+
+class Metrics(NamedTuple):
+    """Of one batch, on the TRUE labels."""
+
+    loss: Array  # [] the defended loss that was descended
+    correct: Array  # [] int32, rows whose largest logit, as defenses read it, is the label
+
+
+def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
+    """The undefended loss: mean over the batch of CE(targets, softmax(top(f))).
+
+    Soft targets are allowed (rows summing to 1); for one-hot targets it is the usual CE. With class
+    weights w it is sum_bc w_c t_bc (-log q_bc) / sum_bc w_c t_bc, which for one-hot targets is
+    PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1) and for equal weights the mean again.
+
+    The loss takes the aggregated cut f [B, D], the embeddings [B, D] of the passive parties and
+    targets [B, C].
+    """
+
+    def loss(
+        active: PyTree,
+        f: Array,
+        embeddings: tuple[Array, ...],
+        targets: Array,
+        context: Context,
+        state: PyTree,
+    ) -> tuple[Array, tuple[Array, PyTree, PyTree]]:
+        chex.assert_rank([f, targets, *embeddings], 2)
+        chex.assert_equal_shape_prefix([f, targets, *embeddings], 1)
+        del embeddings
+        key = keys.fold(context.key, "top") if context.train else None
+        logits, (variables, _) = top.apply(active, f, context.train, key)
+        chex.assert_equal_shape([logits, targets])
+        log_q = jax.nn.log_softmax(logits)
+        if class_weights:
+            weighted = targets * jnp.asarray(class_weights, jnp.float32)[None]
+            value = -jnp.sum(weighted * log_q) / jnp.sum(weighted)
+        else:
+            value = -jnp.mean(jnp.sum(targets * log_q, axis=-1))
+        return value, (logits, variables, state)
+
+    return loss
+
+
+def _check_batch(spec: Spec, batch: Batch) -> None:
+    """Assert the shapes of a batch: features [B, ...] of every bottom, labels and index [B], scores
+    [B, C]."""
+    chex.assert_rank([batch.labels, batch.index], 1)
+    chex.assert_type([batch.labels, batch.index], int)
+    chex.assert_equal_shape_prefix([batch.labels, batch.index, *batch.features], 1)
+    if batch.scores is not None:
+        chex.assert_shape(batch.scores, (len(batch.labels), spec.num_classes))
+
+
+def _check_numbers(spec: Spec, hparams: HParams) -> None:
+    """Assert that the numbers are those of one setting: scalars, but for gamma [bottoms] and the
+    milestones [m]."""
+    chex.assert_shape(hparams.gamma, (len(spec.bottoms),))
+    chex.assert_rank(hparams.milestones, 1)
+    numbers = hparams._replace(gamma=None, milestones=None)
+    chex.assert_rank(jax.tree.leaves(numbers), 0)
+
+
+def _check_features(spec: Spec, features: tuple[Array, ...]) -> None:
+    """Assert features [B, ...], one of every bottom."""
+    chex.assert_equal(len(features), len(spec.bottoms))
+    chex.assert_equal_shape_prefix(features, 1)
+
+
+def _with_params(variables: PyTree, params: PyTree) -> PyTree:
+    return {**variables, "params": params} if variables else variables
+
+
+def _in_scope(spec: Spec, cut: tuple[Array, ...]) -> tuple[Array, ...]:
+    return cut if spec.scope == "all" else cut[: spec.passive]
+
+
+def _strengths(spec: Spec, hparams: HParams) -> tuple[Array, ...]:
+    """Each optimizer's gamma: one a bottom; the top model's owner is honest."""
+    return (*(hparams.gamma[p] for p in range(len(spec.bottoms))), jnp.float32(0))
+
+
+def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
+    """``weights(run_key, features) -> Weights``: initial ones, from the run key alone, so that
+    settings of one seed are paired. ``features`` are a few example rows a bottom."""
+    bottoms, top, aggregate = parties(spec)
+
+    def weights(run_key: Array, features: tuple[Array, ...]) -> Weights:
+        chex.assert_rank(run_key, 0)
+        _check_features(spec, features)
+        variables = tuple(
+            party.init(keys.fold(run_key, "init", p), x)
+            for p, (party, x) in enumerate(zip(bottoms, features, strict=True))
+        )
+        cut = tuple(
+            party.apply(v, x, False, None)[0]
+            for party, v, x in zip(bottoms, variables, features, strict=True)
+        )
+        return Weights(variables, top.init(keys.fold(run_key, "init", "top"), aggregate(cut)))
+
+    return weights
+
+
+def make_embed(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], tuple[Array, ...]]:
+    """``embed(weights, features)``: every bottom's embedding [B, D] in evaluation mode."""
+    bottoms, _, _ = parties(spec)
+
+    def embed(weights: Weights, features: tuple[Array, ...]) -> tuple[Array, ...]:
+        _check_features(spec, features)
+        cut = tuple(
+            party.apply(v, x, False, None)[0]
+            for party, v, x in zip(bottoms, weights.bottoms, features, strict=True)
+        )
+        chex.assert_shape(cut, [(len(x), bottom.out) for x, bottom in zip(features, spec.bottoms)])
+        return cut
+
+    return embed
+
+
+def make_init(spec: Spec) -> Callable[..., State]:
+    """``init(run_key, weights, hparams, data, cut) -> State``; ``cut`` has the shapes [B, D] of a
+    batch's embeddings, one of every bottom."""
+
+    def init(
+        run_key: Array,
+        weights: Weights,
+        hparams: HParams,
+        data: TrainingData,
+        cut: tuple[Array, ...],
+    ) -> State:
+        chex.assert_rank([run_key, data.labels], [0, 1])
+        if data.scores is not None:
+            chex.assert_shape(data.scores, (len(data.labels), spec.num_classes))
+        chex.assert_equal(len(cut), len(spec.bottoms))
+        chex.assert_rank(cut, 2)
+        chex.assert_equal_shape_prefix(cut, 1)
+        _check_numbers(spec, hparams)
+        defense = defenses.build(spec.defenses, hparams.defenses)
+        optimizer = tuple(
+            optimizers.TABLE[name](hparams, jnp.float32(0), gamma).init(v.get("params", {}))
+            for name, v, gamma in zip(
+                spec.optimizers,
+                (*weights.bottoms, weights.active),
+                _strengths(spec, hparams),
+                strict=True,
+            )
+        )
+        return State(
+            step=jnp.int32(0),
+            weights=weights,
+            optimizer=optimizer,
+            defense=defense.init(keys.fold(run_key, "defense"), data),
+            gradient=defense.gradient.init(_in_scope(spec, cut)),
+            run_key=run_key,
+        )
+
+    return init
+
+
+def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exchange, Metrics]]:
+    """The seven sentences as one pure function of (state, batch, hparams)."""
+    bottoms, top, aggregate = parties(spec)
+
+    def step(state: State, batch: Batch, hparams: HParams) -> tuple[State, Exchange, Metrics]:
+        _check_batch(spec, batch)
+        _check_numbers(spec, hparams)
+        chex.assert_rank([state.step, state.run_key], 0)
+        defense = defenses.build(spec.defenses, hparams.defenses)
+        epoch = state.step // spec.steps_per_epoch
+        key = keys.fold(state.run_key, "step", state.step)
+        context = Context(
+            index=batch.index,
+            labels=batch.labels,
+            scores=batch.scores,
+            step=state.step,
+            epoch=epoch,
+            steps_per_epoch=jnp.int32(spec.steps_per_epoch),
+            key=key,
+            run_key=state.run_key,
+            train=True,
+            cut_layer=spec.cut_layer,
+        )
+
+        # 1 embed
+        cut, moved, pullbacks = [], [], []
+        for p, (party, variables, x) in enumerate(
+            zip(bottoms, state.weights.bottoms, batch.features, strict=True)
+        ):
+
+            def forward(params: PyTree, party=party, variables=variables, x=x, p=p) -> Any:
+                return party.apply(
+                    _with_params(variables, params), x, True, keys.fold(key, "bottom", p)
+                )
+
+            z, pullback, (after, _) = jax.vjp(forward, variables["params"], has_aux=True)
+            cut, moved, pullbacks = [*cut, z], [*moved, after], [*pullbacks, pullback]
+        cut = tuple(cut)
+        chex.assert_rank(cut, 2)
+
+        # 2 target
+        targets = jax.nn.one_hot(batch.labels, spec.num_classes)
+        targets, context, defense_state = defense.targets(targets, context, state.defense)
+
+        # 3 loss
+        loss_fn = defense.loss(cross_entropy(top, spec.class_weights))
+
+        def loss(params: PyTree, cut: tuple[Array, ...]) -> Any:
+            active = _with_params(state.weights.active, params)
+            f, sent = aggregate(cut), cut[: spec.passive]
+            return loss_fn(active, f, sent, targets, context, defense_state)
+
+        (value, (logits, active, defense_state)), (active_gradient, cut_gradients) = (
+            jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(
+                state.weights.active.get("params", {}), cut
+            )
+        )
+
+        # 4 defend
+        gradient_slot = optax.with_extra_args_support(defense.gradient)
+        treated: Any
+        treated, gradient_state = gradient_slot.update(
+            _in_scope(spec, cut_gradients),
+            state.gradient,
+            None,
+            embeddings=cut,
+            context=context,
+        )
+        received = (*treated, *cut_gradients[len(treated) :])
+
+        # 5 exchange
+        exchange = Exchange(cut[: spec.passive], received[: spec.passive], batch.index)
+
+        # 6 backpropagate
+        gradients = [pullback(g)[0] for pullback, g in zip(pullbacks, received, strict=True)]
+
+        # 7 update
+        rate = optimizers.learning_rate(hparams, epoch)
+        updated, optimizer_state = [], []
+        for name, gamma, variables, gradient, before in zip(
+            spec.optimizers,
+            _strengths(spec, hparams),
+            (*moved, active),
+            (*gradients, active_gradient),
+            state.optimizer,
+            strict=True,
+        ):
+            params = variables.get("params", {})
+            optimizer = optimizers.TABLE[name](hparams, rate, gamma)
+            update, after = optimizer.update(gradient, before, params)
+            updated.append(_with_params(variables, optax.apply_updates(params, update)))
+            optimizer_state.append(after)
+
+        scores = defense.read(defense_state, logits)
+        correct = jnp.sum(jnp.argmax(scores, -1) == batch.labels, dtype=jnp.int32)
+        state = State(
+            step=state.step + 1,
+            weights=Weights(tuple(updated[:-1]), updated[-1]),
+            optimizer=tuple(optimizer_state),
+            defense=defense_state,
+            gradient=gradient_state,
+            run_key=state.run_key,
+        )
+        return state, exchange, Metrics(value, correct)
+
+    return step
+
+
+def make_predict(spec: Spec) -> Callable[..., Array]:
+    """``predict(weights, features, states) -> scores [B, C]`` of the joint model in evaluation mode:
+    its logits, as the defenses of the ``spec`` read them. ``states`` are theirs by name (those of
+    ``defenses.readers``); they may be left out where none reads."""
+    embed, (_, top, aggregate) = make_embed(spec), parties(spec)
+    read = defenses.reader(spec.defenses)
+
+    def predict(
+        weights: Weights, features: tuple[Array, ...], states: Mapping[str, PyTree] = {}
+    ) -> Array:
+        cut = embed(weights, features)
+        logits = top.apply(weights.active, aggregate(cut), False, None)[0]
+        chex.assert_shape(logits, (len(cut[0]), spec.num_classes))
+        return read(states, logits)
+
+    return predict

@@ -1,0 +1,373 @@
+"""One setting, trained: epochs as scans over the protocol's step, recorded and evaluated.
+
+What enters: a static ``Spec``, the data of every seed (``Table``, shared by all settings) and one
+setting's ``Lane``. What leaves: pure functions of one lane (``run``, ``evaluate``), which
+``vfljax.sweep.lanes`` maps over settings and devices. One call trains one epoch, so that the host may
+report, record and save between calls; what every setting of a seed shares (the order of rows) is
+made once, outside them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from vfljax import keys, metrics
+from vfljax.defenses.core import TrainingData
+from vfljax.federation.protocol import make_embed, make_init, make_predict, make_step, make_weights
+from vfljax.models import last_layer
+from vfljax.models.rows import over_chunks, scaled_rows
+from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weights
+
+
+class Table(NamedTuple):
+    """The data on the device, once for all settings. Leading axis R: rows; Q: seeds."""
+
+    features: tuple[Array, ...]  # one a bottom, [R, ...] raw
+    labels: Array  # [R] int32
+    train: Array  # [Q, N] int32, raw rows of each seed's training set
+    validation: Array  # [Q, V]
+    test: Array  # [Q, M]
+    mean: tuple[Array, ...]  # one a bottom, [Q, ...], of the seed's training rows
+    scale: tuple[Array, ...]  # likewise; features are (x - mean) / scale
+    scores: Array | None  # [T, N, C] each teacher's probabilities, None without teachers
+
+
+class Record(NamedTuple):
+    """The last trained epoch's exchange in row order, and what accumulates over epochs."""
+
+    embeddings: tuple[Array, ...]  # one a passive party, [N, D]
+    gradients: tuple[Array, ...]
+    order: Array  # [N] int32 place in the sending order
+    sent: Array  # [N] bool
+    sums: tuple[Sums, ...]
+    loss: Array  # [epochs] mean over the epoch's rows of the descended loss
+    accuracy: Array  # [epochs] training accuracy while training, on true labels
+    observed: Array  # [epochs] what the ``Observer`` makes of each epoch; NaN without one
+    inputs: tuple[Array, ...] = ()  # [N, H] of last layers, one a passive party, if recorded
+
+
+class Lane(NamedTuple):
+    """One setting: its seed, its teacher, its numbers and its codebooks."""
+
+    seed: Array  # [] int32; seeds are 0, 1, ..., Q - 1, so it is also the seed's place in ``Table``
+    teacher: Array  # [] int32, its place in ``Table.scores``; 0 where nothing reads it
+    hparams: HParams
+    codebooks: PyTree = ()  # by name, of its defenses that train one (``Defense.codebook``)
+
+
+class Epoch(NamedTuple):
+    """Which epoch it is, and the order in which each seed's rows are sent."""
+
+    number: Array  # [] int32
+    order: Array  # [Q, N] int32: order[j] is sent j-th
+    place: Array  # [Q, N] int32, the inverse: row i is sent place[i]-th
+
+
+class Snapshot(NamedTuple):
+    """What an epoch starts from; zeros for a run that starts at epoch 0."""
+
+    state: State
+    record: Record
+
+
+def _observe_nothing(state: State, lane: Lane, table: Table) -> PyTree:
+    del state, lane, table
+    return ()
+
+
+def _keep(observed: Array, number: Array, pieces: list[PyTree]) -> Array:
+    del number, pieces
+    return observed
+
+
+class Observer(NamedTuple):
+    """What a caller wants to know of the steps of an epoch beside the exchange; by default nothing."""
+
+    # (state after the step, lane, table) -> arrays of that step
+    step: Callable[[State, Lane, Table], PyTree] = _observe_nothing
+    # (observed [epochs], epoch, the steps' arrays with steps flattened into their first axis, one
+    # entry for the full batches and one for the rest) -> observed
+    end: Callable[[Array, Array, list[PyTree]], Array] = _keep
+
+
+def nobody(spec: Spec) -> Observer:
+    """No observer: nothing is computed beside training."""
+    del spec
+    return Observer()
+
+
+def _check_table(table: Table) -> None:
+    """Assert the ranks and leading axes that ``Table`` says."""
+    parts = [table.train, table.validation, table.test]
+    chex.assert_rank([table.labels, *parts], [1, 2, 2, 2])
+    chex.assert_equal_shape_prefix([table.labels, *table.features], 1)
+    chex.assert_equal_shape_prefix([*parts, *table.mean, *table.scale], 1)
+    if table.scores is not None:
+        chex.assert_rank(table.scores, 3)
+        chex.assert_axis_dimension(table.scores, 1, table.train.shape[1])
+
+
+def _check_lane(lane: Lane) -> None:
+    """Assert that it is one setting; of its numbers the protocol asserts more."""
+    chex.assert_rank([lane.seed, lane.teacher], 0)
+
+
+def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
+    """Every bottom's scaled columns [n, ...] of raw ``rows`` [n]."""
+    chex.assert_rank([seed, rows], [0, 1])
+    return tuple(
+        scaled_rows(features, mean, scale, seed, rows)
+        for features, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
+    )
+
+
+def empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
+    """The record of a run that has not begun; ``cut`` are all parties' embeddings [..., D]."""
+    rows = spec.recorded_rows
+    zeros = tuple(jnp.zeros((rows, z.shape[-1]), jnp.float32) for z in cut[: spec.passive])
+    widths = map(last_layer.width, spec.bottoms[: spec.passive]) if spec.record_inputs else ()
+    return Record(
+        embeddings=zeros,
+        gradients=zeros,
+        order=jnp.zeros(rows, jnp.int32),
+        sent=jnp.zeros(rows, bool),
+        sums=tuple(Sums(z, z, z, jnp.zeros(rows, jnp.int32)) for z in zeros),
+        loss=jnp.zeros(spec.epochs),
+        accuracy=jnp.zeros(spec.epochs),
+        observed=jnp.full(spec.epochs, jnp.nan),
+        inputs=tuple(jnp.zeros((rows, width), jnp.float32) for width in widths),
+    )
+
+
+def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Snapshot]:
+    """``start(lane, table, initial)``: optimizer and defense states, empty record; ``initial`` are
+    every seed's weights [Q, ...]."""
+    init, embed = make_init(spec), make_embed(spec)
+
+    def start(lane: Lane, table: Table, initial: Weights) -> Snapshot:
+        _check_lane(lane)
+        _check_table(table)
+        chex.assert_equal_shape_prefix([table.train, *jax.tree.leaves(initial)], 1)
+        weights = jax.tree.map(lambda a: a[lane.seed], initial)
+        raw = table.train[lane.seed]
+        scores = None if table.scores is None else table.scores[lane.teacher]
+        data = TrainingData(
+            table.labels[raw], scores, spec.num_classes, spec.cut_layer, lane.codebooks
+        )
+        batch = raw[: spec.batch_size]
+        cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed, batch)))
+        cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
+        state = init(keys.run_key(lane.seed), weights, lane.hparams, data, cut)
+        return Snapshot(state, empty_record(spec, cut))
+
+    return start
+
+
+def make_epoch(
+    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+) -> Callable[[Snapshot, Lane, Table, Epoch], Snapshot]:
+    """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
+    padding corrupts batch statistics and norms). The exchange is recorded of the first
+    ``spec.recorded_rows`` training rows: of all at once after the epoch, of fewer as it goes, so that
+    memory does not grow with the rows that are only trained on. ``observe`` makes the ``Observer`` of a
+    spec; by default nothing is observed."""
+    step, observer = make_step(spec), observe(spec)
+    inputs_of = last_layer.make_inputs(spec)
+    full = spec.num_rows // spec.batch_size
+    rest = 0 if spec.drop_last else spec.num_rows - full * spec.batch_size
+    kept = spec.recorded_rows
+    few = kept < spec.num_rows
+
+    def epoch(snapshot: Snapshot, lane: Lane, table: Table, now: Epoch) -> Snapshot:
+        _check_lane(lane)
+        _check_table(table)
+        chex.assert_rank(now.number, 0)
+        chex.assert_shape([now.order, now.place], (len(table.train), spec.num_rows))
+        chex.assert_axis_dimension(table.train, 1, spec.num_rows)
+        order, place = now.order[lane.seed], now.place[lane.seed]
+
+        def one(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
+            state, records = carry
+            raw = table.train[lane.seed, index]
+            scores = None if table.scores is None else table.scores[lane.teacher, index]
+            features = rows_of(table, lane.seed, raw)
+            batch = Batch(features, table.labels[raw], index, scores)
+            inputs = inputs_of(state, batch)
+            state, exchange, batch_metrics = step(state, batch, lane.hparams)
+            watched = observer.step(state, lane, table)
+            crossed = (exchange.embeddings, exchange.gradients, inputs)
+            if few:
+                slot = jnp.where(index < kept, index, kept)  # past the end: dropped
+                records = jax.tree.map(
+                    lambda buffer, a: buffer.at[slot].set(a, mode="drop"), records, crossed
+                )
+                crossed = ()
+            return (state, records), (crossed, batch_metrics, watched)
+
+        record, parts, pieces = snapshot.record, [], []
+        empty = jax.tree.map(jnp.zeros_like, (record.embeddings, record.gradients, record.inputs))
+        carry: Any = (snapshot.state, empty if few else ())
+        if full:
+            batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
+            carry, (crossed, batch_metrics, watched) = jax.lax.scan(one, carry, batches)
+            pieces.append(jax.tree.map(jnp.ravel, watched))
+            flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
+            parts.append(
+                (flat, batch_metrics.loss.sum() * spec.batch_size, batch_metrics.correct.sum())
+            )
+        if rest:
+            carry, (crossed, batch_metrics, watched) = one(carry, order[spec.num_rows - rest :])
+            pieces.append(watched)
+            parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
+        state, records = carry
+
+        sent_rows = full * spec.batch_size + rest
+        place = place[:kept]
+        was_sent = place < sent_rows
+        where = jnp.minimum(place, sent_rows - 1)
+        # Recorded rows are numbered anew among themselves: what an attack takes for a batch may then
+        # mix rows of neighboring batches.
+        if few:
+            place = jnp.argsort(jnp.argsort(place)).astype(jnp.int32)
+
+        def by_row(*pieces: Array) -> Array:
+            sequence = jnp.concatenate(pieces)[where]
+            return jnp.where(was_sent[:, None], sequence, 0.0)
+
+        crossed = records if few else jax.tree.map(by_row, *(part[0] for part in parts))
+        embeddings, gradients, inputs = crossed
+        sums = tuple(
+            Sums(s.gradient + g, s.sign + jnp.sign(g), s.square + g * g, s.count + was_sent)
+            for s, g in zip(record.sums, gradients, strict=True)
+        )
+        loss = sum(part[1] for part in parts) / sent_rows
+        correct = sum(part[2] for part in parts) / sent_rows
+        record = Record(
+            embeddings,
+            gradients,
+            place,
+            was_sent,
+            sums,
+            record.loss.at[now.number].set(loss),
+            record.accuracy.at[now.number].set(correct),
+            observer.end(record.observed, now.number, pieces),
+            inputs,
+        )
+        return Snapshot(state, record)
+
+    return epoch
+
+
+def make_run(
+    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+) -> Callable[..., tuple[Snapshot, Array]]:
+    """``run((lane, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
+
+    At epoch 0 the snapshot given is ignored and the run starts from its seed's ``initial`` weights
+    [Q, ...]. ``finite`` is False once a loss or a weight is not finite.
+    """
+    start, epoch = make_start(spec), make_epoch(spec, observe)
+
+    def train_epoch(
+        run: tuple[Lane, Snapshot], shared: tuple[Table, Weights, Epoch]
+    ) -> tuple[Snapshot, Array]:
+        (lane, snapshot), (table, initial, now) = run, shared
+        # `now` is shared by all lanes, so this stays a branch: later epochs do not start again
+        snapshot = jax.lax.cond(
+            now.number == 0, lambda: start(lane, table, initial), lambda: snapshot
+        )
+        snapshot = epoch(snapshot, lane, table, now)
+        finite = [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(snapshot.state.weights)]
+        return snapshot, jnp.all(jnp.isfinite(snapshot.record.loss)) & jnp.all(jnp.stack(finite))
+
+    return train_epoch
+
+
+@functools.partial(jax.jit, static_argnames="rows")
+def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
+    """The order of ``rows`` rows in epoch ``number`` for each of the ``seeds`` [Q]; from the seed
+    alone, once for all settings."""
+    chex.assert_rank([number, seeds], [0, 1])
+
+    def one(seed: Array) -> tuple[Array, Array]:
+        order = jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
+        # a scatter inverts a permutation without a third sort
+        places = jnp.arange(rows, dtype=jnp.int32)
+        return order, jnp.zeros_like(places).at[order].set(places, unique_indices=True)
+
+    return Epoch(number, *jax.vmap(one)(seeds))
+
+
+def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
+    """``evaluate((seed, weights, states), table)``: accuracy, balanced accuracy and cross entropy of
+    the joint model on validation and test rows. Of defenses those alone play a part that predictions
+    are read through; ``states`` are theirs by name.
+
+    For C = 2 also AUC, and whether the labels were learned inverted (training AUC below 1/2, which
+    the label party can see) with the "oriented" figures after undoing that; equal where it was not. For
+    more than ten classes also the test rows' top-5 accuracy.
+    """
+    predict = make_predict(spec)
+
+    def evaluate(
+        trained: tuple[Array, Weights, dict[str, PyTree]], table: Table
+    ) -> dict[str, Array]:
+        seed, weights, states = trained
+        chex.assert_rank(seed, 0)
+        _check_table(table)
+        out = {}
+
+        def of(rows: Array) -> tuple[Array, Array]:
+            logits = over_chunks(
+                lambda r: predict(weights, rows_of(table, seed, r), states), rows, spec.chunk
+            )
+            return logits, table.labels[rows]
+
+        inverted = jnp.asarray(False)
+        if spec.num_classes == 2:
+            logits, labels = of(table.train[seed])
+            out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
+            inverted = out["train_auc"] < 0.5
+            out["inverted"] = inverted.astype(jnp.float32)
+        for part, rows in (
+            ("validation", table.validation[seed]),
+            ("test", table.test[seed]),
+        ):
+            logits, labels = of(rows)
+            out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
+            out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)
+            out[f"{part}_loss"] = metrics.cross_entropy(logits, labels)
+            if spec.num_classes == 2:
+                auc = metrics.auc(logits[:, 1] - logits[:, 0], labels)
+                turned = jnp.where(inverted, logits[:, ::-1], logits)
+                out[f"{part}_auc"] = auc
+                out[f"{part}_oriented_auc"] = jnp.where(inverted, 1 - auc, auc)
+                out[f"{part}_oriented_accuracy"] = metrics.accuracy(turned, labels)
+            if spec.num_classes > 10 and part == "test":  # as CIFAR-100 is reported
+                out["test_top5_accuracy"] = metrics.topk(logits, labels, 5)
+        return out
+
+    return evaluate
+
+
+def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
+    """``initial(seeds [Q], table) -> Weights`` with a leading seed axis."""
+    weights = make_weights(spec)
+
+    def initial(seeds: Array, table: Table) -> Weights:
+        _check_table(table)
+        chex.assert_shape(seeds, (len(table.train),))
+
+        def one(seed: Array, index: Array) -> Weights:
+            example = rows_of(table, index, table.train[index, :2])
+            return weights(keys.run_key(seed), example)
+
+        return jax.vmap(one)(seeds, jnp.arange(len(seeds)))
+
+    return initial

@@ -1,0 +1,236 @@
+"""The engines that run jobs elsewhere: submitit on this machine or SLURM, and Ray.
+
+An engine takes jobs and gives a ``Handle`` for each; it queues, places and restarts them itself. Both
+packages are optional extras.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pathlib
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from vfljax.errors import UserError, unknown
+from vfljax.launching.worker import Job, Outcome, Task, perform
+from vfljax.machine import cores
+
+# minutes: local processes have no limit; SLURM's jobs are requeued when theirs is over
+FOREVER, LIMIT = 60 * 24 * 365, 240
+REQUEUES = 1000  # a job that is requeued goes on where it was
+SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # options of submitit's executors
+ARRAY = 16  # tasks of a SLURM array, where --jobs does not say
+
+
+class Lost(Exception):
+    """A job ended without an outcome; its text says why."""
+
+
+class Handle(NamedTuple):
+    """A job that was submitted."""
+
+    done: Callable[[], bool]
+    outcome: Callable[[], Outcome]  # of one that is done; raises Lost
+    cancel: Callable[[], object]
+
+
+class Engine(NamedTuple):
+    """Where jobs run: how many at once, and how they get there."""
+
+    jobs: int
+    submit: Callable[[Sequence[Job], pathlib.Path], list[Handle]]
+
+
+Options = Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def local(jobs: int, options: Options) -> Iterator[Engine]:
+    """Processes of this machine, through submitit's local executor; they share its cores."""
+    submitit = _needed("submitit", "local", "launch")
+    if jax.default_backend() != "cpu":
+        raise UserError(
+            f"--launcher=local divides the cores of a machine without accelerators; this one has "
+            f"{jax.device_count()} {jax.default_backend()} devices, all of which --launcher=inline uses."
+        )
+
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # processes inherit that a shell's background job ignores it, and submitit cancels by it: a handler
+        # is not inherited
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+
+    def executor(folder: pathlib.Path) -> Any:
+        one = submitit.LocalExecutor(folder, max_num_timeout=REQUEUES)
+        one.update_parameters(**{"timeout_min": FOREVER, **options})
+        return one
+
+    yield Engine(jobs or cores(), _submitit(submitit, executor, "local"))
+
+
+@contextlib.contextmanager
+def slurm(jobs: int, options: Options) -> Iterator[Engine]:
+    """A job array of a SLURM cluster, through submitit. ``options`` are those of submitit's executor, such as
+    ``slurm_partition``, ``timeout_min``, ``gpus_per_node``, ``cpus_per_task`` and ``mem_gb``."""
+    submitit = _needed("submitit", "slurm", "launch")
+
+    def executor(folder: pathlib.Path) -> Any:
+        try:
+            one = submitit.SlurmExecutor(folder, max_num_timeout=REQUEUES)
+        except RuntimeError as error:  # there is no srun
+            raise UserError(
+                "--launcher=slurm: this machine has no srun: start it where sbatch works, or choose "
+                "--launcher=local or ray."
+            ) from error
+        names = {"timeout_min": LIMIT, "name": "vfljax", **options}
+        one.update_parameters(
+            **one._convert_parameters({k.removeprefix("slurm_"): v for k, v in names.items()})
+        )
+        return one
+
+    yield Engine(jobs or ARRAY, _submitit(submitit, executor, "slurm"))
+
+
+@contextlib.contextmanager
+def ray(jobs: int, options: Options) -> Iterator[Engine]:
+    """Tasks of a Ray cluster: of ``address``, else of the one that $RAY_ADDRESS names or that runs here, else
+    of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does not
+    retry a task whose process or node dies: whoever sent it does, and counts tries."""
+    module = _needed("ray", "ray", "ray")
+    wanted = {"num_cpus": 1, **options}
+    address = wanted.pop("address", None)
+    running = module.is_initialized()
+    if not running:
+        try:
+            module.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            said = str(error).splitlines()[0]
+            raise UserError(f"--launcher=ray: no cluster could be reached ({said}).") from error
+    try:
+        task = module.remote(perform).options(**wanted, max_retries=0)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
+    exceptions = module.exceptions.RayError
+
+    def handle(job: Job) -> Handle:
+        reference = task.remote(job)
+
+        def outcome() -> Outcome:
+            try:
+                return module.get(reference)
+            except exceptions as error:
+                cause = getattr(error, "cause", None)
+                raise Lost(_last_line(str(cause or error))) from error
+
+        return Handle(
+            lambda: bool(module.wait([reference], timeout=0)[0]),
+            outcome,
+            lambda: module.cancel(reference),
+        )
+
+    nodes = [node["Resources"] for node in module.nodes() if node["Alive"]]
+    for option, name in (("num_cpus", "CPU"), ("num_gpus", "GPU")):
+        most = max((node.get(name, 0) for node in nodes), default=0)
+        if wanted.get(option, 0) > most:  # a cluster may grow
+            print(
+                f"--launcher=ray: no node has {option}={wanted[option]} now, {most:g} at most: waiting for one",
+                file=sys.stderr,
+            )
+    room = module.cluster_resources().get("CPU", 1) / (wanted["num_cpus"] or 1)
+    try:
+        count = jobs or max(1, int(room))
+        yield Engine(count, lambda todo, folder: [handle(job) for job in todo])
+    finally:
+        if not running:
+            module.shutdown()
+
+
+ENGINES: dict[str, Callable[[int, Options], contextlib.AbstractContextManager[Engine]]] = {
+    "local": local,
+    "slurm": slurm,
+    "ray": ray,
+}
+
+
+def _one_process(options: Options) -> None:
+    """Refuse options that would start a job several times."""
+    for key, value in options.items():
+        if key.removeprefix("slurm_") in SEVERAL and value != 1:
+            raise UserError(
+                f"--launcher_options={key}={value}: a job is one process; choose how many there are by --jobs."
+            )
+
+
+@contextlib.contextmanager
+def opened(name: str, jobs: int, options: Options) -> Iterator[Engine]:
+    """The engine of that name, ready for jobs: ``jobs`` at once, 0 for as many as it has room for. Raises
+    UserError for an unknown one, one whose package is not installed, and options it does not know."""
+    if name not in ENGINES:
+        raise unknown("launcher", name, ["inline", *ENGINES])
+    _one_process(options)
+    with ENGINES[name](jobs, options) as engine:
+        yield engine
+
+
+def _needed(package: str, name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise UserError(
+            f"--launcher={name} needs {package}: pip install 'vfljax[{extra}]'."
+        ) from error
+
+
+def _submitit(
+    submitit: Any, executor_of: Callable[[pathlib.Path], Any], name: str
+) -> Callable[[Sequence[Job], pathlib.Path], list[Handle]]:
+    """What submits jobs by an executor of submitit, whose files lie in a folder for this user alone."""
+
+    def handle(job: Any) -> Handle:
+        def outcome() -> Outcome:
+            try:
+                return job.result()
+            except submitit.core.utils.UncompletedJobError as error:  # a failed one is such, too
+                raise Lost(f"{_reason(str(error))} (log: {job.paths.stderr})") from error
+
+        return Handle(job.done, outcome, lambda: job.cancel(check=False))
+
+    def submit(jobs: Sequence[Job], folder: pathlib.Path) -> list[Handle]:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.chmod(folder, 0o700)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                submitted = executor_of(folder).submit_array([Task(job) for job in jobs])
+        except UserError:  # a ValueError too
+            raise
+        except submitit.core.utils.FailedJobError as error:  # sbatch says no
+            raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
+        except submitit.core.utils.FailedSubmissionError as error:  # or what nobody understands
+            raise UserError(f"--launcher={name}: {str(error).splitlines()[0]}") from error
+        except (ValueError, TypeError, NameError) as error:
+            raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
+        return [handle(job) for job in submitted]
+
+    return submit
+
+
+def _reason(text: str) -> str:
+    """Why a job of submitit ended: the error of its traceback, or, where it left none, what is known of it."""
+    known, is_there, trace = text.partition("with trace:")
+    if is_there:
+        error = _last_line(trace.split("You can check full logs")[0])
+        return error.removeprefix(f"{UserError.__module__}.{UserError.__name__}: ")
+    lines = [line.strip() for line in known.splitlines() if line.strip()]
+    return " ".join(lines[:2])[:300]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
+    return lines[-1][:300] if lines else "it says nothing"

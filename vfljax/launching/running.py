@@ -1,0 +1,145 @@
+"""A sweep as one call: what ``launch.sweep`` and notebooks do.
+
+What enters: a config and a folder. What leaves: the finished sweep, read from that folder.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from vfljax import contract, store
+from vfljax.attacking.cost_estimate import ATTACKING, AttackCosts, attack_costs
+from vfljax.attacking.precompile import begin
+from vfljax.attacking.run import attack_sweep
+from vfljax.launching import INLINE, Way
+from vfljax.report import page, terminal
+from vfljax.sweep import programs, size
+from vfljax.sweep.background import background
+from vfljax.sweep.experiment import Experiment, parse
+from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
+from vfljax.sweep.plan import Plan
+from vfljax.sweep.progress import clock, spoken
+from vfljax.sweep.train import header, planned, train_sweep
+
+
+def run_sweep(
+    config: Mapping[str, Any] | Experiment,
+    workdir: str | os.PathLike[str],
+    *,
+    command: str = "vfljax.run_sweep",
+    say: Callable[[str], None] = print,
+) -> store.Sweep:
+    """Train a grid of settings, attack every one of them, write tables and report; return the sweep.
+
+    What is stored in ``workdir`` already is not done again: the same call continues a sweep that was
+    stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
+    cores and a cache of compiled programs.
+
+    Args:
+      config: a mapping of the fields of ``vfljax.config.DEFAULT``, such as a config file's
+        ``get_config()`` returns; fields that it lacks have their defaults. Or an ``Experiment``.
+      workdir: the folder of the sweep, new or of the same config.
+      command: what the report says the sweep was made by.
+      say: is given each line of what is being done.
+
+    Raises:
+      UserError: for a config that means nothing, data that cannot be read, another sweep in ``workdir``,
+        or too little memory or disk; of one line that says what to do.
+    """
+    folder = pathlib.Path(workdir)
+    finish(config if isinstance(config, Experiment) else parse(config), folder, command, say)
+    page.write(folder)
+    return store.load(folder)
+
+
+def finish(
+    experiment: Experiment,
+    workdir: pathlib.Path,
+    command: str,
+    say: Callable[[str], None] = print,
+    way: Way = INLINE,
+) -> Plan:
+    """Train and attack what is not stored yet, and write the whole tables; without a report. ``way`` is how:
+    in this process, or by jobs elsewhere (``vfljax.launching``)."""
+    contract.check_plugins(experiment.points, experiment.static_options)
+    with background() as submit:
+
+        def begun(plan: Plan) -> None:
+            if way.inline:  # whoever does jobs compiles what they need
+                begin(plan, submit)
+
+        plan = train_sweep(experiment, workdir, command, say, begun, way.train)
+        attack_sweep(plan, workdir, say=say, run=way.attack)
+    store.export(workdir)
+    return plan
+
+
+def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
+    """What ``finish`` would do and how long it would take, in words and tables; nothing is trained to its
+    end and nothing is written, but compiled programs to their cache.
+
+    The time is an estimate: an epoch of each program of training and a call of each attack are measured, on
+    real data and this machine. Raises UserError where ``finish`` would, of a plan that cannot fit too.
+    """
+    stored = store.header_of(workdir)
+    contract.check_plugins(experiment.points, experiment.static_options)
+    before = programs.tracing_seconds(), programs.compile_seconds()
+    plan, needs = planned(experiment, workdir)
+    if stored is not None:
+        store.refuse_another(workdir, stored, header(plan, ""))
+    shards = size.unfinished(plan, workdir)
+    plan = ready(plan)
+    trained, samples = training_costs(plan, shards)
+    attacked = attack_costs(plan, workdir, shards, samples)
+    left = sum(len(shard.settings) for shard in shards)
+    settings = sum(len(group.settings) for group in plan.groups)
+    lines = [
+        f"{settings} settings in {len(plan.groups)} programs on {jax.device_count()} "
+        f"{jax.default_backend()} devices, {len(shards)} shards to train: {needs}"
+    ]
+    if stored is not None:
+        lines.append(f"{settings - left} of them are trained already, in {workdir}")
+    if trained:
+        lines.append(terminal.aligned(TRAINING, [one.cells for one in trained]))
+    rows = [one.cells for one in attacked.costs]
+    table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
+    skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
+    lines.append("\n".join(table + skipped))
+    tracing, compiling = (
+        programs.tracing_seconds() - before[0],
+        programs.compile_seconds() - before[1],
+    )
+    lines.append(_total(plan, trained, attacked, tracing, compiling - tracing))
+    return "\n\n".join(line for line in lines if line)
+
+
+def _total(
+    plan: Plan,
+    trained: list[TrainingCost],
+    attacked: AttackCosts,
+    tracing: float,
+    compiled: float,
+) -> str:
+    """The estimate, what it is made of, and what it leaves out."""
+    parts = {
+        "training": sum(one.seconds for one in trained),
+        "attacks": sum(one.seconds for one in attacked.costs),
+        f"{attacked.fits} regressions on the host": attacked.fitting,
+        "tracing programs": tracing,
+        "compiling attacks of many steps": sum(one.compiling for one in attacked.costs),
+    }
+    said = ", ".join(f"{name} {spoken(s)}" for name, s in parts.items() if s)
+    teachers = 0 if plan.table.scores is None else len(plan.table.scores)
+    out = ["reading compiled programs", "writing files", "the report"]
+    out = [f"{teachers} teachers"] * bool(teachers) + ["codebooks"] * bool(plan.codebooks) + out
+    return (
+        f"about {clock(sum(parts.values()))}: {said or 'nothing is left to do'}\n"
+        f"An estimate, from an epoch of each program and a call of each attack, measured just now on this "
+        f"machine; without {', '.join(out[:-1])} and {out[-1]}.\n"
+        f"Programs were compiled for {spoken(compiled)} and are kept for the sweep. Nothing else was written."
+    )

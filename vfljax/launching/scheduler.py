@@ -1,0 +1,241 @@
+"""Send what is not finished to an engine, wait, and send again what failed.
+
+What enters: the shards that are left. What leaves: files in the sweep's folder, and the shards that were
+given up, with the reason. Shards go in the plan's order, in as many parts as jobs run at once, so that a job
+has few programs to compile.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vfljax import store
+from vfljax.attacking import run
+from vfljax.attacking.batching import Stored
+from vfljax.attacking.jobs import FormPlan, identity
+from vfljax.errors import UserError
+from vfljax.launching import worker
+from vfljax.launching.backends import Engine, Handle, Lost
+from vfljax.launching.worker import Job, Outcome
+from vfljax.sweep import train
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.plan import Plan, Shard
+from vfljax.sweep.progress import Progress
+
+TRIES = 3  # of a shard
+POLL = 0.5  # seconds between looks at the jobs
+GRACE = 10  # seconds for jobs to save what they have, when they are canceled
+
+
+class GivenUp(NamedTuple):
+    """A shard that failed too often."""
+
+    shard: str
+    what: str  # what was not done
+    why: str
+
+    def __str__(self) -> str:
+        return f"the shard {self.shard} was not {self.what}, after {TRIES} tries: {self.why}"
+
+
+class Way(NamedTuple):
+    """How what is left of a sweep is trained and attacked."""
+
+    inline: bool
+    train: train.TrainShards
+    attack: run.RunForms
+    given_up: list[GivenUp]  # grows while it is used
+
+
+INLINE = Way(True, train.train_shards, run.run_forms, [])
+
+
+def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None = None) -> Way:
+    """The way through an ``engine``. ``plugins`` are used by workers too; ``names`` are attacks that are asked
+    for beside the config's own."""
+    given_up: list[GivenUp] = []
+    sources = (str(pathlib.Path(one).absolute()) if one.endswith(".py") else one for one in plugins)
+    asked = tuple(sources), None if names is None else tuple(names)
+
+    def train_there(
+        plan: Plan, workdir: pathlib.Path, todo: Sequence[Shard], done: Sequence[Shard]
+    ) -> None:
+        job = _job(worker.train_shards, workdir, plan.experiment, *asked)
+        steps = {shard.name: train.steps_of(plan, shard) for shard in todo}
+        settings = {shard.name: len(shard.settings) for shard in todo}
+        failed, _ = send(
+            engine,
+            job,
+            steps,
+            settings,
+            train.progress_of(plan, todo, done),
+            lambda name: (workdir / "shards" / name).is_dir(),
+        )
+        given_up.extend(GivenUp(name, "trained", why) for name, why in failed.items())
+        if len(failed) == len(todo) and not done:  # there is nothing to attack or to report
+            raise UserError(f"no shard could be trained: {given_up[0]}.")
+
+    def attack_there(todo: Sequence[FormPlan], stored: Stored) -> Iterator[run.Attacked]:
+        labels = tuple(form_plan.form.label for form_plan in todo)
+        job = _job(worker.attack_shards, stored.workdir, stored.plan.experiment, *asked)
+        job = job._replace(attacks=labels)
+        counts = _left(todo, stored)
+        progress = Progress("attack", sum(counts.values()), sum(counts.values()))
+        failed, costs = send(engine, job, counts, counts, progress, lambda name: False)
+        given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
+        names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
+        for form_plan in todo:
+            yield form_plan.of_shards(names), costs.get(form_plan.form.label, run.NO_COST)
+
+    return Way(False, train_there, attack_there, given_up)
+
+
+def _job(
+    do: Callable[[Job], Outcome],
+    workdir: pathlib.Path,
+    experiment: Experiment,
+    plugins: tuple[str, ...],
+    names: tuple[str, ...] | None,
+) -> Job:
+    """A job without shards, for the writer that this process is, and a new folder for the files of such jobs,
+    which their user alone may enter."""
+    sweep = workdir.absolute()
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
+    folder = sweep / "launcher" / f"{stamp}-{os.getpid()}"
+    for one in (folder.parent, folder):
+        one.mkdir(mode=0o700, exist_ok=True)
+        one.chmod(0o700)
+    config = folder / "config.json"
+    config.write_text(json.dumps(experiment.stored))
+    return Job(
+        do=do,
+        workdir=str(sweep),
+        sweep=store.identity(sweep),
+        leader=store.writer(sweep),
+        config=str(config),
+        shards=(),
+        attacks=(),
+        names=names,
+        plugins=plugins,
+        begun=str(folder / "begun"),
+    )
+
+
+def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
+    """How many attacks each shard's settings are still to be attacked by, of shards that have any."""
+    counts: collections.Counter[str] = collections.Counter()
+    for form_plan in todo:
+        done = {identity(row) for row in stored.rows(form_plan.form)}
+        every = (job for jobs in form_plan.jobs.values() for job in jobs)
+        counts.update(job.row["shard"] for job in every if job.identity not in done)
+    return dict(sorted(counts.items()))
+
+
+def parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
+    """Names in their order, in at most ``count`` parts of about equal weight.
+
+    >>> parts({"a": 1, "b": 1, "c": 2, "d": 4}, 2)
+    [('a', 'b', 'c'), ('d',)]
+    """
+    sizes = np.maximum(np.fromiter(weights.values(), float, len(weights)), 1e-9)
+    middles = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
+    numbers = np.minimum((middles * count).astype(int), count - 1)
+    names = np.array(list(weights), dtype=object)
+    return [tuple(names[numbers == number]) for number in np.unique(numbers)]
+
+
+def send(
+    engine: Engine,
+    job: Job,
+    weights: Mapping[str, float],
+    settings: Mapping[str, int],
+    progress: Progress,
+    is_done: Callable[[str], bool],
+) -> tuple[dict[str, str], dict[str, run.Cost]]:
+    """Have ``job`` done for the shards that ``weights`` names: why shards were given up, and what attacks
+    cost. ``weights`` are steps, ``settings`` those of each shard, both for ``progress``; ``is_done`` says
+    whether a shard is finished, where files tell."""
+    folder = pathlib.Path(job.config).parent
+    tries: collections.Counter[str] = collections.Counter()
+    failed: dict[str, str] = {}
+    costs: dict[str, run.Cost] = {}
+    told: set[str] = set()
+
+    def look(names: Iterable[str]) -> None:
+        for name in names:
+            if name not in told:
+                told.add(name)
+                progress.update(settings[name], int(weights[name]))
+
+    todo, turn = list(weights), 0
+    while todo:
+        jobs = [
+            job._replace(shards=names, begun=f"{job.begun}/{turn}-{number}")
+            for number, names in enumerate(parts({n: weights[n] for n in todo}, engine.jobs))
+        ]
+        handles = engine.submit(jobs, folder / str(turn))
+        ended = _wait(handles, lambda: look(filter(is_done, weights)))
+        again: list[str] = []
+        for sent, outcome in zip(jobs, ended, strict=True):
+            if isinstance(outcome, Lost):
+                blamed, left = _blamed(sent, outcome), [n for n in sent.shards if not is_done(n)]
+            else:
+                blamed, left = outcome.failed, list(outcome.failed)
+                for label, cost in outcome.costs.items():
+                    costs[label] = run.with_earlier_parts(cost, costs.get(label, {}))
+            look(set(sent.shards) - set(left))
+            again += [name for name in left if name not in blamed]
+            for name in (name for name in left if name in blamed):
+                tries[name] += 1
+                failed[name] = blamed[name]
+                if tries[name] < TRIES:
+                    progress.say(f"{name} failed and is tried again: {blamed[name]}")
+                    again.append(name)
+        todo, turn = [name for name in weights if name in set(again)], turn + 1
+    progress.close()
+    return {name: failed[name] for name in failed if tries[name] == TRIES}, costs
+
+
+def _wait(handles: Sequence[Handle], look: Callable[[], None]) -> list[Outcome | Lost]:
+    """Wait until all jobs have ended. An interrupt cancels them."""
+    try:
+        while not all(handle.done() for handle in handles):
+            look()
+            time.sleep(POLL)
+    except BaseException:
+        _cancel(handles)
+        raise
+    return [_outcome(handle) for handle in handles]
+
+
+def _outcome(handle: Handle) -> Outcome | Lost:
+    try:
+        return handle.outcome()
+    except Lost as error:
+        return error
+
+
+def _cancel(handles: Sequence[Handle]) -> None:
+    for handle in handles:
+        with contextlib.suppress(Exception):  # one that has ended
+            handle.cancel()
+    end = time.monotonic() + GRACE
+    while time.monotonic() < end and not all(handle.done() for handle in handles):
+        time.sleep(POLL / 5)
+
+
+def _blamed(job: Job, lost: Lost) -> dict[str, str]:
+    """The shards that a job which died had begun, or all of them where it had begun none, and why."""
+    folder = pathlib.Path(job.begun)
+    begun = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return dict.fromkeys(begun or job.shards, str(lost))

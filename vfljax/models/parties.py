@@ -1,0 +1,152 @@
+"""A party's model as two pure functions, and how the parties' embeddings are combined.
+
+Flax modules enter, which are static; ``Party`` records and aggregations leave. Which columns a party owns
+is decided by the data set (``vfljax.datasets``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import chex
+import flax.linen as nn
+import jax.numpy as jnp
+
+from vfljax import keys
+from vfljax.models.precision import bfloat16_products
+from vfljax.types import Array, PyTree, Spec
+
+
+class Party(NamedTuple):
+    """A model as two pure functions.
+
+    ``init(key, x) -> variables``, and ``apply(variables, x, train, key) -> (embedding [B, D],
+    (variables, layers))``. The returned variables hold the moved batch statistics, and ``layers`` the
+    activations that the module records. ``key`` is that of dropout; None draws nothing. ``x`` is
+    [B, ...], or a tuple of those for colluding parties (``together``).
+    """
+
+    init: Callable[[Array, Any], PyTree]
+    apply: Callable[[PyTree, Any, bool, Array | None], tuple[Array, tuple[PyTree, PyTree]]]
+    mixable: bool = True  # whether a convex combination of two inputs is an input too
+    light: bool = True  # whether its layers are small, see ``Spec.light``
+
+
+def from_module(module: nn.Module) -> Party:
+    """The party of a flax module whose ``__call__`` takes ``(x, train)``."""
+
+    def init(key: Array, x: Array) -> PyTree:
+        variables = dict(module.init({"params": key, "dropout": key}, x, train=False))
+        variables.pop("layers", None)
+        return variables
+
+    def apply(
+        variables: PyTree, x: Array, train: bool, key: Array | None
+    ) -> tuple[Array, tuple[PyTree, PyTree]]:
+        mutable = ["layers", "batch_stats"] if train else ["layers"]
+        rngs = {} if key is None else {"dropout": key}
+        out, moved = module.apply(variables, x, train=train, mutable=mutable, rngs=rngs)
+        moved = dict(moved)
+        layers = moved.pop("layers", {})
+        return out, ({**variables, **moved}, layers)
+
+    mixable, light = getattr(module, "mixable", True), getattr(module, "light", False)
+    return Party(init, apply, mixable, light)
+
+
+def in_bfloat16(module: nn.Module) -> Party:
+    """``from_module`` with products in bfloat16 (``models.precision``); its variables stay float32."""
+    party = from_module(module)
+
+    def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
+        rounded = bfloat16_products(lambda v, x, key: party.apply(v, x, train, key))
+        return rounded(variables, x, key)
+
+    return party._replace(apply=apply)
+
+
+FROM_MODULE: dict[str, Callable[[nn.Module], Party]] = {
+    "float32": from_module,
+    "bfloat16": in_bfloat16,
+}
+
+
+def together(parties_: Sequence[Party]) -> Party:
+    """Colluding parties as one, whose variables and columns are tuples with one entry a party.
+
+    Its embedding is the concatenation of theirs. Each party draws from a key of its own.
+    """
+
+    def init(key: Array, x: tuple[Array, ...]) -> PyTree:
+        return tuple(
+            party.init(keys.fold(key, p), part)
+            for p, (party, part) in enumerate(zip(parties_, x, strict=True))
+        )
+
+    def apply(variables: PyTree, x: tuple[Array, ...], train: bool, key: Array | None) -> Any:
+        outs = [
+            party.apply(v, part, train, None if key is None else keys.fold(key, p))
+            for p, (party, v, part) in enumerate(zip(parties_, variables, x, strict=True))
+        ]
+        z = concatenate([out for out, _ in outs])
+        return z, (tuple(v for _, (v, _) in outs), tuple(layers for _, (_, layers) in outs))
+
+    mixable, light = (all(flags) for flags in zip(*((p.mixable, p.light) for p in parties_)))
+    return Party(init, apply, mixable, light)
+
+
+def sum_party(bottoms: Sequence[nn.Module]) -> Party:
+    """The top model without model splitting: it has no parameters, and its logits [B, C] are the
+    aggregated cut."""
+    del bottoms
+
+    def init(key: Array, x: Array) -> PyTree:
+        del key, x
+        return {}
+
+    def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
+        del train, key
+        return x, (variables, {})
+
+    return Party(init, apply)
+
+
+def concatenate(embeddings: Sequence[Array]) -> Array:
+    """Concatenate embeddings [B, D_p] to [B, sum of D_p], in the parties' order."""
+    chex.assert_rank(embeddings, 2)
+    chex.assert_equal_shape_prefix(embeddings, 1)
+    return jnp.concatenate(embeddings, axis=-1)
+
+
+def add(embeddings: Sequence[Array]) -> Array:
+    """The sum [B, D] of embeddings [B, D]."""
+    chex.assert_rank(embeddings, 2)
+    chex.assert_equal_shape(embeddings)
+    return sum(embeddings[1:], start=embeddings[0])
+
+
+def mean(embeddings: Sequence[Array]) -> Array:
+    """The mean [B, D] of embeddings [B, D]; of one party, its embedding."""
+    return add(embeddings) / len(embeddings)
+
+
+AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
+    "concatenate": concatenate,
+    "sum": add,
+    "mean": mean,
+}
+
+
+def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Array]], Array]]:
+    """The bottom models, the top model and the aggregation of a ``spec``.
+
+    The bottoms are in the spec's order, the label party's last. Without model splitting the aggregation
+    is the sum, whatever the spec names, and the top hands it through. Products in the networks have the
+    spec's precision; sums and means of embeddings are float32.
+    """
+    make = FROM_MODULE[spec.precision]
+    bottoms = tuple(make(module) for module in spec.bottoms)
+    if spec.top is None:
+        return bottoms, sum_party(spec.bottoms), add
+    return bottoms, make(spec.top), AGGREGATIONS[spec.aggregation]

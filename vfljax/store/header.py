@@ -1,0 +1,149 @@
+"""The two records that say what a sweep is: ``sweep.json`` and ``attacks.json``, each with a copy.
+
+The copy (``sweep.copy.json``) is written first and read where the other is damaged, so that no single
+damaged file loses them.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from vfljax.errors import UserError
+from vfljax.store.manifest import SEAL, Damaged, read_record, reason, seal, write_record
+
+SCHEMA = 4
+UNSEALED = 3  # the schema of sweeps without all checksums, which are still read
+KIND, ID = "of", "id"
+# what is read of sweep.json; fields that came later may be absent
+FIELDS = (
+    *("config", "command", "versions", "revision", "backend", "devices"),
+    *("data", "checksum", "settings", "shards"),
+)
+DATA_FIELDS = (
+    *("name", "rows", "classes", "balance", "party_shapes"),
+    *("train", "validation", "test"),
+)
+SHARD_FIELDS = ("name", "group", "settings", "block")
+
+
+def places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:
+    """The record and its copy."""
+    return workdir / f"{kind}.json", workdir / f"{kind}.copy.json"
+
+
+def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> None:
+    """Write a record and its copy; what is written already is left alone."""
+    record = seal({**content, KIND: kind})
+    for path in reversed(places(workdir, kind)):
+        if _read(path, kind) != record:
+            write_record(path, record)
+
+
+def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
+    """A record, from its copy where it is damaged; None where there is neither. Raises Damaged where
+    there are only damaged ones, or one without checksums, of schema 3, cannot be read."""
+    main, copy = places(workdir, kind)
+    for path in (main, copy):
+        record = _read(path, kind)
+        if record is not None:
+            return record
+    if not main.exists() and not copy.exists():
+        return None
+    try:
+        record = read_record(main)
+    except (ValueError, OSError) as error:
+        raise Damaged(workdir, main.name, reason(error)) from error
+    if SEAL in record:
+        raise Damaged(workdir, main.name, f"it is {record.get(KIND)}.json")
+    return record
+
+
+def _read(path: pathlib.Path, kind: str) -> dict[str, Any] | None:
+    """A sound record of its kind, else None."""
+    try:
+        record = read_record(path)
+    except (ValueError, OSError):
+        return None
+    return record if SEAL in record and record.get(KIND) == kind else None
+
+
+def damaged_roots(workdir: pathlib.Path) -> list[str]:
+    """Records, or copies, that are missing or damaged while the other is sound."""
+    names = []
+    for kind in ("sweep", "attacks"):
+        pair = places(workdir, kind)
+        sound = [path for path in pair if _read(path, kind) is not None]
+        names += [path.name for path in pair if len(sound) == 1 and path not in sound]
+    return names
+
+
+def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
+    """What ``sweep.json`` says, None where there is none. Raises UserError where it is damaged beyond
+    its copy, or another version of vfljax wrote it."""
+    remedy = "restore it, or start in a new workdir."
+    try:
+        header = read_root(workdir, "sweep")
+    except Damaged as error:  # nothing else says what the sweep is: no command mends it
+        raise UserError(f"{workdir / 'sweep.json'} is damaged ({error.why}): {remedy}") from error
+    if header is None:
+        return None
+    schema = header.get("schema")
+    if schema not in (SCHEMA, UNSEALED) and isinstance(schema, int):
+        raise UserError(
+            f"{workdir / 'sweep.json'} has schema {schema}, this version reads {UNSEALED} and {SCHEMA}: "
+            "use that version."
+        )
+    missing = _missing(header)
+    if schema is None or missing or (schema == SCHEMA and SEAL not in header):
+        why = f"it has no {missing!r}" if missing else "it has no checksum"
+        raise UserError(f"{workdir / 'sweep.json'} is damaged ({why}): {remedy}")
+    return header
+
+
+def _missing(header: Mapping[str, Any]) -> str:
+    """The first field that a header lacks, '' where none is missing."""
+    for name in FIELDS:
+        if name not in header:
+            return name
+    parts = [("versions", header["versions"], ("jax",)), ("data", header["data"], DATA_FIELDS)]
+    parts += [(f"shards.{i}", shard, SHARD_FIELDS) for i, shard in enumerate(header["shards"])]
+    return next(
+        (f"{part}.{n}" for part, fields, names in parts for n in names if n not in fields), ""
+    )
+
+
+def _known(workdir: pathlib.Path) -> tuple[str, bool]:
+    stats = [p.stat() if p.exists() else None for p in places(workdir, "sweep")]
+    return _identity(workdir, tuple((s.st_mtime_ns, s.st_size) if s else None for s in stats))
+
+
+@functools.lru_cache(maxsize=16)
+def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> tuple[str, bool]:
+    del written  # when and what size: it is read anew when they change
+    header = header_of(workdir)
+    if header is None:
+        return "", True  # not a sweep: of parts that tests write alone
+    return header.get(ID) or seal(header)[SEAL], SEAL in header
+
+
+def identity(workdir: pathlib.Path) -> str:
+    """What tells this sweep from others: drawn from its header when that was first written."""
+    return _known(workdir)[0]
+
+
+def is_sealed(workdir: pathlib.Path) -> bool:
+    """Whether all files of the sweep have checksums (schema 4)."""
+    return _known(workdir)[1]
+
+
+def unsealed(workdir: pathlib.Path) -> str:
+    """What to say of a sweep whose files do not all have checksums; '' of others."""
+    if is_sealed(workdir):
+        return ""
+    return (
+        f"{workdir} was stored before every file had a checksum (schema {UNSEALED}): sweep.json, partial "
+        "saves and rows of attacks that were written then are read unchecked."
+    )
