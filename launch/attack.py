@@ -45,7 +45,6 @@ def run() -> None:
     workdir = pathlib.Path(_WORKDIR.value)
     common.use_plugins(_PLUGIN.value)
     sweep = store.load(workdir)
-    common.say_unsealed(workdir)
     if sweep.results.num_rows < sweep.header["settings"] and not _UNFINISHED.value:
         sweep.require_finished()
     experiment = experiment_of(sweep)

@@ -259,15 +259,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def say_unsealed(workdir: pathlib.Path) -> None:
-    """Say it once of a sweep whose files do not all have checksums."""
-    from vfljax import store
-
-    line = store.unsealed(workdir)
-    if line:
-        print(line, file=sys.stderr)
-
-
 def _fail(text: str) -> int:
     """Print the error as one line; returns the exit status."""
     print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)

@@ -33,7 +33,6 @@ def run() -> None:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
     workdir = pathlib.Path(_WORKDIR.value)
     sweep = store.load(workdir)
-    common.say_unsealed(workdir)
     if not sweep.results.num_rows:
         raise UserError(f"{workdir} has no finished settings yet: run launch.sweep again.")
     if not _UNFINISHED.value:

@@ -78,7 +78,6 @@ def run() -> None:
     began = time.monotonic()
     common.use_plugins(_PLUGIN.value)
     experiment, command = _asked(workdir)
-    common.say_unsealed(workdir)
     if _DRY_RUN.value:
         if _MEND.value or _SELECT_DELTA.value:
             raise UserError("--dry_run changes nothing: leave --mend and --select_delta out.")

@@ -38,7 +38,6 @@ def _verify(workdir: pathlib.Path) -> None:
     from vfljax import store
     from vfljax.store import check
 
-    common.say_unsealed(workdir)
     counts: collections.Counter[str] = collections.Counter()
     damaged = []
     for finding in store.inspect(workdir):

@@ -130,16 +130,16 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         if row["setting"] in stored:
             assert row == stored[row["setting"]]
     assert differing(results, rows_of(expected["results"])) == []
-    by_name = {(row["attack"], row["setting"], row["point"]): row for row in attacks}
-    present = [row for row in attacks if "/rule=" not in row["attack"]]
+    by_name = {(row["label"], row["setting"], row["point"]): row for row in attacks}
+    present = [row for row in attacks if "/rule=" not in row["label"]]
     assert differing(present, rows_of(expected["attacks"])) == []
-    assert {row["attack"] for row in attacks} - {row["attack"] for row in present} == {
+    assert {row["label"] for row in attacks} - {row["label"] for row in present} == {
         store.with_rule("passive", 1)
     }
     for row in attacked:  # exactly, where it stood before; baselines may have come beside it
-        label = store.with_rule("passive", 1) if row["attack"] == "passive" else row["attack"]
+        label = store.with_rule("passive", 1) if row["label"] == "passive" else row["label"]
         row = {**row, "attack": label}
-        now = by_name[row["attack"], row["setting"], row["point"]]
+        now = by_name[row["label"], row["setting"], row["point"]]
         assert {n: now[n] for n, v in row.items() if v is not None} == {
             n: v for n, v in row.items() if v is not None
         }

@@ -79,11 +79,11 @@ def compared(defended, tmp_path_factory):
 def test_each_published_figure_stands_beside_the_same_statistic_of_ours(compared):
     auc, raw, direct = published.cells(compared, experiment_of(compared).published)
     rows = [r for r in compared.results.to_pylist() if r["arm"] == "undefended"]
-    split = [r for r in rows if r["structure"] == "split"]
+    split = [r for r in rows if r["federation"] == "split"]
     assert auc.ours == tuple(r["test_oriented_auc"] for r in split)
     assert raw.ours == tuple(r["test_auc"] for r in split)
-    leaks = {a["setting"]: a["leak"] for a in compared.attacks.to_pylist() if a["attack"] == RULE}
-    others = [r for r in rows if r["structure"] == "no_split"]
+    leaks = {a["setting"]: a["leak"] for a in compared.attacks.to_pylist() if a["label"] == RULE}
+    others = [r for r in rows if r["federation"] == "no_split"]
     assert direct.ours == tuple(leaks[r["setting"]] for r in others)
     assert [len(cell.ours) for cell in (auc, raw, direct)] == [2, 2, 2]
     assert [c.inside(2) for c in (auc, raw, direct)] == [True, None, False]
@@ -106,12 +106,12 @@ def test_a_config_without_published_figures_prints_no_such_table(defended):
 def test_a_published_figure_is_of_the_federation_that_papers_attack(monkeypatch, defended):
     """Others that the attack ran on stand in other tables."""
     table = Published("A table", 2, {"undefended": {RULE: (0.5, 0.1)}})
-    described = store.attack_summary(defended.workdir)
+    described = store.by_label(store.attack_summary(defended.workdir))
     kinds = {"no_split": 2, "split": 0, "malicious": 0}  # where its two rows are
     for first, count in kinds.items():
         about = {
             **described[RULE],
-            "structure": [first, *(kind for kind in kinds if kind != first)],
+            "federations": [first, *(kind for kind in kinds if kind != first)],
         }
         monkeypatch.setattr(store, "attack_summary", lambda _, about=about: {RULE: about})
         (cell,) = published.cells(defended, table)

@@ -96,7 +96,7 @@ def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(
 
 def test_an_attack_s_baselines_stand_beside_it(tiny_sweep):
     rows = store.load(tiny_sweep).attacks.to_pylist()
-    passive = [row for row in rows if row["attack"] == "passive"]
+    passive = [row for row in rows if row["label"] == "passive"]
     assert passive
     for row in passive:
         for name in store.BASELINES:

@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import store
 from vfljax.attacking import run
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import FormPlan, identity
+from vfljax.attacking.jobs import FormPlan, key_of
 from vfljax.errors import UserError
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost
@@ -135,9 +135,9 @@ def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's settings are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for form_plan in todo:
-        done = {identity(row) for row in stored.rows(form_plan.form)}
+        done = {key_of(row) for row in stored.rows(form_plan.form)}
         every = (job for jobs in form_plan.jobs.values() for job in jobs)
-        counts.update(job.row["shard"] for job in every if job.identity not in done)
+        counts.update(job.row["shard"] for job in every if job.key not in done)
     return dict(sorted(counts.items()))
 
 

@@ -51,12 +51,12 @@ def cells(sweep: Sweep, published: Published) -> list[Cell]:
     """Every published figure of every point of its arm; with AUC also the one before orientation."""
     results = [r for r in sweep.results.to_pylist() if r["status"] == "ok"]
     attacks = [a for a in sweep.attacks.to_pylist() if a["point"] == 0]
-    described = store.attack_summary(sweep.workdir)
+    described = store.by_label(store.attack_summary(sweep.workdir))
     out = []
     for point in summary.points(sweep):
         trained = [r for r in results if r["point"] == point.number]
         ids = {r["setting"] for r in trained}
-        split = [r for r in trained if r["structure"] == SPLIT]
+        split = [r for r in trained if r["federation"] == SPLIT]
         for figure, numbers in published.rows.get(point.arm, {}).items():
             if figure == AUC:
                 turned = sum(r.get("inverted") == 1 for r in split)

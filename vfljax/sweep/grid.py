@@ -57,7 +57,7 @@ class Setting:
             "point": self.point,
             "arm": self.arm.name,
             "defenses": "+".join(self.chain.knobs),
-            "structure": self.federation.name,
+            "federation": self.federation.name,
             "seed": self.seed,
             **self.arm.top_columns(),
         }
