@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from tests.sweeps import columns
 from vfljax import store
 from vfljax.report import summary, tables
 
