@@ -142,7 +142,7 @@ def test_the_report_names_the_rows_of_another_rule(workdir, changed):
 
 
 def test_the_command_attacks_anew_on_request_only(workdir, changed, launch, monkeypatch):
-    monkeypatch.setattr(page, "present", lambda workdir: "")
+    monkeypatch.setattr(page, "present", lambda *_: "")
     changed(2)
     command = ("attack", f"--workdir={workdir}", "--attacks=direct")
     assert "left as it is; launch.attack --renew_rules" in launch(*command).stdout

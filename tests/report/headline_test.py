@@ -248,11 +248,11 @@ def by_hand(results, attacks, alone, arm, federation, known):
         }
         figures = {}
         for row in attacks:
-            if row["setting"] in kinds and (row["attack.known"] or 0) <= known:
+            if row["setting"] in kinds and row["known"] <= known:
                 key = row["label"], federation_of(row["federation"]).kind, row["point"]
                 figures.setdefault(key, []).append((row["leak_select"], row["leak_report"]))
         figures["away"] = [
-            (r["leak_select"], r["leak_report"]) for r in alone if r["attack.known"] == known
+            (r["leak_select"], r["leak_report"]) for r in alone if r["known"] == known
         ]
         select, report = max(np.mean(pairs, axis=0).tolist() for pairs in figures.values())
         kind = "split" if federation else "no_split"
@@ -279,7 +279,7 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
     alone = sweep.alone.to_pylist()
     experiment = experiment_of(sweep)
     opened = headline.opening(summary.points(sweep), cards.about(sweep, experiment))
-    away = np.mean([r["leak_report"] for r in alone if r["attack.known"] == 20])
+    away = np.mean([r["leak_report"] for r in alone if r["known"] == 20])
     assert len(opened.cards) == 4
     for card in opened.cards:
         split = card.federation == "split"

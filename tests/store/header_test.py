@@ -47,11 +47,11 @@ def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(
     tiny_sweep, tmp_path, gone
 ):
     content = {**store.read_header(tiny_sweep)}
-    header = store.begin(tmp_path, content)
+    stored = store.begin(tmp_path, content)
     (tmp_path / gone).unlink()
-    assert store.read_header(tmp_path) == header
+    assert store.read_header(tmp_path) == stored
     assert header.damaged_roots(tmp_path) == [gone]
-    assert store.begin(tmp_path, content) == header
+    assert store.begin(tmp_path, content) == stored
     assert header.damaged_roots(tmp_path) == []
 
 

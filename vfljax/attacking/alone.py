@@ -78,7 +78,6 @@ def described(todo: Iterable[AloneJob], workdir: pathlib.Path, shards: int) -> d
         "status": "ok",
         "steps": 0,
         "knobs": [{"known": known} for known in sorted({known for _, known, _ in every})],
-        "options": {},
         "oracle": False,
         "labels": "",
         "adaptive": False,
