@@ -34,7 +34,8 @@
                      does, ``sending`` divides shards, waits, and asks again for those that failed
     report/          ``summary`` makes points, ``worst`` their worst cases, ``judging`` verdicts on them;
                      the others write them down
-    papers/          the numbers that the papers print, and the verdict on ours beside one of them
+    papers/          the numbers that papers print, and how our runs compare with them; papers' claims
+                     and figures; what a report adds for a sweep that is a run of a paper's table
     auditing/        a table of one's own: looked at, planned within a budget, trained and attacked as sweeps
     benchmark/       one file per suite
 
