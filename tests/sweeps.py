@@ -129,6 +129,7 @@ def point(
         attacks={AttackOn(name, on): constant(value) for name, value in attacks.items()},
         figures={},
         worst={"split": strongest},
+        published={},
         oracle={},
         by_budget={20: {"split": strongest}},
         diverged=0,
