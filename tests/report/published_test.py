@@ -9,6 +9,7 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.report import page, published
 from vfljax.report.published import Cell
+from vfljax.store.header import write_root
 from vfljax.sweep.experiment import experiment_of
 from vfljax.sweep.records import Published
 
@@ -72,7 +73,7 @@ def compared(defended, tmp_path_factory):
     header = store.read_header(workdir)
     rows = {"undefended": {"AUC": (0.99, 0.0, 1.0), RULE: (0.0, 0.01)}}
     header["config"]["published"] = {"source": "A table", "digits": 2, "rows": rows}
-    header.write_root(workdir, "sweep", header)
+    write_root(workdir, "sweep", header)
     return store.load(workdir)
 
 

@@ -10,6 +10,7 @@ from vfljax import papers, store
 from vfljax.errors import UserError
 from vfljax.papers.agreement import verdict
 from vfljax.report import page, reproduction
+from vfljax.store.header import write_root
 from vfljax.sweep.records import Reproduces
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
@@ -195,7 +196,7 @@ def test_the_terminal_and_the_page_show_the_paper_beside_ours(defended, tmp_path
         "arms": ARMS,
         "attacks": {"norm": RULE},
     }
-    header.write_root(workdir, "sweep", header)
+    write_root(workdir, "sweep", header)
     text = page.present(workdir)
     html = (workdir / "report.html").read_text()
     mean = np.mean([r["test_oriented_auc"] for r in rows_of(defended, "split", arm="undefended")])
