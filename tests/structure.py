@@ -32,7 +32,8 @@ class House(NamedTuple):
             for floor in sorted(set(self.floors.values()))
         ]
         lines.append(
-            f"{len(self.floors)} rooms, {len(self.arrows)} arrows, {len(set(self.floors.values()))} floors"
+            f"{len(self.floors)} rooms, {len(self.arrows)} arrows, {len(set(self.floors.values()))} floors, "
+            f"{bool(self.circle):d} circles"
         )
         for end, start in zip(self.circle, self.circle[1:]):
             lines += self.arrows[start, end]
