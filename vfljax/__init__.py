@@ -21,7 +21,7 @@
                      settings by program, ``plan`` puts data on the device and divides the work,
                      ``size`` says what that needs of memory and disk, ``forms`` says which
                      federations the attacks need, ``known`` how many labels attackers can
-                     know, ``lanes`` runs one program over many settings, ``train`` trains them,
+                     know, ``batch_layout`` runs one program over many settings, ``train`` trains them,
                      ``selection`` chooses Delta, ``background`` is where programs are compiled early
     store/           a sweep on disk; ``loading`` is all that a notebook needs
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
