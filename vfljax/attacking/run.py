@@ -44,7 +44,6 @@ Cost = dict[str, Any]  # of an attack: seconds, compiles, views
 Attacked = tuple[FormPlan, Cost]
 # runs the jobs of forms on settings; yields each form, of the settings that were attacked, and its cost
 RunForms = Callable[[Sequence[FormPlan], Stored], Iterable[Attacked]]
-NO_COST: Cost = {"seconds": 0.0, "compiles": 0, "views": 0}
 # (attackers, seed, known) -> figures
 Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
 

@@ -16,6 +16,8 @@ from vfljax.errors import UserError
 from vfljax.store.attacks import Summary
 from vfljax.sweep.attack_variants import Form
 
+NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before it has run
+
 
 def earlier(form: Form, summary: Summary) -> str:
     """The variant that is stored of a form by another rule and was not superseded, '' where none is."""
@@ -63,7 +65,7 @@ def settle(
         summary[name]["rows"] = _rows(workdir, name)
     # the present rule may be one that was attacked with, and superseded, before
     before = {k: v for k, v in summary.get(form.variant, {}).items() if k != "superseded"}
-    summary[form.variant] = {**before, **about}
+    summary[form.variant] = {**NO_COST, **before, **about}
     store.open_variant(workdir, form.variant)
     return True
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import store
-from vfljax.attacking import run
+from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import FormPlan, key_of
 from vfljax.errors import UserError
@@ -95,7 +95,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
         names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
         for form_plan in todo:
-            yield form_plan.of_shards(names), costs.get(form_plan.form.label, run.NO_COST)
+            yield form_plan.of_shards(names), costs.get(form_plan.form.label, versions.NO_COST)
 
     return Way(False, train_there, attack_there, given_up)
 
