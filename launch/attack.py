@@ -33,9 +33,11 @@ _PLUGIN = common.define_plugin("which --attacks or the sweep name 'file:row'")
 
 
 def run() -> None:
-    from vfljax import contract, datasets, store
+    from vfljax import datasets, store
     from vfljax.attacking.run import attack_sweep
     from vfljax.datasets.core import checksum, identity
+    from vfljax.launching.running import check
+    from vfljax.papers import reproduction
     from vfljax.report import page
     from vfljax.sweep.experiment import changed, experiment_of
     from vfljax.sweep.plan import make_plan
@@ -53,7 +55,7 @@ def run() -> None:
         experiment = changed(experiment, {"data.dir": _DATA_DIR.value})
     # planned as it was trained: other attacks would need other federations
     asked = experiment if _ATTACKS.value is None else experiment.with_attacks(_ATTACKS.value)
-    contract.check_plugins(asked.points, asked.static_options)
+    check(asked)
     data = experiment.data
     with store.explained(sweep.header, datasets.reader_of(data.name, data.dir)):
         plan = make_plan(experiment)
@@ -68,7 +70,7 @@ def run() -> None:
     with common.launched(_LAUNCHER, _PLUGIN.value, _ATTACKS.value) as way:
         attack_sweep(plan, workdir, _ATTACKS.value, renew_rules=_RENEW_RULES.value, run=way.attack)
         store.export(workdir)
-        print(page.present(workdir))
+        print(page.present(workdir, reproduction.extend))
 
 
 if __name__ == "__main__":

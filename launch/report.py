@@ -27,6 +27,7 @@ _UNFINISHED = flags.DEFINE_bool(
 
 def run() -> None:
     from vfljax import store
+    from vfljax.papers import reproduction
     from vfljax.report import page, terminal, times
 
     if not _WORKDIR.value:
@@ -43,9 +44,9 @@ def run() -> None:
         return
     if _OUT.value and pathlib.Path(_OUT.value).is_file():
         raise UserError(f"--out={_OUT.value} is a file: name a folder.")
-    print(page.present(workdir))
+    print(page.present(workdir, reproduction.extend))
     if _OUT.value:
-        page.excerpt(workdir, pathlib.Path(_OUT.value))
+        page.excerpt(workdir, pathlib.Path(_OUT.value), reproduction.extend)
         print(f"tables and figure: {_OUT.value}")
 
 

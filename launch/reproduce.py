@@ -28,7 +28,7 @@ from launch import common
 from vfljax.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from vfljax.report import reproduction
+    from vfljax.papers import reproduction
     from vfljax.sweep.experiment import Experiment
 
 STORED = pathlib.Path("analysis/results/reproduction")
@@ -50,13 +50,14 @@ _WRITE = flags.DEFINE_bool("write", False, f"write {PAGE} again from what is kep
 
 def run() -> None:
     from vfljax import store
-    from vfljax.report import reproduction_page, standing, terminal
+    from vfljax.papers import coverage, reproduction_page
+    from vfljax.report import terminal
 
     if _LIST.value:
         print(terminal.aligned(*_listed()))
     elif _STATUS.value:
         print(
-            terminal.aligned(*standing.status(standing.standings(reproduction_page.stored(STORED))))
+            terminal.aligned(*coverage.status(coverage.standings(reproduction_page.stored(STORED))))
         )
     elif _TABLE.value:
         _reproduce(_chosen(_TABLE.value, _DATASET.value, _VARIANT.value))
@@ -83,7 +84,7 @@ def _listed() -> tuple[list[str], list[list[str]]]:
 
 def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     """The run that the flags name; refuses what nobody published and what has no such variant."""
-    from vfljax.report import reproduction
+    from vfljax.papers import reproduction
 
     if table not in TABLES:
         raise unknown("--table", table, TABLES)
@@ -109,7 +110,8 @@ def _reproduce(run: Run) -> None:
     from vfljax import store
     from vfljax.attacking.run import attack_sweep
     from vfljax.launching.running import finish
-    from vfljax.report import page, reproduction, terminal
+    from vfljax.papers import reproduction
+    from vfljax.report import page, terminal
 
     began = time.monotonic()
     experiment = _experiment(run, _DATA_DIR.value)
@@ -120,7 +122,7 @@ def _reproduce(run: Run) -> None:
     if _ATTACKS.value:
         attack_sweep(plan, workdir, _ATTACKS.value)
         store.export(workdir)
-    page.write(workdir)
+    page.write(workdir, reproduction.extend)
     sweep = store.load(workdir)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in TABLES, by a test
@@ -146,7 +148,8 @@ def _check_same(workdir: pathlib.Path, experiment: Experiment) -> None:
 
 def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
     from vfljax import store
-    from vfljax.report import page, reproduction, reproduction_page, summary
+    from vfljax.papers import reproduction, reproduction_page
+    from vfljax.report import page, summary, tables
 
     sweep = store.load(workdir)
     name = sweep.config["name"]
@@ -157,13 +160,13 @@ def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
     if figure.exists():
         store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
     rows = reproduction.leaks(summary.points(sweep))
-    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", reproduction.csv_text(*rows))
+    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", tables.csv_text(*rows))
     print(f"kept: {STORED / name}*")
 
 
 def _command(table: str, dataset: str, variant: str = "") -> str:
     """The command of a run; "" where no config makes the table."""
-    from vfljax.report import reproduction
+    from vfljax.papers import reproduction
 
     if dataset not in TABLES.get(table, {}):
         return ""

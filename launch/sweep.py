@@ -62,7 +62,8 @@ _DRY_RUN = flags.DEFINE_bool(
 
 
 def run() -> None:
-    from vfljax.launching.running import finish, forecast
+    from vfljax.launching.running import check, finish, forecast
+    from vfljax.papers import reproduction
     from vfljax.report import page
     from vfljax.sweep import size
     from vfljax.sweep.experiment import with_knob
@@ -88,12 +89,13 @@ def run() -> None:
         _mend(workdir)
     with common.launched(_LAUNCHER, _PLUGIN.value) as way:
         if _SELECT_DELTA.value:  # in this process
+            check(experiment)
             size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
             chosen = select(experiment, workdir, command)
             experiment = with_knob(experiment, "gafm", "delta", chosen.delta)
         finish(experiment, workdir, command, way=way)
         took = time.monotonic() - began
-        print(page.present(workdir))
+        print(page.present(workdir, reproduction.extend))
         print(f"sweep, compiles and attacks included: {took:.0f} s")
 
 

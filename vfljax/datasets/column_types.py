@@ -18,6 +18,7 @@ from vfljax.datasets.number_formats import (
     NOTED,
     TEXT,
     Notation,
+    Series,
     is_number,
     matches,
     numbers,
@@ -69,7 +70,7 @@ class Source(NamedTuple):
 def source(
     place: Place,
     name: str,
-    column: pd.Series,
+    column: Series,
     rule: Rule,
     kind: str = "",
     like: Source | None = None,
@@ -131,14 +132,12 @@ def source(
     return number._replace(padded=padded.iloc[0] if len(padded) else "", percent=percent)
 
 
-def _type(values: pd.Series) -> Any:
+def _type(values: Series) -> Any:
     """The Arrow type of a column that is no category."""
-    return values.dtype.pyarrow_dtype  # pyright: ignore[reportAttributeAccessIssue]
+    return values.dtype.pyarrow_dtype
 
 
-def _cleaned(
-    place: Place, name: str, column: pd.Series, rule: Rule
-) -> tuple[pd.Series, dict[str, int]]:
+def _cleaned(place: Place, name: str, column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
     """(booleans, whole numbers, floats, times or trimmed texts, null where missing; the words, or
     numbers, that were missing values)."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -163,7 +162,7 @@ def _cleaned(
     return column.mask(gone), {f"{x:g}": int(n) for x, n in zip(met, counts, strict=True)}
 
 
-def _numbers(values: pd.Series, notation: Notation) -> np.ndarray | None:
+def _numbers(values: Series, notation: Notation) -> np.ndarray | None:
     """[R] float64 with NaN for null; None for texts that are not all numbers."""
     if values.dtype == TEXT:
         read = numbers(values, notation)
@@ -173,7 +172,7 @@ def _numbers(values: pd.Series, notation: Notation) -> np.ndarray | None:
     return values.to_numpy(float, na_value=np.nan)
 
 
-def _truth(values: pd.Series) -> pd.Series | None:
+def _truth(values: Series) -> Series | None:
     """The booleans of a column of true and false; None of any other."""
     if values.dtype == TEXT:
         lower = values.str.lower()
@@ -200,7 +199,7 @@ def _check_truth(place: Place, number: Source, like: Source) -> None:
 
 
 def _check_percent(
-    place: Place, name: str, values: pd.Series, notation: Notation, like: Source | None
+    place: Place, name: str, values: Series, notation: Notation, like: Source | None
 ) -> None:
     """Raise UserError where a number without a % stands among numbers with one, here or in the training
     file: it would be a hundred times as large as is meant, or as it looks."""
@@ -222,7 +221,7 @@ def _check_percent(
 def _no_number(
     place: Place,
     name: str,
-    values: pd.Series,
+    values: Series,
     notation: Notation,
     kind: str,
     like: Source | None,
@@ -244,7 +243,7 @@ def _no_number(
     )
 
 
-def _refuse(place: Place, name: str, column: pd.Series, notation: Notation) -> None:
+def _refuse(place: Place, name: str, column: Series, notation: Notation) -> None:
     """Raise UserError where a column of texts is mostly numbers or dates."""
     codes, distinct = pd.factorize(column)
     values, counts = pd.Series(distinct), np.bincount(codes[codes >= 0])
@@ -312,7 +311,7 @@ def _number(
     )
 
 
-def _merged(column: pd.Series, values: np.ndarray) -> int:
+def _merged(column: Series, values: np.ndarray) -> int:
     """How many different numbers are equal to another as float32. Counted of the file's own, as float64
     does not hold every whole number either."""
     kept = values[~np.isnan(values)]
@@ -326,7 +325,7 @@ def _merged(column: pd.Series, values: np.ndarray) -> int:
     return distinct - len(np.unique(kept.astype(np.float32)))
 
 
-def texts(values: pd.Series) -> pd.Series:
+def texts(values: Series) -> Series:
     """Any column as texts: whole numbers without a decimal point, however the file wrote them."""
     kind = _type(values)
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
@@ -340,7 +339,7 @@ def texts(values: pd.Series) -> pd.Series:
 def _category(
     place: Place,
     name: str,
-    values: pd.Series,
+    values: Series,
     words: Mapping[str, int],
     nearly: tuple[float, float] = (np.inf, 1.0),
 ) -> Source:

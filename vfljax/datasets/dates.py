@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from vfljax.datasets.number_formats import TEXT, matches
+from vfljax.datasets.number_formats import TEXT, Series, matches
 from vfljax.datasets.table_errors import Place, shown
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
@@ -42,7 +42,7 @@ Since = tuple[
 
 
 def days(
-    place: Place, name: str, column: pd.Series, date_format: str, since: Since | None
+    place: Place, name: str, column: Series, date_format: str, since: Since | None
 ) -> tuple[np.ndarray, Since] | None:
     """Reads a column of dates or times.
 
@@ -60,7 +60,7 @@ def days(
     Raises:
       UserError: for dates that can be read in several ways, or in none.
     """
-    kind: Any = column.dtype.pyarrow_dtype  # pyright: ignore[reportAttributeAccessIssue]
+    kind = column.dtype.pyarrow_dtype
     if pa.types.is_temporal(kind):
         try:
             form, ticks = f"type {kind}", _microseconds(column, kind)
@@ -99,7 +99,7 @@ def days(
     return (ticks - since[1]) / TICKS, since
 
 
-def of_digits(texts: pd.Series, form: str) -> bool:
+def of_digits(texts: Series, form: str) -> bool:
     """Whether all texts are equally many digits, six or more, that the format reads: 20200131."""
     texts = texts.dropna()
     fixed = matches(texts, r"^\d{6,14}$").all() and texts.str.len().nunique() == 1
@@ -144,7 +144,7 @@ def _readings(texts: Sequence[str]) -> list[tuple[str, np.ndarray | None]]:
     return list(readings.values())
 
 
-def _microseconds(column: pd.Series, kind: Any) -> np.ndarray:
+def _microseconds(column: Series, kind: Any) -> np.ndarray:
     """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")

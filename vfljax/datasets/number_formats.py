@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
 TEXT = pd.ArrowDtype(pa.large_string())  # holds more than 2 GiB of texts
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
@@ -39,12 +40,12 @@ def is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
 
 
-def matches(texts: pd.Series, pattern: str) -> np.ndarray:
+def matches(texts: Series, pattern: str) -> np.ndarray:
     """Returns whether each text matches an RE2 pattern that begins with ^; False where it is missing."""
     return texts.str.match(pattern, na=False).to_numpy(bool)
 
 
-def numbers(texts: pd.Series, notation: Notation) -> np.ndarray:
+def numbers(texts: Series, notation: Notation) -> np.ndarray:
     """Returns [R] float64, NaN where a text is missing or no number in this notation."""
     point, mark = re.escape(notation.decimal), re.escape(notation.thousands)
     if notation.thousands == " ":  # and those that do not break a line
@@ -64,7 +65,7 @@ def numbers(texts: pd.Series, notation: Notation) -> np.ndarray:
     return np.where(signed, values / 100, values)
 
 
-def ways(texts: pd.Series, notation: Notation) -> str:
+def ways(texts: Series, notation: Notation) -> str:
     """Returns the options under which the most texts are numbers, as a message names them.
 
     Where two options read equally many, as of 1,000, both are named.

@@ -26,7 +26,7 @@ import pyarrow.parquet
 
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
-from vfljax.datasets.number_formats import TEXT, is_number
+from vfljax.datasets.number_formats import TEXT, Series, is_number
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
 from vfljax.errors import UserError
 
@@ -123,7 +123,7 @@ def framed(table: pa.Table, place: str) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame(columns), nameless
 
 
-def _nothing(values: pd.Series) -> bool:
+def _nothing(values: Series) -> bool:
     return bool(values.isna().all() or (values.dtype == TEXT and (values == "").all()))
 
 

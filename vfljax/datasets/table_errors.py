@@ -92,7 +92,7 @@ class Place(NamedTuple):
     rows: np.ndarray | None = None  # [R] from 0; None: all
     hint: str = ""  # what may be wrong where a column is not there
 
-    def row(self, index: int) -> int:
+    def row(self, index: Any) -> int:
         """A row's number in the file, from 1."""
         return 1 + int(index if self.rows is None else self.rows[index])
 
