@@ -154,7 +154,7 @@ def _cleaned(place: Place, name: str, column: Series, rule: Rule) -> tuple[Serie
         raise place.fault(
             name,
             f"is of type {shown(kind)[1:-1]}, neither number nor text",
-            "name it in drop=, or write it as columns of numbers or texts",
+            "name it in {drop}=, or write it as columns of numbers or texts",
         )
     floats = column.to_numpy(float, na_value=np.nan)
     gone = np.isin(floats, [float(word) for word in rule.missing if is_number(word)])
@@ -194,7 +194,7 @@ def _check_truth(place: Place, number: Source, like: Source) -> None:
     raise place.fault(
         number.name,
         f"has {here} (row {place.row(np.argmax(rows))}), and the training rows have {there}",
-        "write both files alike, or name it in categorical=",
+        "write both files alike, or name it in {categorical}=",
     )
 
 
@@ -233,13 +233,13 @@ def _no_number(
     else:
         wrong = np.isnan(numbers(words, notation)) & words.notna().to_numpy()
     row = int(np.argmax(wrong))
-    remedy = "name it in categorical= (the training rows have numbers)"
+    remedy = "name it in {categorical}= (the training rows have numbers)"
     return place.fault(
         name,
         f"has {shown(words.iloc[row])} in row {place.row(row)}, which is no "
         + ("date as the training rows'" if form else "number"),
-        "correct it, leave it empty or name it in na_values= where it is missing, or "
-        + ("take the name out of numeric=" if kind else remedy),
+        "correct it, leave it empty or name it in {na_values}= where it is missing, or "
+        + ("take the name out of {numeric}=" if kind else remedy),
     )
 
 
@@ -263,7 +263,7 @@ def _refuse(place: Place, name: str, column: Series, notation: Notation) -> None
         raise place.fault(
             name,
             f"holds numbers in a notation that is not read ({first(noted & ~numeric)})",
-            f"{ways(values[noted], notation)}, or name it in categorical=",
+            ways(values[noted], notation) + ", or name it in {categorical}=",
         )
     many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
     # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
@@ -273,8 +273,8 @@ def _refuse(place: Place, name: str, column: Series, notation: Notation) -> None
         raise place.fault(
             name,
             f"holds {kind}, and {first(~known)}",
-            "correct it, name such words in na_values= if they stand for missing values, or the column in "
-            f"categorical= if it holds no {kind}",
+            "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
+            f"{{categorical}}= if it holds no {kind}",
         )
 
 
@@ -353,7 +353,7 @@ def _category(
             name,
             f"has {distinct:,} distinct texts in {rows:,} rows, like an identifier (the first is "
             f"{shown(next(value for value in categories if value != NONE))})",
-            "name it in drop=, or in categorical= if its values are categories; numbers with a unit are "
+            "name it in {drop}=, or in {categorical}= if its values are categories; numbers with a unit are "
             "to be written without it",
         )
     ordered = tuple(sorted(categories, key=_order(categories)))

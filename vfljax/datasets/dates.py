@@ -80,14 +80,14 @@ def days(
         else:
             return None
         if len(readings) != 1:
-            formats = " or ".join(f"date_format={form!r}" for form, _ in readings)
+            formats = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings)
             row = place.row(np.argmax(codes == 0))
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
                 name,
                 f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
-                f"give {formats or 'date_format= as of strptime'}, write all as 2020-01-31, or name it in "
-                "drop= or categorical=",
+                f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
+                "{drop}= or {categorical}=",
             )
         ((form, ticks),) = readings
         if ticks is None:

@@ -66,7 +66,7 @@ def numbers(texts: Series, notation: Notation) -> np.ndarray:
 
 
 def ways(texts: Series, notation: Notation) -> str:
-    """Returns the options under which the most texts are numbers, as a message names them.
+    """Returns the remedy, options in braces, under which the most texts are numbers.
 
     Where two options read equally many, as of 1,000, both are named.
     """
@@ -76,7 +76,7 @@ def ways(texts: Series, notation: Notation) -> str:
         for way in ({}, *WAYS) if without_signs else WAYS:
             other = notation._replace(**way)
             if (other != notation or without_signs) and other.thousands != other.decimal:
-                named = " and ".join(f"{option}={value!r}" for option, value in way.items())
+                named = " and ".join(f"{{{option}}}={value!r}" for option, value in way.items())
                 read = int((~np.isnan(numbers(candidates, other))).sum())
                 remedy = "write them without a sign such as $" if without_signs else named
                 ranked.append(((read, not without_signs, -len(way)), remedy))

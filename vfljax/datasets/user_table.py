@@ -26,7 +26,7 @@ from vfljax.datasets.number_formats import Notation, is_number
 from vfljax.datasets.reading import counted, framed, is_text, read
 from vfljax.datasets.schema import check_columns, class_names, codes, labeled, roles_of
 from vfljax.datasets.table_errors import Place, all_different, fault, one_line, reading, shown
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
 
 # 2: words for missing values, pandas' mark of categories, dates, and what is refused. Version 1's reading is
@@ -111,7 +111,7 @@ def table(
         date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
     options = {name: value for name, value in locals().items() if name not in OF_FILE}
-    asking.check("test_file", test_file, str)
+    asking.check(Field("data.options.test_file"), test_file, str)
     layout = (delimiter, header, file_encoding)
     (frame, nameless), test = read(path, *layout), None
     if test_file:
@@ -120,16 +120,27 @@ def table(
             test_file = str(beside)
         if pathlib.Path(test_file).exists() and pathlib.Path(test_file).samefile(path):
             raise UserError(
-                f"test_file={test_file!r} is the table itself: give another file, or leave test_file out."
+                "is the table itself",
+                field="data.options.test_file",
+                value=test_file,
+                remedy="give another file, or leave it out",
             )
         test, _ = read(test_file, *layout)
-    hint, names = "", [*frame.columns, *nameless]
+    hint, names = (), [*frame.columns, *nameless]
     odd = [name for name in names if is_number(name)]
     if header and odd and is_text(path) and not counted(names):
-        hint = f" Its first line names the columns, {shown(odd[0])} one of them: header=False if it is a row."
-    absent = " It has but one column: give delimiter=." if len(names) == 1 else hint
-    dataset = _dataset(frame, Place(path, hint=absent), nameless, test, test_file, options)
-    more = [hint.strip()] if hint else []
+        first = f" Its first line names the columns, {shown(odd[0])} one of them: "
+        hint = (first, *options_in("{header}=False if it is a row."))
+    single = options_in(" It has but one column: give {delimiter}=.")
+    dataset = _dataset(
+        frame,
+        Place(path, hint=single if len(names) == 1 else hint),
+        nameless,
+        test,
+        test_file,
+        options,
+    )
+    more = ["".join(map(str, hint)).strip()] if hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
     return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
 
@@ -240,12 +251,15 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
             raise no_such("option of a table", option, known)
     o = SimpleNamespace(**known | options)
     for option, limit in LIMITS.items():
-        asking.check(option, getattr(o, option), type(known[option]), limit)
+        field = Field(f"data.options.{option}", option)
+        asking.check(field, getattr(o, option), type(known[option]), limit)
     if o.thousands == o.decimal:
-        raise UserError(f"thousands={o.thousands!r} is also decimal=: give two different signs.")
+        what, remedy = options_in("is also {decimal}="), "give two different signs"
+        raise UserError(what, field="data.options.thousands", value=o.thousands, remedy=remedy)
     words = [o.na_values] if isinstance(o.na_values, str | int | float) else o.na_values
     if words is None or any(isinstance(word, bool | None) for word in words):
-        raise UserError(f"na_values={o.na_values!r}: give words, or numbers.")
+        remedy = "give words, or numbers"
+        raise UserError(field="data.options.na_values", value=o.na_values, remedy=remedy)
     o.na_values = tuple(str(word).strip() for word in words)
     default = o.keep_default_na
     notation = Notation(o.decimal, o.thousands, o.percent, o.date_format)
@@ -279,7 +293,7 @@ def _check_missing(typed: Source, place: Place, missing: str) -> None:
         raise place.fault(
             typed.name,
             f"has no value in row {place.row(typed.first)} and missing='refuse'",
-            "fill it, or missing='keep'",
+            "fill it, or {missing}='keep'",
         )
 
 
@@ -287,7 +301,7 @@ def _texts(place: Place, frame: pd.DataFrame, groups: str, rule: Rule) -> list[s
     typed = source(place, groups, frame[groups], rule, "category")
     assert typed.codes is not None
     if typed.missing:
-        what = f"is groups= and has no value in row {place.row(typed.first)}"
+        what = f"names groups and has no value in row {place.row(typed.first)}"
         raise place.fault(groups, what, "fill it")
     return [typed.values[code] for code in typed.codes]
 
@@ -296,4 +310,5 @@ def _check_apart(group: list[str], more: list[str], groups: str) -> None:
     both = set(group) & set(more)
     if both:
         what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
-        raise UserError(f"groups={groups!r}: {what}: leave them out of one file.")
+        remedy = "leave them out of one file"
+        raise UserError((*options_in("{groups}="), f"{groups!r}: {what}"), remedy=remedy)
