@@ -34,7 +34,9 @@ def why_not(known: float, plan: Plan) -> str:
 def check(plan: Plan) -> None:
     """Raise UserError where an attack of the sweep asks for a number of labels that cannot be had."""
     known_to = recorded(plan)
-    for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
+    for form in attack_forms(
+        plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
+    ):
         for point in form.knobs:
             reason = why_not(point["known"], known_to) if "known" in point else ""
             if reason:
@@ -45,7 +47,7 @@ def check(plan: Plan) -> None:
 def most_known(plan: Plan) -> int:
     """The most labels that an attack of the sweep knows at its first point, as the report leads with; 0
     where none knows any. By as many are classes named that an attack cannot name."""
-    forms = attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input)
+    forms = attack_forms(plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input)
     known = [form.knobs[0].get("known", 0) for form in forms]
     rows = len(plan.splits[0].train)
     return max((int(k) for k in known if k < rows and not why_not(k, plan)), default=0)

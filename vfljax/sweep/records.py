@@ -26,7 +26,7 @@ EVALUATIONS = ("final", "released")
 MOST_WHOLE = 2**31 - 1  # JAX counts in int32
 MOST = LARGEST  # and computes in float32
 AUC = "AUC"  # the figure of ``config.published`` that is no attack: test AUC, oriented
-Axis = tuple[float, ...]  # the values of a number that may differ between settings
+Axis = tuple[float, ...]  # the values of a number that may differ between trials
 
 
 def as_axis(value: Any) -> list[Any]:
@@ -143,7 +143,7 @@ def _chosen(group: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """How every setting is trained. Four of its numbers may be axes."""
+    """How every trial is trained. Four of its numbers may be axes."""
 
     epochs: int
     batch_size: int
@@ -262,9 +262,9 @@ class Teacher:
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """How settings are mapped over the machine; no result depends on it."""
+    """How trials are mapped over the machine; no result depends on it."""
 
-    width: int  # settings mapped at once on a device; 0: by backend
+    width: int  # trials mapped at once on a device; 0: by backend
     shard_seconds: float
 
     def __post_init__(self) -> None:
@@ -274,7 +274,7 @@ class Execution:
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """Figures of a paper to print beside ours: {arm: {figure: numbers}}; see ``report.published``."""
+    """Figures of a paper to print beside ours: {method: {figure: numbers}}; see ``report.published``."""
 
     source: str
     digits: int
@@ -288,12 +288,12 @@ class Published:
             )
         if not isinstance(self.rows, Mapping):
             raise UserError(
-                f"config.published.rows={self.rows!r} must be {{arm: {{figure: numbers}}}}."
+                f"config.published.rows={self.rows!r} must be {{method: {{figure: numbers}}}}."
             )
-        for arm, figures in self.rows.items():
+        for method, figures in self.rows.items():
             if not isinstance(figures, Mapping):
                 raise UserError(
-                    f"config.published.rows.{arm}={figures!r} must be {{figure: numbers}}."
+                    f"config.published.rows.{method}={figures!r} must be {{figure: numbers}}."
                 )
             for figure, numbers in figures.items():
                 good = isinstance(numbers, (list, tuple)) and all(
@@ -302,17 +302,19 @@ class Published:
                 )
                 if not good or len(numbers) not in (2, 3):
                     raise UserError(
-                        f"config.published.rows.{arm}.{figure}={numbers!r} must be (mean, spread) or "
+                        f"config.published.rows.{method}.{figure}={numbers!r} must be (mean, spread) or "
                         "(mean, lowest, highest)."
                     )
 
     def check_figures(self, labels: Iterable[str]) -> None:
         """Refuse a figure that no attack of the sweep makes; ``labels``: the labels of its attacks."""
         labels = list(labels)
-        for arm, figures in self.rows.items():
+        for method, figures in self.rows.items():
             for figure in figures:
                 if figure != AUC and figure not in labels:
-                    raise unknown(f"figure of config.published.rows.{arm}", figure, [AUC, *labels])
+                    raise unknown(
+                        f"figure of config.published.rows.{method}", figure, [AUC, *labels]
+                    )
 
 
 SCALES = ("full", "reduced", "sample")
@@ -342,10 +344,10 @@ class Reproduces:
     # "reduced": less training or a smaller network; "sample": some of the paper's rows
     scale: str = "full"
     variant: str = ""  # the name of a rule that is not the paper's; "": none
-    # arm -> the paper's defense; the paper's attack -> our label
+    # method -> the paper's defense; the paper's attack -> our label
     arms: Mapping[str, str] = dataclasses.field(default_factory=dict)
     attacks: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # facts that the paper's numbers name and no knob is: of the whole sweep, or {arm: facts} of one arm
+    # facts that the paper's numbers name and no knob is: of the whole sweep, or {method: facts} of one method
     setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
