@@ -203,7 +203,9 @@ def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Trial
         except UserError:
             raise
         except ValueError as error:
-            raise UserError(f"config.grid.{trial.configuration.method.name}: {error}") from error
+            raise UserError(
+                field=f"grid.{trial.configuration.method.name}", remedy=str(error)
+            ) from error
 
 
 def _check_inputs(spec: Spec) -> None:

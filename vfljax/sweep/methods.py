@@ -35,7 +35,7 @@ def combinations(axes: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
     lists = [as_axis(values) for values in axes.values()]
     for name, values in zip(axes, lists, strict=True):
         if not values:
-            raise UserError(f"config.{field}.{name} is empty: give at least one value.")
+            raise UserError("is empty", field=f"{field}.{name}", remedy="give at least one value")
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)]
 
 

@@ -86,8 +86,6 @@ def make_plan(experiment: Experiment) -> Plan:
     )
     shape = grid.DataShape(dataset.num_classes, rows, tuple(block.input for block in blocks))
     attack_forms = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
-    if experiment.published is not None:
-        experiment.published.check_figures(form.label for form in attack_forms)
     federations = attack_variants.federations(
         experiment, attack_forms, dataset.num_classes, shape.inputs[0]
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import models
@@ -25,7 +25,6 @@ SCOPES = ("all", "passive")
 EVALUATIONS = ("final", "released")
 MOST_WHOLE = 2**31 - 1  # JAX counts in int32
 MOST = LARGEST  # and computes in float32
-AUC = "AUC"  # the figure of ``config.published`` that is no attack: test AUC, oriented
 Axis = tuple[float, ...]  # the values of a number that may differ between trials
 
 
@@ -270,51 +269,6 @@ class Execution:
     def __post_init__(self) -> None:
         at_least("execution.width", self.width, 0)
         at_least("execution.shard_seconds", self.shard_seconds, 1e-3)
-
-
-@dataclasses.dataclass(frozen=True)
-class Published:
-    """Figures of a paper to print beside ours: {method: {figure: numbers}}; see ``report.published``."""
-
-    source: str
-    digits: int
-    rows: Mapping[str, Mapping[str, Sequence[float]]]
-
-    def __post_init__(self) -> None:
-        digits = self.digits
-        if not isinstance(digits, int) or isinstance(digits, bool) or not 0 <= digits <= 9:
-            raise UserError(
-                f"config.published.digits={digits!r} must be a whole number, for example 2."
-            )
-        if not isinstance(self.rows, Mapping):
-            raise UserError(
-                f"config.published.rows={self.rows!r} must be {{method: {{figure: numbers}}}}."
-            )
-        for method, figures in self.rows.items():
-            if not isinstance(figures, Mapping):
-                raise UserError(
-                    f"config.published.rows.{method}={figures!r} must be {{figure: numbers}}."
-                )
-            for figure, numbers in figures.items():
-                good = isinstance(numbers, (list, tuple)) and all(
-                    isinstance(n, (int, float)) and not isinstance(n, bool) and abs(n) <= MOST
-                    for n in numbers
-                )
-                if not good or len(numbers) not in (2, 3):
-                    raise UserError(
-                        f"config.published.rows.{method}.{figure}={numbers!r} must be (mean, spread) or "
-                        "(mean, lowest, highest)."
-                    )
-
-    def check_figures(self, labels: Iterable[str]) -> None:
-        """Refuse a figure that no attack of the sweep makes; ``labels``: the labels of its attacks."""
-        labels = list(labels)
-        for method, figures in self.rows.items():
-            for figure in figures:
-                if figure != AUC and figure not in labels:
-                    raise unknown(
-                        f"figure of config.published.rows.{method}", figure, [AUC, *labels]
-                    )
 
 
 SCALES = ("full", "reduced", "sample")
