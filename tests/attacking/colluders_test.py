@@ -141,9 +141,9 @@ def test_malicious_runs_are_attacked_by_those_who_were_malicious(attacked):
     malicious = [r for r in stored.attacks.to_pylist() if r["federation"] == "malicious-0-1"]
     assert len(malicious) == 2
     assert {pair[1:] for pair in pairs if pair[0] == "split" and pair[2].startswith("mean")} == {
-        ("0", "mean"),
-        ("1", "mean/parties=1"),
-        ("0+1", "mean/parties=0+1"),
+        ("[0]", "mean"),
+        ("[1]", "mean/parties=1"),
+        ("[0, 1]", "mean/parties=0+1"),
     }
 
 

@@ -134,7 +134,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     stored, plan = probed
     workdir = shutil.copytree(stored, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    folder = workdir / "attacks" / "probe_embeddings"
+    folder = workdir / folder_of(workdir, "probe/embeddings")
     assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
     monkeypatch.setattr(batching, "BLOCK", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
@@ -157,7 +157,7 @@ def computed(monkeypatch):
     run_group, logistic_figures = run._run_group, run.logistic_figures
 
     def counted_group(form, group, attack, todo, *rest):
-        by_program.extend(job.identity for job in todo)
+        by_program.extend(job.key for job in todo)
         return run_group(form, group, attack, todo, *rest)
 
     def counted_logistic(common, inputs, num_classes, seed, count):
@@ -175,7 +175,7 @@ def test_a_resumed_attack_computes_only_what_is_missing(
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    folder = workdir / "attacks" / "passive"
+    folder = workdir / folder_of(workdir, "passive")
     removed = []
     if missing == "logistic":
         assert len(drop_blocks(workdir, "passive", "logistic-*.parquet")) == 1
@@ -186,10 +186,10 @@ def test_a_resumed_attack_computes_only_what_is_missing(
         removed = list(first.values())
         drop_blocks(workdir, "passive", path.name)
         kept = [row for row in rows if row not in removed]
-        store.write_chunk(workdir, "passive", "split-0", list(map(jobs.identity, kept)), kept)
+        store.write_chunk(workdir, folder.name, "split-0", list(map(jobs.key_of, kept)), kept)
     run.attack_sweep(plan, workdir, say=silent)
     by_program, by_host = computed
-    assert sorted(by_program) == sorted(map(jobs.identity, removed))
+    assert sorted(by_program) == sorted(map(jobs.key_of, removed))
     assert len(by_program) == (3 if missing == "some rows" else 0)
     assert by_host == ([0, 1] if missing == "logistic" else [])
     assert comparable(store.load(workdir).attacks) == before
