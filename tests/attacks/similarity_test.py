@@ -1,11 +1,9 @@
 """The similarity attack: nearest known rows and named clusters, against the twin and at their limits."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests import harness
 from tests.attacks import cases
 from tests.reference import similarity as reference
 from vfljax.attacks.similarity import ROUNDS, similarity, unit
@@ -95,23 +93,6 @@ def test_embeddings_turned_and_moved_together_leave_the_scores(rule):
 
 
 @every_rule
-def test_rows_never_sent_have_no_score_and_name_nothing(rule):
-    sent = np.ones((2, ROWS), bool)
-    labels, z, g, case = run()
-    hidden = known_of(case)[:3]
-    sent[:, hidden] = False
-    far = g.copy()
-    far[:, hidden] *= -1e6  # whatever stands there
-    one, other = (
-        cases.make_case(labels, CLASSES, embeddings=z, gradients=x, sent=sent, known=12)
-        for x in (g, far)
-    )
-    ours = scores(one, rule=rule)
-    np.testing.assert_array_equal(np.isnan(ours).all(axis=1), ~sent[-1])
-    np.testing.assert_array_equal(ours, scores(other, rule=rule))
-
-
-@every_rule
 def test_a_class_without_a_known_row_that_was_sent_leaves_finite_scores(rule):
     sent = np.ones((2, ROWS), bool)
     labels, z, g, case = run()
@@ -132,21 +113,6 @@ def test_zero_gradients_are_alike_to_none():
     case = cases.make_case(labels, CLASSES, embeddings=z, gradients=0 * g, known=12)
     for rule in RULES:
         np.testing.assert_array_equal(scores(case, rule=rule), 0)
-
-
-def test_many_settings_at_once_score_as_one():
-    runs = [cases.seen_of(run(seed)[-1]) for seed in (0, 1)]
-    knobs = [(view, known._replace(count=np.int32(n))) for (view, known), n in zip(runs, (12, 4))]
-    attack = similarity(cases.BOTTOMS, CLASSES, rule="clusters")
-
-    def one(view, known):
-        return attack.run(None, view, known, {}).train
-
-    together = harness.quick_jit(jax.vmap(one))(
-        *(jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts) for parts in zip(*knobs))
-    )
-    for i, (view, known) in enumerate(knobs):
-        np.testing.assert_allclose(together[i], cases.jitted(one)(view, known), atol=1e-6)
 
 
 def test_embeddings_have_no_average_over_epochs():

@@ -160,17 +160,6 @@ def test_whole_clusters_the_epoch_at_once():
     np.testing.assert_allclose(in_units(scores), in_units(expected), atol=1e-4)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_rows_never_sent_have_no_score_and_change_none(whole):
-    sent = (np.arange(50) < 45)[None]
-    z, case = stored(50, sent)
-    scores = run(case, whole=whole)
-    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~sent[0])
-    expected, _ = reference.positives(z[0, :45] if whole else z[0, 40:45])
-    rows = slice(0, 45) if whole else slice(40, 45)
-    np.testing.assert_allclose(in_units(scores[rows, 1]), in_units(expected), atol=1e-4)
-
-
 def test_signal_and_epoch_say_what_is_read():
     z, case = stored(20, epochs=2)
     first, _ = reference.positives(z[0])
@@ -188,19 +177,6 @@ def test_signal_and_epoch_say_what_is_read():
     results = cases.attack_all([cases.build(spectral, 2, **options) for options, _ in forms], case)
     for scores, (_, expected) in zip(results, forms):
         np.testing.assert_allclose(in_units(scores.train[:, 1]), in_units(expected), atol=1e-4)
-
-
-def test_inputs_of_other_shapes_are_refused():
-    z, weights = blobs(0), np.ones(20, np.float32)
-    for function, *bad in (
-        (two_clusters, z, weights[:5], False, True),
-        (two_clusters, z[:, 0], weights, False, True),
-        (threshold, z, weights),
-        (directions, z[:, 0], 1),
-        (k_means, jax.random.key(0), z, weights[:, None], 2),
-    ):
-        with pytest.raises(AssertionError):
-            function(*bad)
 
 
 # More than two classes.

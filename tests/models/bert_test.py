@@ -106,25 +106,6 @@ def test_ids_outside_the_vocabulary_are_clipped_and_a_row_of_padding_is_finite()
     assert np.isfinite(out).all()
 
 
-def test_lanes_of_parameters_and_dropout_keys_equal_single_runs():
-    party = parties.from_module(SHALLOW)
-    x = jnp.asarray(token_ids())
-    lanes = draw(party.init, x, lanes=3)
-    keys = jax.random.split(jax.random.key(2), 3)
-
-    def gradient(variables, key):
-        def loss(v):
-            return (party.apply(v, x, True, key)[0] ** 2).mean()
-
-        return jax.grad(loss)(variables)
-
-    together, single = jax.jit(jax.vmap(gradient))(lanes, keys), jax.jit(gradient)
-    for lane in range(3):
-        alone = single(jax.tree.map(lambda v, i=lane: v[i], lanes), keys[lane])
-        for one, several in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
-            np.testing.assert_allclose(one, several[lane], atol=1e-5)
-
-
 def test_dropout_acts_in_training_only_and_its_key_decides_it():
     apply = run(SHALLOW)
     variables, x = initial(SHALLOW), jnp.asarray(token_ids())
@@ -194,14 +175,6 @@ def test_only_the_last_linear_keeps_its_initial_values():
     for name in before:
         same = jax.tree.map(np.array_equal, before[name], after[name])
         assert set(jax.tree.leaves(same)) == {name == "linear"}
-
-
-def test_the_presets_have_the_published_heads_and_dropout():
-    """Heads change no parameter's shape: a checkpoint fits any number of them."""
-    for name, heads in (("bert", 12), ("bert_tiny", 2)):
-        module = BOTTOMS[name](out=3)
-        assert (module.heads, module.hidden // module.heads) == (heads, 64)
-        assert (module.dropout, module.pooled, module.positions) == (0.1, True, 512)
 
 
 def test_dropout_acts_at_its_four_places_each_number_by_itself():
