@@ -270,13 +270,6 @@ def test_f1_agrees_with_scikit_learn_also_without_some_class_or_some_scores(
             np.testing.assert_array_equal(f1(scores, labels), f1(scores, labels, np.ones(ROWS)))
 
 
-def test_a_row_without_scores_is_a_miss_and_nobodys_false_positive():
-    labels = np.array([0, 1, 1, 0])
-    right = np.eye(2, dtype=np.float32)[labels]
-    right[2:] = np.nan
-    assert f1(right, labels) == np.float32(2 / 3)  # precision 1, recall 1/2
-
-
 def test_advantage_is_0_at_chance_and_1_at_certainty():
     ours = metrics.advantage(jnp.array([0.0, 0.25, 0.625, 1.0]), 0.25)
     np.testing.assert_allclose(ours, [-1 / 3, 0, 0.5, 1], rtol=1e-6)

@@ -285,30 +285,6 @@ def test_only_heads_started_at_ones_start_with_equal_scores():
     assert equal == [True, False, False, True]
 
 
-def test_labels_beyond_the_known_count_are_never_read():
-    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=9)
-    one = passive(cases.BOTTOMS, CLASSES, steps=5, batch_size=4)
-    view, known = cases.seen_of(case)
-    knobs = as_arrays(one.knobs)
-    assert np.all(np.asarray(known.labels)[9:] == -1)
-    other = known._replace(labels=jnp.where(jnp.arange(60) < 9, known.labels, 2))
-    run = cases.jitted(one.run)
-    first, second = (run(keys.run_key(0), view, k, knobs) for k in (known, other))
-    np.testing.assert_array_equal(first.train, second.train)
-    np.testing.assert_array_equal(first.test, second.test)
-
-
-def test_the_known_labels_are_read():
-    case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=9)
-    one = passive(cases.BOTTOMS, CLASSES, steps=5, batch_size=4)
-    view, known = cases.seen_of(case)
-    knobs = as_arrays(one.knobs)
-    other = known._replace(labels=jnp.where(known.labels >= 0, (known.labels + 1) % 3, -1))
-    run = cases.jitted(one.run)
-    first, second = (run(keys.run_key(0), view, k, knobs) for k in (known, other))
-    assert np.any(np.asarray(first.train) != np.asarray(second.train))
-
-
 @pytest.mark.parametrize("known", [0, 1, 60])
 def test_none_one_or_all_labels_known_leave_finite_scores(known):
     case = cases.make_case(np.arange(60) % CLASSES, CLASSES, known=known)

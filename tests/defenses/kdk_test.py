@@ -54,17 +54,6 @@ def test_epsilon_of_k_minus_one_over_k_is_uniform_over_k_classes(k):
     np.testing.assert_allclose(targets[targets > 0], 1 / k, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("epsilon", "place"), [(0.5, 0), (0.8, -1)])
-def test_the_label_has_the_largest_mass_below_that_point_and_the_smallest_above(epsilon, place):
-    scores, labels = problem(5, 3)  # k = 3: the turning point is 2/3
-    targets = targets_of(scores, labels, 3, epsilon)
-    masses = targets[np.arange(ROWS), labels]
-    for row, mass in zip(targets, masses):
-        by_mass = sorted(row[row > 0], reverse=True)
-        assert mass == by_mass[place]
-        assert by_mass[0] > by_mass[-1]
-
-
 def test_the_companions_are_the_classes_the_teacher_ranks_highest_among_the_others():
     scores = np.array([[0.1, 0.2, 0.3, 0.4]], np.float32)
     np.testing.assert_allclose(targets_of(scores, [0], 3, 0.5), [[0.5, 0, 0.25, 0.25]])

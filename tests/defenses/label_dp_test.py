@@ -228,15 +228,6 @@ def test_a_teacher_of_raw_labels_is_refused_unless_the_guarantee_is_given_up():
         label_dp(1.0, mechanism="rr_with_prior").init(KEY, training_data(scores=False))
 
 
-def test_the_likeliest_label_given_a_noisy_one_is_the_noisy_one():
-    """The maximum-likelihood guess under label DP is whoever reads the noisy label: ``direct``."""
-    for prior in ([0.5, 0.5], [0.2] * 5, [0.5, 0.3, 0.1, 0.06, 0.04]):
-        for epsilon in (0.1, 1.0, 4.0):
-            table = np.asarray(table_of(jnp.asarray(prior), epsilon))  # [label, noisy label]
-            possible = table.sum(axis=0) > 0  # RRWithPrior never says some labels
-            assert (table.argmax(axis=0) == np.arange(len(prior)))[possible].all()
-
-
 def test_the_bounds_a_report_prints_are_those_of_the_channel():
     prior = np.array([0.37, 0.63])
     assert bound({"epsilon": 1.0}, {}, prior) == ("2.72", f"{math.e / (math.e + 1):.3f}")

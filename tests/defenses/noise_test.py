@@ -40,14 +40,6 @@ def test_isotropic_noise_is_in_proportion_to_the_twins_deviation(shape, exponent
     np.testing.assert_allclose(draws[1], draws[0], rtol=1e-5, atol=1e-6)
 
 
-def test_isotropic_noise_is_set_by_the_longest_row_alone():
-    g = tensor(6)
-    longest = np.argmax(np.sum(g * g, axis=1))
-    others = np.where(np.arange(8)[:, None] == longest, g, np.float32(0))
-    one, two = (LAWS["isotropic"](jax.random.key(7), x, 1.0) - x for x in (g, others))
-    np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
-
-
 @every_law
 def test_the_factory_draws_by_its_law_and_anew_for_each_party(law):
     g = tensor(8, (100, 250))

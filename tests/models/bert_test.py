@@ -16,7 +16,6 @@ from vfljax.models.bert import Bert, from_torch
 SIZES = {"vocabulary": 40, "positions": 12, "hidden": 24, "layers": 3, "heads": 4}
 SIZES["intermediate"] = 20
 SMALL = Bert(5, **SIZES)
-SHALLOW = Bert(5, **{**SIZES, "layers": 1})
 
 
 def token_ids(rows=6, length=9, seed=0):
@@ -104,19 +103,6 @@ def test_ids_outside_the_vocabulary_are_clipped_and_a_row_of_padding_is_finite()
     out = apply(variables, wild)
     np.testing.assert_array_equal(out, apply(variables, tame))
     assert np.isfinite(out).all()
-
-
-def test_dropout_acts_in_training_only_and_its_key_decides_it():
-    apply = run(SHALLOW)
-    variables, x = initial(SHALLOW), jnp.asarray(token_ids())
-    one, two = jax.random.split(jax.random.key(3))
-    first = apply(variables, x, True, one)[0]
-    assert np.abs(first - apply(variables, x, True, two)[0]).max() > 1e-4
-    np.testing.assert_array_equal(first, apply(variables, x, True, one)[0])
-    still = apply(variables, x, False, one)[0]
-    np.testing.assert_array_equal(still, apply(variables, x, False, None)[0])
-    dry = run(SHALLOW.clone(dropout=0.0))
-    np.testing.assert_allclose(dry(variables, x, True, None)[0], still, atol=1e-6)
 
 
 def test_the_presets_have_the_published_sizes():
