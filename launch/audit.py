@@ -92,7 +92,10 @@ def run() -> None:
         seeds=_SEEDS.value,
         options=request.options_of(_OPTION.value),
     )
-    workdir = audit(asked, pathlib.Path(_WORKDIR.value), common.command())
+    try:
+        workdir = audit(asked, pathlib.Path(_WORKDIR.value), common.command())
+    except UserError as error:  # there is no config that it could name fields of
+        raise UserError(error.line(request.flag_of)) from error
     print(page.present(workdir))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024

@@ -91,7 +91,7 @@ def run() -> None:
     except UserError as error:
         if _CONFIG.value is not None:
             raise
-        raise UserError(asking.spoken(str(error), _known())) from error
+        raise UserError(error.line(asking.flag_of)) from error
 
 
 def _run() -> None:

@@ -1,6 +1,6 @@
 """How much one sweep may ask for: counts that are refused before anything of them is built.
 
-A grid of three axes of a thousand values is a short line of a config and 10^9 settings. So sizes are
+A grid of three axes of a thousand values is a short line of a config and 10^9 trials. So sizes are
 counted by products of the lengths of axes (``lengths``), and what is beyond a limit is refused in one
 line. What the counts need of memory and disk is estimated by ``vfljax.sweep.size``.
 """
@@ -12,11 +12,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 from vfljax.machine import bytes_text
 from vfljax.sweep.records import as_axis, written
 
-LIFT = "lift all limits by launch.sweep's --beyond_limits"
+LIFT = Field("beyond_limits", ", or lift all limits by launch.sweep's --beyond_limits")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Limits:
     """The most that is planned of each. The defaults are far above any sweep that somebody will read,
     and about where planning alone takes minutes, or the machine's memory."""
 
-    settings: float = 50_000  # 160 times the quickstart's; each is planned one by one
+    trials: float = 50_000  # 160 times the quickstart's; each is planned one by one
     seeds: float = 10_000  # intervals shrink by their root; each divides and orders all rows
-    epochs: float = 1_000_000  # of a setting or a teacher; each stands in every row of results
+    epochs: float = 1_000_000  # of a trial or a teacher; each stands in every row of results
     parties: float = 1_000  # each has a network of its own in every program
     programs: float = 500  # each compiles for some seconds to minutes
-    attack_points: float = 10_000  # forms of attacks and points of knobs, run on every setting
+    attack_points: float = 10_000  # forms of attacks and points of knobs, run on every trial
     attack_steps: float = 10_000_000  # 400 times the published 25 x 1,024
     attack_numbers: float = 1_000_000  # any other number of an attack: a count, a width, a batch
     free: float = 1.0  # share of the free memory, and of the free disk, that may be needed
@@ -44,8 +44,8 @@ class Limits:
         most = getattr(self, limit)
         if value > most:
             raise UserError(
-                f"config.{field}={written(value)} is beyond the limit of {most:,}: choose at most "
-                f"that, or {LIFT}."
+                (Field(field), f"={written(value)} is beyond the limit of {most:,}"),
+                remedy=("choose at most that", LIFT),
             )
 
     def check_count(self, limit: str, count: int, axes: Mapping[str, int], what: str) -> None:
@@ -55,16 +55,18 @@ class Limits:
         if count > most:
             longest = max(axes, key=lambda field: axes[field])
             raise UserError(
-                f"config.{longest} has {written(axes[longest])} values, and all axes together make "
-                f"{written(count)} {what}, beyond the limit of {most:,}: give fewer values, or {LIFT}."
+                f"has {written(axes[longest])} values, and all axes together make {written(count)} {what}, "
+                f"beyond the limit of {most:,}",
+                field=longest,
+                remedy=("give fewer values", LIFT),
             )
 
     def check_free(self, who: str, what: str, needed: float, free: float, remedy: str) -> None:
         """Raise UserError where ``who`` needs more bytes of ``what`` than are free."""
         if needed > self.free * free:
             raise UserError(
-                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free: "
-                f"{remedy}, or {LIFT}."
+                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free",
+                remedy=(remedy, LIFT),
             )
 
 
@@ -76,11 +78,11 @@ def lengths(field: str, values: Mapping[str, Any]) -> dict[str, int]:
     return {f"{field}.{name}": len(as_axis(value)) for name, value in values.items()}
 
 
-def chain_lengths(arm: str, chain: Mapping[str, Any]) -> dict[str, int]:
-    """The same of every knob and option of an arm, by its field; what is no group of values, which is
+def chain_lengths(method: str, chain: Mapping[str, Any]) -> dict[str, int]:
+    """The same of every knob and option of a method, by its field; what is no group of values, which is
     refused where it is parsed, counts nothing."""
     axes: dict[str, int] = {}
     for defense, values in chain.items():
         if defense != "model" and isinstance(values, Mapping):
-            axes |= lengths(f"grid.{arm}.{defense}", values)
+            axes |= lengths(f"grid.{method}.{defense}", values)
     return axes
