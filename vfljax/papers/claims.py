@@ -21,7 +21,6 @@ from vfljax.papers.leaks import LeakRow
 SIMILAR = 0.05  # of AUC: what "similar utility" may cost
 MATTERS = 0.05  # of top-1 success, AUC or leak AUC: a difference that matters
 KEEPS_ACCURACY = 0.04  # accuracy that an operating point may lose
-HALF = 0.5
 ADAPTIVE = {"probe", "joint", "fusion"}  # use everything an attacker has
 SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al.
 TITLES = {"leak": "leak AUC", "auc": "test AUC"}
@@ -199,7 +198,7 @@ def _defenses_fail(evidence: Evidence) -> Iterator[Weighed]:
                 continue
             least = min(kept, key=lambda row: row.success)
             yield Weighed(
-                _holds(least.success > HALF * before.success),
+                _holds(least.success > before.success / 2),
                 f"{name}, {least.configuration}: {attack} succeeds on {least.success:.3f}, undefended on "
                 f"{before.success:.3f}; accuracy {least.accuracy:.3f} against {before.accuracy:.3f}.",
             )
@@ -339,7 +338,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "sun",
         "Marvell and label DP do not stop the spectral attack (here: it keeps most of what exceeds .5).",
-        _spectral(_other_defense, "leak", lambda leak, before: leak - 0.5 > HALF * (before - 0.5)),
+        _spectral(_other_defense, "leak", lambda leak, before: leak - 0.5 > (before - 0.5) / 2),
     ),
     Claim(
         "sun",
