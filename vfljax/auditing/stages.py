@@ -139,7 +139,7 @@ class Stages(NamedTuple):
             attack=time.monotonic() - trained,
             attack_compiling=programs.compile_seconds() - compiled,
             programs=len(plan.groups),
-            trials=sum(len(group.settings) for group in plan.groups),
+            trials=sum(len(group.trials) for group in plan.groups),
             running=sum(store.load(workdir).results["seconds"].to_pylist()),
         )
         journal.finish(name, times)

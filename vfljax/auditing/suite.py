@@ -214,7 +214,7 @@ def shape_of(plan: Plan) -> grid.DataShape:
     return grid.DataShape(
         plan.dataset.num_classes,
         len(plan.splits[0].train),
-        tuple(block.input for block in plan.blocks),
+        tuple(block.input for block in plan.party_columns),
     )
 
 
@@ -242,10 +242,10 @@ def applicable(
             trained = attack_variants.federations(
                 experiment, several, shape.num_classes, shape.inputs[0]
             )
-            settings = grid.settings(experiment, trained)
-            if not settings:
+            trials = grid.trials(experiment, trained)
+            if not trials:
                 raise UserError("it is part of a top model, which this federation has not.")
-            grid.check(experiment, shape, settings)
+            grid.check(experiment, shape, trials)
         except UserError as error:
             refused[name] = "".join(map(str, error.reason))
         else:

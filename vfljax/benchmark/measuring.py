@@ -82,11 +82,11 @@ class Case:
         self.state = layout.pad(train.empty_snapshot(spec, member, *self.shared))
         # what epochs write their results over in turn, as a sweep's do; None: memory of their own
         self.results: list[Any] = [None, None]
-        if layout.width * jax.device_count() < layout.block:
+        if layout.width * jax.device_count() < layout.capacity:
             self.results = [
                 (
                     layout.pad(train.empty_snapshot(spec, member, *self.shared)),
-                    layout.pad(np.zeros(layout.block, bool)),
+                    layout.pad(np.zeros(layout.capacity, bool)),
                 )
                 for _ in self.results
             ]
