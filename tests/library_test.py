@@ -58,7 +58,7 @@ def test_labeled_arrays_hold_what_the_rows_hold(sweep):
         assert str(one["arm"].values) == row["arm"]
         knob = float(one["noise.scale"])
         assert knob == row["noise.scale"] or (math.isnan(knob) and row["noise.scale"] is None)
-    assert not np.isnan(arrays["test_accuracy"].sel(structure="split")).any()
+    assert not np.isnan(arrays["test_accuracy"].sel(federation="split")).any()
 
 
 def test_a_frame_is_audited(tmp_path, monkeypatch):
@@ -73,7 +73,7 @@ def test_a_frame_is_audited(tmp_path, monkeypatch):
     for _ in range(2):  # the second call goes on with the first's
         done = vfljax.audit(frame, label="y", parties=parties, workdir=tmp_path, **QUIET)
         assert done == "the sweep"
-    seen = stages.look(asked[0])
+    seen = stages.survey(asked[0])
     assert seen.owners == {"bank": ("age", "job"), "telco": ("pay", "pay2")}
     assert asked[0] == asked[1]
     assert asked[0].label_party == "bank"
