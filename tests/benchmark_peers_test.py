@@ -16,7 +16,7 @@ from vfljax.benchmark.minimal import Least
 from vfljax.benchmark.problem import NETWORKS, Problem, draw
 from vfljax.federation import training
 from vfljax.models import MLP
-from vfljax.sweep import lanes
+from vfljax.sweep import batch_layout
 from vfljax.types import Spec, Weights
 
 TINY = Problem(bottom=(3, 5, 4, 2), top=(4, 6, 3), rows=22, batch=5, settings=3)
@@ -117,7 +117,7 @@ def test_vfljax_s_row_makes_numpy_s_update(case, monkeypatch):
     given = Weights((a, b), top)
     assert jax.tree.structure(given) == jax.tree.structure(initial)
     given = jax.tree.map(jnp.asarray, given)
-    monkeypatch.setattr(case, "shared", lanes.share((table, given)))
+    monkeypatch.setattr(case, "shared", batch_layout.share((table, given)))
     weights = jax.tree.map(np.asarray, case.train().state.weights)
     orders = training.epoch_of(jnp.int32(0), case.seeds, SPEC.num_rows).order
     for s in range(3):

@@ -13,7 +13,7 @@ from vfljax import datasets
 from vfljax.datasets import core
 from vfljax.defenses import TABLE
 from vfljax.federation import training
-from vfljax.sweep import grid, initial, lanes, programs, train
+from vfljax.sweep import batch_layout, grid, initial, programs, train
 from vfljax.sweep.experiment import changed, parse
 from vfljax.sweep.plan import make_plan
 
@@ -51,14 +51,14 @@ def one_step(path):
     if any(d.name == "kdk" for d in spec.defenses):
         scores = np.full((1, rows, plan.dataset.num_classes), 0.1, np.float32)
         table = table._replace(scores=jnp.asarray(scores))
-    layout = lanes.layout(2)
-    lane = layout.pad(grid.lanes_of(spec, settings, []))
+    layout = batch_layout.layout(2)
+    member = layout.pad(grid.members_of(spec, settings, []))
     # any weights will do, and drawing them takes a program a config
     rng, shapes = np.random.default_rng(0), initial.weight_shapes(spec, plan.seeds, plan.table)
     weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
-    shared = lanes.share((table, weights, now))
-    arguments = (lane, layout.pad(train.empty_snapshot(spec, lane, *shared[:2]))), shared
+    shared = batch_layout.share((table, weights, now))
+    arguments = (member, layout.pad(train.empty_snapshot(spec, member, *shared[:2]))), shared
     return (spec, training.nobody), layout, arguments
 
 

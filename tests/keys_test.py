@@ -1,4 +1,4 @@
-"""Keys by name: stable between processes, ordered, and never dependent on a lane."""
+"""Keys by name: stable between processes, ordered, and never dependent on a member."""
 
 import jax
 import jax.numpy as jnp
@@ -48,11 +48,11 @@ def test_traced_and_concrete_numbers_give_the_same_key():
     assert words(traced(4, 9)) == words(keys.fold(keys.run_key(4), "step", 9))
 
 
-def test_a_lanes_draws_equal_those_of_the_setting_alone():
+def test_a_members_draws_equal_those_of_the_setting_alone():
     def draw(seed):
         return jax.random.normal(keys.fold(keys.run_key(seed), "noise"), (4,))
 
-    lanes = jax.vmap(draw)(jnp.uint32([0, 1, 0]))
-    np.testing.assert_array_equal(lanes[0], lanes[2])
-    np.testing.assert_array_equal(lanes[1], draw(1))
-    assert np.all(np.asarray(lanes[0]) != np.asarray(lanes[1]))
+    members = jax.vmap(draw)(jnp.uint32([0, 1, 0]))
+    np.testing.assert_array_equal(members[0], members[2])
+    np.testing.assert_array_equal(members[1], draw(1))
+    assert np.all(np.asarray(members[0]) != np.asarray(members[1]))

@@ -11,7 +11,7 @@ from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
 from vfljax import papers
 from vfljax.cli import reproduce
-from vfljax.report import reproduction, reproduction_page
+from vfljax.papers import reproduction, reproduction_page
 from vfljax.sweep.experiment import parse
 
 ARMS = {"undefended": "none", "plain": "label_dp"}

@@ -478,7 +478,7 @@ STORAGE = (
         "half-the-width-is-never-tried",
         "max(width // 2 - 1, 0)",
         "max(width // 2, 0)",
-        ("tests/sweep/lanes_test.py",),
+        ("tests/sweep/batch_layout_test.py",),
     ),
     Mutant(
         "one-order-more-than-fits-is-kept",

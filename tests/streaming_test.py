@@ -13,7 +13,7 @@ from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
 from vfljax.models.rows import Streamed
-from vfljax.sweep import lanes, plan, programs
+from vfljax.sweep import batch_layout, plan, programs
 
 CHANGES = {
     "training.epochs": 2,
@@ -32,12 +32,12 @@ def test_streamed_rows_are_the_rows_under_every_transformation():
     np.testing.assert_array_equal(jax.vmap(lambda r: streamed[r])(which), x[np.asarray(which)])
     scanned = jax.lax.scan(lambda c, r: (c, streamed[r]), 0, which)[1]
     np.testing.assert_array_equal(scanned, x[np.asarray(which)])
-    # one index that lanes share beside a lane's alone: only what differs is fetched twice
+    # one index that members share beside a member's alone: only what differs is fetched twice
     both = jax.jit(jax.vmap(lambda r: (streamed[r], streamed[which[0]])))(which)
     np.testing.assert_array_equal(both[1][1], x[np.asarray(which[0])])
 
 
-def test_on_an_accelerator_all_lanes_fetch_their_rows_at_once(monkeypatch):
+def test_on_an_accelerator_all_members_fetch_their_rows_at_once(monkeypatch):
     fetched, fetch = [], Streamed._fetch
     monkeypatch.setattr(
         Streamed, "_fetch", lambda self, which: fetched.append(which.shape) or fetch(self, which)
@@ -56,28 +56,30 @@ def test_many_rows_are_fetched_while_every_device_is_inside_a_program():
     rows, count = np.arange(30_000, dtype=np.int32).reshape(-1, 1), 4 * jax.device_count()
     streamed = Streamed(rows)
     which: Any = np.stack([np.random.default_rng(i).permutation(30_000) for i in range(count)])
-    layout = lanes.layout(count, 2)
-    program = programs.Program(lambda lane, _: streamed[lane][:, 0].sum(), layout)
-    sums = lanes.unpad(program(layout.pad(which.astype(np.int32)), ()), count)
+    layout = batch_layout.layout(count, 2)
+    program = programs.Program(lambda member, _: streamed[member][:, 0].sum(), layout)
+    sums = batch_layout.unpad(program(layout.pad(which.astype(np.int32)), ()), count)
     assert (sums == rows.sum()).all()
     order = which[0].astype(np.int32)
     np.testing.assert_array_equal(jax.jit(lambda r: streamed[r])(order)[:, 0], order)
 
 
 def make_sum():
-    return lambda lane, streamed: streamed[lane].sum()
+    return lambda member, streamed: streamed[member].sum()
 
 
 def test_rows_of_another_sweep_have_a_program_of_their_own():
     """Rows on the host are part of a program: it fetches those that it was compiled with."""
-    layout = lanes.layout(2, 1)
+    layout = batch_layout.layout(2, 1)
     which = layout.pad(np.array([[0, 1], [1, 2]], np.int32))
     one, other = (
         Streamed(start + np.arange(6, dtype=np.int32).reshape(3, 2)) for start in (0, 100)
     )
     three = [programs.program(make_sum, (), layout, which, rows) for rows in (one, other, one)]
     assert three[0] is three[2] is not three[1]
-    sums = [lanes.unpad(program(which, rows), 2) for program, rows in zip(three, (one, other))]
+    sums = [
+        batch_layout.unpad(program(which, rows), 2) for program, rows in zip(three, (one, other))
+    ]
     np.testing.assert_array_equal(sums, [[6, 14], [406, 414]])
 
 

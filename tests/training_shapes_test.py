@@ -9,7 +9,7 @@ import pytest
 
 from tests import harness
 from vfljax.federation import training
-from vfljax.federation.training import Lane, Table
+from vfljax.federation.training import Member, Table
 
 SEEDS, VALIDATION = 2, 5
 
@@ -21,7 +21,7 @@ def spec():
 
 @pytest.fixture(scope="module")
 def arguments(spec):
-    """(lane, table, initial weights, epoch) of two seeds."""
+    """(member, table, initial weights, epoch) of two seeds."""
     rows, owners = spec.num_rows, len(spec.bottoms)
     hparams = harness.make_hparams(spec, {"kdk": {"epsilon": 0.5, "k": 2}})
     places = jnp.tile(jnp.arange(rows, dtype=jnp.int32), (SEEDS, 1))
@@ -35,19 +35,19 @@ def arguments(spec):
         scale=(jnp.ones((SEEDS, harness.COLUMNS)),) * owners,
         scores=jnp.zeros((1, rows, spec.num_classes)),
     )
-    lane = Lane(jnp.int32(0), jnp.int32(0), hparams)
+    member = Member(jnp.int32(0), jnp.int32(0), hparams)
     seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
     initial = jax.eval_shape(training.make_initial(spec), seeds, table)
     epoch = training.Epoch(jnp.int32(0), places, places)
-    return lane, table, initial, epoch
+    return member, table, initial, epoch
 
 
-def traced(spec, lane, table, initial, epoch):
+def traced(spec, member, table, initial, epoch):
     """One epoch of training and an evaluation, by shape alone."""
-    snapshot = jax.eval_shape(training.make_start(spec), lane, table, initial)
+    snapshot = jax.eval_shape(training.make_start(spec), member, table, initial)
     shared = (table, initial, epoch)
-    snapshot, finite = jax.eval_shape(training.make_run(spec), (lane, snapshot), shared)
-    trained = (lane.seed, snapshot.state.weights, {})
+    snapshot, finite = jax.eval_shape(training.make_run(spec), (member, snapshot), shared)
+    trained = (member.seed, snapshot.state.weights, {})
     figures = jax.eval_shape(training.make_evaluate(spec), trained, table)
     return finite, figures
 
@@ -75,35 +75,35 @@ def test_promised_shapes_pass(spec, arguments):
     ],
 )
 def test_a_table_of_other_shapes_is_refused(spec, arguments, field, change):
-    lane, table, initial, epoch = arguments
+    member, table, initial, epoch = arguments
     wrong = table._replace(**{field: change(getattr(table, field))})
     with pytest.raises(AssertionError):
-        traced(spec, lane, wrong, initial, epoch)
+        traced(spec, member, wrong, initial, epoch)
 
 
 def test_several_settings_or_seeds_in_place_of_one_are_refused(spec, arguments):
-    lane, table, initial, epoch = arguments
-    several = jax.tree.map(lambda a: jnp.stack([a, a]), lane)
+    member, table, initial, epoch = arguments
+    several = jax.tree.map(lambda a: jnp.stack([a, a]), member)
     for wrong in (
         several,
-        lane._replace(seed=several.seed),
-        lane._replace(hparams=several.hparams),
+        member._replace(seed=several.seed),
+        member._replace(hparams=several.hparams),
     ):
         with pytest.raises(AssertionError):
             traced(spec, wrong, table, initial, epoch)
     one_seed = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), initial)
     with pytest.raises(AssertionError):
-        traced(spec, lane, table, one_seed, epoch)
+        traced(spec, member, table, one_seed, epoch)
     with pytest.raises(AssertionError):
         training.make_initial(spec)(jnp.uint32(0), table)
 
 
 def test_orders_of_other_rows_are_refused(spec, arguments):
-    lane, table, initial, epoch = arguments
+    member, table, initial, epoch = arguments
     shorter = epoch._replace(order=epoch.order[:, 1:], place=epoch.place[:, 1:])
     for wrong in (shorter, epoch._replace(order=epoch.order[0])):
         with pytest.raises(AssertionError):
-            traced(spec, lane, table, initial, wrong)
+            traced(spec, member, table, initial, wrong)
     with pytest.raises(AssertionError):
         training.epoch_of(jnp.int32(0), jnp.uint32(0), 5)
     with pytest.raises(AssertionError):

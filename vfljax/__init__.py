@@ -21,7 +21,7 @@
                      settings by program, ``plan`` puts data on the device and divides the work,
                      ``size`` says what that needs of memory and disk, ``forms`` says which
                      federations the attacks need, ``known`` how many labels attackers can
-                     know, ``lanes`` runs one program over many settings, ``train`` trains them,
+                     know, ``batch_layout`` runs one program over many settings, ``train`` trains them,
                      ``selection`` chooses Delta, ``background`` is where programs are compiled early
     store/           a sweep on disk; ``loading`` is all that a notebook needs
     attacking/       a stored sweep attacked: ``view`` is what an attacker sees, ``diagnostics`` what none
@@ -34,7 +34,8 @@
                      does, ``sending`` divides shards, waits, and asks again for those that failed
     report/          ``summary`` makes points, ``worst`` their worst cases, ``judging`` verdicts on them;
                      the others write them down
-    papers/          the numbers that the papers print, and the verdict on ours beside one of them
+    papers/          the numbers that papers print, and how our runs compare with them; papers' claims
+                     and figures; what a report adds for a sweep that is a run of a paper's table
     auditing/        a table of one's own: looked at, planned within a budget, trained and attacked as sweeps
     benchmark/       one file per suite
 

@@ -102,7 +102,6 @@ DEFAULT: dict[str, Any] = {
         "max_leak": 1.0,
         "max_cost": 0.02,
     },  # what a report asks of a defense: see records.Goal
-    "published": {},  # figures that you type, to print beside ours, see vfljax.report.published
     "reproduces": {},  # the paper's table that this is a run of, see vfljax.sweep.records.Reproduces
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
@@ -111,7 +110,6 @@ DEFAULT: dict[str, Any] = {
 FREE = (
     "grid",
     "attacks",
-    "published",
     "reproduces",
     "data.options",
     "model.options",

@@ -4,7 +4,7 @@ Symbols, defined here once::
 
     B  rows of a batch            N  training rows of one seed     M  test rows
     C  classes                    D  cut width of one party        P  passive parties
-    E  recorded epochs            S  settings (lanes)              K  rows an attacker may know
+    E  recorded epochs            S  members of a batch            K  rows an attacker may know
 
 What enters: nothing. What leaves: plain records of arrays, and static (hashable) ones. What decides
 a program's structure stands in ``Spec``, every number that may differ between settings of one program

@@ -12,7 +12,7 @@ from vfljax.attacking import alone, jobs, precompile, run, scoring
 from vfljax.attacking.view import attack_input
 from vfljax.federation import training
 from vfljax.launching import running
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import attack_forms
 from vfljax.sweep.plan import split_arrays
 from vfljax.types import Scores
@@ -39,7 +39,7 @@ def as_stored(job, attack, workdir):
 
 
 def test_the_plan_tells_the_jobs_and_their_shapes_as_the_stored_sweep_does(tiny_sweep):
-    plan, layout, seen = plan_of(tiny(attacks=FORMS)), lanes.layout(2), set()
+    plan, layout, seen = plan_of(tiny(attacks=FORMS)), batch_layout.layout(2), set()
     stored = store.load(tiny_sweep)
     for form in attack_forms(plan.experiment, 10, plan.blocks[0].input):
         expected = jobs.plan_form(form, plan, precompile.as_trained(plan))
@@ -51,7 +51,9 @@ def test_the_plan_tells_the_jobs_and_their_shapes_as_the_stored_sweep_does(tiny_
             assert identities == [job.identity for job in of_group]
             attack = actual.attacks[group]
             real = as_stored(of_group[0], attack, tiny_sweep)
-            lane = layout.pad(lanes.jax.tree.map(lambda *leaves: np.stack(leaves), real, real))
+            lane = layout.pad(
+                batch_layout.jax.tree.map(lambda *leaves: np.stack(leaves), real, real)
+            )
             shapes = precompile.expected_input(of_group[0], plan, bool(attack.diagnostic))
             assert programs._abstract(layout.shapes(shapes)) == programs._abstract(lane)
             seen.add((form.label, group.federation))
@@ -62,8 +64,8 @@ def test_the_plan_tells_the_jobs_and_their_shapes_as_the_stored_sweep_does(tiny_
 def test_the_shapes_of_true_labels(tiny_sweep):
     plan = plan_of(TINY)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    real = lanes.share(scoring.true_labels(arrays))
-    shapes = lanes.shared_shapes(scoring.true_shapes(arrays))
+    real = batch_layout.share(scoring.true_labels(arrays))
+    shapes = batch_layout.shared_shapes(scoring.true_shapes(arrays))
     assert programs._abstract(shapes) == programs._abstract(real)
 
 
@@ -147,5 +149,5 @@ def test_a_sweep_in_one_call_makes_each_program_once(tmp_path, every_program, mo
     running.run_sweep(tiny(**changes, attacks={"direct": {}}), tmp_path, say=silent)
     assert {key[0] for key in ahead_of_it} >= {training.make_initial}
     assert ahead_of_it <= by_main
-    assert len(every_program) == len({k for k in by_main if isinstance(k[2], lanes.Layout)})
+    assert len(every_program) == len({k for k in by_main if isinstance(k[2], batch_layout.Layout)})
     assert [program.traces for program in every_program] == [1] * len(every_program)

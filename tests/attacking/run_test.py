@@ -18,7 +18,7 @@ from vfljax.errors import UserError
 from vfljax.report import not_run, summary
 from vfljax.store import exchange as wire
 from vfljax.store.attacks import unit_of
-from vfljax.sweep import attack_variants, lanes, programs
+from vfljax.sweep import attack_variants, batch_layout, programs
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
 from vfljax.sweep.limits import Limits
@@ -332,7 +332,10 @@ def program_for(form, plan):
     attack = attack_variants.make_attack(form, spec.bottoms[:1], 10)
     stored = batching.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None, {})
     common = batching._common(group, attack, stored)
-    inputs, layout = np.zeros(2, np.int32), lanes.layout(2)  # as many training rows everywhere
+    inputs, layout = (
+        np.zeros(2, np.int32),
+        batch_layout.layout(2),
+    )  # as many training rows everywhere
     static = batching.program_of(form, group, attack, 10)
     return programs.program(batching.make_attack_lane, (static,), layout, inputs, common)
 

@@ -147,19 +147,19 @@ def test_without_momentum_there_is_nothing_to_alias_and_the_rules_are_one():
 
 @pytest.mark.parametrize("rule", RELEASED)
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_strengths_are_lanes_of_one_program_and_the_honest_lane_is_sgd(rule, momentum):
+def test_strengths_are_members_of_one_program_and_the_honest_member_is_sgd(rule, momentum):
     gradients, gammas = jnp.asarray(random_gradients(4, 20)), jnp.float32([0.0, 0.5, 1.0])
     name = optimizers.MALICIOUS["sgd"][rule]
     numbers = (jnp.float32(v) for v in (momentum, 0.1, 0.1))
     theta = jnp.full(5, 0.7)
-    lanes = jax.vmap(functools.partial(run, name=name), in_axes=(None, None, 0, None, None, None))(
-        gradients, theta, gammas, *numbers
-    )
+    members = jax.vmap(
+        functools.partial(run, name=name), in_axes=(None, None, 0, None, None, None)
+    )(gradients, theta, gammas, *numbers)
     kwargs = {"start": 0.7, "momentum": momentum, "weight_decay": 0.1, "rate": 0.1}
-    for lane, gamma in zip(lanes, gammas):
-        np.testing.assert_array_equal(lane, path(gradients, gamma, **kwargs, name=name))
-    np.testing.assert_array_equal(lanes[0], path(gradients, 0.0, **kwargs, name="sgd"))
-    assert np.all(np.any(lanes[1:] != lanes[:1], axis=(1, 2)))
+    for member, gamma in zip(members, gammas):
+        np.testing.assert_array_equal(member, path(gradients, gamma, **kwargs, name=name))
+    np.testing.assert_array_equal(members[0], path(gradients, 0.0, **kwargs, name="sgd"))
+    assert np.all(np.any(members[1:] != members[:1], axis=(1, 2)))
 
 
 def test_on_a_steady_gradient_the_steps_of_the_torch2_rule_never_stop_growing():

@@ -196,15 +196,15 @@ def test_vmapped_settings_equal_the_settings_alone():
     ]
     batches = [harness.make_batch(spec, i) for i in range(3)]
     states = harness.stack([harness.make_state(spec, h, seed) for seed, h in enumerate(settings)])
-    hparams, lanes = harness.stack(settings), []
+    hparams, members = harness.stack(settings), []
     step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
     for batch in batches:
         states, exchange, metrics = step(states, batch, hparams)
-        lanes.append((exchange, metrics))
+        members.append((exchange, metrics))
     for i, numbers in enumerate(settings):
         state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=i)
         alone = state, list(zip(exchanges, metrics))
-        harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
+        harness.assert_close(harness.member((states, members), i), alone, 1e-5)
 
 
 @pytest.mark.parametrize("label_features", [True, False])

@@ -1,4 +1,4 @@
-"""Epochs, records and the lane that equals the same setting run alone."""
+"""Epochs, records and the member that equals the same setting run alone."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax import keys, metrics
 from vfljax.federation import training
 from vfljax.federation.protocol import make_predict, make_step
-from vfljax.sweep import grid, initial, lanes, programs, train
+from vfljax.sweep import batch_layout, grid, initial, programs, train
 from vfljax.sweep.pooled_auc import pooled_auc
 from vfljax.types import Batch
 
@@ -34,20 +34,20 @@ def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nob
     plan = plan or planned()
     group = plan.groups[0]
     spec = spec or group.spec
-    layout = lanes.layout(len(places), width)
-    lane = layout.pad(grid.lanes_of(spec, [group.settings[i] for i in places], []))
+    layout = batch_layout.layout(len(places), width)
+    member = layout.pad(grid.members_of(spec, [group.settings[i] for i in places], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
-    table, weights = lanes.share((plan.table, weights))
-    snapshot = layout.pad(train.empty_snapshot(spec, lane, table, weights))
+    table, weights = batch_layout.share((plan.table, weights))
+    snapshot = layout.pad(train.empty_snapshot(spec, member, table, weights))
     program = None
     for number in range(epochs):
         now = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
-        arguments = (lane, snapshot), (table, weights, lanes.share(now))
+        arguments = (member, snapshot), (table, weights, batch_layout.share(now))
         if program is None:
             program = programs.program(training.make_run, (spec, observe), layout, *arguments)
         snapshot, _ = program(*arguments)
     snapshot = snapshot._replace(state=snapshot.state._replace(run_key=jnp.zeros(layout.block)))
-    return lanes.unpad(snapshot, len(places))
+    return batch_layout.unpad(snapshot, len(places))
 
 
 @functools.cache
@@ -66,7 +66,7 @@ def close(a, b, tolerance):
     )
 
 
-def test_a_lane_equals_the_same_setting_run_alone():
+def test_a_member_equals_the_same_setting_run_alone():
     first = all_nine(epochs=1)
     for place in (0, 4, 8):
         alone = run([place], epochs=1)
@@ -153,11 +153,11 @@ def test_nobody_observes_by_default_and_nothing_is_left_of_it_in_the_epoch():
             return training.make_epoch(spec, *observe)(*arguments)
 
         plan, group = planned(), planned().groups[0]
-        lane = pick(grid.lanes_of(spec, group.settings[:1], []), 0)
+        member = pick(grid.members_of(spec, group.settings[:1], []), 0)
         weights = initial.weight_shapes(spec, plan.seeds, plan.table)
-        start = jax.eval_shape(training.make_start(spec), lane, plan.table, weights)
+        start = jax.eval_shape(training.make_start(spec), member, plan.table, weights)
         now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), spec.num_rows)
-        return str(jax.make_jaxpr(epoch)(start, lane, plan.table, now))
+        return str(jax.make_jaxpr(epoch)(start, member, plan.table, now))
 
     silent = training.Observer(lambda *_: (), lambda observed, number, pieces: observed)
     assert program(()) == program((lambda spec: silent,))
@@ -190,10 +190,10 @@ def test_the_pooled_auc_is_that_of_each_step_s_random_test_rows_under_its_weight
 def recomputed(plan, spec, jitted, setting, epochs):
     """The pooled AUC of every epoch of a setting, from the protocol's own start, step and prediction."""
     start, step, predict = jitted
-    lane = jax.tree.map(lambda a: jnp.asarray(a)[0], grid.lanes_of(spec, [setting], []))
+    member = jax.tree.map(lambda a: jnp.asarray(a)[0], grid.members_of(spec, [setting], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, seed = plan.table, setting.seed
-    state = start(lane, table, weights).state
+    state = start(member, table, weights).state
     out = []
     for number in range(epochs):
         order = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows).order
@@ -202,7 +202,7 @@ def recomputed(plan, spec, jitted, setting, epochs):
             index = order[seed, first : first + spec.batch_size]
             raw = table.train[seed, index]
             batch = Batch(training.rows_of(table, seed, raw), table.labels[raw], index)
-            state, _, _ = step(state, batch, lane.hparams)
+            state, _, _ = step(state, batch, member.hparams)
             key = keys.fold(state.run_key, "test_batch", state.step)
             rows = jax.random.permutation(key, table.test[seed])[: spec.batch_size]
             logits = predict(state.weights, training.rows_of(table, seed, rows))

@@ -9,7 +9,7 @@ from configs.papers import kdk
 from vfljax import datasets, papers
 from vfljax.datasets.core import Dataset
 from vfljax.errors import UserError
-from vfljax.report.reproduction import KNOBS
+from vfljax.papers.reproduction import KNOBS
 from vfljax.sweep.attack_variants import attack_forms
 from vfljax.sweep.experiment import changed, parse
 from vfljax.sweep.plan import make_plan

@@ -4,7 +4,11 @@ from collections import Counter
 
 import pytest
 
+from tests.sweeps import tiny
 from vfljax import papers
+from vfljax.errors import UserError
+from vfljax.launching import running
+from vfljax.sweep.experiment import parse
 
 
 def test_every_number_stands_once_and_each_paper_has_as_many_as_it_prints():
@@ -51,3 +55,21 @@ def test_shares_are_shares():
 def test_a_printed_spread_of_zero_is_a_spread():
     vanilla = [n for n in papers.of("gafm/2", "Spambase") if n.defense == "none" and n.attack]
     assert [(n.value, n.spread) for n in vanilla] == [(0.85, 0.07), (1.0, 0.0), (0.91, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("reproduces", "words"),
+    [
+        ({"table": "gafm/9"}, ("config.reproduces.table", "gafm/9", "gafm/2")),
+        ({"table": "gafm/2", "dataset": "Imdb"}, ("config.reproduces.dataset", "'Imdb'", "IMDB")),
+    ],
+)
+def test_a_table_that_no_paper_has_is_refused_before_anything_is_written(
+    tmp_path, reproduces, words
+):
+    experiment = parse(tiny(reproduces=reproduces))
+    for start in (running.run_sweep, running.forecast):
+        with pytest.raises(UserError) as refused:
+            start(experiment, tmp_path / "w")
+        assert [word for word in words if word not in str(refused.value)] == []
+    assert not (tmp_path / "w").exists()

@@ -12,6 +12,7 @@ from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.store import atomic, directory, exchange
+from vfljax.store.header import write_root
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def test_a_field_that_came_later_had_its_default_then(workdir):
     header = directory.read_header(workdir)
     old = json.loads(json.dumps(header))
     del old["config"]["training"]["class_weights"]
-    header.write_root(workdir, "sweep", old)
+    write_root(workdir, "sweep", old)
     assert directory.begin(workdir, header)["config"] == old["config"]
     changed = json.loads(json.dumps(header))
     changed["config"]["training"]["class_weights"] = [1.0] * 10

@@ -35,24 +35,24 @@ STRIDE = 61  # bits from one flip to the next: any place within a byte
 
 
 def test_whatever_bit_of_a_record_flips_its_copy_is_read(workdir):
-    header = store.read_header(workdir)
-    assert {name: header[name] for name in SMALL} == SMALL
+    content_read = store.read_header(workdir)
+    assert {name: content_read[name] for name in SMALL} == SMALL
     for name in ("sweep.json", "sweep.copy.json"):
         whole = (workdir / name).read_bytes()
         for bit in range(0, 8 * len(whole), STRIDE):
             flip(workdir / name, bit)
-            assert store.read_header(workdir) == header
+            assert store.read_header(workdir) == content_read
             (workdir / name).write_bytes(whole)
 
 
 @pytest.mark.parametrize("gone", ["sweep.json", "sweep.copy.json"])
 def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(tmp_path, gone):
     content = {**OLD, "schema": store.SCHEMA}
-    header = store.begin(tmp_path, content)
+    content_read = store.begin(tmp_path, content)
     (tmp_path / gone).unlink()
-    assert store.read_header(tmp_path) == header
+    assert store.read_header(tmp_path) == content_read
     assert header.damaged_roots(tmp_path) == [gone]
-    assert store.begin(tmp_path, content) == header
+    assert store.begin(tmp_path, content) == content_read
     assert header.damaged_roots(tmp_path) == []
 
 
@@ -88,12 +88,12 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
 def test_a_field_that_an_old_header_lacks_is_named(tmp_path, place):
-    header = copy.deepcopy(OLD)
-    part = header
+    content = copy.deepcopy(OLD)
+    part = content
     for name in place[:-1]:
         part = part[name]
     del part[place[-1]]
-    (tmp_path / "sweep.json").write_text(json.dumps(header))
+    (tmp_path / "sweep.json").write_text(json.dumps(content))
     why = ".".join(map(str, place)) if place != ("schema",) else "checksum"
     with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}") as error:
         store.load(tmp_path)

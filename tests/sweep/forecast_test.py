@@ -12,7 +12,7 @@ from vfljax.attacking import batching
 from vfljax.attacking import cost_estimate as attacking_forecast
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.sweep import forecast, lanes, programs
+from vfljax.sweep import batch_layout, forecast, programs
 from vfljax.sweep.experiment import parse
 
 SMALL = tiny(
@@ -92,23 +92,23 @@ class Trained:
     """A trainer whose settings take 100 bytes each, and as much again for each that is mapped at once."""
 
     def __init__(self, plan, group, shard, pool, orders, width=4):
-        self.group, self.layout, self.program = group, lanes.layout(8, width), self
+        self.group, self.layout, self.program = group, batch_layout.layout(8, width), self
 
     def start(self, shard):
         return self
 
-    def lane_bytes(self, start):
+    def member_bytes(self, start):
         return 100 + 100 * self.layout.width
 
     def too_large(self):
         limit, fewer = AN_ACCELERATOR["most"], self.layout.width - 1
-        return lanes.TooLarge(0, fewer) if self.layout.width > limit else None
+        return batch_layout.TooLarge(0, fewer) if self.layout.width > limit else None
 
 
 AN_ACCELERATOR = {"most": math.inf}  # settings at once that the compiled program says fit
 
 
-def test_programs_that_do_not_fit_take_fewer_lanes_at_once_or_are_refused(monkeypatch):
+def test_programs_that_do_not_fit_take_fewer_members_at_once_or_are_refused(monkeypatch):
     plan = plan_of(SMALL)
     monkeypatch.setattr(forecast, "Trainer", Trained)
     given = plan, plan.shards[0], None, None
@@ -134,17 +134,17 @@ def test_a_dry_run_takes_as_many_at_once_as_the_compiled_program_says_fit(monkey
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
-    wide = batching.Block(lanes.layout_of(8, 4), *[None] * 5)
+    wide = batching.Block(batch_layout.layout_of(8, 4), *[None] * 5)
     sizes = []
 
     def attack_block(block, jobs, stored):
         sizes.append((block.layout, len(jobs)))
         if block.layout.width > 1:
-            raise lanes.TooLarge(10, block.layout.width // 2)
+            raise batch_layout.TooLarge(10, block.layout.width // 2)
 
     monkeypatch.setattr(attacking_forecast, "attack_block", attack_block)
     size, *_ = attacking_forecast._call_of(wide, range(8), None)
-    expected = [(lanes.Layout(2 * width, width), 2 * width) for width in (4, 2, 1)]
+    expected = [(batch_layout.Layout(2 * width, width), 2 * width) for width in (4, 2, 1)]
     assert size == 2
     assert list(dict.fromkeys(sizes)) == expected
 

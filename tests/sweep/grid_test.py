@@ -36,7 +36,7 @@ def test_a_grid_is_the_product_of_its_axes_times_federations_times_seeds():
 def test_honest_and_malicious_settings_share_one_program():
     groups = groups_of(attacks={"active": {}})
     assert len(groups) == 2  # kdk with undefended inside, and noise
-    gamma = grid.lanes_of(groups[0].spec, groups[0].settings, []).hparams.gamma
+    gamma = grid.members_of(groups[0].spec, groups[0].settings, []).hparams.gamma
     malicious = np.array([bool(s.federation.malicious) for s in groups[0].settings])
     np.testing.assert_array_equal(gamma, np.outer(malicious, [1.0, 0.0]))
 
@@ -71,21 +71,21 @@ def test_undefended_settings_ride_along_at_neutral_knobs():
     group = groups_of(attacks={})[0]
     plain = [s for s in group.settings if s.arm.name == "undefended"]
     assert plain
-    knobs = grid.lanes_of(group.spec, plain, []).hparams.defenses
+    knobs = grid.members_of(group.spec, plain, []).hparams.defenses
     assert (knobs["kdk"]["epsilon"] == 0).all()
     assert (knobs["kdk"]["k"] == 1).all()
 
 
-def test_a_lane_s_numbers_are_its_setting_s_whatever_the_group():
+def test_a_member_s_numbers_are_its_setting_s_whatever_the_group():
     group = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})[0]
-    lane = grid.lanes_of(group.spec, group.settings, (2.0,), {group.settings[1].id: 3})
+    member = grid.members_of(group.spec, group.settings, (2.0,), {group.settings[1].id: 3})
     for place, setting in enumerate(group.settings):
-        assert lane.seed[place] == setting.seed
-        assert lane.teacher[place] == (3 if place == 1 else 0)
+        assert member.seed[place] == setting.seed
+        assert member.teacher[place] == (3 if place == 1 else 0)
         rate = np.float32(setting.numbers["learning_rate"])
-        assert lane.hparams.learning_rate[place] == rate
-        assert lane.hparams.milestones[place].tolist() == [2.0]
-    assert lane.seed.dtype == np.int32
+        assert member.hparams.learning_rate[place] == rate
+        assert member.hparams.milestones[place].tolist() == [2.0]
+    assert member.seed.dtype == np.int32
 
 
 def test_a_string_axis_is_a_structure_and_a_number_axis_is_not():

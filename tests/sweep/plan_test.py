@@ -14,7 +14,7 @@ from vfljax.attacking.jobs import ViewGroup
 from vfljax.datasets.core import Split
 from vfljax.errors import UserError
 from vfljax.models import ResNet
-from vfljax.sweep import lanes, plan
+from vfljax.sweep import batch_layout, plan
 from vfljax.sweep.experiment import parse
 
 CANCER = {"data.name": "breast_cancer", "data.train": 300, "data.validation": 100, "data.test": 100}
@@ -316,6 +316,6 @@ def test_widths_are_those_of_the_machine_that_planned_a_sweep():
     planned_for = {"backend": jax.default_backend(), "devices": 8}
     assert plan.planned_devices(planned_for) == 8
     assert plan.planned_devices({**planned_for, "backend": "gpu"}) == jax.device_count()
-    here, there = lanes.layout(24, 6), lanes.layout(24, 6, devices=8)
+    here, there = batch_layout.layout(24, 6), batch_layout.layout(24, 6, devices=8)
     assert (here.block, here.width) == (24, 6)
-    assert (there.block, there.width) == (24, 3)  # 3 lanes a device there, in more calls here
+    assert (there.block, there.width) == (24, 3)  # 3 members a device there, in more calls here

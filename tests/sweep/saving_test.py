@@ -9,19 +9,19 @@ from vfljax.federation.training import Record, Snapshot
 from vfljax.sweep import saving
 from vfljax.types import Sums
 
-LANES, COUNT = 8, 6  # of which two pad the block
+MEMBERS, COUNT = 8, 6  # of which two pad the block
 
 
 def snapshot():
     def array(*shape):
-        return np.random.default_rng(len(shape)).normal(size=(LANES, *shape)).astype(np.float32)
+        return np.random.default_rng(len(shape)).normal(size=(MEMBERS, *shape)).astype(np.float32)
 
     z = array(3, 2)
     record = Record(
         (z,), (z,), z[..., 0], z[..., 0] > 0, (Sums(z, z, z, z[..., 0]),), *[array(4)] * 3
     )
     return Snapshot(
-        {"weights": array(2), "key": jax.random.split(jax.random.key(0), LANES)}, record
+        {"weights": array(2), "key": jax.random.split(jax.random.key(0), MEMBERS)}, record
     )
 
 

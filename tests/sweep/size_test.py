@@ -38,19 +38,21 @@ def test_a_large_shard_is_as_large_as_estimated(tmp_path):
     changes = {"training.record": (0, 1, -1), "model.cut": 16, "model.hidden": (512,)}
     plan = plan_of(tiny(data=data, attacks={}, grid={"undefended": {}}, **changes))
     shard, spec, rng = plan.shards[0], plan.groups[0].spec, np.random.default_rng(0)
-    lanes, rows = len(shard.settings), spec.recorded_rows
-    z = np.zeros((lanes, rows, 16), np.float32)
-    order, sent = np.zeros((lanes, rows), np.int32), np.zeros((lanes, rows), bool)
+    members, rows = len(shard.settings), spec.recorded_rows
+    z = np.zeros((members, rows, 16), np.float32)
+    order, sent = np.zeros((members, rows), np.int32), np.zeros((members, rows), bool)
     epoch = exchange.epoch_arrays(order, sent, [z], [z])
     arrays = exchange.all_arrays(
-        dict.fromkeys(range(3), epoch), range(3), [Sums(z, z, z, np.zeros((lanes, rows), np.int32))]
+        dict.fromkeys(range(3), epoch),
+        range(3),
+        [Sums(z, z, z, np.zeros((members, rows), np.int32))],
     )
-    weights = {"w": rng.normal(size=(lanes, plan.weights[0])).astype(np.float32)}
-    store.write_shard(tmp_path, shard.name, [{"loss": [0.1] * 3}] * lanes, weights, arrays)
+    weights = {"w": rng.normal(size=(members, plan.weights[0])).astype(np.float32)}
+    store.write_shard(tmp_path, shard.name, [{"loss": [0.1] * 3}] * members, weights, arrays)
     stored = bytes_in(tmp_path / "shards")
-    assert size.shard_bytes(spec, lanes, 3, plan.weights[0]) == pytest.approx(stored, rel=0.05)
+    assert size.shard_bytes(spec, members, 3, plan.weights[0]) == pytest.approx(stored, rel=0.05)
     written = bytes_in(tmp_path / "shards" / shard.name / "exchange")
-    assert size.exchange_bytes(spec, lanes, 3) == pytest.approx(written, rel=0.001)
+    assert size.exchange_bytes(spec, members, 3) == pytest.approx(written, rel=0.001)
 
 
 def test_a_resume_needs_what_the_missing_shards_need(tiny_sweep, tmp_path, monkeypatch):

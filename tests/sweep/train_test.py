@@ -196,8 +196,8 @@ def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     nothing = np.zeros(0)
     record = training.Record((), (), nothing, nothing, (), loss, loss, np.full_like(loss, np.nan))
     rows = [
-        train._row(setting, "0", lane, {}, record, finite, 1.0)
-        for lane, finite in enumerate((False, False, True))
+        train._row(setting, "0", member, {}, record, finite, 1.0)
+        for member, finite in enumerate((False, False, True))
     ]
     assert [row["diverged_epoch"] for row in rows] == [1, 3, None]
     assert [row["status"] for row in rows] == ["diverged", "diverged", "ok"]

@@ -22,7 +22,7 @@ from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import AttackInput, CommonData, common_data, input_of, read_shard
 from vfljax.attacks.core import Attack
 from vfljax.models.last_layer import recorded_width
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import Form
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
@@ -59,7 +59,7 @@ class Stored(NamedTuple):
 class Block(NamedTuple):
     """What the jobs of one form and group share: one program over so many of them at a time."""
 
-    layout: lanes.Layout
+    layout: batch_layout.Layout
     static: AttackProgram
     attack: Attack
     batch_size: int
@@ -99,7 +99,7 @@ def attack_block(
 
 def narrowed(block: Block, width: int) -> Block:
     """The block with so many settings at once on each device, and as many a call."""
-    return block._replace(layout=lanes.layout_of(width * jax.device_count(), width))
+    return block._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
 
 
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
@@ -132,7 +132,7 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
 
 def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
     """What all settings of a group share, on the devices."""
-    return lanes.share(shared_data(group, attack, stored.plan, stored.arrays))
+    return batch_layout.share(shared_data(group, attack, stored.plan, stored.arrays))
 
 
 def shared_data(
@@ -145,10 +145,10 @@ def shared_data(
 
 def requested(
     form: Form, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
-) -> tuple[AttackProgram, lanes.Layout]:
+) -> tuple[AttackProgram, batch_layout.Layout]:
     """What decides a group's program beside the shapes of its jobs: its static part and its lanes."""
     width = width_of(plan.experiment, group.spec)
-    layout = lanes.layout(_block(plan, group, common), width, plan.devices)
+    layout = batch_layout.layout(_block(plan, group, common), width, plan.devices)
     return program_of(form, group, attack, plan.dataset.num_classes), layout
 
 

@@ -24,7 +24,7 @@ from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, identity, plan_form
 from vfljax.attacking.run import described
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import attack_forms, make_attack
 from vfljax.sweep.forecast import Sample
 from vfljax.sweep.known import most_known
@@ -180,7 +180,7 @@ def _call_of(block: Block, jobs: Sequence[Job], stored: Stored) -> tuple[int, fl
         some = jobs[: block.layout.block]
         try:
             return block.layout.block, *_call(lambda b=block, s=some: attack_block(b, s, stored))
-        except lanes.TooLarge as error:
+        except batch_layout.TooLarge as error:
             block = narrowed(block, error.width)
 
 

@@ -25,7 +25,7 @@ from vfljax.attacking.program import make_attack_lane
 from vfljax.attacking.view import AttackInput, input_of
 from vfljax.federation.training import empty_record
 from vfljax.store import exchange
-from vfljax.sweep import initial, lanes, programs
+from vfljax.sweep import batch_layout, initial, programs
 from vfljax.sweep.attack_variants import attack_forms
 from vfljax.sweep.background import Task
 from vfljax.sweep.plan import Plan, recorded, split_arrays
@@ -89,7 +89,7 @@ def compile_group(
     common = shared_data(group, attack, plan, arrays)
     static, layout = requested(form, group, attack, plan, common)
     one = expected_input(job, plan, bool(attack.diagnostic))
-    shapes = layout.shapes(one), lanes.shared_shapes(common)
+    shapes = layout.shapes(one), batch_layout.shared_shapes(common)
     program = programs.program_ahead(make_attack_lane, (static,), layout, *shapes)
     width, batch_size = plan.experiment.execution.width or None, group.spec.batch_size
     if program.results is not None:

@@ -33,7 +33,7 @@ from vfljax.attacking.view import (
     common_data,
 )
 from vfljax.attacks.core import Attack
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import Form, attack_forms
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.known import most_known
@@ -246,8 +246,8 @@ def _run_group(
         try:
             program, figures = attack_block(block, jobs, stored)
         except jax.errors.JaxRuntimeError as error:
-            width = lanes.fewer(block.layout, form.label, error, progress.say)
-            block = block._replace(layout=lanes.layout_of(width * jax.device_count(), width))
+            width = batch_layout.fewer(block.layout, form.label, error, progress.say)
+            block = block._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
             continue
         del left[: len(jobs)]
         rows = [

@@ -19,7 +19,7 @@ import numpy as np
 from vfljax import metrics
 from vfljax.attacking.view import AttackInput
 from vfljax.attacks.core import Attack
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 from vfljax.types import Array, HostArray, Scores
 
 NULL = 64  # permutations of the labels the null band is made of
@@ -225,7 +225,7 @@ class Scorer:
         self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int = 0
     ) -> None:
         """``naming``: by how many known labels the classes of an attack that knows none are named."""
-        self._true, self._width = lanes.share(true_labels(arrays)), width
+        self._true, self._width = batch_layout.share(true_labels(arrays)), width
         self._naming = naming
 
     def figures(
@@ -243,12 +243,12 @@ class Scorer:
             else inputs.exchange["sent"][:, place]
         )
         # the scores come in the attack's block, whose width was chosen by other limits
-        layout = lanes.Layout(block, lanes.dividing_width(block, self._width))
+        layout = batch_layout.Layout(block, batch_layout.dividing_width(block, self._width))
         order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
         on_host = _on_host(inputs.seed, known, order, sent, trained, naming)
         output = AttackOutput(scores, *layout.pad(on_host))
         program = programs.fitting_program(make_scorer, (batch_size,), layout, output, self._true)
-        figures = lanes.unpad(program(output, self._true), count)
+        figures = batch_layout.unpad(program(output, self._true), count)
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
 
     def figures_of_one(self, output: AttackOutput, batch_size: int) -> dict[str, float]:
@@ -277,12 +277,12 @@ def compile_ahead(
 ) -> None:
     """Compile what a ``Scorer`` of these splits and this width will run on ``scores`` (shapes) of a
     ``block``."""
-    layout = lanes.Layout(block, lanes.dividing_width(block, width))
+    layout = batch_layout.Layout(block, batch_layout.dividing_width(block, width))
     number, rows = np.int32(0), arrays["train"].shape[1]
     order, sent = np.zeros(rows, np.int32), np.zeros(rows, bool)
     on_host = _on_host(number, 0, order, sent, np.bool_(False), 0)
     output = AttackOutput(scores, *layout.shapes(on_host))
-    shared = lanes.shared_shapes(true_shapes(arrays))
+    shared = batch_layout.shared_shapes(true_shapes(arrays))
     programs.program_ahead(make_scorer, (batch_size,), layout, output, shared)
 
 
@@ -293,5 +293,5 @@ def compile_one_ahead(arrays: Mapping[str, np.ndarray], num_classes: int, batch_
     order, sent = np.zeros(rows, np.int32), np.zeros(rows, bool)
     *on_host, _ = _on_host(np.int32(0), 0, order, sent, np.bool_(False), 0)
     output: Any = AttackOutput(Scores(*scores), *on_host)
-    shared = lanes.shared_shapes(true_shapes(arrays))
+    shared = batch_layout.shared_shapes(true_shapes(arrays))
     programs.compiled(make_scorer, (batch_size,), (output, shared))

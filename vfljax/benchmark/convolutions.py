@@ -21,7 +21,7 @@ import numpy as np
 import optax
 
 from vfljax.models import BOTTOMS
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 from vfljax.types import HostArray, PyTree
 
 WIDTHS = (16, 64)
@@ -69,7 +69,7 @@ def ours(
         carry = (variables, optimizer.init(variables["params"]))
         return jax.lax.scan(step, carry, None, length=images.steps)[0][0]
 
-    layout = lanes.layout(settings, 1 if mode == "map" else settings)
+    layout = batch_layout.layout(settings, 1 if mode == "map" else settings)
     program = programs.Program(train, layout)
     start = dict(jax.jit(lambda key: net.init(key, x))(jax.random.key(0)))
     start.pop("layers", None)

@@ -14,7 +14,7 @@ import numpy as np
 
 from vfljax import defenses
 from vfljax.federation import training
-from vfljax.sweep import lanes, programs, train
+from vfljax.sweep import batch_layout, programs, train
 from vfljax.types import HostArray, HParams, Spec
 
 SEEDS = 3
@@ -71,21 +71,21 @@ class Case:
         )
         seeds: HostArray = (np.arange(settings) % SEEDS).astype(np.int32)
         self.spec, self.settings = spec, settings
-        layout = lanes.layout(settings, width)
+        layout = batch_layout.layout(settings, width)
         self.program = programs.Program(training.make_run(spec), layout)
-        lane = layout.pad(training.Lane(seeds, seeds, hparams))
+        member = layout.pad(training.Member(seeds, seeds, hparams))
         table = make_table(spec, columns)
         self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
-        self.lane, self.shared = lane, lanes.share((table, initial))
-        self.state = layout.pad(train.empty_snapshot(spec, lane, *self.shared))
+        self.member, self.shared = member, batch_layout.share((table, initial))
+        self.state = layout.pad(train.empty_snapshot(spec, member, *self.shared))
         # what epochs write their results over in turn, as a sweep's do; None: memory of their own
         self.results: list[Any] = [None, None]
         if layout.width * jax.device_count() < layout.block:
             self.results = [
                 (
-                    layout.pad(train.empty_snapshot(spec, lane, *self.shared)),
+                    layout.pad(train.empty_snapshot(spec, member, *self.shared)),
                     layout.pad(np.zeros(layout.block, bool)),
                 )
                 for _ in self.results
@@ -102,8 +102,8 @@ class Case:
         state = self.state
         for number in range(self.spec.epochs):
             order = training.epoch_of(jnp.int32(number), self.seeds, self.spec.num_rows)
-            shared, place = (*self.shared, lanes.share(order)), number % 2
-            ended = self.program((self.lane, state), shared, self.results[place])
+            shared, place = (*self.shared, batch_layout.share(order)), number % 2
+            ended = self.program((self.member, state), shared, self.results[place])
             state, finite = ended
             jax.block_until_ready(finite)
             if self.results[place] is not None:
@@ -134,7 +134,7 @@ def peak_memory() -> float:
 def matmul_rate(n: int = 1024) -> float:
     """GFLOP/s of n^3 float32 products, all devices at once, best of five."""
     count = jax.device_count()
-    layout = lanes.layout(count, 1)
+    layout = batch_layout.layout(count, 1)
     program = programs.Program(lambda a, _: (a @ a) / n, layout)
     a = layout.pad(np.ones((count, n, n), np.float32))
     jax.block_until_ready(program(a, ()))

@@ -33,6 +33,7 @@ def define(options: common.Options) -> None:
 def run(options: common.Options, command: str) -> None:
     """Run the attacks and write the report again."""
     from vfljax.launching import chosen, stored
+    from vfljax.papers import reproduction
     from vfljax.report import page
 
     del command  # the sweep has its own
@@ -44,4 +45,4 @@ def run(options: common.Options, command: str) -> None:
     where = options.launcher, options.jobs, options.launcher_options, options.plugin
     with chosen(*where, attacks) as way:
         stored.attack_stored(plan, workdir, attacks, way, renew_rules=options.renew_rules)
-        print(page.present(workdir))
+        print(page.present(workdir, reproduction.extend))

@@ -26,6 +26,7 @@ def define(options: common.Options) -> None:
 def run(options: common.Options, command: str) -> None:
     """Print and write the report of a stored sweep."""
     from vfljax import load
+    from vfljax.papers import reproduction
     from vfljax.report import page, terminal, times
 
     del command  # the sweep has its own
@@ -40,7 +41,7 @@ def run(options: common.Options, command: str) -> None:
         return
     if options.out and pathlib.Path(options.out).is_file():
         raise UserError(f"--out={options.out} is a file: name a folder.")
-    print(page.present(workdir))
+    print(page.present(workdir, reproduction.extend))
     if options.out:
-        page.excerpt(workdir, pathlib.Path(options.out))
+        page.excerpt(workdir, pathlib.Path(options.out), reproduction.extend)
         print(f"tables and figure: {options.out}")

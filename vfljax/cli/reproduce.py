@@ -26,7 +26,7 @@ from vfljax.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from configs.papers.tables import Run
-    from vfljax.report import reproduction
+    from vfljax.papers import reproduction
     from vfljax.sweep.experiment import Experiment
 
 RESUMES = True
@@ -51,13 +51,14 @@ def define(options: common.Options) -> None:
 def run(options: common.Options, command: str) -> None:
     """Run a table, or print or write what the flags ask for."""
     from vfljax import store
-    from vfljax.report import reproduction_page, standing, terminal
+    from vfljax.papers import coverage, reproduction_page
+    from vfljax.report import terminal
 
     if options.list:
         print(terminal.aligned(*_listed()))
     elif options.status:
         print(
-            terminal.aligned(*standing.status(standing.standings(reproduction_page.stored(STORED))))
+            terminal.aligned(*coverage.status(coverage.standings(reproduction_page.stored(STORED))))
         )
     elif options.table:
         _reproduce(options, _chosen(options.table, options.dataset, options.variant), command)
@@ -95,7 +96,7 @@ def _listed() -> tuple[list[str], list[list[str]]]:
 
 def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     """Return the run that the flags name."""
-    from vfljax.report import reproduction
+    from vfljax.papers import reproduction
 
     known = tables()
     if table not in known:
@@ -123,7 +124,8 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
     from vfljax.launching import INLINE
     from vfljax.launching.running import finish
     from vfljax.launching.stored import attack_stored, refuse_other
-    from vfljax.report import page, reproduction, terminal
+    from vfljax.papers import reproduction
+    from vfljax.report import page, terminal
 
     began = time.monotonic()
     experiment = _experiment(run, options.data_dir)
@@ -132,7 +134,7 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
     plan = finish(experiment, workdir, command)
     if options.attacks:
         attack_stored(plan, workdir, options.attacks, INLINE)
-    page.write(workdir)
+    page.write(workdir, reproduction.extend)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in tables(), by a test
     compared = [
@@ -148,7 +150,9 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
 def keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
     """Store a comparison, its figure and the leaks of its sweep in ``STORED``."""
     from vfljax import load, store
-    from vfljax.report import page, reproduction, reproduction_page, summary
+    from vfljax.papers import reproduction, reproduction_page
+    from vfljax.report import page, summary
+    from vfljax.report.tables import csv_text
 
     sweep = load(workdir)
     name = sweep.config["name"]
@@ -159,13 +163,13 @@ def keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
     if figure.exists():
         store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
     rows = reproduction.leaks(summary.points(sweep))
-    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", reproduction.csv_text(*rows))
+    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", csv_text(*rows))
     print(f"kept: {STORED / name}*")
 
 
 def _command(table: str, dataset: str, variant: str = "") -> str:
     """Return the command of a run; "" where no config makes the table."""
-    from vfljax.report import reproduction
+    from vfljax.papers import reproduction
 
     if dataset not in tables().get(table, {}):
         return ""

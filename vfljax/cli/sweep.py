@@ -49,6 +49,7 @@ def run(options: common.Options, command: str) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
     from vfljax.launching import chosen, stored
     from vfljax.launching.running import finish, forecast
+    from vfljax.papers import reproduction
     from vfljax.report import page
 
     example = "configs/quickstart.py --workdir=runs/quickstart"
@@ -71,5 +72,5 @@ def run(options: common.Options, command: str) -> None:
             experiment = stored.with_selected_delta(experiment, workdir, command)
         finish(experiment, workdir, command, way=way)
         took = time.monotonic() - began
-        print(page.present(workdir))
+        print(page.present(workdir, reproduction.extend))
         print(f"sweep, compiles and attacks included: {took:.0f} s")

@@ -1,8 +1,8 @@
 """One setting, trained: epochs as scans over the protocol's step, recorded and evaluated.
 
 What enters: a static ``Spec``, the data of every seed (``Table``, shared by all settings) and one
-setting's ``Lane``. What leaves: pure functions of one lane (``run``, ``evaluate``), which
-``vfljax.sweep.lanes`` maps over settings and devices. One call trains one epoch, so that the host may
+setting's ``Member``. What leaves: pure functions of one member (``run``, ``evaluate``), which
+``vfljax.sweep.batch_layout`` maps over settings and devices. One call trains one epoch, so that the host may
 report, record and save between calls; what every setting of a seed shares (the order of rows) is
 made once, outside them.
 """
@@ -52,7 +52,7 @@ class Record(NamedTuple):
     inputs: tuple[Array, ...] = ()  # [N, H] of last layers, one a passive party, if recorded
 
 
-class Lane(NamedTuple):
+class Member(NamedTuple):
     """One setting: its seed, its teacher, its numbers and its codebooks."""
 
     seed: Array  # [] int32; seeds are 0, 1, ..., Q - 1, so it is also the seed's place in ``Table``
@@ -76,8 +76,8 @@ class Snapshot(NamedTuple):
     record: Record
 
 
-def _observe_nothing(state: State, lane: Lane, table: Table) -> PyTree:
-    del state, lane, table
+def _observe_nothing(state: State, member: Member, table: Table) -> PyTree:
+    del state, member, table
     return ()
 
 
@@ -89,8 +89,8 @@ def _keep(observed: Array, number: Array, pieces: list[PyTree]) -> Array:
 class Observer(NamedTuple):
     """What a caller wants to know of the steps of an epoch beside the exchange; by default nothing."""
 
-    # (state after the step, lane, table) -> arrays of that step
-    step: Callable[[State, Lane, Table], PyTree] = _observe_nothing
+    # (state after the step, member, table) -> arrays of that step
+    step: Callable[[State, Member, Table], PyTree] = _observe_nothing
     # (observed [epochs], epoch, the steps' arrays with steps flattened into their first axis, one
     # entry for the full batches and one for the rest) -> observed
     end: Callable[[Array, Array, list[PyTree]], Array] = _keep
@@ -113,9 +113,9 @@ def _check_table(table: Table) -> None:
         chex.assert_axis_dimension(table.scores, 1, table.train.shape[1])
 
 
-def _check_lane(lane: Lane) -> None:
+def _check_member(member: Member) -> None:
     """Assert that it is one setting; of its numbers the protocol asserts more."""
-    chex.assert_rank([lane.seed, lane.teacher], 0)
+    chex.assert_rank([member.seed, member.teacher], 0)
 
 
 def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
@@ -145,25 +145,25 @@ def empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
     )
 
 
-def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Snapshot]:
-    """``start(lane, table, initial)``: optimizer and defense states, empty record; ``initial`` are
+def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
+    """``start(member, table, initial)``: optimizer and defense states, empty record; ``initial`` are
     every seed's weights [Q, ...]."""
     init, embed = make_init(spec), make_embed(spec)
 
-    def start(lane: Lane, table: Table, initial: Weights) -> Snapshot:
-        _check_lane(lane)
+    def start(member: Member, table: Table, initial: Weights) -> Snapshot:
+        _check_member(member)
         _check_table(table)
         chex.assert_equal_shape_prefix([table.train, *jax.tree.leaves(initial)], 1)
-        weights = jax.tree.map(lambda a: a[lane.seed], initial)
-        raw = table.train[lane.seed]
-        scores = None if table.scores is None else table.scores[lane.teacher]
+        weights = jax.tree.map(lambda a: a[member.seed], initial)
+        raw = table.train[member.seed]
+        scores = None if table.scores is None else table.scores[member.teacher]
         data = TrainingData(
-            table.labels[raw], scores, spec.num_classes, spec.cut_layer, lane.codebooks
+            table.labels[raw], scores, spec.num_classes, spec.cut_layer, member.codebooks
         )
         batch = raw[: spec.batch_size]
-        cut = jax.eval_shape(lambda: embed(weights, rows_of(table, lane.seed, batch)))
+        cut = jax.eval_shape(lambda: embed(weights, rows_of(table, member.seed, batch)))
         cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
-        state = init(keys.run_key(lane.seed), weights, lane.hparams, data, cut)
+        state = init(keys.run_key(member.seed), weights, member.hparams, data, cut)
         return Snapshot(state, empty_record(spec, cut))
 
     return start
@@ -171,7 +171,7 @@ def make_start(spec: Spec) -> Callable[[Lane, Table, Weights], Snapshot]:
 
 def make_epoch(
     spec: Spec, observe: Callable[[Spec], Observer] = nobody
-) -> Callable[[Snapshot, Lane, Table, Epoch], Snapshot]:
+) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
     padding corrupts batch statistics and norms). The exchange is recorded of the first
     ``spec.recorded_rows`` training rows: of all at once after the epoch, of fewer as it goes, so that
@@ -184,23 +184,23 @@ def make_epoch(
     kept = spec.recorded_rows
     few = kept < spec.num_rows
 
-    def epoch(snapshot: Snapshot, lane: Lane, table: Table, now: Epoch) -> Snapshot:
-        _check_lane(lane)
+    def epoch(snapshot: Snapshot, member: Member, table: Table, now: Epoch) -> Snapshot:
+        _check_member(member)
         _check_table(table)
         chex.assert_rank(now.number, 0)
         chex.assert_shape([now.order, now.place], (len(table.train), spec.num_rows))
         chex.assert_axis_dimension(table.train, 1, spec.num_rows)
-        order, place = now.order[lane.seed], now.place[lane.seed]
+        order, place = now.order[member.seed], now.place[member.seed]
 
         def one(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
             state, records = carry
-            raw = table.train[lane.seed, index]
-            scores = None if table.scores is None else table.scores[lane.teacher, index]
-            features = rows_of(table, lane.seed, raw)
+            raw = table.train[member.seed, index]
+            scores = None if table.scores is None else table.scores[member.teacher, index]
+            features = rows_of(table, member.seed, raw)
             batch = Batch(features, table.labels[raw], index, scores)
             inputs = inputs_of(state, batch)
-            state, exchange, batch_metrics = step(state, batch, lane.hparams)
-            watched = observer.step(state, lane, table)
+            state, exchange, batch_metrics = step(state, batch, member.hparams)
+            watched = observer.step(state, member, table)
             crossed = (exchange.embeddings, exchange.gradients, inputs)
             if few:
                 slot = jnp.where(index < kept, index, kept)  # past the end: dropped
@@ -267,7 +267,7 @@ def make_epoch(
 def make_run(
     spec: Spec, observe: Callable[[Spec], Observer] = nobody
 ) -> Callable[..., tuple[Snapshot, Array]]:
-    """``run((lane, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
+    """``run((member, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
 
     At epoch 0 the snapshot given is ignored and the run starts from its seed's ``initial`` weights
     [Q, ...]. ``finite`` is False once a loss or a weight is not finite.
@@ -275,14 +275,14 @@ def make_run(
     start, epoch = make_start(spec), make_epoch(spec, observe)
 
     def train_epoch(
-        run: tuple[Lane, Snapshot], shared: tuple[Table, Weights, Epoch]
+        run: tuple[Member, Snapshot], shared: tuple[Table, Weights, Epoch]
     ) -> tuple[Snapshot, Array]:
-        (lane, snapshot), (table, initial, now) = run, shared
-        # `now` is shared by all lanes, so this stays a branch: later epochs do not start again
+        (member, snapshot), (table, initial, now) = run, shared
+        # `now` is shared by all members, so this stays a branch: later epochs do not start again
         snapshot = jax.lax.cond(
-            now.number == 0, lambda: start(lane, table, initial), lambda: snapshot
+            now.number == 0, lambda: start(member, table, initial), lambda: snapshot
         )
-        snapshot = epoch(snapshot, lane, table, now)
+        snapshot = epoch(snapshot, member, table, now)
         finite = [jnp.all(jnp.isfinite(w)) for w in jax.tree.leaves(snapshot.state.weights)]
         return snapshot, jnp.all(jnp.isfinite(snapshot.record.loss)) & jnp.all(jnp.stack(finite))
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 
-from vfljax import contract, store
+from vfljax import contract, papers, store
 from vfljax.attacking.cost_estimate import ATTACKING, AttackCosts, attack_costs
 from vfljax.attacking.precompile import begin
 from vfljax.attacking.run import attack_sweep
 from vfljax.launching import INLINE, Way
+from vfljax.papers import reproduction
 from vfljax.report import page, terminal
 from vfljax.sweep import programs, size
 from vfljax.sweep.background import background
@@ -53,8 +54,19 @@ def run_sweep(
     """
     folder = pathlib.Path(workdir)
     finish(config if isinstance(config, Experiment) else parse(config), folder, command, say)
-    page.write(folder)
+    page.write(folder, reproduction.extend)
     return store.load(folder)
+
+
+def check(experiment: Experiment) -> None:
+    """Checks, before anything is trained, what the parser of configs cannot: plugins against their
+    contract, and the paper's table that the sweep is a run of.
+
+    Raises:
+      ContractError, UserError: one line that says what to do.
+    """
+    contract.check_plugins(experiment.points, experiment.static_options)
+    papers.check(experiment.reproduces)
 
 
 def finish(
@@ -66,7 +78,7 @@ def finish(
 ) -> Plan:
     """Train and attack what is not stored yet, and write the whole tables; without a report. ``way`` is how:
     in this process, or by jobs elsewhere (``vfljax.launching``)."""
-    contract.check_plugins(experiment.points, experiment.static_options)
+    check(experiment)
     with background() as submit:
 
         def begun(plan: Plan) -> None:
@@ -87,7 +99,7 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     real data and this machine. Raises UserError where ``finish`` would, of a plan that cannot fit too.
     """
     stored = store.header_of(workdir)
-    contract.check_plugins(experiment.points, experiment.static_options)
+    check(experiment)
     before = programs.tracing_seconds(), programs.compile_seconds()
     plan, needs = planned(experiment, workdir)
     if stored is not None:

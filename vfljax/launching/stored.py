@@ -6,10 +6,11 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vfljax import contract, datasets, store
+from vfljax import datasets, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
+from vfljax.launching.running import check
 from vfljax.launching.scheduler import Way
 from vfljax.sweep import size
 from vfljax.sweep.experiment import (
@@ -55,6 +56,7 @@ def experiment_for(
 
 def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: str) -> Experiment:
     """Return the experiment with the Delta of gafm that is selected on a tenth of its rows."""
+    check(experiment)
     size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
     return with_knob(experiment, "gafm", "delta", select(experiment, workdir, command).delta)
 
@@ -95,7 +97,7 @@ def stored_plan(
         experiment = changed(experiment, {"data.dir": data_dir})
     # planned as it was trained: other attacks would need other federations
     asked = experiment if attacks is None else experiment.with_attacks(attacks)
-    contract.check_plugins(asked.points, asked.static_options)
+    check(asked)
     data = experiment.data
     with store.explained(sweep.header, datasets.reader_of(data.name, data.dir)):
         plan = make_plan(experiment)

@@ -6,7 +6,7 @@
     verdicts       whether our seeds agree with a printed number
 
 No number of a paper stands anywhere else: a config names the table that it is a run of
-(``config.reproduces``), and ``vfljax.report.reproduction`` puts the two side by side.
+(``config.reproduces``), and ``vfljax.papers.reproduction`` puts the two side by side.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ import json
 import pathlib
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vfljax.errors import unknown
+
+if TYPE_CHECKING:
+    from vfljax.sweep.records import Reproduces
 
 FILE = pathlib.Path(__file__).with_name("numbers.json")
 PAPERS = {
@@ -111,6 +116,21 @@ def tables() -> dict[str, tuple[str, ...]]:
             sets.append(number.dataset)
     figures = {f"{paper}/{name}": [] for paper, names in FIGURES.items() for name in names}
     return {table: tuple(sets) for table, sets in {**out, **figures}.items()}
+
+
+def check(reproduces: Reproduces | None) -> None:
+    """Checks that some paper has the table, and the table the data set, that a config names.
+
+    Raises:
+      UserError: with the names that there are, if not.
+    """
+    if reproduces is None:
+        return
+    known, table = tables(), reproduces.table
+    if table not in known:
+        raise unknown("config.reproduces.table", table, known)
+    if known[table] and reproduces.dataset not in known[table]:
+        raise unknown("config.reproduces.dataset", reproduces.dataset, known[table])
 
 
 def of(table: str, dataset: str) -> tuple[Number, ...]:

@@ -10,7 +10,7 @@ What enters: a ``Number`` and our figure by seed. What leaves: a ``Verdict``.
 
 A paper's best and worst of n runs are shown beside it without a verdict. With fewer than two seeds
 there is no spread of ours, hence no verdict. Runs that are not at the published setting (a sample of the
-data, fewer epochs, a narrower network) are not compared at all: see ``vfljax.report.reproduction``.
+data, fewer epochs, a narrower network) are not compared at all: see ``vfljax.papers.reproduction``.
 
 Chance: a two-sided test at 5 % calls up to 5 % of numbers different that are not (``by_chance``); the
 half unit makes that fewer. Numbers of one table share runs, so that they come in groups.

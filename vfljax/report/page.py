@@ -29,8 +29,6 @@ from vfljax.report import (
     markup,
     naming,
     not_run,
-    paper_figures,
-    reproduction,
     rules,
     summary,
     tables,
@@ -58,18 +56,27 @@ class Shown(NamedTuple):
     points: list[summary.Point]
     of: cards.About
     opened: headline.Opening
+    extra: tables.Extra
 
 
-def _shown(workdir: pathlib.Path) -> Shown:
+def _shown(workdir: pathlib.Path, extend: tables.Extend) -> Shown:
     sweep = naming.shown(workdir)
     experiment, points = experiment_of(sweep), summary.points(sweep)
-    of = cards.about(sweep, experiment)
-    return Shown(workdir, sweep, experiment, points, of, headline.opening(points, of))
+    of, extra = cards.about(sweep, experiment), extend(sweep, experiment)
+    return Shown(workdir, sweep, experiment, points, of, headline.opening(points, of), extra)
 
 
-def write(workdir: pathlib.Path) -> pathlib.Path:
-    """Write ``report.html`` and ``figures/*.png`` from what is stored; returns the report's path."""
-    return _write(_shown(workdir))
+def write(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> pathlib.Path:
+    """Write ``report.html`` and ``figures/*.png`` from what is stored.
+
+    Args:
+      workdir: the folder of the sweep.
+      extend: makes the sections and the figure that are added to the report's own.
+
+    Returns:
+      The report's path.
+    """
+    return _write(_shown(workdir, extend))
 
 
 def _write(shown: Shown) -> pathlib.Path:
@@ -208,17 +215,17 @@ def _tables(shown: Shown) -> str:
         parts.append(
             markup.folded("Not attacked", markup.listed(missing), f"{len(missing)} reasons")
         )
-    parts += map(markup.section, tables.sections(sweep, shown.experiment, points))
+    sections = tables.sections(sweep, shown.experiment, points, shown.extra.sections)
+    parts += map(markup.section, sections)
     return "".join([*parts, *_other_figures(shown)])
 
 
 def _other_figures(shown: Shown) -> list[str]:
     """In the paper's form, and along the knobs of every arm."""
     points, folder, parts = shown.points, shown.workdir / "figures", []
-    if shown.experiment.reproduces is not None:
-        drawn = paper_figures.draw(shown.sweep, shown.experiment.reproduces)
-        if drawn is not None:
-            parts.append(markup.folded("In the paper's form", _save(drawn, folder, PAPER)))
+    drawn = shown.extra.draw()
+    if drawn is not None:
+        parts.append(markup.folded("In the paper's form", _save(drawn, folder, PAPER)))
     for arm in dict.fromkeys(p.arm for p in points):
         for plot, figure in (
             ("heat", figures.heat_maps(points, arm)),
@@ -268,9 +275,17 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     return f'<img alt="{markup.text(name)}" src="data:image/png;base64,{data}">'
 
 
-def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
-    """What a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``, every
-    figure of every attack (means over seeds); and the figure of privacy against utility."""
+def excerpt(
+    workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend = tables.no_extra
+) -> None:
+    """Write what a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``,
+    every figure of every attack (means over seeds); and the figure of privacy against utility.
+
+    Args:
+      workdir: the folder of the sweep.
+      out: the folder that is written to.
+      extend: makes the sections that are added to the report's own.
+    """
     sweep = naming.shown(workdir)
     experiment, points = experiment_of(sweep), summary.points(sweep)
     header = sweep.header
@@ -282,24 +297,31 @@ def excerpt(workdir: pathlib.Path, out: pathlib.Path) -> None:
         f"jax {header['versions']['jax']}, {header['devices']} {header['backend']} devices, revision "
         f"{header['revision'] or 'unknown'}; ± is a 95 % t-interval over seeds.",
     ]
-    for section in tables.sections(sweep, experiment, points):
+    extra = extend(sweep, experiment)
+    for section in tables.sections(sweep, experiment, points, extra.sections):
         lines += ["", f"## {section.title}", "", section.caption, ""]
         lines += tables.markdown(*section.table)
     out.mkdir(parents=True, exist_ok=True)
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
-    store.write_text(out / "leaks.csv", reproduction.csv_text(*tables.leak_rows(points)))
+    store.write_text(out / "leaks.csv", tables.csv_text(*tables.leak_rows(points)))
     if any(p.worst for p in points):
         base, max_cost = summary.baseline(sweep), experiment.goal.max_cost
         _save(figures.frontier(points, base, max_cost), out, "frontier")
 
 
-def present(workdir: pathlib.Path) -> str:
-    """Write the report; returns headline, verdicts, table and findings for a terminal, and where the
-    report is."""
-    shown = _shown(workdir)
+def present(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> str:
+    """Write the report.
+
+    Args:
+      workdir: the folder of the sweep.
+      extend: makes the sections and the figure that are added to the report's own.
+
+    Returns:
+      Headline, verdicts, tables and findings for a terminal, and where the report is.
+    """
+    shown = _shown(workdir, extend)
     said = "\n".join(f"- {line}" for line in findings.findings(shown.sweep, shown.points))
     parts = [first_lines(shown.opened), text_table(shown.points)]
-    caption, beside = tables.beside(shown.sweep, shown.experiment)
-    if beside[1]:
-        parts.append(f"{fitted(*beside)}\n{caption}")
+    for section in shown.extra.sections:
+        parts.append(f"{fitted(*section.table)}\n{section.caption}")
     return "\n\n".join([*parts, said, f"report: {_write(shown)}"])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+from matplotlib.figure import Figure
 
 from vfljax import attacks as attack_table
 from vfljax import store
@@ -13,8 +17,6 @@ from vfljax.report import (
     choosing,
     findings,
     guarantees,
-    published,
-    reproduction,
     rules,
     strengths,
     summary,
@@ -36,10 +38,29 @@ class Section(NamedTuple):
     leads: bool = False  # stands before the findings
 
 
+class Extra(NamedTuple):
+    """What the caller of a report adds to it, such as a paper's table and figure (``vfljax.papers``)."""
+
+    sections: tuple[Section, ...] = ()
+    draw: Callable[[], Figure | None] = lambda: None
+
+
+Extend = Callable[[store.Sweep, Experiment], Extra]
+
+
+def no_extra(sweep: store.Sweep, experiment: Experiment) -> Extra:
+    """Returns an ``Extra`` that adds nothing."""
+    del sweep, experiment
+    return Extra()
+
+
 def sections(
-    sweep: store.Sweep, experiment: Experiment, points: Sequence[summary.Point]
+    sweep: store.Sweep,
+    experiment: Experiment,
+    points: Sequence[summary.Point],
+    extra: Sequence[Section] = (),
 ) -> list[Section]:
-    """Every table of the report that has rows, the worst case first."""
+    """Every table of the report that has rows, the worst case first; ``extra`` are the caller's."""
     base = summary.baseline(sweep)
     leading = next(iter(summary.budgets_of(sweep)))
     every = [
@@ -68,11 +89,7 @@ def sections(
             adaptive_rows(points),
             leads=True,
         ),
-        Section(
-            "Beside the published figures",
-            *beside(sweep, experiment),
-            leads=True,
-        ),
+        *extra,
         Section(
             "Label DP: what epsilon bounds, what attacks reached",
             guarantees.caption(sweep, points),
@@ -101,17 +118,6 @@ def sections(
     return [section for section in every if section.table[1]]
 
 
-def beside(sweep: store.Sweep, experiment: Experiment) -> tuple[str, Table]:
-    """Caption and table of the paper's figures that the config names or types; no rows without any."""
-    if experiment.reproduces is None:
-        return published.caption(sweep, experiment), published.table(sweep, experiment)
-    compared = reproduction.compare(sweep, experiment.reproduces)
-    return (
-        reproduction.caption(compared, experiment.reproduces),
-        reproduction.table(compared),
-    )
-
-
 def leak_rows(points: Sequence[summary.Point]) -> Table:
     """Every attack's figures at every setting and federation, means over seeds."""
     header = ["setting", "attack", "federation", *summary.FIGURES]
@@ -121,6 +127,13 @@ def leak_rows(points: Sequence[summary.Point]) -> Table:
             values = [figures[name] for name in summary.FIGURES]
             rows.append([p.label, *key, *(f"{v.mean:.4f}" if v.count else "" for v in values)])
     return header, rows
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The text of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
+    return out.getvalue()
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -34,7 +34,6 @@ from vfljax.sweep.records import (
     Goal,
     Malicious,
     Model,
-    Published,
     Reproduces,
     Teacher,
     Training,
@@ -77,7 +76,6 @@ class Experiment:
     attackers: tuple[tuple[int, ...], ...]
     federations: tuple[str, ...]  # kinds; () for those that the attacks are for
     goal: Goal
-    published: Published | None
     reproduces: Reproduces | None
     execution: Execution
     stored: Mapping[str, Any]  # the resolved config as JSON values, for the writer of sweep.json
@@ -95,14 +93,10 @@ class Experiment:
             for group in groups:
                 _check_parties(field, group, passive)
         _check_federations(self)
-        for field, named in (
-            ("published", self.published.rows if self.published else {}),
-            ("reproduces", self.reproduces.arms if self.reproduces else {}),
-        ):
-            names = [arm.name for arm in self.arms]
-            for name in named:
-                if name not in names:
-                    raise unknown(f"arm of config.{field}", name, names)
+        names = [arm.name for arm in self.arms]
+        for name in self.reproduces.arms if self.reproduces else ():
+            if name not in names:
+                raise unknown("arm of config.reproduces", name, names)
 
     @property
     def numbers(self) -> dict[str, Axis]:
@@ -200,11 +194,6 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         limits.check(limit, path, _field(fields, path))
     _check_settings(fields, limits)
     model = _record(Model, fields["model"])
-    published = fields["published"]
-    if published != {} and (
-        not isinstance(published, Mapping) or set(published) != {"source", "digits", "rows"}
-    ):
-        raise UserError("config.published must have exactly the fields source, digits, rows.")
     return Experiment(
         name=fields["name"],
         notes=tuple(fields["notes"]),
@@ -220,7 +209,6 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         attackers=_groups(fields["attackers"]),
         federations=tuple(fields["federations"]),
         goal=_record(Goal, fields["goal"]),
-        published=Published(**published) if published else None,
         reproduces=_reproduces(fields["reproduces"]),
         execution=_record(Execution, fields["execution"]),
         stored=fields,
@@ -252,8 +240,6 @@ def _check_names(fields: Mapping[str, Any]) -> None:
     if isinstance(fields["grid"], Mapping):
         for arm in fields["grid"]:
             check_name("config.grid: the arm", arm)
-    if isinstance(fields["published"], Mapping) and "source" in fields["published"]:
-        check_text("config.published.source", fields["published"]["source"])
 
 
 def _field(fields: Mapping[str, Any], path: str) -> Any:

@@ -22,9 +22,9 @@ import numpy as np
 from vfljax.federation import training
 from vfljax.machine import bytes_text, cores, device_memory
 from vfljax.store import exchange
-from vfljax.sweep import codebooks, grid, lanes, programs, teachers
+from vfljax.sweep import batch_layout, codebooks, grid, programs, teachers
 from vfljax.sweep.orders import Orders
-from vfljax.sweep.plan import Plan, Shard, lane_seconds
+from vfljax.sweep.plan import Plan, Shard, trial_seconds
 from vfljax.sweep.progress import spoken
 from vfljax.sweep.train import Trainer, empty_snapshot, epoch_arrays
 from vfljax.types import HostArray, PyTree
@@ -32,7 +32,7 @@ from vfljax.types import HostArray, PyTree
 LONG = 20.0  # seconds of an epoch, by the rough estimate, beyond which a few steps stand for it
 STEPS = 3  # of these
 TRAINING = (
-    *("program", "settings", "shards", "lanes a call", "at once", "memory a lane"),
+    *("program", "settings", "shards", "members a call", "at once", "memory a member"),
     *("an epoch", "training"),
 )
 
@@ -43,9 +43,9 @@ class TrainingCost(NamedTuple):
     name: str
     settings: int
     shards: int
-    block: int  # lanes a call
+    block: int  # members a call
     together: int  # of them at once, on all devices
-    lane_bytes: int  # memory of each lane in training
+    member_bytes: int  # memory of each member in training
     epoch: float  # seconds of an epoch of a block
     seconds: float  # of all epochs of all shards, and of evaluating them
 
@@ -54,11 +54,11 @@ class TrainingCost(NamedTuple):
         """Its row of a table with the header ``TRAINING``."""
         counts = (f"{n:,}" for n in (self.settings, self.shards, self.block, self.together))
         times = spoken(self.epoch), spoken(self.seconds)
-        return [self.name, *counts, bytes_text(self.lane_bytes), *times]
+        return [self.name, *counts, bytes_text(self.member_bytes), *times]
 
 
 class Sample(NamedTuple):
-    """A lane after an epoch, as a shard of one lane would be read: its weights and its exchange."""
+    """A member after an epoch, as a shard of one member would be read: its weights and its exchange."""
 
     weights: PyTree
     arrays: dict[str, HostArray]
@@ -99,13 +99,13 @@ def training_costs(
 def _fitting(
     trainer: Trainer, plan: Plan, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
 ) -> Trainer:
-    """The trainer, or one of so few lanes at once that they fit into the devices' memory, as the sweep
+    """The trainer, or one of so few members at once that they fit into the devices' memory, as the sweep
     comes to when it is exhausted or would be. Raises UserError where one does not fit."""
     while (too_large := trainer.program.too_large()) is not None:
         trainer = Trainer(plan, trainer.group, shard, pool, orders, too_large.width)
     free = device_memory()
     while True:
-        need = trainer.program.lane_bytes(trainer.start(shard)) * trainer.layout.block
+        need = trainer.program.member_bytes(trainer.start(shard)) * trainer.layout.block
         if need <= free or trainer.layout.width == 1:
             break
         width = trainer.layout.width // 2
@@ -119,16 +119,18 @@ def _fitting(
 def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[TrainingCost, Sample]:
     first, spec, layout = shards[0], trainer.group.spec, trainer.layout
     start, epochs = trainer.start(first), plan.experiment.training.recorded_epochs
-    lane_bytes = trainer.program.lane_bytes(start)
-    rough = lane_seconds(spec, plan.weights[first.group]) * layout.block / jax.device_count()
+    member_bytes = trainer.program.member_bytes(start)
+    rough = trial_seconds(spec, plan.weights[first.group]) * layout.block / jax.device_count()
     if rough / spec.epochs > LONG:
         seconds, snapshot = _few_steps(trainer, plan, first)
     else:
         seconds, snapshot = _one_epoch(trainer, start, trainer.spare(first))
-    weights = lanes.unpad(snapshot.state.weights, 1)
+    weights = batch_layout.unpad(snapshot.state.weights, 1)
     states = {reader.name: snapshot.state.defense[reader.name] for reader in trainer.readers}
     began, compiling = time.monotonic(), programs.compile_seconds()
-    trainer.evaluate(lanes.unpad(start[0].seed, 1), weights, lanes.unpad(states, 1), 1)
+    trainer.evaluate(
+        batch_layout.unpad(start[0].seed, 1), weights, batch_layout.unpad(states, 1), 1
+    )
     compiling = programs.compile_seconds() - compiling
     evaluating = max(time.monotonic() - began - compiling, 0.0)
     cost = TrainingCost(
@@ -137,11 +139,11 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
         len(shards),
         layout.block,
         layout.width * jax.device_count(),
-        lane_bytes,
+        member_bytes,
         seconds,
         len(shards) * (spec.epochs * seconds + evaluating),
     )
-    record, rows = lanes.unpad(snapshot.record, 1), spec.recorded_rows
+    record, rows = batch_layout.unpad(snapshot.record, 1), spec.recorded_rows
     record = jax.tree.map(lambda a: _of_rows(a, len(record.order[0]), rows), record)
     record = record._replace(order=np.arange(rows, dtype=np.int32)[None])
     arrays = exchange.all_arrays(dict.fromkeys(epochs, epoch_arrays(record)), epochs, record.sums)
@@ -150,14 +152,14 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
 
 
 def _one_epoch(
-    trainer: Trainer, start: tuple[training.Lane, training.Snapshot], spare: PyTree
+    trainer: Trainer, start: tuple[training.Member, training.Snapshot], spare: PyTree
 ) -> tuple[float, training.Snapshot]:
     """Seconds of an epoch of a block, and what it ends with: of the second, where there are two, because
     the first has memory to fetch."""
-    (lane, snapshot), seconds = start, 0.0
+    (member, snapshot), seconds = start, 0.0
     for epoch in range(min(2, trainer.group.spec.epochs)):
         shared, began = trainer.shared(epoch), time.monotonic()
-        after, finite = trainer.program((lane, snapshot), shared, spare)
+        after, finite = trainer.program((member, snapshot), shared, spare)
         jax.block_until_ready(finite)
         spare = None if spare is None else (snapshot, finite)
         snapshot = after
@@ -166,7 +168,7 @@ def _one_epoch(
 
 
 def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, training.Snapshot]:
-    """The same by ``STEPS`` steps of as many lanes as run at once, in a program of their own."""
+    """The same by ``STEPS`` steps of as many members as run at once, in a program of their own."""
     spec = trainer.group.spec
     rows = min(STEPS * spec.batch_size, spec.num_rows)
     few = dataclasses.replace(spec, num_rows=rows, recorded=min(spec.recorded, rows))
@@ -174,13 +176,13 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
     if cut.scores is not None:
         cut = cut._replace(scores=cut.scores[:, :rows])
     at_once = trainer.layout.width * jax.device_count()
-    layout = lanes.Layout(at_once, trainer.layout.width)
+    layout = batch_layout.Layout(at_once, trainer.layout.width)
     settings = [trainer.group.settings[i] for i in shard.settings[:at_once]]
     given = trainer.milestones, trainer.teachers, trainer.codebooks
-    lane = layout.pad(grid.lanes_of(few, settings, *given))
-    start = lane, layout.pad(empty_snapshot(few, lane, cut, trainer.initial))
+    member = layout.pad(grid.members_of(few, settings, *given))
+    start = member, layout.pad(empty_snapshot(few, member, cut, trainer.initial))
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
-    shared = lanes.share((cut, trainer.initial, now))
+    shared = batch_layout.share((cut, trainer.initial, now))
     program = programs.program(training.make_run, (few, trainer.observe), layout, start, shared)
     jax.block_until_ready(program(start, shared))
     began = time.monotonic()
@@ -190,7 +192,7 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
 
 
 def _of_rows(a: HostArray, has: int, rows: int) -> HostArray:
-    """An array [lanes, has, ...] with its rows repeated up to so many; any other as it is."""
+    """An array [members, has, ...] with its rows repeated up to so many; any other as it is."""
     if has == rows or a.ndim < 2 or a.shape[1] != has:
         return a
     return a[:, np.arange(rows) % has]

@@ -1,6 +1,6 @@
 """From an experiment to the settings of a sweep, grouped by program structure. Host only.
 
-A *setting* is one trained lane: a grid point (one value for every knob), a federation and a seed.
+A *setting* is one trained member: a grid point (one value for every knob), a federation and a seed.
 Settings whose ``Spec`` is equal form a group and share one compiled program; every number that
 differs within it is an array.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from vfljax import defenses, models
 from vfljax.defenses.core import TrainingData
 from vfljax.errors import UserError
-from vfljax.federation.training import Lane
+from vfljax.federation.training import Member
 from vfljax.models import last_layer
 from vfljax.models.making import make_network
 from vfljax.sweep.arms import Arm, ChainPoint, combinations
@@ -40,7 +40,7 @@ class DataShape(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One trained lane. ``point`` numbers grid points; seeds and federations share it."""
+    """One trained member. ``point`` numbers grid points; seeds and federations share it."""
 
     id: int
     point: int
@@ -255,7 +255,7 @@ def groups(
     program less, and they differ from that chain's neutral setting in no bit.
     """
     malicious = any(s.federation.malicious for s in all_settings)
-    members: dict[Spec, list[Setting]] = {}
+    by_spec: dict[Spec, list[Setting]] = {}
     names: dict[Spec, str] = {}
     specs: dict[Any, Spec] = {}
     hosts = _hosts(experiment, all_settings)
@@ -269,8 +269,8 @@ def groups(
             )
             specs[split, chain, model] = spec
             names.setdefault(spec, _group_name(spec, model))
-        members.setdefault(specs[split, chain, model], []).append(setting)
-    return [Group(names[spec], spec, tuple(group)) for spec, group in members.items()]
+        by_spec.setdefault(specs[split, chain, model], []).append(setting)
+    return [Group(names[spec], spec, tuple(group)) for spec, group in by_spec.items()]
 
 
 def _model_name(experiment: Experiment, arm: Arm) -> str:
@@ -303,14 +303,14 @@ def _group_name(spec: Spec, model: str) -> str:
     return "+".join(words) + (f"-{model}" if model else "")
 
 
-def lanes_of(
+def members_of(
     spec: Spec,
     some: Sequence[Setting],
     milestones: Sequence[float],
     teachers: Mapping[int, int] | None = None,
     codebooks: Mapping[int, dict[str, PyTree]] | None = None,
-) -> Lane:
-    """The numbers of settings of one group as arrays with a leading lane axis, on the host;
+) -> Member:
+    """The numbers of settings of one group as arrays with a leading member axis, on the host;
     ``teachers`` says which setting (by id) reads which teacher, ``codebooks`` which codebooks it has."""
 
     def column(values: Any) -> HostArray:
@@ -329,4 +329,4 @@ def lanes_of(
     taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in some], np.int32)
     seeds: HostArray = np.asarray([s.seed for s in some], np.int32)
     books = [(codebooks or {}).get(s.id, {}) for s in some]
-    return Lane(seeds, taught, hparams, jax.tree.map(lambda *parts: np.stack(parts), *books))
+    return Member(seeds, taught, hparams, jax.tree.map(lambda *parts: np.stack(parts), *books))

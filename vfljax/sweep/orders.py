@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.federation import training
-from vfljax.sweep import lanes
+from vfljax.sweep import batch_layout
 from vfljax.sweep.plan import Plan
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
@@ -24,10 +24,10 @@ class Orders:
         self._kept: dict[int, training.Epoch] = {}
 
     def of(self, epoch: int) -> training.Epoch:
-        """The orders of one epoch, as ``lanes.share`` places them."""
+        """The orders of one epoch, as ``batch_layout.share`` places them."""
         if epoch in self._kept:
             return self._kept[epoch]
-        orders = lanes.share(training.epoch_of(jnp.int32(epoch), self._seeds, self._rows))
+        orders = batch_layout.share(training.epoch_of(jnp.int32(epoch), self._seeds, self._rows))
         if len(self._kept) < self._most:
             self._kept[epoch] = orders
         return orders

@@ -28,7 +28,7 @@ from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # on an accelerator, as shares: of the host's memory and of a device's, which bound what is recorded; and
-# of a device's, what a shard's lanes may hold before and after an epoch (twice: JAX keeps both)
+# of a device's, what a shard's members may hold before and after an epoch (twice: JAX keeps both)
 HOST_SHARE, RECORD_SHARE, STATE_SHARE = 1 / 16, 1 / 8, 0.5
 STATES = 2 * 4 * 4  # bytes a weight: its gradient and two moments too, before and after an epoch
 
@@ -39,7 +39,7 @@ class Shard(NamedTuple):
     name: str
     group: int
     settings: tuple[int, ...]  # places in the group
-    block: int  # lanes of the program, the same for every shard of the group
+    block: int  # members of the program, the same for every shard of the group
 
 
 class Plan(NamedTuple):
@@ -88,8 +88,6 @@ def make_plan(experiment: Experiment) -> Plan:
     )
     shape = grid.DataShape(dataset.num_classes, rows, tuple(block.input for block in blocks))
     attack_forms = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
-    if experiment.published is not None:
-        experiment.published.check_figures(form.label for form in attack_forms)
     federations = attack_variants.federations(
         experiment, attack_forms, dataset.num_classes, shape.inputs[0]
     )
@@ -147,19 +145,19 @@ def plan_shards(
     """Divide groups into shards by an estimate of their work and memory: of their ``weights``, and of
     the ``epochs`` that are recorded, for what the backend offers.
 
-    The estimate is rough (``lane_seconds``); what bounds the work a kill can lose is that unfinished
+    The estimate is rough (``trial_seconds``); what bounds the work a kill can lose is that unfinished
     shards are saved every 5 s.
     """
     shards: list[Shard] = []
     devices, offer = jax.device_count(), machine.offered()
     for number, (group, size) in enumerate(zip(groups, weights, strict=True)):
         spec = group.spec
-        lane = lane_seconds(spec, size, offer)
+        each = trial_seconds(spec, size, offer)
         cuts = sum(module.out for module in spec.bottoms[: spec.passive])
         memory = 4 * (2 * epochs + 3) * spec.recorded_rows * cuts  # z and g of each, three sums
         memory += 4 * epochs * spec.recorded_rows * recorded_width(spec)
-        held = _held_lanes(spec, size, memory, offer)
-        most = max(devices, min(int(seconds * devices / lane), held))
+        held = _held_members(spec, size, memory, offer)
+        most = max(devices, min(int(seconds * devices / each), held))
         count = -(-len(group.settings) // most)
         block = -(-len(group.settings) // count)
         block = -(-block // devices) * devices
@@ -169,7 +167,7 @@ def plan_shards(
     return shards
 
 
-def _held_lanes(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
+def _held_members(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
     """How many settings' exchange a shard holds, ``recorded`` bytes each; on an accelerator also how many
     all devices hold, with an epoch's exchange and its sums before and after an epoch."""
     if offer.cpu:
@@ -179,11 +177,11 @@ def _held_lanes(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
     if math.isinf(offer.memory):
         return held
     cuts = sum(module.out for module in spec.bottoms[: spec.passive])
-    lane = STATES * size + 2 * 4 * spec.recorded_rows * (5 * cuts + recorded_width(spec))
-    return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // lane))
+    each = STATES * size + 2 * 4 * spec.recorded_rows * (5 * cuts + recorded_width(spec))
+    return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // each))
 
 
-def lane_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
+def trial_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
     """Roughly how long a setting whose networks have ``size`` numbers trains on a core: 60 us a step plus 6
     operations a weight and row at 20 GFLOP/s. On an accelerator, all of whose settings share the calls
     of a step, 6 operations at 2 TFLOP/s: a cautious guess, never measured."""
@@ -220,8 +218,8 @@ def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.nd
         # the j-th row of every class before the j+1-th of any: the first n are balanced
         turn = np.empty(len(classes), np.int64)
         for c in np.unique(classes):
-            members = queue[classes[queue] == c]
-            turn[members] = np.arange(len(members))
+            of_class = queue[classes[queue] == c]
+            turn[of_class] = np.arange(len(of_class))
         orders.append(queue[np.argsort(turn[queue], kind="stable")])
         halves.append(rng.permutation(len(classes)) < len(classes) // 2)
     return {

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from vfljax import keys, metrics
 from vfljax.federation.protocol import make_predict
-from vfljax.federation.training import Lane, Observer, Table, rows_of
+from vfljax.federation.training import Member, Observer, Table, rows_of
 from vfljax.types import Array, PyTree, Spec, State
 
 
@@ -24,11 +24,11 @@ def pooled_auc(spec: Spec) -> Observer:
     """
     predict = make_predict(spec)
 
-    def step(state: State, lane: Lane, table: Table) -> PyTree:
+    def step(state: State, member: Member, table: Table) -> PyTree:
         """(margins [B], labels [B]) of one random batch of test rows."""
         key = keys.fold(state.run_key, "test_batch", state.step)
-        rows = jax.random.permutation(key, table.test[lane.seed])[: spec.batch_size]
-        logits = predict(state.weights, rows_of(table, lane.seed, rows), state.defense)
+        rows = jax.random.permutation(key, table.test[member.seed])[: spec.batch_size]
+        logits = predict(state.weights, rows_of(table, member.seed, rows), state.defense)
         return logits[:, 1] - logits[:, 0], table.labels[rows]
 
     def end(observed: Array, number: Array, pieces: list[PyTree]) -> Array:

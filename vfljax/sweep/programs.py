@@ -17,8 +17,17 @@ import jax
 from jax.sharding import Mesh
 
 from vfljax import machine
-from vfljax.sweep.lanes import LANE, SAME, Layout, TooLarge, dividing_width, leading, placed
-from vfljax.sweep.lanes import layout as layout_for
+from vfljax.sweep.batch_layout import (
+    AXIS,
+    BY_MEMBER,
+    SAME,
+    Layout,
+    TooLarge,
+    dividing_width,
+    leading,
+    placed,
+)
+from vfljax.sweep.batch_layout import layout as layout_for
 from vfljax.types import PyTree
 
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
@@ -26,10 +35,10 @@ MOST_MAPS = 40_000
 
 
 class Program:
-    """``one(lane, shared) -> out`` compiled once for a block of lanes.
+    """``one(member, shared) -> out`` compiled once for a block of members.
 
-    ``lanes`` has a leading axis of ``layout.block``, ``shared`` is the same for every lane: arguments
-    come from ``Layout.pad`` and ``share``. Results are those of all lanes of the block, copies
+    ``members`` has a leading axis of ``layout.block``, ``shared`` is the same for every member: arguments
+    come from ``Layout.pad`` and ``share``. Results are those of all members of the block, copies
     included: call ``unpad`` on what is kept. ``traces`` counts how often it was traced: a second time
     is a defect (a knob became static, or a shape changed), and raises.
 
@@ -43,12 +52,12 @@ class Program:
         devices, width = jax.devices(), layout.width
         local = layout.block // len(devices)
 
-        def over_local_lanes(lanes: PyTree, shared: PyTree, into: PyTree) -> PyTree:
+        def over_local_members(members: PyTree, shared: PyTree, into: PyTree) -> PyTree:
             self.traces += 1
             if self.traces > 1:
                 raise AssertionError("a program was traced twice: a knob became a static value")
             if width == local:
-                return jax.vmap(one, in_axes=(0, None))(lanes, shared)
+                return jax.vmap(one, in_axes=(0, None))(members, shared)
 
             def some(group: PyTree) -> PyTree:
                 return jax.vmap(one, in_axes=(0, None))(group, shared)
@@ -57,17 +66,17 @@ class Program:
                 return jax.tree.map(lambda a: a.reshape(local // width, width, *a.shape[1:]), tree)
 
             if into is None:
-                out = jax.lax.map(some, grouped(lanes))
+                out = jax.lax.map(some, grouped(members))
             else:
-                out = _map_into(some, grouped(lanes), grouped(into))
+                out = _map_into(some, grouped(members), grouped(into))
             return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
 
         self._call = jax.jit(
             jax.shard_map(
-                over_local_lanes,
-                mesh=Mesh(devices, ("lane",)),
-                in_specs=(LANE, SAME, LANE),
-                out_specs=LANE,
+                over_local_members,
+                mesh=Mesh(devices, (AXIS,)),
+                in_specs=(BY_MEMBER, SAME, BY_MEMBER),
+                out_specs=BY_MEMBER,
                 check_vma=False,
             ),
             donate_argnums=2,
@@ -78,45 +87,45 @@ class Program:
         self.results: PyTree = None  # their shapes, once it was traced
 
     def compile_ahead(
-        self, lanes: PyTree, shared: PyTree, pool: Executor, into: PyTree = None
+        self, members: PyTree, shared: PyTree, pool: Executor, into: PyTree = None
     ) -> None:
         """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
         if self._compiled is None:
-            lowered = self._lower(lanes, shared, into)
+            lowered = self._lower(members, shared, into)
             self._compiled = pool.submit(_timed, "compiling", lowered.compile)
 
-    def compile(self, lanes: PyTree, shared: PyTree, into: PyTree = None) -> None:
+    def compile(self, members: PyTree, shared: PyTree, into: PyTree = None) -> None:
         """Trace and compile now for these arguments, which may be shapes."""
         compiled: Future[Any] = Future()
-        compiled.set_result(_timed("compiling", self._lower(lanes, shared, into).compile))
+        compiled.set_result(_timed("compiling", self._lower(members, shared, into).compile))
         self._compiled = compiled
 
-    def compile_once(self, lanes: PyTree, shared: PyTree) -> None:
+    def compile_once(self, members: PyTree, shared: PyTree) -> None:
         """``compile``, unless it is compiled already."""
         if self._compiled is None:
-            self.compile(lanes, shared)
+            self.compile(members, shared)
 
-    def _lower(self, lanes: PyTree, shared: PyTree, into: PyTree) -> Any:
-        self._signature = _abstract((lanes, shared, into))
-        lowered = _timed("tracing", lambda: self._call.lower(lanes, shared, into))
-        self.results = jax.tree.map(lambda a: placed(a, LANE), lowered.out_info)
+    def _lower(self, members: PyTree, shared: PyTree, into: PyTree) -> Any:
+        self._signature = _abstract((members, shared, into))
+        lowered = _timed("tracing", lambda: self._call.lower(members, shared, into))
+        self.results = jax.tree.map(lambda a: placed(a, BY_MEMBER), lowered.out_info)
         return lowered
 
-    def __call__(self, lanes: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
+    def __call__(self, members: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
         if self._compiled is None:
-            self.compile(lanes, shared, into)
-        elif _abstract((lanes, shared, into)) != self._signature:
-            self._call.lower(lanes, shared, into)  # a second trace, which raises
+            self.compile(members, shared, into)
+        elif _abstract((members, shared, into)) != self._signature:
+            self._call.lower(members, shared, into)  # a second trace, which raises
         assert self._compiled is not None
         if not self._fits and (too_large := self.too_large()) is not None:
             raise too_large
         self._fits = True
-        return self._compiled.result()(lanes, shared, into)
+        return self._compiled.result()(members, shared, into)
 
     def too_large(self) -> TooLarge | None:
         """What to raise instead of running it, which is compiled already, where a device's memory has room
-        for fewer lanes at once only. None on CPU, and for one lane, which is tried."""
+        for fewer members at once only. None on CPU, and for one member, which is tried."""
         assert self._compiled is not None
         compiled, width = self._compiled.result(), self.layout.width
         fewer = machine.fitting_width(compiled, width)
@@ -126,15 +135,15 @@ class Program:
             machine.needed_bytes(compiled)[0], layout_for(self.layout.block, fewer).width
         )
 
-    def lane_bytes(self, lanes: PyTree) -> int:
-        """Bytes of memory that each of ``lanes`` takes while the program runs: what it is called with, what
+    def member_bytes(self, members: PyTree) -> int:
+        """Bytes of memory that each of ``members`` takes while the program runs: what it is called with, what
         comes out, and what is computed on the way, which few at once share. It is compiled already."""
         assert self._compiled is not None
         needed = self._compiled.result().memory_analysis()  # of one device
         if needed is None:  # this backend has none
             return 0
         each = self.layout.block // jax.device_count()
-        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(lanes)) // self.layout.block
+        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(members)) // self.layout.block
         return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
 
 
@@ -185,7 +194,7 @@ def program(
     make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
     static: tuple[Hashable, ...],
     layout: Layout,
-    lanes: PyTree,
+    members: PyTree,
     shared: PyTree,
     into: PyTree = None,
 ) -> Program:
@@ -194,7 +203,7 @@ def program(
     ``make`` is a function of a module and ``static`` hashable, so that the key says all that is
     compiled: the function, and the abstract arguments.
     """
-    key = (make, static, layout, _abstract((lanes, shared, into)))
+    key = (make, static, layout, _abstract((members, shared, into)))
     return _cached(key, lambda: Program(make(*static), layout))
 
 
@@ -202,16 +211,16 @@ def fitting_program(
     make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
     static: tuple[Hashable, ...],
     layout: Layout,
-    lanes: PyTree,
+    members: PyTree,
     shared: PyTree,
 ) -> Program:
-    """``program``, or one of the same block that maps fewer lanes at once where those of ``layout`` do not
+    """``program``, or one of the same block that maps fewer members at once where those of ``layout`` do not
     fit into a device's memory: for calls whose width is stored nowhere."""
     while True:
-        one = program(make, static, layout, lanes, shared)
+        one = program(make, static, layout, members, shared)
         if machine.offered().cpu:
             return one
-        one.compile_once(lanes, shared)
+        one.compile_once(members, shared)
         too_large = one.too_large()
         if too_large is None:
             return one
@@ -222,16 +231,16 @@ def program_ahead(
     make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
     static: tuple[Hashable, ...],
     layout: Layout,
-    lanes: PyTree,
+    members: PyTree,
     shared: PyTree,
 ) -> Program:
-    """``program``, compiled by this thread before anybody has arguments for it: ``lanes`` and ``shared``
+    """``program``, compiled by this thread before anybody has arguments for it: ``members`` and ``shared``
     are those of ``Layout.shapes`` and ``shared_shapes``. Whoever asks for the same program waits for it."""
-    key = (make, static, layout, _abstract((lanes, shared, None)))
+    key = (make, static, layout, _abstract((members, shared, None)))
 
     def build() -> Program:
         new = Program(make(*static), layout)
-        new.compile(lanes, shared)
+        new.compile(members, shared)
         return new
 
     return _cached(key, build)
@@ -243,7 +252,7 @@ def compiled(
     arguments: tuple[PyTree, ...],
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., PyTree]:
-    """``make(*static)``, compiled for arguments of these shapes, without a lane axis. ``options`` are
+    """``make(*static)``, compiled for arguments of these shapes, without a member axis. ``options`` are
     the compiler's."""
     chosen = dict(options or {})
     key = (make, static, tuple(chosen.items()), _abstract(arguments))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vfljax import models, papers
+from vfljax import models
 from vfljax.config import DEFAULT
 from vfljax.datasets.scaling import SCALING_ROWS, SCALINGS
 from vfljax.defenses.core import LARGEST
@@ -25,7 +25,6 @@ SCOPES = ("all", "passive")
 EVALUATIONS = ("final", "released")
 MOST_WHOLE = 2**31 - 1  # JAX counts in int32
 MOST = LARGEST  # and computes in float32
-AUC = "AUC"  # the figure of ``config.published`` that is no attack: test AUC, oriented
 Axis = tuple[float, ...]  # the values of a number that may differ between settings
 
 
@@ -272,49 +271,6 @@ class Execution:
         at_least("execution.shard_seconds", self.shard_seconds, 1e-3)
 
 
-@dataclasses.dataclass(frozen=True)
-class Published:
-    """Figures of a paper to print beside ours: {arm: {figure: numbers}}; see ``report.published``."""
-
-    source: str
-    digits: int
-    rows: Mapping[str, Mapping[str, Sequence[float]]]
-
-    def __post_init__(self) -> None:
-        digits = self.digits
-        if not isinstance(digits, int) or isinstance(digits, bool) or not 0 <= digits <= 9:
-            raise UserError(
-                f"config.published.digits={digits!r} must be a whole number, for example 2."
-            )
-        if not isinstance(self.rows, Mapping):
-            raise UserError(
-                f"config.published.rows={self.rows!r} must be {{arm: {{figure: numbers}}}}."
-            )
-        for arm, figures in self.rows.items():
-            if not isinstance(figures, Mapping):
-                raise UserError(
-                    f"config.published.rows.{arm}={figures!r} must be {{figure: numbers}}."
-                )
-            for figure, numbers in figures.items():
-                good = isinstance(numbers, (list, tuple)) and all(
-                    isinstance(n, (int, float)) and not isinstance(n, bool) and abs(n) <= MOST
-                    for n in numbers
-                )
-                if not good or len(numbers) not in (2, 3):
-                    raise UserError(
-                        f"config.published.rows.{arm}.{figure}={numbers!r} must be (mean, spread) or "
-                        "(mean, lowest, highest)."
-                    )
-
-    def check_figures(self, labels: Iterable[str]) -> None:
-        """Refuse a figure that no attack of the sweep makes; ``labels``: the labels of its attacks."""
-        labels = list(labels)
-        for arm, figures in self.rows.items():
-            for figure in figures:
-                if figure != AUC and figure not in labels:
-                    raise unknown(f"figure of config.published.rows.{arm}", figure, [AUC, *labels])
-
-
 SCALES = ("full", "reduced", "sample")
 
 
@@ -334,7 +290,8 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Reproduces:
-    """The paper's table that a sweep is a run of; ``vfljax.report.reproduction`` puts them side by side."""
+    """The paper's table that a sweep is a run of: ``vfljax.papers`` checks that there is such a table, and
+    compares."""
 
     table: str  # "gafm/2", "kdk/figure6"
     dataset: str = ""  # as the paper calls it
@@ -351,11 +308,6 @@ class Reproduces:
         for field in ("table", "dataset", "scale", "variant"):
             if not isinstance(getattr(self, field), str):
                 raise UserError(f"config.reproduces.{field}={getattr(self, field)!r} is no text.")
-        tables = papers.tables()
-        if self.table not in tables:
-            raise unknown("config.reproduces.table", self.table, tables)
-        if tables[self.table] and self.dataset not in tables[self.table]:
-            raise unknown("config.reproduces.dataset", self.dataset, tables[self.table])
         if self.scale not in SCALES:
             raise unknown("config.reproduces.scale", self.scale, SCALES)
         for field in ("arms", "attacks", "setting"):

@@ -1,7 +1,7 @@
 """The progress of an unfinished shard: what is saved between epochs, and read back by a resume.
 
 What enters: how far a shard's settings are trained. What leaves: a folder of ``store.write_partial``, of
-the shard's own lanes alone, so that a resume may take more or fewer lanes at once.
+the shard's own members alone, so that a resume may take more or fewer members at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Saved(NamedTuple):
     """How far a shard is trained."""
 
     epoch: int  # epochs done
-    snapshot: Snapshot  # after them, [lanes, ...]
+    snapshot: Snapshot  # after them, [members, ...]
     recorded: dict[int, dict[str, HostArray]]  # of each recorded epoch
 
 
@@ -54,7 +54,7 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
 
 
 def _pieces(a: HostArray) -> HostArray:
-    """An array [lanes, ...] as [pieces, lanes of one, ...], of at most about ``PIECE`` bytes each: the store
+    """An array [members, ...] as [pieces, members of one, ...], of at most about ``PIECE`` bytes each: a store
     writes a chunk for each entry of the first axis, and a chunk for each of thousands of settings takes
     longer than to train them."""
     count = len(a)

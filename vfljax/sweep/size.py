@@ -39,21 +39,21 @@ class Size(NamedTuple):
     progress: int  # bytes of disk of an unfinished shard, while it is trained
 
 
-def exchange_bytes(spec: Spec, lanes: int, recorded_epochs: int) -> int:
-    """Bytes of the exchange of ``lanes`` settings, as ``vfljax.store.exchange`` lists its arrays."""
+def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
+    """Bytes of the exchange of ``members`` settings, as ``vfljax.store.exchange`` lists its arrays."""
     rows, cuts = spec.recorded_rows, sum(module.out for module in spec.bottoms[: spec.passive])
     each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # which, order, sent; z, g
     each_epoch += NUMBER * rows * recorded_width(spec)
     sums = NUMBER * rows * (3 * cuts + spec.passive)
-    return lanes * (recorded_epochs * each_epoch + sums)
+    return members * (recorded_epochs * each_epoch + sums)
 
 
-def shard_bytes(spec: Spec, lanes: int, recorded_epochs: int, weights_size: int) -> int:
-    """Bytes on disk of one finished shard of ``lanes`` settings, whose networks have ``weights_size``
+def shard_bytes(spec: Spec, members: int, recorded_epochs: int, weights_size: int) -> int:
+    """Bytes on disk of one finished shard of ``members`` settings, whose networks have ``weights_size``
     numbers each (``Plan.weights``) and of which ``recorded_epochs`` are recorded."""
     losses = 16 * spec.epochs  # and accuracies: two lists of float64
-    settings = lanes * (NUMBER * weights_size + losses + ROW)
-    return exchange_bytes(spec, lanes, recorded_epochs) + settings + FILES
+    settings = members * (NUMBER * weights_size + losses + ROW)
+    return exchange_bytes(spec, members, recorded_epochs) + settings + FILES
 
 
 def bytes_of(plan: Plan, shard: Shard) -> int:
@@ -124,13 +124,13 @@ def needs(plan: Plan, workdir: pathlib.Path) -> str:
     if not size.settings:
         return "all of them are stored"
     memory, disk = free_memory(), free_disk(workdir)
-    rows, lanes = plan.groups[0].spec.recorded_rows, max(s.block for s in plan.shards)
+    rows, members = plan.groups[0].spec.recorded_rows, max(s.block for s in plan.shards)
     fewer = (
         f"record fewer of the {rows:,} rows (config.training.record_rows) or epochs "
         "(config.training.record)"
     )
     limits.check_free(
-        f"training {lanes:,} setting{'s' * (lanes > 1)} at a time",
+        f"training {members:,} setting{'s' * (members > 1)} at a time",
         *("memory", size.memory, memory, f"choose smaller networks, {fewer}"),
     )
     limits.check_free(

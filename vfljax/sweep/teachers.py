@@ -12,11 +12,11 @@ import numpy as np
 from vfljax import defenses, keys
 from vfljax.errors import UserError
 from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
-from vfljax.federation.training import Lane, Table
+from vfljax.federation.training import Member, Table
 from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
 from vfljax.models.parties import from_module
-from vfljax.sweep.grid import DataShape, Group, lanes_of
+from vfljax.sweep.grid import DataShape, Group, members_of
 from vfljax.sweep.records import Teacher
 from vfljax.types import Array, HostArray, Input, Spec
 
@@ -79,16 +79,16 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
             continue
         spec = group.spec
 
-        def labels_of(lane: Lane, spec: Spec = spec) -> tuple[Array, Array]:
-            chain = defenses.build(spec.defenses, lane.hparams.defenses)
-            labels = table.labels[table.train[lane.seed]]
-            key = keys.fold(keys.run_key(lane.seed), "defense")  # as the protocol's init
+        def labels_of(member: Member, spec: Spec = spec) -> tuple[Array, Array]:
+            chain = defenses.build(spec.defenses, member.hparams.defenses)
+            labels = table.labels[table.train[member.seed]]
+            key = keys.fold(keys.run_key(member.seed), "defense")  # as the protocol's init
             return chain.teach(key, labels, spec.num_classes)
 
-        lanes = lanes_of(spec, group.settings, [])
+        members = members_of(spec, group.settings, [])
         drawn = jax.jit(
-            lambda lanes, labels_of=labels_of: jax.lax.map(labels_of, lanes, batch_size=64)
-        )(lanes)
+            lambda members, labels_of=labels_of: jax.lax.map(labels_of, members, batch_size=64)
+        )(members)
         for setting, labels, weights in zip(group.settings, *map(np.asarray, drawn), strict=True):
             identity = (setting.seed, labels.tobytes(), weights.tobytes())
             if identity not in places:

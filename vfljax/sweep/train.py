@@ -26,7 +26,17 @@ from vfljax.federation import training
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.store import exchange
-from vfljax.sweep import codebooks, grid, initial, lanes, programs, saving, serving, size, teachers
+from vfljax.sweep import (
+    batch_layout,
+    codebooks,
+    grid,
+    initial,
+    programs,
+    saving,
+    serving,
+    size,
+    teachers,
+)
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.orders import Orders
 from vfljax.sweep.plan import (
@@ -259,7 +269,7 @@ def _try_shard(
         train_shard(trainer, shard, plan, workdir, progress)
         return 0
     except jax.errors.JaxRuntimeError as error:
-        return lanes.fewer(trainer.layout, trainer.group.name, error, progress.say)
+        return batch_layout.fewer(trainer.layout, trainer.group.name, error, progress.say)
 
 
 def _stored_width(plan: Plan, number: int, workdir: pathlib.Path) -> int | None:
@@ -291,13 +301,13 @@ class Trainer:
         self.teachers, self.codebooks = plan.teachers, plan.codebooks
         self.readers = defenses.readers(spec.defenses)
         self.milestones = experiment.training.milestones
-        self.layout = lanes.layout(shard.block, chosen, plan.devices)
+        self.layout = batch_layout.layout(shard.block, chosen, plan.devices)
         if width:
-            self.layout = lanes.layout_of(shard.block, width)
+            self.layout = batch_layout.layout_of(shard.block, width)
         largest = max(shard.block for shard in plan.shards)
-        self.evaluation_layout = lanes.layout(largest, chosen, plan.devices)
+        self.evaluation_layout = batch_layout.layout(largest, chosen, plan.devices)
         weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
-        self.table, self.initial = lanes.share((plan.table, weights))
+        self.table, self.initial = batch_layout.share((plan.table, weights))
         released = experiment.training.evaluation == "released"
         self.observe = pooled_auc if released else training.nobody
         arguments = self.start(shard), self.shared(0)
@@ -308,20 +318,20 @@ class Trainer:
         self.program.compile_ahead(*arguments, pool, into)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
-        """What all lanes share in an epoch."""
+        """What all members share in an epoch."""
         return self.table, self.initial, self.orders.of(epoch)
 
-    def start(self, shard: Shard) -> tuple[training.Lane, training.Snapshot]:
-        """A shard's lanes and what they start from, on the devices."""
+    def start(self, shard: Shard) -> tuple[training.Member, training.Snapshot]:
+        """A shard's members and what they start from, on the devices."""
         settings = [self.group.settings[i] for i in shard.settings]
         spec = self.group.spec
-        numbers = grid.lanes_of(spec, settings, self.milestones, self.teachers, self.codebooks)
-        lane = self.layout.pad(numbers)
-        return lane, self.layout.pad(empty_snapshot(spec, lane, self.table, self.initial))
+        numbers = grid.members_of(spec, settings, self.milestones, self.teachers, self.codebooks)
+        member = self.layout.pad(numbers)
+        return member, self.layout.pad(empty_snapshot(spec, member, self.table, self.initial))
 
     def spare(self, shard: Shard) -> PyTree:
         """What the first epoch of a shard writes its results into; None where they are memory of their own,
-        as where all lanes of a device are mapped at once."""
+        as where all members of a device are mapped at once."""
         count = self.layout.block
         if self.layout.width * jax.device_count() == count:
             return None
@@ -337,17 +347,17 @@ class Trainer:
         program = programs.fitting_program(
             training.make_evaluate, static, self.evaluation_layout, trained, bare
         )
-        return lanes.unpad(program(trained, bare), count)
+        return batch_layout.unpad(program(trained, bare), count)
 
 
 def empty_snapshot(
-    spec: Spec, lane: training.Lane, table: training.Table, weights: Weights
+    spec: Spec, member: training.Member, table: training.Table, weights: Weights
 ) -> training.Snapshot:
     """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
-    # by shape alone: a lane taken from arrays that lie on several devices would be a program of its own
-    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), lane)
+    # by shape alone: a member taken from arrays that lie on several devices would be a program of its own
+    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), member)
     shapes = jax.eval_shape(training.make_start(spec), one, table, weights)
-    count = lanes.leading(lane)
+    count = batch_layout.leading(member)
 
     def zeros(a: jax.ShapeDtypeStruct) -> Any:
         if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
@@ -363,16 +373,18 @@ def train_shard(
     """Train one shard epoch by epoch, saving now and then, and commit it."""
     settings = [trainer.group.settings[i] for i in shard.settings]
     count, epochs = len(settings), plan.experiment.training.recorded_epochs
-    lane, snapshot = trainer.start(shard)
+    member, snapshot = trainer.start(shard)
     start = saving.read(workdir, shard.name, count, snapshot) or Saved(0, snapshot, {})
-    trained, finite, seconds = _train_epochs(trainer, shard, lane, start, epochs, workdir, progress)
+    trained, finite, seconds = _train_epochs(
+        trainer, shard, member, start, epochs, workdir, progress
+    )
     state, record = trained.snapshot
     record = record._replace(embeddings=(), gradients=(), inputs=())  # those recorded are copied
-    record = lanes.unpad(record, count)
-    weights = lanes.unpad(state.weights, count)
+    record = batch_layout.unpad(record, count)
+    weights = batch_layout.unpad(state.weights, count)
     states = {reader.name: state.defense[reader.name] for reader in trainer.readers}
-    states = lanes.unpad(states, count)
-    figures = trainer.evaluate(lanes.unpad(lane.seed, count), weights, states, count)
+    states = batch_layout.unpad(states, count)
+    figures = trainer.evaluate(batch_layout.unpad(member.seed, count), weights, states, count)
     rows = [
         _row(setting, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         for i, setting in enumerate(settings)
@@ -388,13 +400,13 @@ def train_shard(
 def _train_epochs(
     trainer: Trainer,
     shard: Shard,
-    lane: training.Lane,
+    member: training.Member,
     start: Saved,
     recorded_epochs: Sequence[int],
     workdir: pathlib.Path,
     progress: Progress,
 ) -> tuple[Saved, HostArray, float]:
-    """Train a shard from where it ``start``s: the end, which settings [lanes] are finite, and the
+    """Train a shard from where it ``start``s: the end, which settings [members] are finite, and the
     seconds. An interrupt, which a scheduler's signal is too, saves what is trained; so does an exit, by which
     submitit ends a job that it has requeued."""
     spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
@@ -407,7 +419,7 @@ def _train_epochs(
         while now.epoch < spec.epochs:
             epoch, shared = now.epoch, trainer.shared(now.epoch)
             # not over its own start, which an interrupt may still have to save
-            snapshot, all_finite = trainer.program((lane, now.snapshot), shared, spare)
+            snapshot, all_finite = trainer.program((member, now.snapshot), shared, spare)
             # an accelerator computes this epoch while the host waits for the one before
             jax.block_until_ready(all_finite if earlier is None else earlier)
             earlier = all_finite if spare is None else None
@@ -415,7 +427,7 @@ def _train_epochs(
             progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
             recorded = now.recorded
             if epoch in recorded_epochs:
-                crossed = lanes.unpad(epoch_arrays(snapshot.record), count)
+                crossed = batch_layout.unpad(epoch_arrays(snapshot.record), count)
                 # a copy, where the host's array is the device's memory
                 recorded = recorded | {epoch: {name: np.array(a) for name, a in crossed.items()}}
             spare = None if spare is None else (now.snapshot, all_finite)
@@ -429,7 +441,7 @@ def _train_epochs(
         if 0 < now.epoch < spec.epochs:
             saving.save(workdir, shard.name, count, trainer.layout.width, now)
         raise
-    finite = lanes.unpad(finite, count)
+    finite = batch_layout.unpad(finite, count)
     ends[-1:] = [time.monotonic()] * len(ends[-1:])  # the last was not waited for
     return now, finite, _training_seconds(began, ends, spec.epochs)
 
@@ -451,28 +463,28 @@ def epoch_arrays(record: training.Record) -> dict[str, Any]:
 def _row(
     setting: grid.Setting,
     shard: str,
-    lane: int,
+    member: int,
     figures: Mapping[str, np.ndarray],
     record: training.Record,
     finite: bool,
     seconds: float,
 ) -> dict[str, Any]:
     """One row of results: every knob, every metric, status. Metrics of a diverged run are null."""
-    pooled_figures, pooled = {}, float(record.observed[lane, -1])
+    pooled_figures, pooled = {}, float(record.observed[member, -1])
     if np.isfinite(pooled):
-        oriented = 1 - pooled if figures["inverted"][lane] else pooled
+        oriented = 1 - pooled if figures["inverted"][member] else pooled
         pooled_figures = {"test_pooled_auc": pooled, "test_pooled_oriented_auc": oriented}
-    loss = record.loss[lane]
+    loss = record.loss[member]
     broken = np.flatnonzero(~np.isfinite(loss))
     return {
         **setting.row(),
-        **{name: float(values[lane]) if finite else None for name, values in figures.items()},
+        **{name: float(values[member]) if finite else None for name, values in figures.items()},
         **(pooled_figures if finite else {}),
         "status": "ok" if finite else "diverged",
         "diverged_epoch": None if finite else int(broken[0]) if len(broken) else len(loss) - 1,
         "loss": [float(x) for x in loss],
-        "train_accuracy": [float(x) for x in record.accuracy[lane]],
+        "train_accuracy": [float(x) for x in record.accuracy[member]],
         "shard": shard,
-        "lane": lane,
+        "lane": member,
         "seconds": seconds,
     }

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sweeps import point
 from vfljax.errors import UserError
-from vfljax.report import paper_figures_sun as sun
+from vfljax.papers import paper_figures_sun as sun
 from vfljax.report.confidence import Interval
 from vfljax.report.worst import AttackOn
 

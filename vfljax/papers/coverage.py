@@ -22,7 +22,7 @@ from typing import NamedTuple
 from vfljax import papers
 from vfljax.papers import Number
 from vfljax.papers.agreement import AGREES, DIFFERS
-from vfljax.report.reproduction import Compared
+from vfljax.papers.reproduction import Compared
 
 SHOWN, CLAIMS, NOT_RUN, NOT_COMPARABLE = "shown", "claims only", "not run", "not comparable"
 STANDINGS = (AGREES, DIFFERS, SHOWN, CLAIMS, NOT_RUN, NOT_COMPARABLE)

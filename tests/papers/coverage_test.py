@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from vfljax import papers
+from vfljax.papers import claims, coverage, reproduction_page
 from vfljax.papers.agreement import AGREES, DIFFERS
-from vfljax.report import claims, reproduction_page, standing
-from vfljax.report.claims import Evidence
-from vfljax.report.reproduction import Compared, csv_text, text
+from vfljax.papers.claims import Evidence
+from vfljax.papers.reproduction import Compared, text
+from vfljax.report.tables import csv_text
 
 LEAKS_LESS = next(c for c in claims.CLAIMS if c.text.startswith("Attacks on gradients leak less"))
 NUMBER = papers.of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
@@ -19,20 +20,20 @@ def ran(value, number=NUMBER, scale="full", variant="", spread=0.01, point="gafm
 
 
 def test_without_any_run_all_549_stand_once():
-    every = standing.standings([])
+    every = coverage.standings([])
     assert len(every) == len({one.number.id for one in every}) == 549
-    count = standing.counts(every)
-    assert set(count) == {standing.NOT_RUN, standing.NOT_COMPARABLE}
-    header, rows = standing.status(every)
+    count = coverage.counts(every)
+    assert set(count) == {coverage.NOT_RUN, coverage.NOT_COMPARABLE}
+    header, rows = coverage.status(every)
     assert rows[-1][-1] == "549"
     assert header[-1] == "numbers"
     assert sum(int(row[-1]) for row in rows[:-1]) == 549
-    for place, name in enumerate(standing.STANDINGS, 2):
+    for place, name in enumerate(coverage.STANDINGS, 2):
         assert sum(int(row[place] or 0) for row in rows[:-1]) == count[name]
 
 
 def test_what_cannot_be_compared_says_why():
-    every = [one for one in standing.standings([]) if one.says == standing.NOT_COMPARABLE]
+    every = [one for one in coverage.standings([]) if one.says == coverage.NOT_COMPARABLE]
     assert all(one.why for one in every)
     assert len(every) == 14
 
@@ -42,16 +43,16 @@ def test_what_cannot_be_compared_says_why():
     [
         ([ran(0.56)], AGREES),
         ([ran(0.80)], DIFFERS),
-        ([ran(0.56, scale="reduced")], standing.CLAIMS),
+        ([ran(0.56, scale="reduced")], coverage.CLAIMS),
         ([ran(0.80), ran(0.56, scale="sample")], DIFFERS),
-        ([ran(0.56, variant="minmax")], standing.NOT_RUN),  # a variant alone is not the table's
+        ([ran(0.56, variant="minmax")], coverage.NOT_RUN),  # a variant alone is not the table's
         ([ran(0.80), ran(0.56, variant="minmax")], DIFFERS),
-        ([ran(0.56)._replace(ours=(0.56,))], standing.SHOWN),
-        ([ran(0.56, number=NUMBER._replace(id="sun-027", kind="approx"))], standing.NOT_RUN),
+        ([ran(0.56)._replace(ours=(0.56,))], coverage.SHOWN),
+        ([ran(0.56, number=NUMBER._replace(id="sun-027", kind="approx"))], coverage.NOT_RUN),
     ],
 )
 def test_a_number_stands_by_its_run_at_the_published_setting(stored, says):
-    (one,) = (s for s in standing.standings(stored) if s.number.id == NUMBER.id)
+    (one,) = (s for s in coverage.standings(stored) if s.number.id == NUMBER.id)
     assert one.says == says
     assert len(one.variants) == sum(bool(s.variant) for s in stored)
 

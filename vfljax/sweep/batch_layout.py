@@ -1,7 +1,7 @@
 """Settings side by side: how many a program takes, how many of them are mapped at once, and where they lie.
 
-On CPU: one XLA host device a core (``vfljax.use_this_machine``) and few lanes at a time within each,
-so that a lane's parameters stay in cache; on an accelerator: one wide ``vmap``, of so many lanes as the
+On CPU: one XLA host device a core (``vfljax.use_this_machine``) and few members at a time within each,
+so that a member's parameters stay in cache; on an accelerator: one wide ``vmap``, of so many members as the
 compiled program's memory analysis says fit. No collectives.
 """
 
@@ -20,7 +20,8 @@ from vfljax import machine
 from vfljax.machine import bytes_text, exhausted
 from vfljax.types import PyTree
 
-LANE = PartitionSpec("lane")
+AXIS = "member"  # of the mesh of devices
+BY_MEMBER = PartitionSpec(AXIS)
 SAME = PartitionSpec()
 
 
@@ -35,7 +36,7 @@ def default_width() -> int:
 
 
 def dividing_width(block: int, width: int | None = None) -> int:
-    """The largest width up to ``width`` (None: the backend's) that divides a device's lanes of
+    """The largest width up to ``width`` (None: the backend's) that divides a device's members of
     ``block``: a ``Layout`` of it takes the block as it is, arrays already on the devices included.
     """
     each = block // jax.device_count()
@@ -45,17 +46,17 @@ def dividing_width(block: int, width: int | None = None) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How many lanes a program takes, and how many of them are mapped at once on each device."""
+    """How many members a program takes, and how many of them are mapped at once on each device."""
 
     block: int  # a multiple of the width on every device
     width: int
 
-    def pad(self, lanes: PyTree) -> PyTree:
-        """``lanes`` on the devices; short blocks are padded with copies of their last lane."""
-        count = leading(lanes)
+    def pad(self, members: PyTree) -> PyTree:
+        """``members`` on the devices; short blocks are padded with copies of their last member."""
+        count = leading(members)
         if count > self.block:
-            raise ValueError(f"{count} lanes given to a block of {self.block}")
-        by_lane = NamedSharding(Mesh(jax.devices(), ("lane",)), LANE)
+            raise ValueError(f"{count} members given to a block of {self.block}")
+        by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER)
 
         def one(a: Any) -> Any:
             if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
@@ -64,17 +65,17 @@ class Layout:
             if count < self.block:
                 a = np.asarray(a)  # on the host: nothing to compile for each shape
                 a = np.concatenate([a, np.repeat(a[-1:], self.block - count, axis=0)])
-            return jax.device_put(a, by_lane)
+            return jax.device_put(a, by_member)
 
-        return jax.tree.map(one, lanes)
+        return jax.tree.map(one, members)
 
     def shapes(self, one: PyTree) -> PyTree:
-        """The shapes of what ``pad`` makes of lanes like this ``one``, which has no lane axis."""
-        return jax.tree.map(lambda a: placed(a, LANE, self.block), one)
+        """The shapes of what ``pad`` makes of members like this ``one``, which has no member axis."""
+        return jax.tree.map(lambda a: placed(a, BY_MEMBER, self.block), one)
 
 
 class TooLarge(jax.errors.JaxRuntimeError):
-    """A program would exhaust a device's memory, and was not run; ``width`` lanes at once would fit."""
+    """A program would exhaust a device's memory, and was not run; ``width`` members at once would fit."""
 
     def __init__(self, needed: int, width: int) -> None:
         self.needed, self.width = needed, width
@@ -85,7 +86,7 @@ class TooLarge(jax.errors.JaxRuntimeError):
 def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
     """A smaller width than that of a ``layout``: after ``TooLarge`` the one it says, and half of it after
     another ``error`` of a call that exhausted a device's memory. Raises the error where it says something
-    else, and where no more than one lane was mapped at once."""
+    else, and where no more than one member was mapped at once."""
     width, devices = layout.width // 2, jax.device_count()
     if isinstance(error, TooLarge):
         say(
@@ -104,7 +105,7 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
 
 def share(shared: PyTree) -> PyTree:
     """``shared`` on every device, once."""
-    return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), ("lane",)), SAME))
+    return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), (AXIS,)), SAME))
 
 
 def shared_shapes(shared: PyTree) -> PyTree:
@@ -112,21 +113,21 @@ def shared_shapes(shared: PyTree) -> PyTree:
     return jax.tree.map(lambda a: placed(a, SAME), shared)
 
 
-def placed(a: Any, spec: PartitionSpec, *lanes: int) -> jax.ShapeDtypeStruct:
-    """What tracing distinguishes of the array ``a`` where it lies on the devices, ``lanes`` before it."""
+def placed(a: Any, spec: PartitionSpec, *members: int) -> jax.ShapeDtypeStruct:
+    """What tracing distinguishes of the array ``a`` where it lies on the devices, ``members`` before it."""
     dtype = jax.dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True)
-    by_lane = NamedSharding(Mesh(jax.devices(), ("lane",)), spec)
+    by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), spec)
     weak = getattr(a, "weak_type", False)
-    return jax.ShapeDtypeStruct((*lanes, *a.shape), dtype, sharding=by_lane, weak_type=weak)
+    return jax.ShapeDtypeStruct((*members, *a.shape), dtype, sharding=by_member, weak_type=weak)
 
 
 def layout(count: int, width: int | None = None, devices: int | None = None) -> Layout:
-    """The layout of ``count`` lanes, ``width`` of them at once on each device (None: the backend's); the width
-    is chosen as a machine with so many ``devices`` would (None: those of this process), so that figures do
+    """The layout of ``count`` members, ``width`` of them at once on each device (None: the backend's);
+    it is chosen as a machine with so many ``devices`` would (None: those of this process), so that figures do
     not depend on where they are computed.
 
-    Lanes of a device are a multiple of the width (a remainder would be traced a second time): a width
-    up to half as large that pads fewer lanes is taken instead.
+    Members of a device are a multiple of the width (a remainder would be traced a second time): a width
+    up to half as large that pads fewer members is taken instead.
     """
     each = -(-count // (devices or jax.device_count()))
     width = min(default_width() if width is None else width, each)
@@ -135,17 +136,17 @@ def layout(count: int, width: int | None = None, devices: int | None = None) -> 
 
 
 def layout_of(count: int, width: int) -> Layout:
-    """The layout of ``count`` lanes, just ``width`` of them at once on each device, if there are so many."""
+    """The layout of ``count`` members, just ``width`` of them at once on each device, if there are so many."""
     each = -(-count // jax.device_count())
     width = min(width, each)
     return Layout((each + -each % width) * jax.device_count(), width)
 
 
 def leading(tree: PyTree) -> int:
-    """Length of the lane axis."""
+    """Length of the member axis."""
     return jax.tree.leaves(tree)[0].shape[0]
 
 
 def unpad(tree: PyTree, count: int) -> PyTree:
-    """The first ``count`` lanes, on the host, as NumPy arrays."""
+    """The first ``count`` members, on the host, as NumPy arrays."""
     return jax.tree.map(lambda a: a[:count], jax.device_get(tree))

@@ -9,7 +9,7 @@ from tests.sweeps import tiny, train
 from vfljax import keys, store
 from vfljax.defenses.gafm import draws
 from vfljax.errors import UserError
-from vfljax.report import gafm_gradients
+from vfljax.papers import gafm_gradients
 
 KNOBS = {"delta": 0.3, "gamma": 2.0, "sigma": 0.1, "clip": 0.1, "learning_rate": 0.01}
 CONFIG = tiny(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from vfljax.report.reproduction import WORST
+from vfljax.papers.reproduction import WORST
 
 Rows = list[dict[str, str]]
 Leaks = Mapping[str, Rows]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 
-from vfljax.papers import PAPERS
+from vfljax.papers import PAPERS, claims, coverage, reproduction
 from vfljax.papers.agreement import AGREES, DIFFERS, LEVEL
-from vfljax.report import claims, reproduction, standing, tables
-from vfljax.report.reproduction import Compared
-from vfljax.report.standing import Standing
+from vfljax.papers.coverage import Standing
+from vfljax.papers.reproduction import Compared
+from vfljax.report import tables
 
 LEAKS = "_leaks.csv"
 Command = Callable[[str, str, str], str]
@@ -49,7 +49,7 @@ def stored(folder: pathlib.Path) -> list[Compared]:
 def text(folder: pathlib.Path, command: Command) -> str:
     """The page."""
     compared = stored(folder)
-    standings = standing.standings(compared)
+    standings = coverage.standings(compared)
     lines = [HEAD, "## How the printed numbers stand", "", _sum(standings), ""]
     lines += [*_markdown(*_tables(standings, command)), ""]
     lines += ["## The claims of the papers", "", claims.HEAD, ""]
@@ -73,19 +73,19 @@ def _leaks(folder: pathlib.Path) -> dict[str, list[dict[str, str]]]:
 
 
 def _sum(standings: Sequence[Standing]) -> str:
-    count = standing.counts(standings)
+    count = coverage.counts(standings)
     judged = count[AGREES] + count[DIFFERS]
     return (
         f"Of {count.total()} printed numbers {judged} were run at the published setting and judged: "
         f"{count[AGREES]} agree and {count[DIFFERS]} differ, where chance alone would make up to "
-        f"{LEVEL * judged:.0f} differ. {count[standing.SHOWN]} more are shown without a verdict, "
-        f"{count[standing.CLAIMS]} were run smaller and bear on claims only, {count[standing.NOT_RUN]} "
-        f"were not run, and {count[standing.NOT_COMPARABLE]} cannot be compared."
+        f"{LEVEL * judged:.0f} differ. {count[coverage.SHOWN]} more are shown without a verdict, "
+        f"{count[coverage.CLAIMS]} were run smaller and bear on claims only, {count[coverage.NOT_RUN]} "
+        f"were not run, and {count[coverage.NOT_COMPARABLE]} cannot be compared."
     )
 
 
 def _tables(standings: Sequence[Standing], command: Command) -> tuple[list[str], list[list[str]]]:
-    header, rows = standing.status(standings)
+    header, rows = coverage.status(standings)
     lines = [command(row[0], row[1], "") for row in rows]
     out = [[*row, f"`{line}`" if line else ""] for row, line in zip(rows, lines, strict=True)]
     return [*header, "command"], out
@@ -113,7 +113,7 @@ def _short(compared: Compared) -> str:
 def _not_comparable(standings: Iterable[Standing]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for one in standings:
-        if one.says == standing.NOT_COMPARABLE:
+        if one.says == coverage.NOT_COMPARABLE:
             where = f"{one.number.table} {one.number.dataset}".strip()
             by_reason.setdefault(one.why, []).append(f"{where} ({one.number.id})")
     return [*(f"- {why}: {', '.join(where)}." for why, where in by_reason.items()), ""]

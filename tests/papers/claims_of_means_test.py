@@ -2,8 +2,8 @@
 
 import pytest
 
-from vfljax.report import claims_of_means as means
-from vfljax.report.claims_of_means import AGAINST, FOR, MEASURED, OPEN
+from vfljax.papers import claims_of_means as means
+from vfljax.papers.claims_of_means import AGAINST, FOR, MEASURED, OPEN
 
 
 def row(setting, attack, leak=0.6, success=0.6, accuracy=0.8, auc=0.8, excess=0.1):

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from vfljax import papers
-from vfljax.report import gafm_gradients, summary
-from vfljax.report import paper_figures_sun as sun
+from vfljax.papers import gafm_gradients
+from vfljax.papers import paper_figures_sun as sun
+from vfljax.report import summary
 from vfljax.report.confidence import Interval
 from vfljax.report.drawing import plt
 from vfljax.report.figures import COLORS, MARKERS, STYLE

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import math
 import pathlib
@@ -22,10 +23,11 @@ from typing import Any, NamedTuple
 
 from vfljax import papers, store
 from vfljax.errors import UserError
-from vfljax.papers import Number
+from vfljax.papers import Number, gafm_gradients, paper_figures
 from vfljax.papers.agreement import AGREES, DIFFERS, Verdict, by_chance, verdict
-from vfljax.report import gafm_gradients, summary
+from vfljax.report import summary, tables
 from vfljax.report.worst import attack_on
+from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
 
@@ -101,6 +103,31 @@ def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
             other = Reader(sweep, dataclasses.replace(reproduces, variant=variant))
             out += [one for n in numbers for one in other.compared(n)]
     return out
+
+
+def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
+    """Returns the table and the figure of the paper that the sweep is a run of, for its report.
+
+    Args:
+      sweep: a finished sweep.
+      experiment: the one that it was made by; without ``reproduces`` nothing is added.
+
+    Raises:
+      UserError: if the config names a table that no paper has.
+    """
+    reproduces = experiment.reproduces
+    if reproduces is None:
+        return tables.Extra()
+    papers.check(reproduces)
+    compared = compare(sweep, reproduces)
+    section = tables.Section(
+        title="Beside the published figures",
+        caption=caption(compared, reproduces),
+        table=table(compared),
+        leads=True,
+    )
+    draw = functools.partial(paper_figures.draw, sweep, reproduces)
+    return tables.Extra(sections=(section,) * bool(compared), draw=draw)
 
 
 class Reader:
@@ -257,14 +284,7 @@ def text(compared: Iterable[Compared]) -> str:
                 *(" ".join(f"{value:.6g}" for value in one.ours), one.run),
             ]
         )
-    return csv_text(COLUMNS, rows)
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as CSV."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue()
+    return tables.csv_text(COLUMNS, rows)
 
 
 def read(path: pathlib.Path) -> list[Compared]:

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from vfljax.papers import PAPERS
-from vfljax.report import claims_of_means as means
-from vfljax.report.reproduction import Compared
+from vfljax.papers import claims_of_means as means
+from vfljax.papers.reproduction import Compared
 
 HEAD = """Each claim is in the paper's sense and our words. Where a paper prints numbers, **for**, **against**
 and **open** say where a paired difference over seeds and its 95 % interval lie. Where it prints none, lines

@@ -1,4 +1,4 @@
-"""Mapping over lanes and devices, and the one cache of compiled programs."""
+"""Mapping over members and devices, and the one cache of compiled programs."""
 
 import pathlib
 import threading
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from vfljax import machine
-from vfljax.sweep import lanes, programs
+from vfljax.sweep import batch_layout, programs
 
 
-def square(lane, shared):
-    return lane["x"] ** 2 + shared
+def square(member, shared):
+    return member["x"] ** 2 + shared
 
 
 def counting(count):
@@ -22,29 +22,29 @@ def counting(count):
 
 
 @pytest.mark.parametrize(("block", "width"), [(4, 1), (8, 2), (8, 4), (6, 2)])
-def test_every_lane_gets_its_own_result_whatever_the_width(block, width):
-    layout = lanes.layout(block, width)
+def test_every_member_gets_its_own_result_whatever_the_width(block, width):
+    layout = batch_layout.layout(block, width)
     program = programs.Program(square, layout)
-    out = program(layout.pad(counting(block)), lanes.share(jnp.float32(1)))
-    np.testing.assert_array_equal(lanes.unpad(out, block), np.arange(block) ** 2 + 1)
+    out = program(layout.pad(counting(block)), batch_layout.share(jnp.float32(1)))
+    np.testing.assert_array_equal(batch_layout.unpad(out, block), np.arange(block) ** 2 + 1)
 
 
 def test_short_blocks_are_padded_and_the_copies_dropped():
-    layout = lanes.layout(8, 2)
+    layout = batch_layout.layout(8, 2)
     padded = layout.pad(counting(3))
-    assert lanes.leading(padded) == 8
-    out = programs.Program(square, layout)(padded, lanes.share(jnp.float32(0)))
-    np.testing.assert_array_equal(lanes.unpad(out, 3), [0, 1, 4])
+    assert batch_layout.leading(padded) == 8
+    out = programs.Program(square, layout)(padded, batch_layout.share(jnp.float32(0)))
+    np.testing.assert_array_equal(batch_layout.unpad(out, 3), [0, 1, 4])
 
 
-def test_more_lanes_than_the_block_are_refused():
-    with pytest.raises(ValueError, match="9 lanes given to a block of 8"):
-        lanes.layout(8, 2).pad(counting(9))
+def test_more_members_than_the_block_are_refused():
+    with pytest.raises(ValueError, match="9 members given to a block of 8"):
+        batch_layout.layout(8, 2).pad(counting(9))
 
 
 def test_a_block_is_a_multiple_of_the_devices():
     assert jax.device_count() == 2
-    assert lanes.layout(7, 1).block == 8
+    assert batch_layout.layout(7, 1).block == 8
 
 
 @pytest.mark.parametrize(
@@ -52,30 +52,30 @@ def test_a_block_is_a_multiple_of_the_devices():
     [(50, 5, 50), (84, 6, 84), (18, 3, 18), (1000, 5, 1000), (2, 1, 2)],
 )
 def test_the_width_is_the_largest_that_pads_least(settings, width, block):
-    assert lanes.layout(settings, 6) == lanes.Layout(block, width)
+    assert batch_layout.layout(settings, 6) == batch_layout.Layout(block, width)
 
 
 @pytest.mark.parametrize("block", [2, 6, 26, 30, 32, 106])
 @pytest.mark.parametrize("limit", [None, 1, 4, 6, 100])
 def test_a_dividing_width_pads_nothing(block, limit):
-    width = lanes.dividing_width(block, limit)
-    assert lanes.layout(block, width) == lanes.Layout(block, width)
-    assert width <= (limit or lanes.default_width())
+    width = batch_layout.dividing_width(block, limit)
+    assert batch_layout.layout(block, width) == batch_layout.Layout(block, width)
+    assert width <= (limit or batch_layout.default_width())
 
 
 def test_a_second_trace_raises():
-    layout = lanes.layout(4, 1)
+    layout = batch_layout.layout(4, 1)
     program = programs.Program(square, layout)
-    program(layout.pad({"x": np.zeros(4, np.float32)}), lanes.share(jnp.float32(0)))
-    program(layout.pad({"x": np.ones(4, np.float32)}), lanes.share(jnp.float32(5)))
+    program(layout.pad({"x": np.zeros(4, np.float32)}), batch_layout.share(jnp.float32(0)))
+    program(layout.pad({"x": np.ones(4, np.float32)}), batch_layout.share(jnp.float32(5)))
     assert program.traces == 1
     with pytest.raises(AssertionError, match="traced twice"):
-        program(layout.pad({"x": np.zeros((4, 2), np.float32)}), lanes.share(jnp.float32(0)))
+        program(layout.pad({"x": np.zeros((4, 2), np.float32)}), batch_layout.share(jnp.float32(0)))
 
 
-def power_sum(lane, shared):
+def power_sum(member, shared):
     """A sum over an array that is only needed while it runs."""
-    return jnp.sum(jnp.sort(lane["x"] + shared, axis=0)[::3], axis=0)
+    return jnp.sum(jnp.sort(member["x"] + shared, axis=0)[::3], axis=0)
 
 
 def accelerator(monkeypatch, memory):
@@ -84,29 +84,33 @@ def accelerator(monkeypatch, memory):
 
 @pytest.fixture
 def sums(monkeypatch):
-    """The layout, arguments and results of a program of eight lanes, and what it needs."""
-    layout = lanes.layout(8, 1 << 30)
+    """The layout, arguments and results of a program of eight members, and what it needs."""
+    layout = batch_layout.layout(8, 1 << 30)
     arguments = layout.pad({"x": np.arange(8 * 3000.0, dtype=np.float32).reshape(8, -1)}), ()
-    arguments = arguments[0], lanes.share(jnp.float32(1))
+    arguments = arguments[0], batch_layout.share(jnp.float32(1))
     program = programs.Program(power_sum, layout)
-    out = lanes.unpad(program(*arguments), 8)
+    out = batch_layout.unpad(program(*arguments), 8)
     return layout, arguments, out, machine.needed_bytes(program._compiled.result())
 
 
 def test_a_program_that_does_not_fit_is_not_run_and_says_how_many_would(monkeypatch, sums):
     layout, arguments, _, (needed, running) = sums
-    assert needed - running >= 4 * 3000 * 4  # of one device: its lanes
+    assert needed - running >= 4 * 3000 * 4  # of one device: its members
     accelerator(monkeypatch, needed / machine.FITS)
     assert programs.Program(power_sum, layout)(*arguments) is not None
     accelerator(monkeypatch, (needed - 0.6 * running) / machine.FITS)
     program, said = programs.Program(power_sum, layout), []
-    with pytest.raises(lanes.TooLarge, match="RESOURCE_EXHAUSTED: the program needs") as caught:
+    with pytest.raises(
+        batch_layout.TooLarge, match="RESOURCE_EXHAUSTED: the program needs"
+    ) as caught:
         program(*arguments)
     assert machine.exhausted(caught.value)
-    assert lanes.fewer(layout, "training", caught.value, said.append) == caught.value.width == 1
+    assert (
+        batch_layout.fewer(layout, "training", caught.value, said.append) == caught.value.width == 1
+    )
     assert "training: 8 settings at once need" in said[0]
     assert said[0].endswith("goes on with 2")
-    one = lanes.Layout(8, 1)
+    one = batch_layout.Layout(8, 1)
     accelerator(monkeypatch, 1)
     assert programs.Program(power_sum, one)(*arguments) is not None  # one at a time is tried
 
@@ -116,24 +120,24 @@ def make_sum():
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_call_whose_width_nobody_stores_takes_fewer_lanes_at_once_of_the_same_block(
+def test_a_call_whose_width_nobody_stores_takes_fewer_members_at_once_of_the_same_block(
     monkeypatch, sums
 ):
     layout, arguments, expected, (needed, running) = sums
     whole = programs.fitting_program(make_sum, (), layout, *arguments)
-    assert whole.layout == layout == lanes.Layout(8, 4)
+    assert whole.layout == layout == batch_layout.Layout(8, 4)
     accelerator(monkeypatch, (needed - 0.4 * running) / machine.FITS)
     program = programs.fitting_program(make_sum, (), layout, *arguments)
     assert program.layout.block == 8
     assert program.layout.width < 4
-    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 8), expected)
+    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 8), expected)
 
 
-def test_keys_can_be_lanes():
-    layout = lanes.layout(4, 2)
+def test_keys_can_be_members():
+    layout = batch_layout.layout(4, 2)
     program = programs.Program(lambda key, _: jax.random.normal(key), layout)
     keys = jax.random.split(jax.random.key(0), 3)
-    out = lanes.unpad(program(layout.pad(keys), ()), 3)
+    out = batch_layout.unpad(program(layout.pad(keys), ()), 3)
     np.testing.assert_array_equal(out, jax.vmap(jax.random.normal)(keys))
 
 
@@ -145,7 +149,7 @@ calls = []
 
 def make_power(power):
     calls.append(power)
-    return lambda lane, shared: lane["x"] ** power + shared
+    return lambda member, shared: member["x"] ** power + shared
 
 
 @pytest.fixture
@@ -157,9 +161,12 @@ def cache(monkeypatch):
 
 
 def requested(count=4, width=2, power=2, columns=(), dtype=np.float32):
-    """The program of ``make_power`` for lanes of this shape, and its arguments."""
-    layout = lanes.layout(count, width)
-    arguments = layout.pad({"x": np.ones((count, *columns), dtype)}), lanes.share(jnp.float32(1))
+    """The program of ``make_power`` for members of this shape, and its arguments."""
+    layout = batch_layout.layout(count, width)
+    arguments = (
+        layout.pad({"x": np.ones((count, *columns), dtype)}),
+        batch_layout.share(jnp.float32(1)),
+    )
     return programs.program(make_power, (power,), layout, *arguments), arguments
 
 
@@ -169,8 +176,8 @@ def test_equal_requests_share_one_program_which_is_made_once():
     again, _ = requested()
     assert again is program
     assert calls == [2]
-    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
-    np.testing.assert_array_equal(lanes.unpad(again(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(again(*arguments), 4), np.full(4, 2.0))
     assert program.traces == 1
 
 
@@ -195,28 +202,28 @@ def test_another_layout_static_shape_or_type_is_another_program(other):
 
 
 @pytest.mark.usefixtures("cache")
-def test_shapes_of_what_lanes_share_are_part_of_the_request():
-    layout = lanes.layout(4, 2)
-    lane = layout.pad(counting(4))
-    shared = [lanes.share(a) for a in (jnp.float32(1), jnp.ones(3), (jnp.ones(3),))]
-    made = [programs.program(make_power, (2,), layout, lane, one) for one in shared]
+def test_shapes_of_what_members_share_are_part_of_the_request():
+    layout = batch_layout.layout(4, 2)
+    member = layout.pad(counting(4))
+    shared = [batch_layout.share(a) for a in (jnp.float32(1), jnp.ones(3), (jnp.ones(3),))]
+    made = [programs.program(make_power, (2,), layout, member, one) for one in shared]
     assert len(set(map(id, made))) == 3
 
 
 @pytest.mark.usefixtures("cache")
 def test_a_program_outlives_the_clearing_of_jax_s_own_caches():
     program, arguments = requested()
-    before = lanes.unpad(program(*arguments), 4)
+    before = batch_layout.unpad(program(*arguments), 4)
     jax.clear_caches()
-    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), before)
+    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), before)
     assert program.traces == 1
 
 
 @pytest.mark.usefixtures("cache")
 def test_weak_types_are_part_of_the_request_as_tracing_tells_them_apart():
-    layout, lane = lanes.layout(4, 2), {"x": jnp.ones(4)}
+    layout, member = batch_layout.layout(4, 2), {"x": jnp.ones(4)}
     made = [
-        programs.program(make_power, (2,), layout, lane, jnp.asarray(one))
+        programs.program(make_power, (2,), layout, member, jnp.asarray(one))
         for one in (1.0, np.float32(1))
     ]
     assert made[0] is not made[1]
@@ -227,7 +234,7 @@ def test_a_program_compiled_ahead_is_the_one_that_runs(cache):
     with ThreadPoolExecutor(1) as pool:
         program.compile_ahead(*arguments, pool)
         program.compile_ahead(*arguments, pool)  # asked again it is compiled no second time
-    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
     assert program.traces == 1
     assert list(cache.values()) == [program]
 
@@ -247,7 +254,9 @@ def test_plain_functions_are_compiled_once_for_each_shape_and_option():
 
 def test_programs_are_kept_while_memory_maps_are_few(cache, monkeypatch):
     monkeypatch.setattr(programs, "MOST_MAPS", 1 << 40)
-    monkeypatch.setattr(lanes.jax, "clear_caches", lambda: pytest.fail("caches were cleared"))
+    monkeypatch.setattr(
+        batch_layout.jax, "clear_caches", lambda: pytest.fail("caches were cleared")
+    )
     made = [requested(power=power)[0] for power in range(4)]
     assert list(cache.values()) == made
 
@@ -257,23 +266,23 @@ def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(c
     made = [requested(power=power) for power in range(5)]
     assert requested(power=0)[0] is made[0][0]  # used again: the youngest now
     monkeypatch.setattr(programs, "MOST_MAPS", 0)
-    monkeypatch.setattr(lanes.jax, "clear_caches", lambda: cleared.append(True))
+    monkeypatch.setattr(batch_layout.jax, "clear_caches", lambda: cleared.append(True))
     programs.make_room()
     assert cleared
     assert list(cache.values()) == [made[4][0], made[0][0]]
     program, arguments = made[1]  # who still holds one keeps it
-    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
 
 
 def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypatch):
     program, _ = requested()
     monkeypatch.setattr(programs, "MOST_MAPS", 0)
-    monkeypatch.setattr(lanes.jax, "clear_caches", lambda: None)
+    monkeypatch.setattr(batch_layout.jax, "clear_caches", lambda: None)
     programs.make_room()
     assert not cache
     again, arguments = requested()
     assert again is not program
-    np.testing.assert_array_equal(lanes.unpad(again(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(again(*arguments), 4), np.full(4, 2.0))
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/maps").exists(), reason="not Linux")
@@ -281,18 +290,21 @@ def test_memory_maps_of_this_process_are_counted():
     assert 50 < programs._memory_maps() < 65_530
 
 
-def test_the_memory_of_a_lane_is_what_goes_in_comes_out_and_is_computed_on_the_way():
-    def one(lane, shared):
-        return (lane[:, None] * lane[None, :]) @ jnp.sin(
-            lane[:, None] * shared[None, :]
+def test_the_memory_of_a_member_is_what_goes_in_comes_out_and_is_computed_on_the_way():
+    def one(member, shared):
+        return (member[:, None] * member[None, :]) @ jnp.sin(
+            member[:, None] * shared[None, :]
         )  # [64, 64] between
 
     def bytes_at(width):
-        layout = lanes.Layout(4 * jax.device_count(), width)
-        given = layout.pad(np.ones((layout.block, 64), np.float32)), lanes.share(np.ones(64, "f"))
+        layout = batch_layout.Layout(4 * jax.device_count(), width)
+        given = (
+            layout.pad(np.ones((layout.block, 64), np.float32)),
+            batch_layout.share(np.ones(64, "f")),
+        )
         program = programs.Program(one, layout)
         program(*given)
-        return program.lane_bytes(given[0])
+        return program.member_bytes(given[0])
 
     each = 4 * (64 + 64 * 64)  # its row, and the matrix that comes out
     assert bytes_at(4) > bytes_at(1) >= each
@@ -300,9 +312,9 @@ def test_the_memory_of_a_lane_is_what_goes_in_comes_out_and_is_computed_on_the_w
 
 def shapes_of(count=4, columns=()):
     """The arguments of ``requested`` before there are any."""
-    layout = lanes.layout(count, 2)
+    layout = batch_layout.layout(count, 2)
     one = {"x": np.ones(columns, np.float32)}
-    return layout, layout.shapes(one), lanes.shared_shapes(np.float32(1))
+    return layout, layout.shapes(one), batch_layout.shared_shapes(np.float32(1))
 
 
 def test_a_program_of_shapes_is_the_one_that_arguments_ask_for(cache):
@@ -311,7 +323,7 @@ def test_a_program_of_shapes_is_the_one_that_arguments_ask_for(cache):
     program, arguments = requested()
     assert program is ahead
     out = program(*arguments)
-    np.testing.assert_array_equal(lanes.unpad(out, 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(out, 4), np.full(4, 2.0))
     assert (program.traces, calls, len(cache)) == (1, [2], 1)
     assert programs._abstract(program.results) == programs._abstract(out)
 
@@ -322,7 +334,7 @@ def test_arguments_of_other_shapes_have_a_program_of_their_own():
     ahead = programs.program_ahead(make_power, (2,), layout, *shapes)
     program, arguments = requested()
     assert program is not ahead
-    np.testing.assert_array_equal(lanes.unpad(program(*arguments), 4), np.full(4, 2.0))
+    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
 
 
 def begun_elsewhere(build):
@@ -359,14 +371,14 @@ def test_a_program_that_could_not_be_made_elsewhere_is_made_by_whoever_asks_for_
 
 def test_results_are_written_over_earlier_ones():
     """The same figures, in the memory of results that are gone then; keys are results too."""
-    layout = lanes.layout(8 * jax.device_count(), 2)
+    layout = batch_layout.layout(8 * jax.device_count(), 2)
     keys = jax.random.split(jax.random.key(0), layout.block)
     given = layout.pad({"a": np.arange(layout.block, dtype=np.float32), "key": keys})
     earlier = layout.pad({"a": np.full(layout.block, -1, np.float32), "key": keys})
-    factor = lanes.share(np.float32(3))
+    factor = batch_layout.share(np.float32(3))
 
-    def one(lane, shared):
-        return {"a": lane["a"] * shared, "key": lane["key"]}
+    def one(member, shared):
+        return {"a": member["a"] * shared, "key": member["key"]}
 
     wanted = programs.Program(one, layout)(given, factor)
     program = programs.Program(one, layout)

@@ -8,8 +8,10 @@ import pytest
 
 from vfljax import papers, store
 from vfljax.errors import UserError
+from vfljax.papers import reproduction
 from vfljax.papers.agreement import verdict
-from vfljax.report import page, reproduction
+from vfljax.report import page
+from vfljax.store import header
 from vfljax.sweep.records import Reproduces
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
@@ -188,15 +190,15 @@ def test_data_sets_are_spelled_as_configs_spell_them(dataset, slug):
 
 def test_the_terminal_and_the_page_show_the_paper_beside_ours(defended, tmp_path):
     workdir = shutil.copytree(defended.workdir, tmp_path / "w")
-    header = store.read_header(workdir)
-    header["config"]["reproduces"] = {
+    stored = store.read_header(workdir)
+    stored["config"]["reproduces"] = {
         "table": "gafm/2",
         "dataset": "Criteo",
         "arms": ARMS,
         "attacks": {"norm": RULE},
     }
-    header.write_root(workdir, "sweep", header)
-    text = page.present(workdir)
+    header.write_root(workdir, "sweep", stored)
+    text = page.present(workdir, reproduction.extend)
     html = (workdir / "report.html").read_text()
     mean = np.mean([r["test_oriented_auc"] for r in rows_of(defended, "split", arm="undefended")])
     for words in ("0.72 (0.69 to 0.77 of 10)", "Han and Guan 2023", "differ", f"{mean:.3f}"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from vfljax import papers, store
-from vfljax.report import paper_figures
+from vfljax.papers import paper_figures
 from vfljax.sweep.records import Reproduces
 
 
