@@ -1,4 +1,11 @@
-"""Every test runs as strictly as the library promises: no silent rank promotion, two devices."""
+"""Every test runs as strictly as the library promises: no silent rank promotion, two devices.
+
+- ``VFLJAX_TEST_OPTIMIZED=1`` compiles as users do. By default tests compile without optimization, which
+  halves their time; flags of ``XLA_FLAGS`` stay in force beside theirs.
+- Compiled programs are kept in a folder that the workers of one run share, and removed at its end, unless
+  ``JAX_COMPILATION_CACHE_DIR`` names one.
+- ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
+"""
 
 import contextlib
 import gc
@@ -7,21 +14,29 @@ import importlib.metadata
 import io
 import os
 import pathlib
+import random
+import shutil
 import signal
+import tempfile
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# tests compile much and compute little: unoptimized code halves their time. XLA_FLAGS="" tests optimized
-# code, as users run it; set before JAX is imported
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0"
-    # halves it again, and a seventh less: small programs are not worth dividing over threads. XLA aborts on
-    # flags it does not know, so for the versions tried only
-    + " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-    * importlib.metadata.version("jaxlib").startswith("0.10."),
-)
+# XLA reads its flags when JAX starts. It aborts on those it does not know: 0.12 has one emitter only.
+FLAGS = ["--xla_backend_optimization_level=0", "--xla_cpu_parallel_codegen_split_count=1"]
+if importlib.metadata.version("jaxlib").startswith(("0.10.", "0.11.")):
+    FLAGS.append("--xla_cpu_use_fusion_emitters=false")
+if not os.environ.get("VFLJAX_TEST_OPTIMIZED"):
+    chosen = os.environ.get("XLA_FLAGS", "").split()
+    names = {flag.partition("=")[0] for flag in chosen}
+    added = [flag for flag in FLAGS if flag.partition("=")[0] not in names]
+    os.environ["XLA_FLAGS"] = " ".join([*chosen, *added])
+
+# workers and the processes that tests start inherit the folder; whoever made it removes it
+MADE_CACHE = ""
+if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    MADE_CACHE = tempfile.mkdtemp(prefix="vfljax_tests_")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = MADE_CACHE
 
 import filelock
 import jax
@@ -32,8 +47,9 @@ from vfljax import machine
 # before JAX's first computation: two host devices, as on a two-core machine
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# the workers of a run compile the same programs: what one has compiled the others read
-machine.keep_compiled_programs(machine.default_cache(), min_compile_seconds=0.5)
+machine.keep_compiled_programs(
+    pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]), min_compile_seconds=0.5
+)
 
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -61,9 +77,30 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {ROOT / "tests" / name: place for place, name in enumerate(DEAREST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order", default="", help="of the files: reversed, or random:SEED")
+
+
+def pytest_unconfigure() -> None:
+    if MADE_CACHE:
+        shutil.rmtree(MADE_CACHE, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    dearest = [ROOT / "tests" / name for name in DEAREST]
+    files = sorted(
+        dict.fromkeys(item.path for item in items),
+        key=lambda path: dearest.index(path) if path in dearest else len(dearest),
+    )
+    order, _, seed = config.getoption("--order").partition(":")
+    if order == "reversed":
+        files.reverse()
+    elif order == "random":
+        random.Random(seed).shuffle(files)
+    elif order:
+        raise pytest.UsageError(f"--order={order}: choose reversed or random:SEED")
+    places = {path: place for place, path in enumerate(files)}
+    items.sort(key=lambda item: places[item.path])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -131,9 +168,7 @@ def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     from vfljax import cli
 
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(
-        vfljax, "use_this_machine", lambda **_: None, raising=False
-    )  # JAX has started
+    monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
 
     def run(name: str, *arguments: str) -> types.SimpleNamespace:
         handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}

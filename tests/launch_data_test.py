@@ -75,7 +75,7 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
         (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
         (
             ["--dataset=table", "--data_dir=x.csv"],
-            "no --option=label=... is given: the data set table",
+            "--option=label is needed by the data set table",
         ),
         (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
         (["--dataset=digits", "--shares=a,b"], "must be numbers"),

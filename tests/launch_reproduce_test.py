@@ -87,7 +87,7 @@ def test_a_table_is_trained_resumed_compared_and_kept(launch, tmp_path, monkeypa
     assert beside
     assert [line for line in again.stdout.splitlines() if line.startswith("none ")] == beside
     monkeypatch.chdir(tmp_path)  # where --record keeps it
-    reproduce.keep(workdir, [])
+    reproduction_page.keep(reproduce.STORED, workdir, [])
     assert [f.name for f in tmp_path.rglob("*.csv") if "analysis" in str(f)] == ["tiny_leaks.csv"]
 
 

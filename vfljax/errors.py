@@ -1,21 +1,100 @@
-"""What a user's mistake raises: one line that names the value and the remedy."""
+"""The error that a user's mistake raises: a record of what is wrong, of which field, and the remedy."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 import pathlib
-from collections.abc import Iterable
+import string
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 MOST = 40  # names that a message lists all of
 
 
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A config field in a message. Entry points without a config put a flag of theirs in its place.
+
+    Attributes:
+      path: "seeds", "data.dir", or "data.options.drop".
+      text: what messages write; "config." and the path by default.
+    """
+
+    path: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or f"config.{self.path}"
+
+
+Text = str | Sequence["str | Field"]  # parts are joined without a space
+
+
+def options_in(template: str) -> tuple[str | Field, ...]:
+    """Returns the parts of a text that names options of a data set in braces: "give {decimal}=','"."""
+    parts: list[str | Field] = []
+    for text, name, _, _ in string.Formatter().parse(template):
+        parts += [text, Field(f"data.options.{name}", name)] if name else [text]
+    return tuple(parts)
+
+
 class UserError(ValueError):
-    """Bad input. Entry points print it as one line and exit with status 2."""
+    """Bad input. Entry points print it as one line and exit with status 2.
+
+    The line is ``FIELD=VALUE WHAT: REMEDY.`` of what is given; ``UserError("a whole sentence.")`` is just
+    that sentence.
+
+    >>> print(UserError("is beyond the limit", field="seeds", value=9, remedy="give at most 5"))
+    config.seeds=9 is beyond the limit: give at most 5.
+    """
+
+    def __init__(
+        self,
+        what: Text = "",
+        *,
+        field: Field | str = "",
+        value: Any = ...,
+        remedy: Text = "",
+    ) -> None:
+        super().__init__(what)
+        self.what, self.value, self.remedy = _parts(what), value, _parts(remedy)
+        self.field = Field(field) if field and isinstance(field, str) else field or None
+
+    @property
+    def reason(self) -> tuple[str | Field, ...]:
+        """The parts of the line without the field and its value."""
+        if not self.remedy:
+            return self.what
+        joint = (": ",) if self.what else ()
+        ended = str(self.remedy[-1]).endswith(".")  # the remedy may quote another message
+        return (*self.what, *joint, *self.remedy, *(() if ended else (".",)))
+
+    @property
+    def parts(self) -> tuple[str | Field, ...]:
+        """The parts of the line, for another message to quote."""
+        if self.field is None:
+            return self.reason
+        value = "" if self.value is ... else f"={self.value!r}"
+        return (self.field, value, " " if self.what else ": ", *self.reason)
+
+    def line(self, spell: Callable[[Field], str] = str) -> str:
+        """Returns the message, with every field spelled by ``spell``."""
+        return "".join(spell(p) if isinstance(p, Field) else p for p in self.parts)
+
+    def __str__(self) -> str:
+        return self.line()
+
+
+def _parts(text: Text | Field) -> tuple[str | Field, ...]:
+    if isinstance(text, str | Field):
+        return (text,) if text else ()
+    return tuple(text)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path as a message names it: from the current folder on where it lies below, else whole."""
+    """Returns a path as messages name it: relative to the current folder if it lies below that."""
     whole = pathlib.Path(path)
     below = whole.is_absolute() and whole.is_relative_to(pathlib.Path.cwd())
     return str(whole.relative_to(pathlib.Path.cwd()) if below else whole)
@@ -23,13 +102,18 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 def _near(name: str, known: list[str]) -> list[str]:
     """The known name that was probably meant, if any: the same in another case, else a similar one."""
-    same = [one for one in known if one.casefold() == name.casefold()]
+    same = [other for other in known if other.casefold() == name.casefold()]
     return same[:1] or difflib.get_close_matches(name, known, n=1)
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
-    """The error for a name that is in no table, with the nearest known one; what is no text is no name
-    either.
+def unknown(kind: Text | Field, name: object, known: Iterable[str], remedy: Text = "") -> UserError:
+    """Returns the error for a name that is in no table, with the nearest known one.
+
+    Args:
+      kind: what was looked up, "defense" or a ``Field``.
+      name: what was given; anything but a text is no name either.
+      known: the names of the table.
+      remedy: another sentence, for the end of the line.
 
     >>> print(unknown("defense", "nosie", ["kdk", "noise"]))
     unknown defense 'nosie': did you mean 'noise'? choose from kdk, noise.
@@ -40,4 +124,21 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
         known = list(dict.fromkeys([*near, *known[: MOST // 2], "..."]))
     hint = f"did you mean {near[0]!r}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
-    return UserError(f"unknown {kind} {name!r}: {hint}{choice}.")
+    return UserError(("unknown ", *_parts(kind), f" {name!r}: {hint}{choice}.", *_parts(remedy)))
+
+
+def not_in_use(name: str, plugin: str) -> UserError:
+    """Returns the error for a row of a plugin that this process has not been told to use."""
+    return UserError(
+        f"{name!r} is of the plugin {plugin}, which is not in use: name it by --plugin={plugin} or "
+        f"--plugin=PATH/{plugin}.py (in Python, vfljax.plugins.use)."
+    )
+
+
+def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
+    """Returns the error for a name that is in no table; it may be of a plugin that is not in use."""
+    plugin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+    known = list(table)
+    if colon and plugin.isidentifier() and not any(row.startswith(f"{plugin}:") for row in known):
+        return not_in_use(name, plugin)
+    return unknown(kind, name, known)

@@ -91,7 +91,7 @@ def test_a_number_of_labels_that_cannot_be_had_is_refused_when_a_sweep_is_planne
     tmp_path, count, said
 ):
     experiment = parse(tiny(attacks={"mean": {"known": (40, count)}}))
-    with pytest.raises(UserError, match=rf"^config\.attacks\.mean: known={count} labels .*{said}"):
+    with pytest.raises(UserError, match=rf"^config\.attacks\.mean\.known={count} labels .*{said}"):
         train.train_sweep(experiment, tmp_path / "w", "test")
     assert not (tmp_path / "w").exists()
 

@@ -42,7 +42,7 @@ def test_a_request_is_json_and_back():
         ({"label": ""}, "--label is needed"),
         ({"parties": {"bank": ("age",)}}, "names 1 party: give two or more"),
         ({"parties": {}}, "names 0 party"),
-        ({"parties": {"bank": ("age",), "telco": ()}}, "'telco' has no columns"),
+        ({"parties": {"bank": ("age",), "telco": ()}}, "--parties gives 'telco' no columns"),
         ({"label_party": "bnak"}, "did you mean 'bank'"),
         ({"attackers": ("telko",)}, "did you mean 'telco'"),
         ({"attackers": ("bank",)}, "'bank', who has the labels"),

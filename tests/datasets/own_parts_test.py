@@ -132,7 +132,7 @@ def test_rows_of_a_group_stay_in_one_part():
     split = split_rows(apart, 0, 0.4, 0.2, 1.0)
     assert not set(apart.groups[split.train]) & set(apart.groups[split.validation])
     refused(
-        "column 'patient' is groups= and has no value in row 1",
+        "column 'patient' names groups and has no value in row 1",
         frame.assign(patient=[None] * 300),
         groups="patient",
     )

@@ -71,7 +71,7 @@ def test_what_is_no_readable_file_is_named(tmp_path):
     refused("delimiter=',,': give one character", tmp_path / "own.csv", delimiter=",,")
     refused("delimiter='\"': give one character", tmp_path / "own.csv", delimiter='"')
     refused("test.csv is missing", tmp_path / "own.csv", test_file="test.csv")
-    with pytest.raises(UserError, match="gives no 'label'"):
+    with pytest.raises(UserError, match="options.label is needed"):
         load("table", str(tmp_path / "own.csv"), {})
 
 

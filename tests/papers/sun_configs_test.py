@@ -101,7 +101,7 @@ def test_its_programs_can_be_made(table, variant, settings, monkeypatch):
     spec = next(group.spec for group in plan.groups if group.spec.top is not None)
     shapes = weight_shapes(plain(spec), plan.seeds, plan.table)
     one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
-    rows = tuple(jax.ShapeDtypeStruct((2, *x.shape[1:]), float) for x in plan.table.features)
+    rows = tuple(jax.ShapeDtypeStruct((2, *x.shape[1:]), np.float32) for x in plan.table.features)
     names = layer_names(spec, one, rows)
     assert set(sun.PASSIVE_LAYERS) <= set(names)
     if table == "figure7":

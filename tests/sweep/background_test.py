@@ -8,6 +8,12 @@ from vfljax.sweep import programs
 from vfljax.sweep.background import background
 
 
+@pytest.fixture(autouse=True)
+def _room(monkeypatch):
+    """Whatever this process has compiled before."""
+    monkeypatch.setattr(programs, "has_room", lambda: True)
+
+
 def test_tasks_run_in_order_beside_the_main_thread():
     seen, done = [], threading.Event()
     with background(1) as submit:

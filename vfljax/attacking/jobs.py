@@ -20,7 +20,7 @@ from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.sweep.attack_variants import Form, attackers_of, label_of, make_attack, serves
 from vfljax.sweep.initial import plain, weight_shapes
-from vfljax.sweep.known import why_not
+from vfljax.sweep.known import error_of
 from vfljax.sweep.plan import Plan
 from vfljax.types import Spec
 
@@ -232,9 +232,9 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
             )
             return attack, [], reason
     for point in form.knobs:
-        reason = why_not(point["known"], plan) if "known" in point else ""
-        if reason:
-            return attack, [], reason
+        error = error_of(form.name, point["known"], plan) if "known" in point else None
+        if error:
+            return attack, [], str(error).removesuffix(".")
     return attack, rows, ""
 
 

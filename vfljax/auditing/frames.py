@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 import pathlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from vfljax import store
-from vfljax.auditing.request import Request, parties_of, seconds_of
+from vfljax.auditing.request import PARTIES, WORKDIR, Request, argument_of, parties_of, seconds_of
 from vfljax.auditing.stages import FRAME
 from vfljax.auditing.stages import audit as run_audit
 from vfljax.datasets.user_table import arrow_of
@@ -62,50 +61,27 @@ def audit(
     Raises:
       UserError: of one line, as ``launch.audit`` prints it.
     """
+    folder = pathlib.Path(workdir)
     try:
-        return _audit(
-            table, pathlib.Path(workdir), label, parties, label_party, federation, attackers, known,
-            budget, max_leak, max_cost, seeds, options, say,
-        )  # fmt: skip
-    except UserError as error:  # which speaks of flags
-        raise UserError(re.sub(r"--(option=)?(\w+)", r"\2", str(error))) from error
-
-
-def _audit(
-    table: Any,
-    folder: pathlib.Path,
-    label: str,
-    parties: Mapping[str, Sequence[str]] | str,
-    label_party: str | None,
-    federation: str,
-    attackers: Sequence[str],
-    known: int,
-    budget: float | str,
-    max_leak: float | None,
-    max_cost: float,
-    seeds: int,
-    options: Mapping[str, Any] | None,
-    say: Callable[[str], None],
-) -> store.Sweep:
-    who = parties_of(parties) if isinstance(parties, str) else _tuples(parties)
-    path = table
-    if not isinstance(table, str | os.PathLike):
-        path = _written(table, folder)
-    request = Request(
-        data=str(path),
-        label=label,
-        parties=who,
-        label_party=next(iter(who), "") if label_party is None else label_party,
-        federation=federation,
-        attackers=tuple(attackers),
-        known=known,
-        budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
-        max_leak=math.nan if max_leak is None else max_leak,
-        max_cost=max_cost,
-        seeds=seeds,
-        options=dict(options or {}),
-    )
-    run_audit(request, folder, "vfljax.audit", say)
+        owners = parties_of(parties) if isinstance(parties, str) else _tuples(parties)
+        is_file = isinstance(table, str | os.PathLike)
+        request = Request(
+            data=str(table if is_file else _written(table, folder)),
+            label=label,
+            parties=owners,
+            label_party=next(iter(owners), "") if label_party is None else label_party,
+            federation=federation,
+            attackers=tuple(attackers),
+            known=known,
+            budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
+            max_leak=math.nan if max_leak is None else max_leak,
+            max_cost=max_cost,
+            seeds=seeds,
+            options=dict(options or {}),
+        )
+        run_audit(request, folder, "vfljax.audit", say)
+    except UserError as error:  # there are no flags here
+        raise UserError(error.line(argument_of)) from error
     page.write(folder)
     return store.load(folder)
 
@@ -113,7 +89,8 @@ def _audit(
 def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     for name, columns in parties.items():
         if isinstance(columns, str):
-            raise UserError(f"parties={{{name!r}: {columns!r}}}: give a list of names or globs.")
+            what = f"={{{name!r}: {columns!r}}}"
+            raise UserError((PARTIES, what), remedy="give a list of names or globs")
     return {name: tuple(columns) for name, columns in parties.items()}
 
 
@@ -123,7 +100,8 @@ def _written(frame: Any, folder: pathlib.Path) -> pathlib.Path:
     if path.exists():
         if not pq.read_table(path).equals(arrow):
             raise UserError(
-                f"{folder} holds an audit of another frame: choose another workdir. Nothing was changed."
+                f"{folder} holds an audit of another frame",
+                remedy=("choose another ", WORKDIR, ". Nothing was changed"),
             )
         return path
     folder.mkdir(parents=True, exist_ok=True)

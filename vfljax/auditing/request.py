@@ -14,9 +14,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vfljax import attacks
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as asking
-from vfljax.errors import UserError, unknown
+from vfljax.errors import Field, UserError, unknown
 from vfljax.sweep.naming import check_name
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
@@ -28,7 +29,15 @@ FEDERATIONS = {
 """The federations that are trained for each value of ``--federation``."""
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LEAST_BUDGET = 60.0  # seconds: no attack suite is compiled in less
-EXAMPLE = "--parties='bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'"
+
+
+def of_audit(name: str) -> Field:
+    """Returns the field of what an audit is asked, which messages call by its flag."""
+    return Field(f"audit.{name}", f"--{name}")
+
+
+PARTIES, ATTACKERS, WORKDIR = (of_audit(n) for n in ("parties", "attackers", "workdir"))
+EXAMPLE = (PARTIES, "='bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,44 +59,44 @@ class Request:
 
     def __post_init__(self) -> None:
         if not self.data:
-            raise UserError("--data is needed: the file of a table (CSV, Parquet or .npz).")
+            raise _needed("data", "the file of a table (CSV, Parquet or .npz)")
         if not self.label:
-            raise UserError("--label is needed: the column that holds the labels.")
+            raise _needed("label", "the column that holds the labels")
         if self.federation not in FEDERATIONS:
-            raise unknown("--federation", self.federation, FEDERATIONS)
+            raise unknown(of_audit("federation"), self.federation, FEDERATIONS)
         if len(self.parties) < 2:
-            raise UserError(
-                f"--parties names {len(self.parties)} party: give two or more, such as {EXAMPLE}."
-            )
+            what = f"names {len(self.parties)} party"
+            raise UserError(what, field=PARTIES, remedy=("give two or more, such as ", *EXAMPLE))
         if self.label_party not in self.parties:
-            raise unknown("party in --label_party", self.label_party, self.parties)
+            raise unknown(("party in ", of_audit("label_party")), self.label_party, self.parties)
         for name in self.attackers:
             if name not in self.parties:
-                raise unknown("party in --attackers", name, self.parties)
+                raise unknown(("party in ", ATTACKERS), name, self.parties)
         if self.label_party in self.attackers:
-            raise UserError(
-                f"--attackers names {self.label_party!r}, who has the labels: name parties that lack them."
-            )
+            what = f"names {self.label_party!r}, who has the labels"
+            raise UserError(what, field=ATTACKERS, remedy="name parties that lack them")
         if len(set(self.attackers)) < len(self.attackers):
-            raise UserError(f"--attackers={','.join(self.attackers)} names a party twice.")
+            raise UserError((ATTACKERS, f"={','.join(self.attackers)} names a party twice."))
         for name, columns in self.parties.items():
             if not columns and name != self.label_party:
-                raise UserError(
-                    f"--parties: {name!r} has no columns: name some, or leave the party out."
-                )
+                what = f"gives {name!r} no columns"
+                raise UserError(what, field=PARTIES, remedy="name some, or leave the party out")
         if self.known < 0:
-            raise UserError(f"--known={self.known}: give the number of labels that attackers know.")
+            remedy = "give the number of labels that attackers know"
+            raise UserError(field=of_audit("known"), value=self.known, remedy=remedy)
         if self.seeds < 1:
-            raise UserError(f"--seeds={self.seeds}: give 1 or more; verdicts need 3.")
+            remedy = "give 1 or more; verdicts need 3"
+            raise UserError(field=of_audit("seeds"), value=self.seeds, remedy=remedy)
         if not LEAST_BUDGET <= self.budget < math.inf:
             raise UserError(
-                f"--budget={self.budget:g}s is no time that an audit can keep: give {LEAST_BUDGET:g}s or "
-                "more, such as 10m."
+                (of_audit("budget"), f"={self.budget:g}s is no time that an audit can keep"),
+                remedy=f"give {LEAST_BUDGET:g}s or more, such as 10m",
             )
-        for flag in ("max_leak", "max_cost"):
-            value = getattr(self, flag)
-            if not (0 <= value <= 1 or (flag == "max_leak" and math.isnan(value))):
-                raise UserError(f"--{flag}={value:g}: give a number from 0 to 1.")
+        for name in ("max_leak", "max_cost"):
+            value = getattr(self, name)
+            if not (0 <= value <= 1 or (name == "max_leak" and math.isnan(value))):
+                remedy = "give a number from 0 to 1"
+                raise UserError(field=of_audit(name), value=value, remedy=remedy)
 
     @property
     def passive(self) -> tuple[str, ...]:
@@ -106,29 +115,37 @@ class Request:
         return json.loads(json.dumps(fields))
 
 
-FLAGS = (
-    *((field, flag) for field, flag in asking.FLAGS if flag != "--data_dir"),
-    (r"(config\.)?data\.dir\b", "--data"),
-    (r"config\.attacks\.\w+: known=", "--known="),
-    (r"config\.seeds\b", "--seeds"),
-    (r"; lift all limits by launch\.sweep's --beyond_limits", ""),
-    (r"give more rows or larger shares", "give more rows"),
-    (
-        r"^data: train, validation, test = .* of (\d+) rows: ",
-        r"a table of \1 rows cannot be divided into training, validation and test rows: ",
-    ),
-)
-"""What messages call by a field of a config, and what it is called here."""
+FLAGS = {
+    "beyond_limits": "",  # an audit has no such flag, and its shares of rows are fixed
+    "data.dir": "--data",
+    "data.options.label": "--label",
+    "data.shares": "",
+    "seeds": "--seeds",
+    **{f"attacks.{name}.known": "--known" for name in attacks.TABLE},
+}
+"""The flag of launch.audit that gives a field of the config, where its name is another."""
 
 
-def spoken(message: str) -> str:
-    """A message as one who gave flags, and no config, can follow it.
+def flag_of(field: Field) -> str:
+    """Returns how launch.audit calls a field.
 
-    >>> spoken("config.attacks.probe: known=1 labels are fewer than the 2 classes")
-    '--known=1 labels are fewer than the 2 classes'
+    >>> flag_of(Field("attacks.probe.known")), flag_of(Field("data.options.drop"))
+    ('--known', '--option=drop')
     """
-    said = asking.spoken(message, asking.of(TABLE["table"]), FLAGS)
-    return said.replace("--option=label=", "--label=")
+    return asking.flag_of(field, FLAGS)
+
+
+def argument_of(field: Field) -> str:
+    """Returns how ``vfljax.audit`` calls a field.
+
+    >>> argument_of(Field("attacks.probe.known")), argument_of(Field("data.options.drop"))
+    ('known', 'drop')
+    """
+    return "table" if field.path == "data.dir" else flag_of(field).rpartition("=")[2].lstrip("-")
+
+
+def _needed(name: str, what: str) -> UserError:
+    return UserError("is needed", field=of_audit(name), remedy=what)
 
 
 def parties_of(text: str) -> dict[str, tuple[str, ...]]:
@@ -138,22 +155,27 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
     {'bank': ('LIMIT_BAL', 'AGE'), 'telco': ('PAY_*',)}
     """
     if not text.strip():
-        raise UserError(f"--parties is needed: who owns which columns, such as {EXAMPLE}.")
+        remedy = ("who owns which columns, such as ", *EXAMPLE)
+        raise UserError("is needed", field=PARTIES, remedy=remedy)
     if text.lstrip().startswith(("{", "[")):
-        raise UserError(
-            "--parties is given as JSON: write that to a file, and give --parties=FILE.json."
-        )
+        remedy = ("write that to a file, and give ", PARTIES, "=FILE.json")
+        raise UserError("is given as JSON", field=PARTIES, remedy=remedy)
     if text.strip().lower().endswith(".json"):
         entries = _of_file(pathlib.Path(text.strip()))
     else:
         entries = [_entry(part) for part in text.split(";") if part.strip()]
     if len(entries) == 1 and text.count(":") > 1:
-        raise UserError(f"--parties names one party: part them by semicolons, such as {EXAMPLE}.")
+        remedy = ("part them by semicolons, such as ", *EXAMPLE)
+        raise UserError("names one party", field=PARTIES, remedy=remedy)
     parties: dict[str, tuple[str, ...]] = {}
     for name, columns in entries:
-        check_name("--parties: the party", name)
+        try:
+            check_name("the party", name)
+        except UserError as error:
+            raise UserError((PARTIES, ": ", *error.parts)) from error
         if name in parties:
-            raise UserError(f"--parties names {name!r} twice: give each party one entry.")
+            remedy = "give each party one entry"
+            raise UserError(f"names {name!r} twice", field=PARTIES, remedy=remedy)
         parties[name] = columns
     return parties
 
@@ -161,9 +183,8 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
 def _entry(text: str) -> tuple[str, tuple[str, ...]]:
     name, colon, columns = text.partition(":")
     if not colon:
-        raise UserError(
-            f"--parties: {text.strip()!r} has no colon after the party's name: write {EXAMPLE}."
-        )
+        what = f": {text.strip()!r} has no colon after the party's name"
+        raise UserError((PARTIES, what), remedy=("write ", *EXAMPLE))
     return name.strip(), tuple(filter(None, map(str.strip, columns.split(","))))
 
 
@@ -171,20 +192,21 @@ def _of_file(path: pathlib.Path) -> list[tuple[str, tuple[str, ...]]]:
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=list)
     except FileNotFoundError:
-        raise UserError(f"--parties={path} is missing: give a JSON file, or {EXAMPLE}.") from None
+        remedy = ("give a JSON file, or ", *EXAMPLE)
+        raise UserError((PARTIES, f"={path} is missing"), remedy=remedy) from None
     except IsADirectoryError:
-        raise UserError(f"--parties={path} is a folder: give a JSON file.") from None
+        raise UserError((PARTIES, f"={path} is a folder: give a JSON file.")) from None
     except (OSError, ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:160]
-        raise UserError(f"--parties={path} is no JSON ({why}): correct it.") from error
-    pairs = isinstance(value, list) and all(isinstance(one, tuple) for one in value)
+        raise UserError((PARTIES, f"={path} is no JSON ({why}): correct it.")) from error
+    pairs = isinstance(value, list) and all(isinstance(pair, tuple) for pair in value)
     if not pairs or not value:
-        raise UserError(
-            f'--parties={path}: give an object {{"bank": ["AGE"], "telco": ["PAY_*"]}}.'
-        )
+        remedy = 'give an object {"bank": ["AGE"], "telco": ["PAY_*"]}'
+        raise UserError((PARTIES, f"={path}"), remedy=remedy)
     for name, columns in value:
-        if not isinstance(columns, list) or not all(isinstance(one, str) for one in columns):
-            raise UserError(f"--parties={path}: {name!r} must have a list of names or globs.")
+        if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
+            what = f"={path}: {name!r} must have a list of names or globs."
+            raise UserError((PARTIES, what))
     return [(name, tuple(columns)) for name, columns in value]
 
 
@@ -196,7 +218,8 @@ def seconds_of(text: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smh]?)(?:in|ec|r|ours?)?\s*", text)
     if match is None:
-        raise UserError(f"--budget={text!r} is no time: write 90s, 10m or 2h.")
+        remedy = "write 90s, 10m or 2h"
+        raise UserError("is no time", field=of_audit("budget"), value=text, remedy=remedy)
     return float(match[1]) * UNITS[match[2] or "s"]
 
 
@@ -208,5 +231,5 @@ def options_of(texts: Sequence[str]) -> dict[str, Any]:
         if name == "label":
             raise UserError("--option=label=... has a flag of its own: --label.")
         if name not in known:
-            raise unknown("option of a table", name, [one for one in known if one != "label"])
+            raise unknown("option of a table", name, [other for other in known if other != "label"])
     return options

@@ -25,7 +25,7 @@ from typing import Any
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.auditing import planning, sentences, suite
-from vfljax.auditing.request import Request, spoken
+from vfljax.auditing.request import WORKDIR, Request
 from vfljax.auditing.survey import Look, look
 from vfljax.errors import UserError
 from vfljax.sweep import programs, serving
@@ -66,20 +66,6 @@ def audit(
 
     ``attacks`` is the suite and ``defenses`` are those to try (None: all that apply).
     """
-    try:
-        return _audit(request, workdir, command, say, attacks, defenses)
-    except UserError as error:  # which may speak of a config that nobody has written
-        raise UserError(spoken(str(error))) from error
-
-
-def _audit(
-    request: Request,
-    workdir: pathlib.Path,
-    command: str,
-    say: Say,
-    attacks: Mapping[str, Mapping[str, Any]],
-    defenses: tuple[str, ...] | None,
-) -> pathlib.Path:
     journal = Journal(workdir, request)
     seen = look(request)
     base = suite.config(request, seen, attacks)
@@ -214,12 +200,11 @@ class Journal:
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
         self._said: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
-            raise UserError(f"--workdir={workdir} is a file: name a folder.")
+            raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
         if not self.path.exists():
             if (workdir / "sweep.json").exists():
-                raise UserError(
-                    f"{workdir} holds a sweep and no audit: choose another --workdir. Nothing was changed."
-                )
+                remedy = ("choose another ", WORKDIR, ". Nothing was changed")
+                raise UserError(f"{workdir} holds a sweep and no audit", remedy=remedy)
             return
         said = self._read()
         changed = [
@@ -229,8 +214,11 @@ class Journal:
         ]
         if changed:
             raise UserError(
-                f"{workdir} holds another audit ({'; '.join(changed[:3])}): choose another --workdir, or ask "
-                "for what it was begun with. Nothing was changed."
+                f"{workdir} holds another audit ({'; '.join(changed[:3])})",
+                remedy=(
+                    *("choose another ", WORKDIR),
+                    ", or ask for what it was begun with. Nothing was changed",
+                ),
             )
         self.grown = request.budget > said["request"]["budget"] and "config" in said
         if self.grown:  # the decisions are made again, with more time
@@ -255,7 +243,8 @@ class Journal:
             return said
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise UserError(
-                f"{self.path} is damaged: choose another --workdir, or remove that file and begin anew."
+                f"{self.path} is damaged",
+                remedy=("choose another ", WORKDIR, ", or remove that file and begin anew"),
             ) from error
 
     @property

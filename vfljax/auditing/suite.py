@@ -218,7 +218,7 @@ def applicable(
                 raise UserError("it is part of a top model, which this federation has not.")
             grid.check(experiment, shape, settings)
         except UserError as error:
-            refused[name] = str(error).removeprefix(f"config.grid.{name}: ")
+            refused[name] = "".join(map(str, error.reason))
         else:
             good.append(name)
     return good, refused

@@ -16,13 +16,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from vfljax import datasets
-from vfljax.auditing.request import Request, spoken
+from vfljax.auditing.request import PARTIES, Request, of_audit
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.partition import owned_columns
 from vfljax.datasets.reading import named, read
 from vfljax.datasets.table_errors import one_line
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, options_in, unknown
 
 TELLING = 0.5
 """The advantage over chance at which a column alone is named, by more than chance can do in so many rows:
@@ -68,20 +68,12 @@ class Look(NamedTuple):
 
 def look(request: Request) -> Look:
     """Read the table, find every party's columns, and judge each column by itself."""
-    try:
-        return _look(request)
-    except UserError as error:  # which may speak of a config that nobody has written
-        raise UserError(spoken(str(error))) from error
-
-
-def _look(request: Request) -> Look:
     options = dict(request.options)
     names = _names(request.data, options)
     if request.label not in names:
-        error = unknown("column in --label", request.label, names)
         odd = any(map(is_number, names)) and options.get("header", True)
-        hint = " Where the first line is no header: --option=header=False." if odd else ""
-        raise UserError(f"{error}{hint}")
+        hint = options_in(" Where the first line is no header: {header}=False.") if odd else ""
+        raise unknown(("column in ", of_audit("label")), request.label, names, hint)
     dropped = _matching(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {request.label, groups, *dropped}]
@@ -94,7 +86,8 @@ def _look(request: Request) -> Look:
     owners = {party: tuple(c for c in some if c in present) for party, some in owners.items()}
     for party, some in owners.items():
         if not some and request.parties[party]:
-            raise UserError(f"--parties: no column of {party} can be used: name others.")
+            what = f": no column of {party} can be used: name others."
+            raise UserError((PARTIES, what))
     by_name = {column: party for party, some in owners.items() for column in some}
     rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
     slack = rarest**-0.5 if rarest else 1.0  # two standard errors, or more
@@ -126,7 +119,7 @@ def _matching(patterns: Any, names: Sequence[str]) -> set[str]:
     for pattern in map(str, several):
         hits = [pattern] if pattern in names else fnmatch.filter(names, pattern)
         if not hits:
-            raise unknown("column in --option=drop=", pattern, names)
+            raise unknown(options_in("column in {drop}="), pattern, names)
         dropped |= set(hits)
     return dropped
 
@@ -142,14 +135,12 @@ def owned(
     for party, patterns in parties.items():
         for pattern in map(one_line, patterns):
             if pattern == label:
-                raise UserError(
-                    f"--parties: {party} names {label!r}, which is the label and no feature: leave it out."
-                )
+                what = f": {party} names {label!r}, which is the label and no feature"
+                raise UserError((PARTIES, what), remedy="leave it out")
             if pattern in absent:
-                raise UserError(
-                    f"--parties: {party} names {pattern!r}, which is dropped or names groups: leave it out."
-                )
-    return owned_columns(features, parties, "--parties")
+                what = f": {party} names {pattern!r}, which is dropped or names groups"
+                raise UserError((PARTIES, what), remedy="leave it out")
+    return owned_columns(features, parties, PARTIES)
 
 
 def advantage(figure: float, classes: int) -> float:

@@ -54,7 +54,6 @@ def run(options: common.Options, command: str) -> None:
     """Run the audit that the flags ask for, and print its report."""
     from vfljax.auditing import request
     from vfljax.auditing.stages import audit
-    from vfljax.machine import bytes_text
     from vfljax.report import page
 
     began = time.monotonic()
@@ -77,9 +76,12 @@ def run(options: common.Options, command: str) -> None:
         seeds=options.seeds,
         options=request.options_of(options.option),
     )
-    workdir = audit(asked, pathlib.Path(folder), command)
+    try:
+        workdir = audit(asked, pathlib.Path(folder), command)
+    except UserError as error:  # there is no config that it could name fields of
+        raise UserError(error.line(request.flag_of)) from error
     print(page.present(workdir))
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     print(f"config: {workdir / 'config.py'} (`vfljax sweep` makes the same tables by it)")
-    print(f"audit: {time.monotonic() - began:.0f} s, peak memory {bytes_text(peak)}")
+    print(f"audit: {time.monotonic() - began:.0f} s, peak memory {peak / 1e9:.1f} GB")

@@ -40,7 +40,6 @@ def run(options: common.Options, command: str) -> None:
     import json
     import pathlib
 
-    from vfljax import store
     from vfljax.benchmark.measuring import machine
 
     del command  # the machine is described instead
@@ -49,8 +48,9 @@ def run(options: common.Options, command: str) -> None:
     out = pathlib.Path(common.required(options, "out", "a folder for the JSON and the table"))
     result, text = _measured(options.suite, options)
     described = json.dumps({**machine(options.suite), **result}, indent=1)
-    store.write_text(out / f"{options.suite}.json", described)
-    store.write_text(out / f"{options.suite}.md", text + "\n")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{options.suite}.json").write_text(described)
+    (out / f"{options.suite}.md").write_text(text + "\n")
     print(text)
 
 

@@ -14,13 +14,8 @@ comma is given as a Python list, --option=drop="['a,b']".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from vfljax.cli import common
 from vfljax.errors import UserError
-
-if TYPE_CHECKING:
-    from vfljax.sweep.experiment import Experiment
 
 RESUMES = False
 # what a config has fields for, and --config therefore excludes
@@ -42,22 +37,24 @@ def define(options: common.Options) -> None:
 
 def run(options: common.Options, command: str) -> None:
     """Print the catalog, or what a data set is, and prepare it if asked."""
-    from vfljax import datasets
-    from vfljax.datasets import describing
-    from vfljax.datasets import options as loader_options
+    from vfljax.auditing import looking
 
     del command  # nothing is stored but what --prepare writes
     _refuse(options)
-    if options.dataset is None and options.config is None:
-        print(describing.catalog())
-        return
-    known = datasets.options_of(options.dataset) if options.dataset in datasets.TABLE else {}
-    try:
-        _describe(_experiment(options, known), options.prepare)
-    except UserError as error:
-        if options.config is not None:
-            raise
-        raise UserError(loader_options.spoken(str(error), known)) from error
+    if options.config is not None:
+        looking.look(options.config, options.prepare)
+    elif options.dataset is None:
+        print(looking.catalog())
+    else:
+        parties = {
+            "passive": options.passive,
+            "label_features": options.label_features,
+            "shares": [_number(share, options.shares) for share in options.shares],
+            "rule": options.rule,
+        }
+        looking.look_by_flags(
+            options.dataset, options.data_dir, options.option, parties, options.prepare
+        )
 
 
 def _refuse(options: common.Options) -> None:
@@ -74,48 +71,8 @@ def _refuse(options: common.Options) -> None:
         raise UserError("--prepare is empty: name a new folder.")
 
 
-def _experiment(options: common.Options, known: dict[str, Any]) -> Experiment:
-    """Return an experiment with the data and parties that the flags name."""
-    from vfljax.datasets import options as loader_options
-    from vfljax.sweep.experiment import parse
-
-    if options.config is not None:
-        return parse(options.config)
-    given = loader_options.of_flags(options.option, known)
+def _number(share: str, shares: list[str]) -> float:
     try:
-        shares = [float(share) for share in options.shares]
+        return float(share)
     except ValueError:
-        raise UserError(f"--shares={','.join(options.shares)} must be numbers.") from None
-    parties = {
-        "passive": options.passive,
-        "label_features": options.label_features,
-        "shares": shares,
-        "rule": options.rule,
-    }
-    data = {"name": options.dataset, "dir": options.data_dir, "options": given}
-    return parse({"data": data, "parties": parties})
-
-
-def _describe(experiment: Experiment, folder: str | None) -> None:
-    """Print what the data set is and who owns what; prepare it first in a new folder if one is named."""
-    from vfljax import datasets
-    from vfljax.datasets import describing, prepared
-    from vfljax.datasets.partition import divide
-    from vfljax.models.making import networks_for
-
-    data, parties = experiment.data, experiment.parties
-    if folder:
-        dataset = datasets.prepare(data.name, data.dir, folder, data.options)
-        print(f"prepared: {folder}")
-    else:
-        dataset = datasets.load(data.name, data.dir, data.options)
-    source = folder or data.dir
-    is_prepared = bool(source) and prepared.is_prepared(source)
-    if is_prepared:
-        prepared.verify(source)  # before any of its content is shown
-    columns = divide(dataset, parties)
-    networks = networks_for(columns[0].input)
-    print(describing.describe(dataset, columns, parties.label_features, networks))
-    if is_prepared:
-        print(describing.origin(source))
-        print("the prepared folder holds what was written: its checksum is right")
+        raise UserError(f"--shares={','.join(shares)} must be numbers.") from None

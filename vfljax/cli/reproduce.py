@@ -26,8 +26,6 @@ from vfljax.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from configs.papers.tables import Run
-    from vfljax.papers import reproduction
-    from vfljax.sweep.experiment import Experiment
 
 RESUMES = True
 STORED = pathlib.Path("analysis/results/reproduction")
@@ -50,7 +48,6 @@ def define(options: common.Options) -> None:
 
 def run(options: common.Options, command: str) -> None:
     """Run a table, or print or write what the flags ask for."""
-    from vfljax import store
     from vfljax.papers import coverage, reproduction_page
     from vfljax.report import terminal
 
@@ -65,7 +62,7 @@ def run(options: common.Options, command: str) -> None:
     elif not options.write:
         raise UserError("give --table, --list, --status or --write; see --help.")
     if options.write:
-        store.write_text(PAGE, reproduction_page.text(STORED, _command))
+        PAGE.write_text(reproduction_page.text(STORED, _command))
         print(f"written: {PAGE}")
 
 
@@ -111,24 +108,18 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     return runs[variant]
 
 
-def _experiment(run: Run, data_dir: str) -> Experiment:
-    from vfljax.sweep.experiment import changed, parse
-
-    module = importlib.import_module(f"configs.papers.{run.config}")
-    experiment = parse(module.get_config(run.variant))
-    return changed(experiment, {"data.dir": data_dir}) if data_dir else experiment
-
-
 def _reproduce(options: common.Options, run: Run, command: str) -> None:
     from vfljax import load
     from vfljax.launching import INLINE
-    from vfljax.launching.running import finish
+    from vfljax.launching.running import finish, parse
     from vfljax.launching.stored import attack_stored, refuse_other
-    from vfljax.papers import reproduction
+    from vfljax.papers import reproduction, reproduction_page
     from vfljax.report import page, terminal
 
     began = time.monotonic()
-    experiment = _experiment(run, options.data_dir)
+    config = importlib.import_module(f"configs.papers.{run.config}").get_config(run.variant)
+    config["data"]["dir"] = options.data_dir or config["data"]["dir"]
+    experiment = parse(config)
     workdir = pathlib.Path(options.workdir or f"runs/papers/{experiment.name}")
     refuse_other(workdir, experiment)
     plan = finish(experiment, workdir, command)
@@ -144,27 +135,8 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
         print(terminal.aligned(*reproduction.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
     if options.record:
-        keep(workdir, compared)
-
-
-def keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
-    """Store a comparison, its figure and the leaks of its sweep in ``STORED``."""
-    from vfljax import load, store
-    from vfljax.papers import reproduction, reproduction_page
-    from vfljax.report import page, summary
-    from vfljax.report.tables import csv_text
-
-    sweep = load(workdir)
-    name = sweep.config["name"]
-    STORED.mkdir(parents=True, exist_ok=True)
-    if compared:
-        store.write_text(STORED / f"{name}.csv", reproduction.text(compared))
-    figure = workdir / "figures" / f"{page.PAPER}.png"
-    if figure.exists():
-        store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
-    rows = reproduction.leaks(summary.points(sweep))
-    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", csv_text(*rows))
-    print(f"kept: {STORED / name}*")
+        reproduction_page.keep(STORED, workdir, compared)
+        print(f"kept: {STORED / experiment.name}*")
 
 
 def _command(table: str, dataset: str, variant: str = "") -> str:

@@ -9,11 +9,9 @@ that chose GAFM's Delta (--select_delta) is checked too.
 
 from __future__ import annotations
 
-import collections
 import pathlib
 
 from vfljax.cli import common
-from vfljax.errors import UserError
 
 RESUMES = False
 
@@ -25,31 +23,7 @@ def define(options: common.Options) -> None:
 
 def run(options: common.Options, command: str) -> None:
     """Print the state of every part of a sweep, and of the one that selected Delta."""
+    from vfljax.launching import stored
+
     del command  # nothing is made
-    workdir = pathlib.Path(common.required(options, "workdir", common.SWEEP))
-    _verify(workdir)
-    for folder in sorted(path.parent for path in workdir.glob("*/sweep.json")):
-        print(f"{folder}:")  # a sweep of its own, with its own remedy
-        _verify(folder)
-
-
-def _verify(workdir: pathlib.Path) -> None:
-    """Print the state of every part of one sweep; raise UserError if one is damaged."""
-    from vfljax import store
-    from vfljax.store import check
-
-    counts: collections.Counter[str] = collections.Counter()
-    damaged = []
-    for finding in store.inspect(workdir):
-        counts[finding.state] += 1
-        if finding.state == check.DAMAGED:
-            damaged.append(finding)
-        print(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
-    print(", ".join(f"{count} {state}" for state, count in counts.items()))
-    if damaged:
-        raise UserError(
-            f"{workdir} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
-            f"({damaged[0].why}): {store.remedy(workdir)} sets them aside and makes them again."
-        )
-    for line in store.load(workdir).unfinished:
-        print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
+    stored.verify(pathlib.Path(common.required(options, "workdir", common.SWEEP)))

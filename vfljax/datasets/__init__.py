@@ -24,7 +24,7 @@ from vfljax.datasets.npz import npz
 from vfljax.datasets.spambase import spambase
 from vfljax.datasets.table_errors import permitted
 from vfljax.datasets.yahoo import yahoo
-from vfljax.errors import UserError, unknown
+from vfljax.errors import Field, UserError, unknown
 
 TABLE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
@@ -76,14 +76,16 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
     its loader's name or "prepared", with the options it was made with or none); raises UserError for
     an unknown name or option, an option without a value, or any fault of the files."""
     if name not in TABLE:
-        raise unknown("config.data.name", name, TABLE)
+        raise unknown(Field("data.name"), name, TABLE)
     if folder and prepared.is_prepared(folder):
         _were(name, folder, options)
         return prepared.read(folder)
     if folder and name in EMBEDDED:
         raise UserError(
-            f"config.data.dir={folder!r} is not a prepared data set, and {name} comes with this package: "
-            "leave it empty."
+            f"is not a prepared data set, and {name} comes with this package",
+            field="data.dir",
+            value=folder,
+            remedy="leave it empty",
         )
     values = _complete(name, options)
     asking.needed(name, values)
@@ -98,8 +100,8 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     if name != "prepared" and TABLE.get(maker) is not TABLE[name]:
         by = f"by {maker!r}" if maker else "from no loader"
         raise UserError(
-            f"{folder} was prepared {by} and config.data.name is {name!r}: correct it, or "
-            "give 'prepared'."
+            (f"{folder} was prepared {by} and ", Field("data.name"), f" is {name!r}"),
+            remedy="correct it, or give 'prepared'",
         )
     known = maker in TABLE
     asked = asking.recorded(_complete(maker, options) if known else dict(options))
@@ -107,8 +109,12 @@ def _were(name: str, folder: str, options: Mapping[str, Any]) -> None:
     recorded = {**(asking.recorded(options_of(maker)) if known else {}), **recorded}
     if options and not _same(asked, recorded, FORMS.get(maker, {})):
         raise UserError(
-            f"{folder} was prepared with {asking.sentence(recorded)} and config.data.options are "
-            f"{asking.sentence(options)}: prepare another folder, or leave the options out."
+            (
+                f"{folder} was prepared with {asking.sentence(recorded)} and ",
+                Field("data.options"),
+                f" are {asking.sentence(options)}",
+            ),
+            remedy="prepare another folder, or leave the options out",
         )
 
 
@@ -128,7 +134,7 @@ def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dat
     """The data set ``name`` into the new folder ``out`` in its prepared form, block by block where
     its loader can; what ``load`` then reads there. Raises UserError as ``load`` does."""
     if name not in TABLE:
-        raise unknown("config.data.name", name, TABLE)
+        raise unknown(Field("data.name"), name, TABLE)
     if name in STREAMS and not prepared.is_prepared(folder):
         values = _complete(name, options)
         recorded = asking.recorded(values)

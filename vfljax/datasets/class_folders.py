@@ -22,7 +22,7 @@ from vfljax.datasets.files import folder_of, without
 from vfljax.datasets.images import Found, Image, find, pixels
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, one_line
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 
 NAMES10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -85,7 +85,8 @@ def _labeled(
         if name in names:
             raise fault(f"{root}: {split}/{name}", "holds no image", "fetch the data set again")
         few = ", ".join(names) if len(names) <= 10 else f"{names[0]}, ..., {names[-1]}"
-        what, remedy = f"is none of the classes {few}", "remove that folder, or correct data.name"
+        what = f"is none of the classes {few}"
+        remedy = ("remove that folder, or correct ", Field("data.name"))
         raise fault(f"{root}: {split}/{name}", what, remedy)
     rounds = itertools.zip_longest(*(folders[name] for name in names))
     return [(i, y) for one in rounds for y, i in enumerate(one) if i is not None]
@@ -104,8 +105,10 @@ def joined(
     for which, (_, labels) in zip(("training", "test"), parts):
         if rows and len(np.unique(labels)) < 2:
             raise UserError(
-                f"config.data.options.rows={rows} leaves {len(labels)} rows of one class in the {which} "
-                f"part: rows must be at least {5 * num_classes} for every class to be in the test part."
+                f"leaves {len(labels)} rows of one class in the {which} part",
+                field="data.options.rows",
+                value=rows,
+                remedy=f"rows must be at least {5 * num_classes} for every class to be in the test part",
             )
         classes(f"{name}, {which} part", labels, num_classes)
     return Dataset(

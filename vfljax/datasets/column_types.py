@@ -17,7 +17,7 @@ import pyarrow.compute
 from vfljax.datasets.dates import DATE, Since, days, moments, of_digits
 from vfljax.datasets.number_formats import NOTED, Notation, is_number, numbers, ways
 from vfljax.datasets.table_errors import Place, shown
-from vfljax.errors import UserError
+from vfljax.errors import UserError, options_in
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 TEXT = pa.large_string()  # more than 2 GiB of texts in one array
@@ -133,7 +133,7 @@ def _plain(place: Place, name: str, column: Any, rule: Rule) -> tuple[pa.Array, 
         raise place.fault(
             name,
             f"is of type {shown(kind)[1:-1]}, neither number nor text",
-            "name it in drop=, or write it as columns of numbers or texts",
+            options_in("name it in {drop}=, or write it as columns of numbers or texts"),
         )
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
@@ -183,7 +183,7 @@ def _same_truth(place: Place, number: Source, like: Source) -> None:
     raise place.fault(
         number.name,
         f"has {here} (row {place.row(int(np.argmax(rows)))}), and the training rows have {there}",
-        "write both files alike, or name it in categorical=",
+        options_in("write both files alike, or name it in {categorical}="),
     )
 
 
@@ -220,13 +220,15 @@ def _no_number(
     if form:
         good = pa.array([moments(values[k : k + 1], form) is not None for k in range(len(values))])
     word = values.filter(pc.invert(good))[0].as_py()
-    remedy = "name it in categorical= (the training rows have numbers)"
+    remedy = "name it in {categorical}= (the training rows have numbers)"
     return place.fault(
         name,
         f"has {shown(word)} in row {place.row(pc.index(text, word).as_py())}, which is no "
         + ("date as the training rows'" if form else "number"),
-        "correct it, leave it empty or name it in na_values= where it is missing, or "
-        + ("take the name out of numeric=" if kind else remedy),
+        options_in(
+            "correct it, leave it empty or name it in {na_values}= where it is missing, or "
+            + ("take the name out of {numeric}=" if kind else remedy)
+        ),
     )
 
 
@@ -251,7 +253,10 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
         raise place.fault(
             name,
             f"holds numbers in a notation that is not read ({first(noted & ~plain)})",
-            f"{ways(values.filter(pa.array(noted)), how)}, or name it in categorical=",
+            (
+                *ways(values.filter(pa.array(noted)), how),
+                *options_in(", or name it in {categorical}="),
+            ),
         )
     many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
     # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
@@ -260,8 +265,10 @@ def _refuse(place: Place, name: str, array: pa.Array, how: Notation) -> None:
         raise place.fault(
             name,
             f"holds {kind}, and {first(~these)}",
-            "correct it, name such words in na_values= if they stand for missing values, or the column in "
-            f"categorical= if it holds no {kind}",
+            options_in(
+                "correct it, name such words in {na_values}= if they stand for missing values, or the "
+                f"column in {{categorical}}= if it holds no {kind}"
+            ),
         )
 
 
@@ -350,8 +357,10 @@ def _category(
             name,
             f"has {distinct:,} distinct texts in {rows:,} rows, like an identifier (the first is "
             f"{shown(distinct_texts[0] if distinct_texts[0] != NONE else distinct_texts[1])})",
-            "name it in drop=, or in categorical= if its values are categories; numbers with a unit are "
-            "to be written without it",
+            options_in(
+                "name it in {drop}=, or in {categorical}= if its values are categories; numbers with a "
+                "unit are to be written without it"
+            ),
         )
     values = tuple(sorted(distinct_texts, key=_order(distinct_texts)))
     rank = {value: k for k, value in enumerate(values)}

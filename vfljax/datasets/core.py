@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from vfljax.datasets.table_errors import one_line
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 
 if TYPE_CHECKING:
     from vfljax.types import Input  # and with it JAX, which no data set needs
@@ -47,7 +47,7 @@ class Ragged(NamedTuple):
     offsets: np.ndarray  # [R + 1] int64, from 0 to total
 
 
-REMEDY = "leave the class out, or give more rows or larger shares"
+REMEDY = ("leave the class out, or give more rows", Field("data.shares", " or larger shares"))
 KINDS = ("table", "image", "patches", "text")
 
 
@@ -208,9 +208,14 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     num_classes = len(present)
     if min(sizes) < num_classes or not fits:
         raise UserError(
-            f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of "
-            f"{room} rows: each part needs at least one row a class ({num_classes}) and "
-            "together at most all rows."
+            (
+                "data: ",
+                Field(
+                    "data.shares", f"train, validation, test = {train}, {validation}, {test} ask"
+                ),
+                f" for {sizes} of {room} rows: each part needs at least one row a class ({num_classes}) "
+                "and together at most all rows.",
+            )
         )
     _enough(dataset, present, rest)
     try:
@@ -247,7 +252,8 @@ def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
         if (count := count_of.get(label, 0)) < least:
             raise UserError(
                 f"data: class {_named(dataset, label)} has {count} row{'s' * (count != 1)}{where}: "
-                f"{parts} need one each: {REMEDY}."
+                f"{parts} need one each",
+                remedy=REMEDY,
             )
 
 
@@ -263,7 +269,8 @@ def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
             count = int((dataset.labels == label).sum())
             raise UserError(
                 f"data: class {_named(dataset, label)} has {count} rows and none of the {len(rows)} of "
-                f"the {part} part: train, validation and test need one each: {REMEDY}."
+                f"the {part} part: train, validation and test need one each",
+                remedy=REMEDY,
             )
     return split
 

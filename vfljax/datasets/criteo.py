@@ -75,17 +75,21 @@ def planned(
     """
     selection = ctr.Rows(rows, offset, balanced)
     plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
-    fault = ""
     if (crosses or counts) and form != "hashed":
-        fault = f": crosses and counts are of form='hashed', not {form!r}: leave them out."
-    elif numbers != "log" and form not in ("codes", "unique"):
-        fault = f".numbers={numbers!r}: form={form!r} has no numbers; leave it out."
-    elif crosses and plan.buckets & (plan.buckets - 1):
-        fault = f".buckets={plan.buckets} must be a power of two: XORs stay below no other."
-    elif positive_ratio and balanced:
-        fault = f".positive_ratio={positive_ratio:g}: balanced=True makes it 1/2; leave one out."
-    if fault:
-        raise UserError("config.data.options" + fault)
+        what = f"crosses and counts are of form='hashed', not {form!r}"
+        raise UserError(what, remedy="leave them out")
+    if numbers != "log" and form not in ("codes", "unique"):
+        what = f"is given for form={form!r}, which has no numbers"
+        raise UserError(what, field="data.options.numbers", value=numbers, remedy="leave it out")
+    if crosses and plan.buckets & (plan.buckets - 1):
+        what = "must be a power of two: XORs stay below no other."
+        raise UserError(what, field="data.options.buckets", value=plan.buckets)
+    if positive_ratio and balanced:
+        raise UserError(
+            field="data.options.positive_ratio",
+            value=positive_ratio,
+            remedy="balanced=True makes it 1/2; leave one out",
+        )
     if positive_ratio:
         selection = ctr.down_sampled(plan.path, LAYOUT, selection, positive_ratio)
         plan = plan._replace(selection=selection)

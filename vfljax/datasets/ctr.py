@@ -21,7 +21,7 @@ import pyarrow.compute
 import pyarrow.csv as pa_csv
 
 from vfljax.datasets.table_errors import fault, reading
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 
 pc: Any = pyarrow.compute  # whose functions are made as it is imported
 SIZE = 1 << 22  # bytes of text a block, the most that a line may have; Arrow holds 32 blocks
@@ -89,10 +89,12 @@ def read(path: pathlib.Path, layout: Layout, selection: Rows, size: int = SIZE) 
     if not kept or kept < selection.rows:
         which = " with alternating labels" if selection.balanced else ""
         which += f" after the first {selection.offset}" if selection.offset else ""
-        asked = ""
+        asked: tuple[str | Field, ...] = ()
         if selection.rows:
-            asked = f", and config.data.options.rows={selection.rows} asks for more"
-        raise UserError(f"{path} has {kept} rows{which}{asked}: correct the options or the file.")
+            asked = (", and ", Field("data.options.rows"), f"={selection.rows} asks for more")
+        raise UserError(
+            (f"{path} has {kept} rows{which}", *asked), remedy="correct the options or the file"
+        )
 
 
 def down_sampled(path: pathlib.Path, layout: Layout, selection: Rows, ratio: float) -> Rows:
@@ -107,8 +109,10 @@ def down_sampled(path: pathlib.Path, layout: Layout, selection: Rows, ratio: flo
         rows = negative + positive
         remedy = "give a larger one, for only others are left out"
         raise UserError(
-            f"{path}: config.data.options.positive_ratio={ratio:g}, and {positive / rows:.2%} of the "
-            f"{rows:,} rows read are clicks: {remedy if kept and negative else 'read more rows'}."
+            f"cannot be had of {path}: {positive / rows:.2%} of the {rows:,} rows read are clicks",
+            field="data.options.positive_ratio",
+            value=ratio,
+            remedy=remedy if kept and negative else "read more rows",
         )
     return selection._replace(negatives=(kept, negative))
 

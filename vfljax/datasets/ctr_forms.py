@@ -20,7 +20,7 @@ import numpy as np
 from vfljax.datasets import ctr, prepared
 from vfljax.datasets.core import Column, Dataset, classes
 from vfljax.datasets.files import MAX_BYTES, find
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError, options_in
 
 CLASSES = ("no click", "click")
 PATTERNS = ("train.txt", "train.csv", "train.gz", "*.txt.gz", "*.csv.gz")
@@ -79,10 +79,11 @@ def plan_of(
 ) -> Plan:
     """The file, and the options that Criteo and Avazu share. ``forms``: each one's own number of buckets."""
     if buckets and not forms[form]:
-        raise UserError(f"config.data.options.buckets: form={form!r} has none; leave it out.")
+        remedy = f"form={form!r} has none; leave it out"
+        raise UserError(field="data.options.buckets", value=buckets, remedy=remedy)
     buckets = buckets or forms[form]
     if forms[form] and buckets < 2:
-        raise UserError(f"config.data.options.buckets={buckets}: give at least 2.")
+        raise UserError(field="data.options.buckets", value=buckets, remedy="give at least 2")
     path = find(folder, layout.source, PATTERNS, file=file)
     return Plan(path, layout, selection, buckets)
 
@@ -93,7 +94,8 @@ def columned(codings: Sequence[Coding], dtype: Any) -> Form:
         if column.vocabulary > EXACT:
             raise UserError(
                 f"column {column.name} has {column.vocabulary:,} codes and networks can tell {EXACT:,} "
-                "apart: choose form='codes' with fewer buckets."
+                "apart",
+                remedy=options_in("choose {form}='codes' with fewer {buckets}"),
             )
 
     def encode(block: ctr.Block) -> Iterator[np.ndarray]:
@@ -223,8 +225,11 @@ def load(plan: Plan, form: Form) -> Dataset:
         if (whole := 2 * max(taken, taken * expected // rows)) > MAX_BYTES:
             raise UserError(
                 f"{plan.path}: {max(rows, expected):,} rows {'asked for' if expected > 0 else 'read so far'}"
-                f" take {whole:,} bytes, more than {MAX_BYTES:,}, in memory: prepare them in a folder "
-                "(launch.data --prepare), or give config.data.options.rows."
+                f" take {whole:,} bytes, more than {MAX_BYTES:,}, in memory",
+                remedy=(
+                    "prepare them in a folder (launch.data --prepare), or give ",
+                    Field("data.options.rows"),
+                ),
             )
     features, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     labels, about = classes(str(plan.path), labels, 2), _about(plan, form, rows, labels.sum())

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from vfljax.datasets.table_errors import Place, shown
+from vfljax.errors import options_in
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
@@ -65,14 +66,16 @@ def days(
         else:
             return None
         if len(readings) != 1:
-            one_of = " or ".join(f"date_format={form!r}" for form, _ in readings)
+            formats = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings)
             row = place.row(pc.index(array, values[0]).as_py())
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
                 name,
                 f"holds dates or times ({shown(values[0].as_py())} in row {row}) that {how}",
-                f"give {one_of or 'date_format= as of strptime'}, write all as 2020-01-31, or name it in "
-                "drop= or categorical=",
+                options_in(
+                    f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it "
+                    "in {drop}= or {categorical}="
+                ),
             )
         ((form, ticks),) = readings
         if ticks is None:

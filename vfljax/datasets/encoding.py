@@ -16,7 +16,7 @@ from vfljax.datasets.column_types import NONE, Source
 from vfljax.datasets.core import Column
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.table_errors import MOST_COLUMNS, Place, shown
-from vfljax.errors import UserError
+from vfljax.errors import UserError, options_in
 
 ENCODINGS = ("onehot", "codes")
 OTHER = "(other)"  # the category that pools the rarest
@@ -43,18 +43,20 @@ def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...]
     columns = tuple(column for one in sources for column in columns_of(one, encoding))
     if len(columns) > MOST_COLUMNS:
         raise UserError(
-            f"encoding='onehot' makes {len(columns):,} columns, more than {MOST_COLUMNS:,}: choose "
-            "encoding='codes', or drop columns of many categories."
+            f"makes {len(columns):,} columns, more than {MOST_COLUMNS:,}",
+            field="data.options.encoding",
+            value="onehot",
+            remedy="choose 'codes', or drop columns of many categories",
         )
     first = sources[0].codes if sources[0].numbers is None else sources[0].numbers
     assert first is not None  # a source holds one of the two
     rows = len(first)
     size = 4 * rows * len(columns)
     if size > MAX_BYTES:
-        codes = "choose encoding='codes', " if encoding == "onehot" else ""
+        codes = "choose {encoding}='codes', " if encoding == "onehot" else ""
         raise UserError(
-            f"{rows:,} rows of {len(columns):,} columns take {size:,} bytes, more than {MAX_BYTES:,}: "
-            f"{codes}name columns in drop=, or give fewer rows."
+            f"{rows:,} rows of {len(columns):,} columns take {size:,} bytes, more than {MAX_BYTES:,}",
+            remedy=options_in(codes + "name columns in {drop}=, or give fewer rows"),
         )
     features = np.zeros((rows, len(columns)), np.float32)
     place = 0

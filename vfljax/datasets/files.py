@@ -20,24 +20,31 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from vfljax.datasets.table_errors import all_different, fault, reading
-from vfljax.errors import UserError
+from vfljax.errors import Field, Text, UserError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGED = "the archive is damaged or cut off; fetch it again"
 MAX_BYTES = 8 << 30  # of one data set in memory
 LARGEST = 1 << 30  # bytes of one file, or of an archive's member
 LONGEST = 1 << 20  # bytes of a line or a text; longer ones are none of these sets
+FOLDER, FILE = Field("data.dir"), Field("data.options.file")
 Member = tuple[str, int, Callable[[], Any]]  # its name and bytes, and what opens it
 
 
 def folder_of(folder: str, layouts: str) -> pathlib.Path:
-    """``data.dir`` as an existing folder; ``layouts`` says what it should hold."""
+    """``config.data.dir`` as an existing folder; ``layouts`` says what it should hold."""
     path = pathlib.Path(folder)
     if not folder or not path.is_dir():
         kind = "is a file" if path.is_file() else "is not a folder"
-        what = f"data.dir={folder!r} {kind}" if folder else "data.dir is empty"
-        raise UserError(f"{what}: give the folder that holds {layouts}.")
+        remedy = f"give the folder that holds {layouts}"
+        raise _not_there(folder, kind, remedy)
     return path
+
+
+def _not_there(folder: str, what: str, remedy: str) -> UserError:
+    if not folder:
+        return UserError("is empty", field=FOLDER, remedy=remedy)
+    return UserError(what, field=FOLDER, value=folder, remedy=remedy)
 
 
 def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pathlib.Path:
@@ -45,23 +52,23 @@ def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pa
     one there that the first ``patterns``, or else the next ones, match. ``what`` says what is looked for."""
     path = pathlib.Path(folder)
     if not folder or not path.exists():
-        where = f"data.dir={folder!r} is missing" if folder else "data.dir is empty"
-        raise UserError(f"{where}: give {what}.")
+        raise _not_there(folder, "is missing", f"give {what}")
     if path.is_file():
         if file:
-            raise UserError(f"{path} is a file: leave config.data.options.file={file!r} out.")
+            remedy = ("leave ", FILE, f"={file!r} out")
+            raise UserError(f"{path} is a file", remedy=remedy)
         return path
     if file and (path / file).is_file():
         return path / file
     for some in () if file else patterns:
-        if one := only(path, some, "give the path of one as data.dir"):
+        if one := only(path, some, ("give the path of one as ", FOLDER)):
             return one
     names = file or ", ".join(itertools.chain(*patterns))
     raise fault(path, f"holds no file {names}", f"give {what}")
 
 
 def only(
-    folder: pathlib.Path, patterns: Sequence[str], remedy: str = "leave one"
+    folder: pathlib.Path, patterns: Sequence[str], remedy: Text = "leave one"
 ) -> pathlib.Path | None:
     """A folder's only file that one of the patterns matches, in any case; None where there is none."""
     files = [p for p in inside(folder) if any(fnmatch.fnmatch(p.name.lower(), q) for q in patterns)]
@@ -74,7 +81,7 @@ def only(
 def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> UserError:
     """A folder that holds nothing of a set's ``layouts``; ``notes`` may say why."""
     said = "".join(f" ({note})" for note in notes)
-    return fault(root, f"does not hold {layouts}{said}", "correct data.dir")
+    return fault(root, f"does not hold {layouts}{said}", ("correct ", FOLDER))
 
 
 def inside(folder: pathlib.Path) -> list[pathlib.Path]:

@@ -21,10 +21,20 @@ import numpy as np
 
 from vfljax.datasets import images
 from vfljax.datasets.core import Dataset, classes, spread
-from vfljax.datasets.files import MAX_BYTES, csv_rows, csv_table, folder_of, inside, only, without
+from vfljax.datasets.files import (
+    FILE,
+    MAX_BYTES,
+    csv_rows,
+    csv_table,
+    folder_of,
+    inside,
+    only,
+    without,
+)
 from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
 from vfljax.datasets.options import BYTES, limited
 from vfljax.datasets.table_errors import fault
+from vfljax.errors import options_in
 
 DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")  # HAM10000's dx
 NAMES = ("image_name", "image_id")
@@ -147,7 +157,7 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
     if file:
         if not _tells(root / file, target):
             what = f"has no column {target!r} (or dx) beside {' or '.join(NAMES)}"
-            raise fault(root / file, what, "correct config.data.options.file or target")
+            raise fault(root / file, what, ("correct ", FILE, *options_in(" or {target}")))
         return root / file
     if stored := only(root, NPZ):
         return stored
@@ -155,7 +165,7 @@ def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
     tables = [p for p in named if not p.name.startswith("sample_submission") and _tells(p, target)]
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
-        raise fault(root, f"holds {names}", "name one by config.data.options.file")
+        raise fault(root, f"holds {names}", ("name one by ", FILE))
     if not tables:
         raise without(root, LAYOUTS, [f"no CSV file has a column {target!r}, or dx"])
     return tables[0]

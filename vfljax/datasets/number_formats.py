@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
+from vfljax.errors import Field, options_in
+
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
@@ -62,19 +64,19 @@ def numbers(texts: pa.Array, how: Notation) -> pa.Array:
     return pc.if_else(share, pc.divide(values, 100.0), values)
 
 
-def ways(texts: pa.Array, how: Notation) -> str:
-    """The options under which the most texts are numbers, as a message names them. Where two read equally
-    many, as of 1,000, both are named."""
+def ways(texts: pa.Array, how: Notation) -> tuple[str | Field, ...]:
+    """Returns the remedy: the options under which the most texts are numbers. Where two read equally many,
+    as of 1,000, both are named."""
     ranked = []
     bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, f"[{SIGNS}]", ""))
     for signs, some in ((False, texts), (True, bare)):
         for way in WAYS if not signs else ({}, *WAYS):
             other = how._replace(**way)
             if (other != how or signs) and other.thousands != other.decimal:
-                named = " and ".join(f"{option}={value!r}" for option, value in way.items())
+                named = " and ".join(f"{{{option}}}={value!r}" for option, value in way.items())
                 read = pc.sum(numbers(some, other).is_valid()).as_py() or 0
                 said = "write them without a sign such as $" if signs else named
                 ranked.append(((read, not signs, -len(way)), said))
     best = max(rank for rank, _ in ranked)
     names = " or ".join(dict.fromkeys(said for rank, said in ranked if rank == best))
-    return names if names.startswith("write") else f"give {names}"
+    return options_in(names if best[1] is False else f"give {names}")

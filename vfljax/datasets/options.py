@@ -12,14 +12,13 @@ import functools
 import inspect
 import json
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from vfljax.datasets.table_errors import one_line, shown
-from vfljax.errors import UserError, unknown
+from vfljax.errors import Field, UserError, unknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,7 +45,9 @@ def needed(name: str, values: Mapping[str, Any]) -> None:
     for option, value in values.items():
         if value is inspect.Parameter.empty:
             raise UserError(
-                f"config.data.options gives no {option!r}: the data set {name} needs it."
+                f"is needed by the data set {name}",
+                field=f"data.options.{option}",
+                remedy="give it",
             )
 
 
@@ -76,8 +77,8 @@ def _scalar(option: str, one: Any, whole: Any) -> Any:
     good = one is None or isinstance(one, bool | int | float | str)
     if not good or (isinstance(one, float) and not math.isfinite(one)):
         raise UserError(
-            f"config.data.options.{option}={shown(whole)}: give a number, a text, True or False, or a "
-            "list of such."
+            (Field(f"data.options.{option}"), f"={shown(whole)}"),
+            remedy="give a number, a text, True or False, or a list of such",
         )
     return one
 
@@ -99,7 +100,7 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
         @functools.wraps(loader)
         def call(*args: P.args, **options: P.kwargs) -> T:
             for option, value in options.items():
-                name = f"config.data.options.{option}"
+                name = Field(f"data.options.{option}")
                 check(name, value, type(defaults.get(option)), limits.get(option))
             return loader(*args, **options)
 
@@ -108,7 +109,7 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-def check(name: str, value: Any, kind: type, limit: Any = None) -> None:
+def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
     """Raise UserError where an option's value is not of its default's type, or not in its ``limit``."""
     remedy = ""
     if kind is bool and not isinstance(value, bool | np.bool_):
@@ -126,31 +127,25 @@ def check(name: str, value: Any, kind: type, limit: Any = None) -> None:
         remedy = "a text"
     if remedy:
         value = value.item() if isinstance(value, np.generic) else value
-        raise UserError(f"{name}={one_line(repr(value))}: give {remedy}.")
+        raise UserError((name, f"={one_line(repr(value))}"), remedy=f"give {remedy}")
 
 
-Flags = Sequence[
-    tuple[str, str]
-]  # what messages call by a field of a config, and the flag it is given by
-FLAGS: Flags = (
-    (r"config\.data\.options gives no '(\w+)'", r"no --option=\1=... is given"),
-    (r"config\.data\.options\.(\w+)=", r"--option=\1="),
-    (r"config\.data\.options are", "the options are"),
-    (r"config\.data\.name", "--dataset"),
-    (r"(config\.)?data\.dir\b", "--data_dir"),
-)
+FLAGS = {"data.dir": "--data_dir", "data.name": "--dataset", "data.options": "the options"}
 
 
-def spoken(message: str, options: Iterable[str], flags: Flags = FLAGS) -> str:
-    """A message as one who gave ``flags``, and no config, can follow it; ``options`` are the loader's.
+def flag_of(field: Field, flags: Mapping[str, str] = FLAGS) -> str:
+    """Returns how a command line without a config gives a field.
 
-    >>> spoken("data.dir is empty; name it in drop=.", ["drop"])
-    '--data_dir is empty; name it in --option=drop=.'
+    Args:
+      field: named by a message.
+      flags: the flag of a path; an option of a data set that is not in it is given by --option.
+
+    >>> flag_of(Field("data.dir")), flag_of(Field("data.options.drop")), flag_of(Field("seeds"))
+    ('--data_dir', '--option=drop', 'config.seeds')
     """
-    for field, flag in flags:
-        message = re.sub(field, flag, message)
-    names = "|".join(options)
-    return re.sub(rf"(?<![\w.=/-])({names})=", r"--option=\1=", message) if names else message
+    group, _, name = field.path.rpartition(".")
+    default = f"--option={name}" if group == "data.options" else str(field)
+    return flags.get(field.path, default)
 
 
 def of_text(text: str, default: Any) -> Any:

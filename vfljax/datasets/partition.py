@@ -24,7 +24,7 @@ import numpy as np
 from vfljax.datasets.core import Block, Column, Dataset, Ragged
 from vfljax.datasets.npy import part
 from vfljax.datasets.table_errors import one_line
-from vfljax.errors import UserError, unknown
+from vfljax.errors import Field, UserError, unknown
 from vfljax.types import Input
 
 HUGE = 1e300
@@ -197,7 +197,7 @@ def _by_name(
     for pattern in itertools.chain.from_iterable(patterns):
         if not isinstance(pattern, str):
             raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
-    where, who = "config.parties.columns", [f"party {p}" for p in range(count)]
+    where, who = Field("parties.columns"), [f"party {p}" for p in range(count)]
     owned = owned_columns(sources, dict(zip(who, patterns, strict=True)), where)
     for party, columns in owned.items():
         if not columns:
@@ -213,7 +213,7 @@ def _by_name(
 
 
 def owned_columns(
-    sources: Sequence[str], patterns: Mapping[str, Sequence[str]], where: str
+    sources: Sequence[str], patterns: Mapping[str, Sequence[str]], where: Field
 ) -> dict[str, list[str]]:
     """Every party's source columns, by names and globs; "*" alone is what nobody else names.
 
@@ -224,7 +224,7 @@ def owned_columns(
     owner: dict[str, str] = {}
     rest = [who for who, names in patterns.items() if "*" in names]
     if len(rest) > 1:
-        raise UserError(f"{where}: {' and '.join(rest)} both ask for the rest ('*'): one can.")
+        raise UserError((where, f": {' and '.join(rest)} both ask for the rest ('*'): one can."))
     for who, names in patterns.items():
         for pattern in names:
             if pattern == "*":
@@ -232,18 +232,21 @@ def owned_columns(
             exact = one_line(pattern)
             matching = [exact] if exact in sources else fnmatch.filter(sources, pattern)
             if not matching:
-                raise unknown(f"column of {who} in {where}", pattern, sources)
+                raise unknown((f"column of {who} in ", where), pattern, sources)
             for source in matching:
                 if owner.setdefault(source, who) != who:
                     raise UserError(
-                        f"{where}: column {source!r} is claimed by {owner[source]} and {who} ({pattern!r}): "
-                        "each has one owner."
+                        (
+                            where,
+                            f": column {source!r} is claimed by {owner[source]} and {who} ({pattern!r}): "
+                            "each has one owner.",
+                        )
                     )
     others = rest[0] if rest else ""
     owned = {who: [s for s in sources if owner.get(s, others) == who] for who in patterns}
     for who, columns in owned.items():
         if patterns[who] and not columns:
-            raise UserError(f"{where}: nothing is left for {who}: name its columns.")
+            raise UserError((where, f": nothing is left for {who}: name its columns."))
     return owned
 
 
@@ -284,8 +287,11 @@ def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bl
     count, has = len(shares) - 1, dataset.features.shape[1]
     if has != count or parties.shares:
         raise UserError(
-            f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns: "
-            "set config.data.options.patches to their number, and no config.parties.shares."
+            f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns",
+            remedy=(
+                *("set ", Field("data.options.patches"), " to their number, and no "),
+                Field("parties.shares"),
+            ),
         )
     return tuple(
         Block(

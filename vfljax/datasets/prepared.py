@@ -227,7 +227,10 @@ def prepared(folder: str) -> Dataset:
     """A prepared data set of whatever name, from its folder."""
     if not is_prepared(folder):
         raise UserError(
-            f"data.dir={folder!r} is not a prepared data set (no {FILE}): prepare one there."
+            f"is not a prepared data set (no {FILE})",
+            field="data.dir",
+            value=folder,
+            remedy="prepare one there",
         )
     return read(folder)
 

@@ -26,7 +26,7 @@ from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError, options_in
 
 AGAIN = "it is damaged, cut off or of another format; write it again"
 FEWER = "give fewer rows or columns"
@@ -54,14 +54,19 @@ def read(
 ) -> pa.Table:
     """The table in a file; raises UserError for any fault of it. Options are ``own.table``'s."""
     if not path:
-        raise UserError("data.dir is empty: give the table's file (text, .parquet or .npz).")
+        remedy = "give the table's file (text, .parquet or .npz)"
+        raise UserError("is empty", field="data.dir", remedy=remedy)
     file = pathlib.Path(path)
     if file.is_dir():
         likely = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(LIKELY))
         few = ", ".join(likely[:5]) + (", ..." if len(likely) > 5 else "")
         raise fault(path, "is a folder", f"give one file of it{f' ({few})' if likely else ''}")
     if not file.is_file():
-        raise fault(path, "is missing", "put the table there, or correct data.dir or test_file")
+        raise fault(
+            path,
+            "is missing",
+            ("put the table there, or correct ", Field("data.dir"), *options_in(" or {test_file}")),
+        )
     if not _start(path):
         raise fault(path, "is empty", "write the table again")
     if not is_text(path):
@@ -141,9 +146,10 @@ def read_text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa
         delimiter = "\t"
     one = isinstance(delimiter, str) and len(delimiter) == 1
     if delimiter != "auto" and not (one and delimiter.isascii() and delimiter not in '"\r\n'):
-        raise UserError(f"delimiter={delimiter!r}: give one character, 'tab' or 'auto'.")
+        remedy = "give one character, 'tab' or 'auto'"
+        raise UserError(field=Field("data.options.delimiter"), value=delimiter, remedy=remedy)
     if not isinstance(header, bool):
-        raise UserError(f"header={header!r}: give True or False.")
+        raise UserError(field="data.options.header", value=header, remedy="give True or False")
     data = _utf8(path, _bounded(path), file_encoding)
     mark = re.match(rb'"?sep=([^\r\n"])"?\r?\n', data, re.IGNORECASE)  # for Excel alone
     if mark:
@@ -165,7 +171,10 @@ def read_text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa
         raise fault(
             path,
             "has numbers in its first line, not the names of columns",
-            f"header=False if it is a row ({called}), or put a header line there",
+            (
+                *options_in("{header}=False if it is a row"),
+                f" ({called}), or put a header line there",
+            ),
         )
     records = _records(path, data, delimiter, header) if b'"' in data else None
     table = _rows(path, data, delimiter, len(names), header)
@@ -204,25 +213,31 @@ def _bounded(path: str) -> bytes:
 def _utf8(path: str, data: bytes, encoding: str) -> bytes:
     """The text as UTF-8 without a byte order mark or blank lines before it."""
     if not isinstance(encoding, str) or not encoding:
-        raise UserError(f"file_encoding={encoding!r}: give a name, such as 'utf-8' or 'latin-1'.")
+        remedy = "give a name, such as 'utf-8' or 'latin-1'"
+        raise UserError(field="data.options.file_encoding", value=encoding, remedy=remedy)
     if encoding == "utf-8" and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         what = f"is not {encoding.upper()} text, by byte {data[error.start]:#04x}"
-        remedy = (
-            "save it as UTF-8, or name its encoding, such as file_encoding='latin-1' or 'cp1252'"
+        remedy = options_in(
+            "save it as UTF-8, or name its encoding, such as {file_encoding}='latin-1' or 'cp1252'"
         )
         line = data.count(b"\n", 0, error.start) + 1
         raise fault(path, what, remedy, line=line) from None
     except (LookupError, ValueError) as error:
         raise UserError(
-            f"file_encoding={encoding!r} is no encoding that Python knows ({error}): try 'latin-1'."
+            f"is no encoding that Python knows ({error})",
+            field="data.options.file_encoding",
+            value=encoding,
+            remedy="try 'latin-1'",
         ) from None
     nul = text.find("\0")
     if nul >= 0:
-        remedy = "it is damaged, no text, or of another encoding, such as file_encoding='utf-16-le'"
+        remedy = options_in(
+            "it is damaged, no text, or of another encoding, such as {file_encoding}='utf-16-le'"
+        )
         raise fault(path, "holds a NUL byte", remedy, line=text.count("\n", 0, nul) + 1)
     data = data if encoding == "utf-8" else text.encode("utf-8", "replace")
     return data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
@@ -250,11 +265,11 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
         cuts.append((len(names), len(names) == _width(records), names, one))
     if not cuts:
         what = f"has a header that cannot be parsed ({wrong})"
-        raise fault(path, what, "check quotes, or give delimiter=")
+        raise fault(path, what, options_in("check quotes, or give {delimiter}="))
     good = [repr(one) for count, same, _, one in cuts if count > 1 and same]
     if len(good) > 1 and not header:
         what = f"has rows that {' or '.join(good)} may cut, and no header tells"
-        raise fault(path, what, "give delimiter=")
+        raise fault(path, what, options_in("give {delimiter}="))
     best = max(cuts, key=lambda one: one[:2])  # the first, of equals
     return best[2], best[3], best[1]
 
@@ -315,5 +330,6 @@ def _rows(path: str, data: bytes, delimiter: str, width: int, header: bool) -> p
                 raise
             row, quotes = wrong[0], f"a field that holds {delimiter!r} needs quotes"
             what = f"has {row.actual_columns} values for {row.expected_columns} columns"
-            remedy = f"correct it ({quotes}), or give delimiter= if that is another"
+            other = options_in(", or give {delimiter}= if that is another")
+            remedy = (f"correct it ({quotes})", *other)
             raise fault(path, what, remedy, row=row.number - header) from error

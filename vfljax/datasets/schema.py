@@ -18,7 +18,7 @@ import pyarrow as pa
 from vfljax.datasets.column_types import Rule, Source, source
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.table_errors import Place, alike, fault, one_line, shown
-from vfljax.errors import UserError, unknown
+from vfljax.errors import Field, UserError, options_in, unknown
 
 MOST_CLASSES = 1000
 LARGEST = 10**18  # of a label that is a number; larger ones are read as words
@@ -33,7 +33,8 @@ class Roles(NamedTuple):
 
 
 def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
-    return UserError(f"{place.name}: {unknown(f'column in {option}=', name, names)}{place.hint}")
+    kind = ("column in ", Field(f"data.options.{option}", option), "=")
+    return UserError((f"{place.name}: ", *unknown(kind, name, names, place.hint).parts))
 
 
 def roles_of(
@@ -52,13 +53,18 @@ def roles_of(
         if one not in names and (one or option == "label"):
             raise _absent(option, one, names, place)
         if one and one in dropped:
-            raise UserError(f"{option}={one!r} is also in drop=: take it out of one.")
+            what = options_in("is also in {drop}=")
+            field = f"data.options.{option}"
+            raise UserError(what, field=field, value=one, remedy="take it out of one")
     if label == groups:
-        raise UserError(f"label={label!r} is also groups=: name another column.")
+        what = options_in("is also {groups}=")
+        remedy = "name another column"
+        raise UserError(what, field="data.options.label", value=label, remedy=remedy)
     words = _matching("categorical", categorical, names, place)
     numbers = _matching("numeric", numeric, names, place)
     if words & numbers:
-        raise UserError(f"column {min(words & numbers)!r} is in categorical= and in numeric=.")
+        what = options_in(" is in {categorical}= and in {numeric}=.")
+        raise UserError((f"column {min(words & numbers)!r}", *what))
     features = {
         one: "category" if one in words else "number" if one in numbers else ""
         for one in names
@@ -72,7 +78,9 @@ def roles_of(
 def _name(option: str, value: Any) -> str:
     """A column's name as it stands in the table; a number is the name of a column called so."""
     if value is None or isinstance(value, bool):
-        raise UserError(f"{option}={value!r}: give the name of a column.")
+        raise UserError(
+            field=f"data.options.{option}", value=value, remedy="give the name of a column"
+        )
     return one_line(value)
 
 
@@ -115,7 +123,7 @@ def labeled(
     if not drop or not len(kept):
         what = f"is missing in {target.missing:,} of {len(target.codes):,} rows"
         what = f"{what}, first in row {place.row(target.first)}"
-        remedy = "fill it, or drop_unlabeled=True leaves such rows out"
+        remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
         raise fault(f"{place.name}: label {label!r}", what, remedy)
     table, place = table.take(pa.array(kept)), place._replace(rows=kept)
     return table, place, source(place, label, table[label], rule, "category")
@@ -170,7 +178,8 @@ def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
         raise fault(where, what, "at least two classes are needed")
     if positive:
         if len(names) != 2:
-            raise UserError(f"positive={positive!r}: {where} has {len(names)} classes, not two.")
+            what = f"{positive!r}: {where} has {len(names)} classes, not two."
+            raise UserError((*options_in("{positive}="), what))
         positive = spelled(positive) if numeric else positive
         if positive not in names:
             raise unknown("class (positive=)", positive, names)

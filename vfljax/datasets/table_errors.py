@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.errors import UserError
+from vfljax.errors import Text, UserError
 
 MOST_COLUMNS = 100_000
 AGAIN = "fetch the file again"
@@ -18,14 +18,15 @@ NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, wher
 
 
 def fault(
-    file: Any, what: str, remedy: str = AGAIN, *, line: int = 0, row: int = 0, column: str = ""
+    file: Any, what: Text, remedy: Text = AGAIN, *, line: int = 0, row: int = 0, column: str = ""
 ) -> UserError:
     """``FILE line 3, column 'a' is ...: do this.`` ``what`` begins with a verb; lines and rows count from 1,
     and 0 is none."""
     place = one_line(file) + (f" line {line}" if line else f" row {row}" if row else "")
     if column:
         place += f"{',' if line or row else ':'} column {column!r}"
-    return UserError(f"{place} {one_line(what)}: {one_line(remedy)}.")
+    what, remedy = (one_line(t) if isinstance(t, str) else t for t in (what, remedy))
+    return UserError((f"{place} ", *([what] if isinstance(what, str) else what)), remedy=remedy)
 
 
 @contextlib.contextmanager
@@ -90,13 +91,13 @@ class Place(NamedTuple):
 
     name: str
     rows: np.ndarray | None = None  # [R] from 0; None: all
-    hint: str = ""  # what may be wrong where a column is not there
+    hint: Text = ""  # what may be wrong where a column is not there
 
     def row(self, index: int) -> int:
         """A row's number in the file, from 1."""
         return 1 + int(index if self.rows is None else self.rows[index])
 
-    def fault(self, column: str, what: str, remedy: str) -> UserError:
+    def fault(self, column: str, what: Text, remedy: Text) -> UserError:
         """The ``fault`` of a column; ``what`` says in which row."""
         return fault(self.name, what, remedy, column=column)
 

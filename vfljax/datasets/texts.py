@@ -53,8 +53,10 @@ def at_least_one_a_class(num_classes: int, **counts: int) -> None:
     for option, count in counts.items():
         if 0 < count < num_classes:
             raise UserError(
-                f"config.data.options.{option}={count} leaves a class without a row: give 0 for all "
-                f"rows, or {num_classes} or more."
+                "leaves a class without a row",
+                field=f"data.options.{option}",
+                value=count,
+                remedy=f"give 0 for all rows, or {num_classes} or more",
             )
 
 
@@ -132,8 +134,9 @@ def top_words(
         counts.update(tokens(texts[row]))
     if most < 1 or len(counts) < most:
         raise UserError(
-            f"config.data.options.words={most}: the texts have {len(counts)} different words; choose "
-            "a number from 1 to that."
+            field="data.options.words",
+            value=most,
+            remedy=f"the texts have {len(counts)} different words; choose a number from 1 to that",
         )
     # not max_features: how that breaks ties is not defined
     words = sorted(counts, key=lambda word: (-counts[word], word))[:most]

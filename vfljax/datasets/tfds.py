@@ -20,6 +20,7 @@ import numpy as np
 from vfljax.datasets.files import content, inside
 from vfljax.datasets.images import decoded
 from vfljax.datasets.table_errors import fault, reading
+from vfljax.errors import Field
 
 READABLE = ("array_record", "parquet")
 INFO = "dataset_info.json"
@@ -70,7 +71,9 @@ def examples(
         raise fault(version, f"was prepared as {form!r}, which only TensorFlow reads", remedy)
     if info.get("name") != name:
         what = f"is of {info.get('name')!r} and not {name!r}"
-        raise fault(version / INFO, what, "correct data.name or dir")
+        raise fault(
+            version / INFO, what, ("correct ", Field("data.name"), " or ", Field("data.dir"))
+        )
     home = pathlib.Path(os.path.abspath(version))
     official: Any = tensorflow_datasets.builder_cls(name)
     with reading(f"{version}, split {split!r}", remedy):

@@ -29,7 +29,7 @@ from vfljax.datasets.number_formats import Notation, is_number
 from vfljax.datasets.reading import counted, is_text, named, read
 from vfljax.datasets.schema import class_names, codes, labeled, roles_of, same_columns
 from vfljax.datasets.table_errors import Place, all_different, fault, one_line, reading, shown
-from vfljax.errors import UserError
+from vfljax.errors import Field, Text, UserError, options_in
 from vfljax.errors import unknown as no_such
 
 # 2: words for missing values, pandas' mark of categories, dates, and what is refused. Version 1's reading is
@@ -111,7 +111,7 @@ def table(
         percent: whether 5% is the number .05.
         date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
-    asking.check("test_file", test_file, str)
+    asking.check(Field("data.options.test_file"), test_file, str)
     arrow, test = read(path, delimiter, header, file_encoding), None
     if test_file:
         beside = pathlib.Path(path).parent / test_file
@@ -119,13 +119,19 @@ def table(
             test_file = str(beside)
         if pathlib.Path(test_file).exists() and pathlib.Path(test_file).samefile(path):
             raise UserError(
-                f"test_file={test_file!r} is the table itself: give another file, or leave test_file out."
+                "is the table itself",
+                field="data.options.test_file",
+                value=test_file,
+                remedy="give another file, or leave it out",
             )
         test = read(test_file, delimiter, header, file_encoding)
-    hint, odd = "", [name for name in arrow.column_names if is_number(name)]
+    hint, odd = (), [name for name in arrow.column_names if is_number(name)]
     if header and odd and is_text(path) and not counted(arrow.column_names):
-        hint = f" Its first line names the columns, {shown(odd[0])} one of them: header=False if it is a row."
-    absent = " It has but one column: give delimiter=." if arrow.num_columns == 1 else hint
+        said = f" Its first line names the columns, {shown(odd[0])} one of them: "
+        hint = (said, *options_in("{header}=False if it is a row."))
+    absent = hint
+    if arrow.num_columns == 1:
+        absent = options_in(" It has but one column: give {delimiter}=.")
     dataset = from_arrow(
         arrow, path, test=test, test_name=test_file, hint=absent, label=label, drop=drop,
         categorical=categorical, numeric=numeric, encoding=encoding, positive=positive, missing=missing,
@@ -133,7 +139,7 @@ def table(
         keep_default_na=keep_default_na, drop_unlabeled=drop_unlabeled, decimal=decimal,
         thousands=thousands, percent=percent, date_format=date_format,
     )  # fmt: skip
-    more = [hint.strip()] if hint else []
+    more = ["".join(map(str, hint)).strip()] if hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
     return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
 
@@ -168,7 +174,7 @@ def from_arrow(
     *,
     test: pa.Table | None = None,
     test_name: str = "",
-    hint: str = "",
+    hint: Text = "",
     **options: Any,
 ) -> Dataset:
     """An Arrow table as a data set; ``name`` stands in messages. The options are ``table``'s, and
@@ -236,12 +242,21 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
             raise no_such("option of a table", option, known)
     o = SimpleNamespace(**known | options)
     for option, limit in LIMITS.items():
-        asking.check(option, getattr(o, option), type(known[option]), limit)
+        field = Field(f"data.options.{option}", option)
+        asking.check(field, getattr(o, option), type(known[option]), limit)
     if o.thousands == o.decimal:
-        raise UserError(f"thousands={o.thousands!r} is also decimal=: give two different signs.")
+        also = options_in("is also {decimal}=")
+        raise UserError(
+            also,
+            field="data.options.thousands",
+            value=o.thousands,
+            remedy="give two different signs",
+        )
     words = [o.na_values] if isinstance(o.na_values, str | int | float) else o.na_values
     if words is None or any(isinstance(word, bool | None) for word in words):
-        raise UserError(f"na_values={o.na_values!r}: give words, or numbers.")
+        raise UserError(
+            field="data.options.na_values", value=o.na_values, remedy="give words, or numbers"
+        )
     o.na_values = tuple(str(word).strip() for word in words)
     default = o.keep_default_na
     how = Notation(o.decimal, o.thousands, o.percent, o.date_format)
@@ -273,7 +288,7 @@ def _no_missing(one: Source, place: Place, missing: str) -> None:
         raise place.fault(
             one.name,
             f"has no value in row {place.row(one.first)} and missing='refuse'",
-            "fill it, or missing='keep'",
+            options_in("fill it, or {missing}='keep'"),
         )
 
 
@@ -281,7 +296,7 @@ def _texts(place: Place, arrow: pa.Table, groups: str, rule: Rule) -> list[str]:
     one = source(place, groups, arrow[groups], rule, "category")
     assert one.codes is not None
     if one.missing:
-        what = f"is groups= and has no value in row {place.row(one.first)}"
+        what = f"names groups and has no value in row {place.row(one.first)}"
         raise place.fault(groups, what, "fill it")
     return [one.values[code] for code in one.codes]
 
@@ -290,4 +305,5 @@ def _apart(group: list[str], more: list[str], groups: str) -> None:
     both = set(group) & set(more)
     if both:
         what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
-        raise UserError(f"groups={groups!r}: {what}: leave them out of one file.")
+        remedy = "leave them out of one file"
+        raise UserError((*options_in("{groups}="), f"{groups!r}: {what}"), remedy=remedy)

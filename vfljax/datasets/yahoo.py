@@ -24,7 +24,7 @@ from vfljax.datasets.core import Dataset
 from vfljax.datasets.files import content, csv_rows, decoded, find, folder_of
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, one_line
-from vfljax.errors import UserError, unknown
+from vfljax.errors import Field, UserError, unknown
 
 FIELDS = ("question_title", "question_content", "best_answer")  # columns 2 to 4
 CLASSES = tuple(str(c + 1) for c in range(10))
@@ -72,12 +72,12 @@ def _columns(fields: Any) -> list[int]:
         not isinstance(fields, list | tuple) or not fields
     ):  # a set or a dict has no order to join by
         raise UserError(
-            f"config.data.options.fields={one_line(repr(fields))[:80]} must be a list: choose from "
-            f"{', '.join(FIELDS)}, one or more."
+            (Field("data.options.fields"), f"={one_line(repr(fields))[:80]} must be a list"),
+            remedy=f"choose from {', '.join(FIELDS)}, one or more",
         )
     for field in fields:
         if field not in FIELDS:
-            raise unknown("config.data.options.fields", str(field), FIELDS)
+            raise unknown(Field("data.options.fields"), str(field), FIELDS)
     return [FIELDS.index(field) + 1 for field in fields]
 
 

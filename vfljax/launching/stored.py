@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vfljax import datasets, store
+from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.datasets.core import checksum, identity
 from vfljax.errors import UserError
 from vfljax.launching.running import check
 from vfljax.launching.scheduler import Way
+from vfljax.store.check import DAMAGED
 from vfljax.sweep import size
 from vfljax.sweep.experiment import (
     Experiment,
@@ -23,7 +24,9 @@ from vfljax.sweep.experiment import (
 )
 from vfljax.sweep.limits import LIMITS, Limits
 from vfljax.sweep.plan import Plan, make_plan
+from vfljax.sweep.selection import FOLDER as SELECTION
 from vfljax.sweep.selection import select
+from vfljax.sweep.train import header, plan_of
 
 
 def experiment_for(
@@ -50,8 +53,8 @@ def experiment_for(
         raise UserError(
             f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
         )
-    header = store.read_header(workdir)
-    return parse_stored(header["config"]), header["command"]
+    record = store.read_header(workdir)
+    return parse_stored(record["config"]), record["command"]
 
 
 def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: str) -> Experiment:
@@ -69,6 +72,32 @@ def mend(workdir: pathlib.Path, say: Callable[[str], None] = print) -> None:
         say(f"set aside: {unit} ({why})")
     if not damaged:
         say(f"nothing in {workdir} is damaged")
+
+
+def verify(workdir: pathlib.Path, say: Callable[[str], None] = print) -> None:
+    """Describe the state of every part of a sweep, and of the one that selected its Delta.
+
+    Raises:
+      UserError: if a part is damaged.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    damaged = []
+    for finding in store.inspect(workdir):
+        counts[finding.state] += 1
+        if finding.state == DAMAGED:
+            damaged.append(finding)
+        say(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
+    say(", ".join(f"{count} {state}" for state, count in counts.items()))
+    if damaged:
+        raise UserError(
+            f"{workdir} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
+            f"({damaged[0].why}): {store.remedy(workdir)} sets them aside and makes them again."
+        )
+    for line in store.load(workdir).unfinished:
+        say(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
+    if (workdir / SELECTION).is_dir():  # a sweep of its own, with its own remedy
+        say(f"{workdir / SELECTION}:")
+        verify(workdir / SELECTION, say)
 
 
 def stored_plan(
@@ -98,12 +127,8 @@ def stored_plan(
     # planned as it was trained: other attacks would need other federations
     asked = experiment if attacks is None else experiment.with_attacks(attacks)
     check(asked)
-    data = experiment.data
-    with store.explained(sweep.header, datasets.reader_of(data.name, data.dir)):
-        plan = make_plan(experiment)
-    values = checksum(plan.dataset)
-    now = {"checksum": values, "identity": identity(plan.dataset, values)}
-    why = store.difference(sweep.header, {**now, "reader": plan.dataset.reader})
+    plan = plan_of(experiment, sweep.header)
+    why = store.difference(sweep.header, header(plan, ""))
     if why:
         raise UserError(
             f"the data of {workdir} has changed since it was trained ({why}): give the same data by "

@@ -10,11 +10,12 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
 
+from vfljax import store
 from vfljax.papers import PAPERS, claims, coverage, reproduction
 from vfljax.papers.agreement import AGREES, DIFFERS, LEVEL
 from vfljax.papers.coverage import Standing
 from vfljax.papers.reproduction import Compared
-from vfljax.report import tables
+from vfljax.report import page, summary, tables
 
 LEAKS = "_leaks.csv"
 Command = Callable[[str, str, str], str]
@@ -44,6 +45,26 @@ def stored(folder: pathlib.Path) -> list[Compared]:
     """Every comparison in the folder, by file name."""
     files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
     return [one for file in files for one in reproduction.read(file)]
+
+
+def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compared]) -> None:
+    """Store what the page needs of a sweep: its comparison, its figure and its leaks.
+
+    Args:
+      folder: where ``stored`` reads comparisons.
+      workdir: the folder of the sweep, with its report.
+      compared: the sweep's numbers and the printed ones.
+    """
+    sweep = store.load(workdir)
+    name = sweep.config["name"]
+    folder.mkdir(parents=True, exist_ok=True)
+    if compared:
+        store.write_text(folder / f"{name}.csv", reproduction.text(compared))
+    figure = workdir / "figures" / f"{page.PAPER}.png"
+    if figure.exists():
+        store.write_bytes(folder / f"{name}.png", figure.read_bytes())
+    rows = reproduction.leaks(summary.points(sweep))
+    store.write_text(folder / f"{name}{LEAKS}", tables.csv_text(*rows))
 
 
 def text(folder: pathlib.Path, command: Command) -> str:

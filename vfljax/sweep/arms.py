@@ -12,9 +12,9 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from vfljax import defenses, plugins
+from vfljax import defenses
 from vfljax.config import DEFAULT, typed
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.models.making import sizes
 from vfljax.sweep.records import Model, as_axis, tuples
 from vfljax.types import DefenseSpec
@@ -110,7 +110,7 @@ def _points(arm: str, chain: Mapping[str, Any]) -> list[ChainPoint]:
     axes: dict[str, Any] = {}
     for name, values in chain.items():
         if name not in defenses.TABLE:
-            raise plugins.unknown_row("defense", name, defenses.TABLE)
+            raise unknown_row("defense", name, defenses.TABLE)
         if not isinstance(values, Mapping):
             raise UserError(f"config.grid.{arm}.{name}={values!r} must be {{knob: values}}.")
         row = defenses.TABLE[name]

@@ -79,12 +79,13 @@ def _build(
     try:
         return attacks.TABLE[name](bottoms, num_classes, **options)
     except (ValueError, TypeError) as error:
-        raise UserError(f"config.attacks.{name}: {error}") from error
+        raise UserError(field=f"attacks.{name}", remedy=str(error)) from error
     except Exception as error:  # a plugin's factory is somebody's code
         if attacks.TABLE[name].origin is None:
             raise
         kind = type(error).__name__
-        raise UserError(f"config.attacks.{name}: its factory raised {kind}: {error}") from error
+        remedy = f"its factory raised {kind}: {error}"
+        raise UserError(field=f"attacks.{name}", remedy=remedy) from error
 
 
 def _check_ranges(

@@ -181,7 +181,7 @@ def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Setti
         except UserError:
             raise
         except ValueError as error:
-            raise UserError(f"config.grid.{setting.arm.name}: {error}") from error
+            raise UserError(field=f"grid.{setting.arm.name}", remedy=str(error)) from error
 
 
 def _check_inputs(spec: Spec) -> None:

@@ -13,22 +13,28 @@ from vfljax.sweep.attack_variants import attack_forms
 from vfljax.sweep.plan import Plan, recorded
 
 
-def why_not(known: float, plan: Plan) -> str:
-    """Why so many labels of the plan's training rows cannot be known, or ''."""
+def error_of(name: str, known: float, plan: Plan) -> UserError | None:
+    """Returns the error if an attacker by attack ``name`` cannot know so many training labels, else None."""
+    field = f"attacks.{name}.known"
+    remedy = "ask for one a class or more, up to all"
     classes, rows = plan.dataset.num_classes, len(plan.splits[0].train)
     counts = [np.bincount(plan.dataset.labels[s.train], minlength=classes) for s in plan.splits]
     rarest = int(min(count.min() for count in counts))
     if known < classes:
-        return f"known={known:g} labels are fewer than the {classes} classes"
+        what = f"labels are fewer than the {classes} classes"
+        return UserError(what, field=field, value=known, remedy=remedy)
     if known > rows:
-        return f"known={known:g} labels are more than the {rows} training rows"
+        what = f"labels are more than the {rows} training rows"
+        return UserError(what, field=field, value=known, remedy=remedy)
     if known < rows and known > classes * rarest:
-        return (
-            f"known={known:g} labels ask for {-(-known // classes):g} of each class and the "
-            f"rarest has {rarest} training rows: ask for at most {classes * rarest}, "
-            f"or for all {rows}"
+        return UserError(
+            f"labels ask for {-(-known // classes):g} of each class and the rarest has {rarest} training "
+            "rows",
+            field=field,
+            value=known,
+            remedy=f"ask for at most {classes * rarest}, or for all {rows}",
         )
-    return ""
+    return None
 
 
 def check(plan: Plan) -> None:
@@ -36,16 +42,16 @@ def check(plan: Plan) -> None:
     known_to = recorded(plan)
     for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
         for point in form.knobs:
-            reason = why_not(point["known"], known_to) if "known" in point else ""
-            if reason:
-                remedy = "" if "ask for" in reason else ": ask for one a class or more, up to all"
-                raise UserError(f"config.attacks.{form.name}: {reason}{remedy}.")
+            error = error_of(form.name, point["known"], known_to) if "known" in point else None
+            if error:
+                raise error
 
 
 def most_known(plan: Plan) -> int:
     """The most labels that an attack of the sweep knows at its first point, as the report leads with; 0
     where none knows any. By as many are classes named that an attack cannot name."""
     forms = attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input)
-    known = [form.knobs[0].get("known", 0) for form in forms]
+    known = [(form.name, form.knobs[0].get("known", 0)) for form in forms]
     rows = len(plan.splits[0].train)
-    return max((int(k) for k in known if k < rows and not why_not(k, plan)), default=0)
+    possible = (int(k) for name, k in known if k < rows and not error_of(name, k, plan))
+    return max(possible, default=0)

@@ -12,11 +12,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 from vfljax.machine import bytes_text
 from vfljax.sweep.records import as_axis, written
 
-LIFT = "lift all limits by launch.sweep's --beyond_limits"
+LIFT = Field("beyond_limits", ", or lift all limits by launch.sweep's --beyond_limits")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Limits:
         most = getattr(self, limit)
         if value > most:
             raise UserError(
-                f"config.{field}={written(value)} is beyond the limit of {most:,}: choose at most "
-                f"that, or {LIFT}."
+                (Field(field), f"={written(value)} is beyond the limit of {most:,}"),
+                remedy=("choose at most that", LIFT),
             )
 
     def check_count(self, limit: str, count: int, axes: Mapping[str, int], what: str) -> None:
@@ -55,16 +55,18 @@ class Limits:
         if count > most:
             longest = max(axes, key=lambda field: axes[field])
             raise UserError(
-                f"config.{longest} has {written(axes[longest])} values, and all axes together make "
-                f"{written(count)} {what}, beyond the limit of {most:,}: give fewer values, or {LIFT}."
+                f"has {written(axes[longest])} values, and all axes together make {written(count)} {what}, "
+                f"beyond the limit of {most:,}",
+                field=longest,
+                remedy=("give fewer values", LIFT),
             )
 
     def check_free(self, who: str, what: str, needed: float, free: float, remedy: str) -> None:
         """Raise UserError where ``who`` needs more bytes of ``what`` than are free."""
         if needed > self.free * free:
             raise UserError(
-                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free: "
-                f"{remedy}, or {LIFT}."
+                f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free",
+                remedy=(remedy, LIFT),
             )
 
 
