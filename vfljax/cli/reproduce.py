@@ -118,7 +118,8 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
 
     began = time.monotonic()
     config = importlib.import_module(f"configs.papers.{run.config}").get_config(run.variant)
-    config["data"]["dir"] = options.data_dir or config["data"]["dir"]
+    if options.data_dir:
+        config["data"]["dir"] = options.data_dir
     experiment = parse(config)
     workdir = pathlib.Path(options.workdir or f"runs/papers/{experiment.name}")
     refuse_other(workdir, experiment)
