@@ -90,7 +90,7 @@ def test_the_config_trains_one_step(path):
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_the_config_s_names_axes_and_sizes_are_within_the_rules(path):
-    assert parse(load(path).get_config()).arms
+    assert parse(load(path).get_config()).methods
 
 
 GAFM = load(next(path for path in CONFIGS if path.stem == "gafm_table2_spambase"))
@@ -104,10 +104,10 @@ def test_gafm_s_table_and_its_variants_plan_on_data_of_spambase_s_shape(variant,
     like = core.Dataset("spambase", columns, labels, 2)
     monkeypatch.setitem(datasets.TABLE, "spambase", lambda folder: like)
     plan = make_plan(parse(GAFM.get_config(variant)))
-    assert all(len(group.settings) % 10 == 0 for group in plan.groups)
+    assert all(len(group.trials) % 10 == 0 for group in plan.groups)
     assert {g.spec.num_rows for g in plan.groups} == {3221}
     if not variant:
-        assert sum(len(group.settings) for group in plan.groups) == 40
+        assert sum(len(group.trials) for group in plan.groups) == 40
         assert [g.spec.steps_per_epoch for g in plan.groups] == [4] * 4
 
 
@@ -118,4 +118,4 @@ def test_every_defense_is_in_one_of_the_variants_of_the_sweep_of_defenses(name, 
     listed = {defense for arm in arms for defense in arm}
     assert listed == {d for d, row in TABLE.items() if classes == 2 or not row.two_classes}
     for variant in module.VARIANTS:
-        assert parse(module.get_config(variant)).arms
+        assert parse(module.get_config(variant)).methods

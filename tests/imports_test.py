@@ -13,7 +13,7 @@ PROGRAM = """
 import importlib, sys
 class Plain:  # an installation without any extra
     def find_spec(name, path=None, target=None):
-        if name in ("pandas", "hypothesis", "pytest", "torch", "safetensors", "tokenizers"):
+        if name in ("hypothesis", "pytest", "torch", "safetensors", "tokenizers"):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Plain)
 failed = []

@@ -33,7 +33,7 @@ from vfljax import store
 
 ROOT = pathlib.Path(__file__).parents[1]
 POLL = 0.01  # seconds between two looks at a process
-BEGUN = " settings in "  # what a sweep says when it is planned
+BEGUN = " trials in "  # what a sweep says when it is planned
 RESTART = 8.0  # seconds of imports and planning, where no uninterrupted run was watched
 MARK = "VFLJAX_KILLS"  # in the environment of all that a command begins, sessions of their own too
 

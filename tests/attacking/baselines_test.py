@@ -30,7 +30,7 @@ def columns(plan, attackers, seed, rows):
     """The attackers' columns as their bottoms read them, restated."""
     out = []
     for p in attackers:
-        x = np.asarray(plan.blocks[p].features, np.float64)
+        x = np.asarray(plan.party_columns[p].features, np.float64)
         train = x[plan.splits[seed].train]
         z = (x - train.mean(0)) / np.where(train.std(0) > 0, train.std(0), 1)
         out.append(z[rows].reshape(len(rows), -1))
@@ -45,7 +45,7 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
     labels, classes = plan.dataset.labels, plan.dataset.num_classes
     for attackers in ((1,), (0, 1)):
         common = jax.device_get(common_data(plan.table, arrays, attackers))
-        inputs = tuple(plan.blocks[p].input for p in attackers)
+        inputs = tuple(plan.party_columns[p].input for p in attackers)
         for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
             figures = logistic_figures(common, inputs, classes, seed, count)
             split = plan.splits[seed]
@@ -76,7 +76,7 @@ def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attacke
             cut = []
             for p in attackers:
                 variables = jax.tree.map(lambda a, seed=seed: a[seed], on_host.bottoms[p])
-                x = np.asarray(plan.blocks[p].features, np.float32)[split.train]
+                x = np.asarray(plan.party_columns[p].features, np.float32)[split.train]
                 x = (x - np.asarray(plan.table.mean[p][seed])) / np.asarray(
                     plan.table.scale[p][seed]
                 )

@@ -190,7 +190,7 @@ def sweep_of(plan, diverged=()):
             "lane": 0,
         }
         for group in plan.groups
-        for setting in group.settings
+        for setting in group.trials
     ]
     names = ("setting", "seed", "structure", "status", "shard", "lane")
     results = pa.table({name: [row[name] for row in rows] for name in names})
@@ -240,7 +240,7 @@ def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(col
 
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
-    ids = [s.id for g in colluding.groups for s in g.settings if s.federation.name == "malicious-0"]
+    ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
     form = attack_variants.Form("active", "active", {}, [{"known": 20.0}])
     form_plan = jobs.plan_form(form, colluding, sweep_of(colluding, diverged=ids[:1]))
     assert form_plan.diverged == 1

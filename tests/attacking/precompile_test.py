@@ -41,7 +41,7 @@ def as_stored(job, attack, workdir):
 def test_the_plan_tells_the_jobs_and_their_shapes_as_the_stored_sweep_does(tiny_sweep):
     plan, layout, seen = plan_of(tiny(attacks=FORMS)), batch_layout.layout(2), set()
     stored = store.load(tiny_sweep)
-    for form in attack_forms(plan.experiment, 10, plan.blocks[0].input):
+    for form in attack_forms(plan.experiment, 10, plan.party_columns[0].input):
         expected = jobs.plan_form(form, plan, precompile.as_trained(plan))
         actual = jobs.plan_form(form, plan, stored)
         assert not isinstance(expected, str), (form.label, expected)

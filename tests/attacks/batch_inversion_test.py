@@ -204,7 +204,7 @@ def test_a_sweep_that_did_not_is_skipped_with_the_remedy(sweeps):
     plan = plan_of(tiny(**CHANGES))
     form = next(
         f
-        for f in attack_forms(plan.experiment, 10, plan.blocks[0].input)
+        for f in attack_forms(plan.experiment, 10, plan.party_columns[0].input)
         if f.name == "batch_inversion"
     )
     reason = plan_form(form, plan, sweeps[0])

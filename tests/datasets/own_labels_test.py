@@ -8,7 +8,7 @@ import pytest
 from tests.datasets.tables import FRAME, made, refused, write
 from vfljax.datasets.core import checksum
 from vfljax.datasets.notes import columns_table
-from vfljax.datasets.user_table import from_arrow, from_frame, table
+from vfljax.datasets.user_table import from_frame, table
 
 LABELS = {
     "missing": (
@@ -152,7 +152,7 @@ def test_frames_with_odd_names_or_contents():
     refused("cannot be read .*give each column values of one type", made(a=[1, "u"]))
     refused("'a' is of type .* neither number nor text", made(a=pd.period_range("2020", periods=2)))
     refused("the frame is of type list: give a pandas DataFrame", [1, 2])
-    assert checksum(from_arrow(pa.Table.from_pandas(frame[["y"]].assign(n=[1, 2])), "t", label="y"))
+    assert checksum(from_frame(pa.Table.from_pandas(frame[["y"]].assign(n=[1, 2])), label="y"))
 
 
 def test_zero_is_one_category_however_it_is_written():

@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from tests.datasets import refusals
 from tests.datasets.fuzzing import drawn
 from vfljax.datasets import load, reading
-from vfljax.datasets.reading import read
 from vfljax.datasets.user_table import table
 from vfljax.errors import UserError
+
+
+def read(path, *options):
+    return reading.read(path, *options)[0]
+
 
 GOOD = b"a,b,y\n1,u,0\n2,v,1\n"
 
@@ -88,16 +92,16 @@ def test_a_header_longer_than_the_csv_module_s_longest_field_is_read(tmp_path):
     text = ",".join([*names, "y"]) + "\n"
     text += "\n".join(",".join(["1"] * 20_000 + [y]) for y in "0101") + "\n"
     assert len(text.split("\n")[0]) > 131_072
-    assert read(str(put(tmp_path, text.encode()))).num_columns == 20_001
+    assert read(str(put(tmp_path, text.encode()))).shape[1] == 20_001
     refused("a header that cannot be parsed .*give delimiter=", tmp_path / "own.csv", delimiter="|")
 
 
 def test_of_two_delimiters_the_one_that_row_1_has_too_cuts_the_header(tmp_path):
     text = b"weight, kg;y\n61.5;0\n70.25;1\n"
-    assert read(str(put(tmp_path, text))).column_names == ["weight, kg", "y"]
+    assert read(str(put(tmp_path, text))).columns.tolist() == ["weight, kg", "y"]
     text = b"a;b,y\n1,0\n2,1\n"
-    assert read(str(put(tmp_path, text))).column_names == ["a;b", "y"]
-    assert read(str(tmp_path / "own.csv"), ",").column_names == ["a;b", "y"]
+    assert read(str(put(tmp_path, text))).columns.tolist() == ["a;b", "y"]
+    assert read(str(tmp_path / "own.csv"), ",").columns.tolist() == ["a;b", "y"]
 
 
 def test_unnamed_columns_get_a_name(tmp_path):

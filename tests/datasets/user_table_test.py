@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.datasets.tables import FRAME, csv, made, names, refused, write
 from vfljax.datasets import encoding
 from vfljax.datasets.core import checksum
-from vfljax.datasets.user_table import from_arrow, from_frame, table
+from vfljax.datasets.user_table import from_frame, table
 from vfljax.errors import UserError
 
 
@@ -95,7 +95,7 @@ def test_decimals_and_dictionaries_of_a_parquet_file():
             "__index_level_0__": [5, 6, 7],
         }
     )
-    data = from_arrow(arrow, "t", label="y")
+    data = from_frame(arrow, label="y")
     np.testing.assert_array_equal(data.features, [[1.25, 1, 0], [np.nan, 0, 1], [7.5, 1, 0]])
     assert data.classes == ("False", "True")
     assert "__index_level_0__: a data frame's index, left out." in data.notes
@@ -251,7 +251,7 @@ def test_words_that_only_resemble_numbers_or_dates_stay_categories(values):
 )
 def test_nested_and_binary_columns_are_refused(column):
     with pytest.raises(UserError, match="column 'a' is of type .* neither number nor text"):
-        from_arrow(pa.table({"a": column, "y": [0, 1]}), "t", label="y")
+        from_frame(pa.table({"a": column, "y": [0, 1]}), label="y")
 
 
 @pytest.mark.parametrize("value", ["inf", "-Infinity", "1e400", "1e39"])

@@ -221,7 +221,7 @@ def shape():
 
 def planned(chain, **changes):
     experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
-    settings = grid.settings(experiment, [Federation(), Federation(split=False)])
+    settings = grid.trials(experiment, [Federation(), Federation(split=False)])
     grid.check(experiment, shape(), settings)
     return grid.groups(experiment, shape(), settings)
 

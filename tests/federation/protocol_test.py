@@ -189,19 +189,19 @@ def test_parties_drop_units_by_draws_of_their_own():
 
 def test_vmapped_settings_equal_the_settings_alone():
     spec = harness.make_spec(optimizers=("malicious_sgd", "malicious_sgd", "sgd", "sgd"))
-    settings = [
+    trials = [
         harness.make_hparams(spec),
         harness.make_hparams(spec, gamma=[1.0, 0.0, 0.0], learning_rate=0.05),
         harness.make_hparams(spec, momentum=0.0, weight_decay=0.1),
     ]
     batches = [harness.make_batch(spec, i) for i in range(3)]
-    states = harness.stack([harness.make_state(spec, h, seed) for seed, h in enumerate(settings)])
-    hparams, members = harness.stack(settings), []
+    states = harness.stack([harness.make_state(spec, h, seed) for seed, h in enumerate(trials)])
+    hparams, members = harness.stack(trials), []
     step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
     for batch in batches:
         states, exchange, metrics = step(states, batch, hparams)
         members.append((exchange, metrics))
-    for i, numbers in enumerate(settings):
+    for i, numbers in enumerate(trials):
         state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=i)
         alone = state, list(zip(exchanges, metrics))
         harness.assert_close(harness.member((states, members), i), alone, 1e-5)

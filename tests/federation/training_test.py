@@ -1,4 +1,4 @@
-"""Epochs, records and the member that equals the same setting run alone."""
+"""Epochs, records and the member that equals the same trial run alone."""
 
 import dataclasses
 import functools
@@ -30,12 +30,12 @@ def planned(**changes):
 
 
 def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nobody):
-    """Train the settings at ``places`` of the first group in one program; returns what they end with."""
+    """Train the trials at ``places`` of the first group in one program; returns what they end with."""
     plan = plan or planned()
     group = plan.groups[0]
     spec = spec or group.spec
     layout = batch_layout.layout(len(places), width)
-    member = layout.pad(grid.members_of(spec, [group.settings[i] for i in places], []))
+    member = layout.pad(grid.members_of(spec, [group.trials[i] for i in places], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, weights = batch_layout.share((plan.table, weights))
     snapshot = layout.pad(train.empty_snapshot(spec, member, table, weights))
@@ -46,13 +46,13 @@ def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nob
         if program is None:
             program = programs.program(training.make_run, (spec, observe), layout, *arguments)
         snapshot, _ = program(*arguments)
-    snapshot = snapshot._replace(state=snapshot.state._replace(run_key=jnp.zeros(layout.block)))
+    snapshot = snapshot._replace(state=snapshot.state._replace(run_key=jnp.zeros(layout.capacity)))
     return batch_layout.unpad(snapshot, len(places))
 
 
 @functools.cache
 def all_nine(epochs=3):
-    """Every setting of the plan in one program, one at a time on each device."""
+    """Every trial of the plan in one program, one at a time on each device."""
     return run(range(9), epochs=epochs, width=1)
 
 
@@ -153,7 +153,7 @@ def test_nobody_observes_by_default_and_nothing_is_left_of_it_in_the_epoch():
             return training.make_epoch(spec, *observe)(*arguments)
 
         plan, group = planned(), planned().groups[0]
-        member = pick(grid.members_of(spec, group.settings[:1], []), 0)
+        member = pick(grid.members_of(spec, group.trials[:1], []), 0)
         weights = initial.weight_shapes(spec, plan.seeds, plan.table)
         start = jax.eval_shape(training.make_start(spec), member, plan.table, weights)
         now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), spec.num_rows)
@@ -183,16 +183,16 @@ def test_the_pooled_auc_is_that_of_each_step_s_random_test_rows_under_its_weight
     assert np.isfinite(watched.record.observed).all()
     jitted = [jax.jit(make(spec)) for make in (training.make_start, make_step, make_predict)]
     for place in (0, 1):
-        expected = recomputed(plan, spec, jitted, plan.groups[0].settings[place], epochs=2)
+        expected = recomputed(plan, spec, jitted, plan.groups[0].trials[place], epochs=2)
         np.testing.assert_allclose(watched.record.observed[place], expected, atol=1e-5)
 
 
-def recomputed(plan, spec, jitted, setting, epochs):
-    """The pooled AUC of every epoch of a setting, from the protocol's own start, step and prediction."""
+def recomputed(plan, spec, jitted, trial, epochs):
+    """The pooled AUC of every epoch of a trial, from the protocol's own start, step and prediction."""
     start, step, predict = jitted
-    member = jax.tree.map(lambda a: jnp.asarray(a)[0], grid.members_of(spec, [setting], []))
+    member = jax.tree.map(lambda a: jnp.asarray(a)[0], grid.members_of(spec, [trial], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
-    table, seed = plan.table, setting.seed
+    table, seed = plan.table, trial.seed
     state = start(member, table, weights).state
     out = []
     for number in range(epochs):

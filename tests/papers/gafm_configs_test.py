@@ -61,7 +61,7 @@ def test_every_variant_parses_and_names_a_table_that_was_published(table, varian
     reproduces = experiment.reproduces
     assert reproduces.table in papers.tables()
     assert reproduces.dataset == gafm.PUBLISHED_NAMES[experiment.data.name]
-    assert set(reproduces.arms) == {arm.name for arm in experiment.arms}
+    assert set(reproduces.arms) == {arm.name for arm in experiment.methods}
     assert config.name.startswith(f"gafm_{'text' if 'text' in reproduces.table else table}_")
     assert (reproduces.scale == "sample") == ("reduced" in variant)
     printed = papers.of(reproduces.table, reproduces.dataset)
@@ -100,7 +100,7 @@ def test_its_programs_can_be_made(table, variant, monkeypatch):
     plan = make_plan(parse(config))
     rows = {group.spec.num_rows for group in plan.groups}
     assert rows == {round(config.data.train * ROWS)}
-    assert sum(len(group.settings) for group in plan.groups) % config.seeds == 0
+    assert sum(len(group.trials) for group in plan.groups) % config.seeds == 0
 
 
 def test_published_numbers_of_the_training():

@@ -54,8 +54,8 @@ def points_of(number, experiment):
     """The points of the arms that answer a printed number."""
     knobs, arms = KNOBS[number.defense], named(experiment).arms
     facts, out = named(experiment).setting, []
-    for arm in experiment.arms:
-        for point in arm.points:
+    for arm in experiment.methods:
+        for point in arm.chains:
             values = {f"{d}.{k}": v for d, ks in point.knobs.items() for k, v in ks.items()}
             ours = {n: values.get(knobs[n], facts.get(n)) for n in number.setting if n in knobs}
             ours |= {n: facts.get(n) for n in number.setting if n not in knobs}
@@ -134,4 +134,4 @@ def test_small_variants_plan_on_data_of_the_set_s_shape(table, variant, fields, 
     monkeypatch.setitem(datasets.TABLE, "criteo", clicks)
     experiment = changed(parse(module(table).get_config(variant)), fields)
     plan = make_plan(experiment)
-    assert sum(len(group.settings) for group in plan.groups) == count
+    assert sum(len(group.trials) for group in plan.groups) == count

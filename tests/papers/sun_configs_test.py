@@ -47,7 +47,7 @@ def test_every_variant_parses_and_names_its_table(table, variant):
     assert ratios <= {experiment.data.options.get("positive_ratio")}
     alphas = {n.setting["alpha_d"] for n in printed if n.setting.get("alpha_d")}
     trained = {
-        p.knobs["dcor"]["alpha"] for a in experiment.arms for p in a.points if "dcor" in p.knobs
+        p.knobs["dcor"]["alpha"] for a in experiment.methods for p in a.chains if "dcor" in p.knobs
     }
     assert alphas <= trained
 
@@ -97,7 +97,7 @@ def test_its_programs_can_be_made(table, variant, settings, monkeypatch):
     config.training.record_rows = 0
     monkeypatch.setitem(datasets.TABLE, config.data.name, small(config.data.name))
     plan = make_plan(parse(config))
-    assert sum(len(group.settings) for group in plan.groups) == settings
+    assert sum(len(group.trials) for group in plan.groups) == settings
     spec = next(group.spec for group in plan.groups if group.spec.top is not None)
     shapes = weight_shapes(plain(spec), plan.seeds, plan.table)
     one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)

@@ -21,12 +21,12 @@ def counting(count):
     return {"x": np.arange(count, dtype=np.float32)}
 
 
-@pytest.mark.parametrize(("block", "width"), [(4, 1), (8, 2), (8, 4), (6, 2)])
-def test_every_member_gets_its_own_result_whatever_the_width(block, width):
-    layout = batch_layout.layout(block, width)
+@pytest.mark.parametrize(("capacity", "width"), [(4, 1), (8, 2), (8, 4), (6, 2)])
+def test_every_member_gets_its_own_result_whatever_the_width(capacity, width):
+    layout = batch_layout.layout(capacity, width)
     program = programs.Program(square, layout)
-    out = program(layout.pad(counting(block)), batch_layout.share(jnp.float32(1)))
-    np.testing.assert_array_equal(batch_layout.unpad(out, block), np.arange(block) ** 2 + 1)
+    out = program(layout.pad(counting(capacity)), batch_layout.share(jnp.float32(1)))
+    np.testing.assert_array_equal(batch_layout.unpad(out, capacity), np.arange(capacity) ** 2 + 1)
 
 
 def test_short_blocks_are_padded_and_the_copies_dropped():
@@ -38,28 +38,28 @@ def test_short_blocks_are_padded_and_the_copies_dropped():
 
 
 def test_more_members_than_the_block_are_refused():
-    with pytest.raises(ValueError, match="9 members given to a block of 8"):
+    with pytest.raises(ValueError, match="9 members given to a program of 8"):
         batch_layout.layout(8, 2).pad(counting(9))
 
 
 def test_a_block_is_a_multiple_of_the_devices():
     assert jax.device_count() == 2
-    assert batch_layout.layout(7, 1).block == 8
+    assert batch_layout.layout(7, 1).capacity == 8
 
 
 @pytest.mark.parametrize(
-    ("settings", "width", "block"),
+    ("trials", "width", "capacity"),
     [(50, 5, 50), (84, 6, 84), (18, 3, 18), (1000, 5, 1000), (2, 1, 2)],
 )
-def test_the_width_is_the_largest_that_pads_least(settings, width, block):
-    assert batch_layout.layout(settings, 6) == batch_layout.Layout(block, width)
+def test_the_width_is_the_largest_that_pads_least(trials, width, capacity):
+    assert batch_layout.layout(trials, 6) == batch_layout.Layout(capacity, width)
 
 
-@pytest.mark.parametrize("block", [2, 6, 26, 30, 32, 106])
+@pytest.mark.parametrize("capacity", [2, 6, 26, 30, 32, 106])
 @pytest.mark.parametrize("limit", [None, 1, 4, 6, 100])
-def test_a_dividing_width_pads_nothing(block, limit):
-    width = batch_layout.dividing_width(block, limit)
-    assert batch_layout.layout(block, width) == batch_layout.Layout(block, width)
+def test_a_dividing_width_pads_nothing(capacity, limit):
+    width = batch_layout.dividing_width(capacity, limit)
+    assert batch_layout.layout(capacity, width) == batch_layout.Layout(capacity, width)
     assert width <= (limit or batch_layout.default_width())
 
 
@@ -108,7 +108,7 @@ def test_a_program_that_does_not_fit_is_not_run_and_says_how_many_would(monkeypa
     assert (
         batch_layout.fewer(layout, "training", caught.value, said.append) == caught.value.width == 1
     )
-    assert "training: 8 settings at once need" in said[0]
+    assert "training: 8 trials at once need" in said[0]
     assert said[0].endswith("goes on with 2")
     one = batch_layout.Layout(8, 1)
     accelerator(monkeypatch, 1)
@@ -128,7 +128,7 @@ def test_a_call_whose_width_nobody_stores_takes_fewer_members_at_once_of_the_sam
     assert whole.layout == layout == batch_layout.Layout(8, 4)
     accelerator(monkeypatch, (needed - 0.4 * running) / machine.FITS)
     program = programs.fitting_program(make_sum, (), layout, *arguments)
-    assert program.layout.block == 8
+    assert program.layout.capacity == 8
     assert program.layout.width < 4
     np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 8), expected)
 
@@ -299,7 +299,7 @@ def test_the_memory_of_a_member_is_what_goes_in_comes_out_and_is_computed_on_the
     def bytes_at(width):
         layout = batch_layout.Layout(4 * jax.device_count(), width)
         given = (
-            layout.pad(np.ones((layout.block, 64), np.float32)),
+            layout.pad(np.ones((layout.capacity, 64), np.float32)),
             batch_layout.share(np.ones(64, "f")),
         )
         program = programs.Program(one, layout)
@@ -372,9 +372,9 @@ def test_a_program_that_could_not_be_made_elsewhere_is_made_by_whoever_asks_for_
 def test_results_are_written_over_earlier_ones():
     """The same figures, in the memory of results that are gone then; keys are results too."""
     layout = batch_layout.layout(8 * jax.device_count(), 2)
-    keys = jax.random.split(jax.random.key(0), layout.block)
-    given = layout.pad({"a": np.arange(layout.block, dtype=np.float32), "key": keys})
-    earlier = layout.pad({"a": np.full(layout.block, -1, np.float32), "key": keys})
+    keys = jax.random.split(jax.random.key(0), layout.capacity)
+    given = layout.pad({"a": np.arange(layout.capacity, dtype=np.float32), "key": keys})
+    earlier = layout.pad({"a": np.full(layout.capacity, -1, np.float32), "key": keys})
     factor = batch_layout.share(np.float32(3))
 
     def one(member, shared):

@@ -14,8 +14,8 @@ from tests.sweeps import tiny
 from vfljax import datasets
 from vfljax.config import DEFAULT, FREE, resolve
 from vfljax.errors import UserError
-from vfljax.sweep.arms import combinations
 from vfljax.sweep.experiment import changed, parse, with_knob
+from vfljax.sweep.methods import combinations
 from vfljax.sweep.records import written
 from vfljax.types import DefenseSpec
 
@@ -39,7 +39,7 @@ BAD = [
     ({"grid": {"x": {"kdk": {"epsilon": "a", "k": 2}}}}, "'a'", "not a number"),
     ({"grid": {"x": {"max_norm": {"scale": 1}}}}, "unknown knob of max_norm", "scale"),
     ({"grid": {"x": {"noise": {"scale": 10**400}}}}, "noise.scale", "too large"),
-    ({"grid": [1, 2]}, "config.grid=[1, 2]", "{arm"),
+    ({"grid": [1, 2]}, "config.grid=[1, 2]", "{method"),
     ({"model.weights": "torhc"}, "torhc", "did you mean 'torch'"),
     ({"model.top_hidden": (0,)}, "config.model.top_hidden=(0,)", "at least 1"),
     ({"model.top_hidden": (-2,)}, "config.model.top_hidden=(-2,)", "at least 1"),
@@ -190,7 +190,7 @@ def test_a_record_refuses_a_bad_value_with_its_field_and_the_remedy(group, field
         ({"reproduces": {"table": "kdk/figure6", "seed": 3}}, ("reproduces.seed", "dataset")),
         (
             {"reproduces": {"table": "kdk/figure6", "arms": {"kdkk": "kdk"}}},
-            ("arm of config.reproduces", "did you mean 'kdk'"),
+            ("method of config.reproduces", "did you mean 'kdk'"),
         ),
     ],
 )
@@ -291,21 +291,21 @@ def test_records_are_frozen_and_hold_tuples():
 
 def test_the_points_of_an_arm_are_every_combination_with_defaults_filled_in():
     noise = {"scale": (0.1, 0.2), "law": ("laplace", "gaussian")}
-    (arm,) = parse(tiny(grid={"a": {"noise": noise}})).arms
-    assert [(p.knobs["noise"]["scale"], p.options["noise"]["law"]) for p in arm.points] == [
+    (method,) = parse(tiny(grid={"a": {"noise": noise}})).methods
+    assert [(p.knobs["noise"]["scale"], p.options["noise"]["law"]) for p in method.chains] == [
         (0.1, "laplace"),
         (0.1, "gaussian"),
         (0.2, "laplace"),
         (0.2, "gaussian"),
     ]
-    assert arm.points[1].chain == (DefenseSpec("noise", (("law", "gaussian"),)),)
-    assert combinations({"a": 1, "b": (2, 3)}) == [{"a": 1, "b": 2}, {"a": 1, "b": 3}]
+    assert method.chains[1].specs == (DefenseSpec("noise", (("law", "gaussian"),)),)
+    assert combinations({"a": 1, "b": (2, 3)}, "attacks.x") == [{"a": 1, "b": 2}, {"a": 1, "b": 3}]
 
 
 def test_an_arm_has_the_sweep_s_model_but_for_the_top_that_it_names():
-    arms = {"plain": {}, "wide": {"model": {"top": "mlp", "top_hidden": (8,)}}}
-    plain, wide = parse(tiny(grid=arms)).arms
-    experiment = parse(tiny(grid=arms))
+    methods = {"plain": {}, "wide": {"model": {"top": "mlp", "top_hidden": (8,)}}}
+    plain, wide = parse(tiny(grid=methods)).methods
+    experiment = parse(tiny(grid=methods))
     assert plain.model == experiment.model
     assert wide.model == dataclasses.replace(experiment.model, top="mlp", top_hidden=(8,))
     assert wide.top_columns() == {"model.top": "mlp", "model.top_hidden": "8"}
@@ -330,9 +330,9 @@ def test_fields_are_changed_by_their_path_and_everything_else_is_kept():
 
 
 def test_a_knob_is_set_in_every_arm_that_has_the_defense():
-    arms = {"a": {"noise": {"scale": (1.0, 2.0)}}, "b": {"noise": {"scale": 3.0}}, "c": {}}
-    experiment = with_knob(parse(tiny(grid=arms)), "noise", "scale", 0.5)
-    knobs = [[point.knobs for point in arm.points] for arm in experiment.arms]
+    methods = {"a": {"noise": {"scale": (1.0, 2.0)}}, "b": {"noise": {"scale": 3.0}}, "c": {}}
+    experiment = with_knob(parse(tiny(grid=methods)), "noise", "scale", 0.5)
+    knobs = [[point.knobs for point in method.chains] for method in experiment.methods]
     assert knobs == [[{"noise": {"scale": 0.5}}], [{"noise": {"scale": 0.5}}], [{}]]
 
 

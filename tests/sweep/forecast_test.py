@@ -36,9 +36,7 @@ def said(tmp_path_factory):
 def test_it_says_what_is_trained_attacked_skipped_and_how_long_that_takes(said):
     text, _ = said
     first, trained, attacked, total = text.split("\n\n")
-    assert first.startswith(
-        f"4 settings in 1 programs on {jax.device_count()} cpu devices, 1 shards"
-    )
+    assert first.startswith(f"4 trials in 1 programs on {jax.device_count()} cpu devices, 1 shards")
     assert "of memory" in first
     assert re.search(r"no_split +4 +1 +4 +4 +[.\d]+ kB ", trained)
     assert re.search(r"\ndirect +no_split +4 +1 ", attacked)
@@ -89,7 +87,7 @@ def test_of_long_work_a_few_steps_are_measured(monkeypatch, tmp_path):
 
 
 class Trained:
-    """A trainer whose settings take 100 bytes each, and as much again for each that is mapped at once."""
+    """A trainer whose trials take 100 bytes each, and as much again for each that is mapped at once."""
 
     def __init__(self, plan, group, shard, pool, orders, width=4):
         self.group, self.layout, self.program = group, batch_layout.layout(8, width), self
@@ -105,7 +103,7 @@ class Trained:
         return batch_layout.TooLarge(0, fewer) if self.layout.width > limit else None
 
 
-AN_ACCELERATOR = {"most": math.inf}  # settings at once that the compiled program says fit
+AN_ACCELERATOR = {"most": math.inf}  # trials at once that the compiled program says fit
 
 
 def test_programs_that_do_not_fit_take_fewer_members_at_once_or_are_refused(monkeypatch):

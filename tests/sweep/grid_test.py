@@ -1,4 +1,4 @@
-"""From an experiment to settings and program structures: no data is read, and nothing computed."""
+"""From an experiment to trials and program structures: no data is read, and nothing computed."""
 
 import numpy as np
 import pytest
@@ -20,24 +20,24 @@ def groups_of(**changes) -> list[grid.Group]:
     federations = attack_variants.federations(
         experiment, attacks, shape.num_classes, shape.inputs[0]
     )
-    settings = grid.settings(experiment, federations)
-    grid.check(experiment, shape, settings)
-    return grid.groups(experiment, shape, settings)
+    trials = grid.trials(experiment, federations)
+    grid.check(experiment, shape, trials)
+    return grid.groups(experiment, shape, trials)
 
 
 def test_a_grid_is_the_product_of_its_axes_times_federations_times_seeds():
     groups = groups_of(attacks={"active": {}, "direct": {}}, seeds=3)
-    settings = [s for group in groups for s in group.settings]
-    assert len(settings) == (1 + 4 + 1) * 3 * 3
-    assert sorted(s.id for s in settings) == list(range(54))
-    assert {s.federation.name for s in settings} == {"split", "malicious-0", "no_split"}
+    trials = [s for group in groups for s in group.trials]
+    assert len(trials) == (1 + 4 + 1) * 3 * 3
+    assert sorted(s.id for s in trials) == list(range(54))
+    assert {s.federation.name for s in trials} == {"split", "malicious-0", "no_split"}
 
 
 def test_honest_and_malicious_settings_share_one_program():
     groups = groups_of(attacks={"active": {}})
     assert len(groups) == 2  # kdk with undefended inside, and noise
-    gamma = grid.members_of(groups[0].spec, groups[0].settings, []).hparams.gamma
-    malicious = np.array([bool(s.federation.malicious) for s in groups[0].settings])
+    gamma = grid.members_of(groups[0].spec, groups[0].trials, []).hparams.gamma
+    malicious = np.array([bool(s.federation.malicious) for s in groups[0].trials])
     np.testing.assert_array_equal(gamma, np.outer(malicious, [1.0, 0.0]))
 
 
@@ -63,13 +63,13 @@ def test_which_parties_are_malicious_is_an_axis():
         }
     )
     assert len(groups) == 1
-    names = {s.federation.name for s in groups[0].settings}
+    names = {s.federation.name for s in groups[0].trials}
     assert names == {"split", "malicious-0", "malicious-0-1"}
 
 
 def test_undefended_settings_ride_along_at_neutral_knobs():
     group = groups_of(attacks={})[0]
-    plain = [s for s in group.settings if s.arm.name == "undefended"]
+    plain = [s for s in group.trials if s.configuration.method.name == "undefended"]
     assert plain
     knobs = grid.members_of(group.spec, plain, []).hparams.defenses
     assert (knobs["kdk"]["epsilon"] == 0).all()
@@ -78,11 +78,11 @@ def test_undefended_settings_ride_along_at_neutral_knobs():
 
 def test_a_member_s_numbers_are_its_setting_s_whatever_the_group():
     group = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})[0]
-    member = grid.members_of(group.spec, group.settings, (2.0,), {group.settings[1].id: 3})
-    for place, setting in enumerate(group.settings):
-        assert member.seed[place] == setting.seed
+    member = grid.members_of(group.spec, group.trials, (2.0,), {group.trials[1].id: 3})
+    for place, trial in enumerate(group.trials):
+        assert member.seed[place] == trial.seed
         assert member.teacher[place] == (3 if place == 1 else 0)
-        rate = np.float32(setting.numbers["learning_rate"])
+        rate = np.float32(trial.configuration.numbers["learning_rate"])
         assert member.hparams.learning_rate[place] == rate
         assert member.hparams.milestones[place].tolist() == [2.0]
     assert member.seed.dtype == np.int32
@@ -92,28 +92,28 @@ def test_a_string_axis_is_a_structure_and_a_number_axis_is_not():
     kdk = {"epsilon": (0.1, 0.2), "k": 2, "anchor": ("label", "teacher")}
     groups = groups_of(attacks={}, grid={"kdk": {"kdk": kdk}})
     assert len(groups) == 2
-    assert all(len(group.settings) == 4 for group in groups)
+    assert all(len(group.trials) == 4 for group in groups)
 
 
 def test_the_row_of_a_setting_holds_every_knob():
     groups = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})
-    rows = [s.row() for group in groups for s in group.settings]
+    rows = [s.row() for group in groups for s in group.trials]
     kdk = next(r for r in rows if r["arm"] == "kdk")
     assert {"kdk.epsilon", "kdk.k", "learning_rate", "momentum", "gamma", "seed"} <= set(kdk)
     assert {r["learning_rate"] for r in rows} == {0.1, 0.2}
 
 
 def test_groups_of_one_defense_with_different_options_have_names_of_their_own():
-    """Shards are found again by these names: arms that shared one were trained as each other."""
-    arms = {
+    """Shards are found again by these names: methods that shared one were trained as each other."""
+    methods = {
         "a": {"noise": {"scale": 0.1}},
         "b": {"noise": {"scale": 0.1, "law": "gaussian"}},
         "c": {"noise": {"scale": 0.1, "law": "isotropic"}},
     }
-    experiment = parse({"grid": arms, "attacks": {}})
+    experiment = parse({"grid": methods, "attacks": {}})
     table = grid.DataShape(5, 100, (Input("table", (6,)),) * 2)
-    settings = grid.settings(experiment, [Federation(), Federation(False)])
-    groups = grid.groups(experiment, table, settings)
+    trials = grid.trials(experiment, [Federation(), Federation(False)])
+    groups = grid.groups(experiment, table, trials)
     assert len({group.name for group in groups}) == len(groups) == 6
 
 
@@ -127,23 +127,23 @@ TOPS = {
 
 def test_an_arm_may_have_a_top_model_of_its_own():
     groups = groups_of(attacks={"direct": {}}, grid=TOPS)
-    names = {group.name: {s.arm.name for s in group.settings} for group in groups}
+    names = {group.name: {s.configuration.method.name for s in group.trials} for group in groups}
     assert names == {
         "undefended": {"undefended", "same"},  # naming the sweep's own top changes nothing
-        "kdk-mlp-8": {"wide", "kdk"},  # undefended settings join a chain of their own model only
+        "kdk-mlp-8": {"wide", "kdk"},  # undefended trials join a chain of their own model only
         "undefended-no_split": {"undefended", "same"},
         "kdk-no_split": {"wide", "kdk"},
     }
     tops = {group.name: group.spec.top for group in groups}
     assert tops["kdk-mlp-8"].hidden == (8,)
     assert type(tops["kdk-mlp-8"]).__name__ == "MLP"
-    wide = next(s for g in groups for s in g.settings if s.arm.name == "wide")
+    wide = next(s for g in groups for s in g.trials if s.configuration.method.name == "wide")
     assert {"model.top": "mlp", "model.top_hidden": "8"}.items() <= wide.row().items()
 
 
 def test_a_defense_that_needs_a_top_model_is_not_trained_without_one():
     gafm = {"gafm": {"gafm": {"delta": 0.2}}, "undefended": {}}
     experiment = parse(tiny(grid=gafm))
-    settings = grid.settings(experiment, [Federation(), Federation(False)])
-    trained = {(s.arm.name, s.federation.name) for s in settings}
+    trials = grid.trials(experiment, [Federation(), Federation(False)])
+    trained = {(s.configuration.method.name, s.federation.name) for s in trials}
     assert trained == {("gafm", "split"), ("undefended", "split"), ("undefended", "no_split")}

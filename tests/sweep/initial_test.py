@@ -1,4 +1,4 @@
-"""What settings start from: random weights of their seed, and those that a file holds of the bottoms."""
+"""What trials start from: random weights of their seed, and those that a file holds of the bottoms."""
 
 import dataclasses
 import re
@@ -106,7 +106,7 @@ def drawn():
 
 
 def loaded_from(plan, path):
-    """What the plan's settings start from with a file of weights."""
+    """What the plan's trials start from with a file of weights."""
     experiment = parse(tiny(**CHANGES, **{"model.pretrained": str(path)}))
     return weights_of(plan._replace(experiment=experiment))
 

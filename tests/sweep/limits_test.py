@@ -27,19 +27,19 @@ BEYOND = [
     (
         {"grid": {"x": {"kdk": {"epsilon": SHARES, "k": THOUSAND}, "noise": {"scale": THOUSAND}}}},
         "config.grid.x.kdk.epsilon has 1,000 values",
-        "2,000,000,000 settings",
+        "2,000,000,000 trials",
         "50,000",
     ),
     (
         {"seeds": 9000, "training.learning_rate": (0.1, 0.2)},
         "config.seeds has 9,000 values",
-        "108,000 settings",
+        "108,000 trials",
         "50,000",
     ),
     (
         {"grid": {f"a{i}": {} for i in range(30_000)}},
         "config.grid has 30,000 values",
-        "60,000 settings",
+        "60,000 trials",
         "50,000",
     ),
     (
@@ -80,8 +80,8 @@ def test_what_is_beyond_a_limit_is_refused_at_once_and_in_one_line(changes, fiel
 
 
 def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
-    arms = {f"a{i}": {} for i in range(17_000)}
-    assert len(parse(tiny(grid=arms, seeds=3), Limits.none()).arms) == 17_000
+    methods = {f"a{i}": {} for i in range(17_000)}
+    assert len(parse(tiny(grid=methods, seeds=3), Limits.none()).methods) == 17_000
     for changes in ({"seeds": 2**31}, {"attacks": {"passive": {"steps": 2**31}}}):
         with pytest.raises(UserError, match="2,147,483,648 is too large: .* 2,147,483,647"):
             parse(tiny(**changes), Limits.none())
@@ -95,10 +95,10 @@ def test_an_experiment_keeps_its_limits_when_it_is_changed():
 
 
 def test_federations_and_programs_are_counted_before_settings_are_built():
-    experiment = parse(tiny(), Limits(settings=24, programs=4))
+    experiment = parse(tiny(), Limits(trials=24, programs=4))
     split, both = [Federation()], [Federation(), Federation(False)]
     grid.check_counts(experiment, split)
-    for count, limits in ((24, Limits(settings=23)), (6, Limits(programs=5))):
+    for count, limits in ((24, Limits(trials=23)), (6, Limits(programs=5))):
         with pytest.raises(UserError, match=f"make {count} .*--beyond_limits"):
             grid.check_counts(parse(tiny(), limits), both)
     laws = {"x": {"noise": {"scale": (0.1, 0.2, 0.3), "law": ("laplace", "gaussian")}}}
@@ -108,11 +108,11 @@ def test_federations_and_programs_are_counted_before_settings_are_built():
 
 def test_a_plan_counts_before_it_builds(monkeypatch):
     def build(*arguments):
-        raise AssertionError("settings were built")
+        raise AssertionError("trials were built")
 
-    monkeypatch.setattr(grid, "settings", build)
-    with pytest.raises(UserError, match="24 settings, beyond the limit of 23"):
-        plan.make_plan(parse(tiny(), Limits(settings=23)))
+    monkeypatch.setattr(grid, "trials", build)
+    with pytest.raises(UserError, match="24 trials, beyond the limit of 23"):
+        plan.make_plan(parse(tiny(), Limits(trials=23)))
 
 
 def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path):
@@ -123,7 +123,7 @@ def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path)
         parse(old)
     nothing = pa.table({})
     experiment = experiment_of(store.Sweep(tmp_path, {"config": old}, nothing, nothing))
-    assert [arm.name for arm in experiment.arms] == ["a/b $"]
+    assert [method.name for method in experiment.methods] == ["a/b $"]
     assert changed(experiment, {"data.dir": "x"}).seeds == 20_000
 
 

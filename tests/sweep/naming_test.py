@@ -31,19 +31,19 @@ def refused(**changes) -> str:
         ("\ud800", "holds the character '\\ud800'"),
         ("\x1b[31mred", "holds the character '\\x1b'"),
         ("two\nlines", "holds the character '\\n'"),
-        (5, "the arm 5 is no text"),
-        (None, "the arm None is no text"),
+        (5, "the method 5 is no text"),
+        (None, "the method None is no text"),
     ],
 )
 def test_an_arm_s_name_must_be_a_file_s_and_a_figure_s_too(name, says):
     line = refused(grid={name: {}})
-    assert line.startswith("config.grid: the arm ")
+    assert line.startswith("config.grid: the method ")
     assert says in line
 
 
 @pytest.mark.parametrize("name", ["ε ≤ 0.1", "kdk+noise", "60 % (β)", 60 * "a", "混合", "a.b-c_d"])
 def test_letters_of_any_script_are_fine(name):
-    assert [arm.name for arm in parse(tiny(grid={name: {}}, name=name)).arms] == [name]
+    assert [method.name for method in parse(tiny(grid={name: {}}, name=name)).methods] == [name]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ def test_a_value_that_an_axis_names_twice_is_refused(changes, says):
 
 
 def test_true_is_no_number_and_equal_values_of_other_axes_are_others():
-    arms = {name: {"noise": {"scale": (0.1, 0.2)}} for name in ("a", "b")}
+    methods = {name: {"noise": {"scale": (0.1, 0.2)}} for name in ("a", "b")}
     attacks = {"passive": {"finetune_bottom": (False, True), "known": 20, "steps": 20}}
-    assert len(parse(tiny(grid=arms, attacks=attacks)).arms) == 2
+    assert len(parse(tiny(grid=methods, attacks=attacks)).methods) == 2

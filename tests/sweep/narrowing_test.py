@@ -1,4 +1,4 @@
-"""Memory of a device that is exhausted: fewer settings at once, the same figures. The error is injected."""
+"""Memory of a device that is exhausted: fewer trials at once, the same figures. The error is injected."""
 
 import shutil
 
@@ -36,7 +36,7 @@ def at_most(monkeypatch):
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory):
-    """Four settings, two at once on each device."""
+    """Four trials, two at once on each device."""
     return train(tmp_path_factory.mktemp("wide") / "w", FOUR)
 
 
@@ -64,7 +64,7 @@ def test_exhausted_memory_halves_the_settings_at_once_and_the_figures_stay(
     assert {row["status"] for row in narrow.results.to_pylist()} == {"ok"}
     said = capsys.readouterr().err
     for what in ("undefended-no_split", "direct/most_negative"):
-        assert f"{what}: 4 settings at once exhaust the device's memory, goes on with 2\n" in said
+        assert f"{what}: 4 trials at once exhaust the device's memory, goes on with 2\n" in said
     assert store.width_of_shard(workdir, shard) == 1
 
 
@@ -88,8 +88,8 @@ def test_what_would_not_fit_an_accelerator_is_narrowed_before_it_runs(
     (shard,) = (s["name"] for s in wide.header["shards"])
     assert store.width_of_shard(tmp_path / "w", shard) == 1
     said = capsys.readouterr().err
-    assert "undefended-no_split: 4 settings at once need " in said
-    assert "direct/most_negative: 8 settings at once need " in said
+    assert "undefended-no_split: 4 trials at once need " in said
+    assert "direct/most_negative: 8 trials at once need " in said
     assert same(narrow.results, wide.results)
     assert same(narrow.attacks, wide.attacks)
 

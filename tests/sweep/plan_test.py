@@ -189,10 +189,10 @@ def test_a_figure_of_a_paper_that_no_attack_makes_is_refused():
 def test_shards_cover_every_setting_once_and_are_limited_in_work():
     planned = plan_of(tiny(**{"attacks": {}, "execution.shard_seconds": 0.005}))
     assert len(planned.shards) > len(planned.groups)
-    seen = [(s.group, i) for s in planned.shards for i in s.settings]
-    assert len(seen) == len(set(seen)) == sum(len(g.settings) for g in planned.groups)
+    seen = [(s.group, i) for s in planned.shards for i in s.trials]
+    assert len(seen) == len(set(seen)) == sum(len(g.trials) for g in planned.groups)
     for group in range(len(planned.groups)):
-        assert len({s.block for s in planned.shards if s.group == group}) == 1
+        assert len({s.capacity for s in planned.shards if s.group == group}) == 1
 
 
 def test_the_bare_table_has_no_teacher_s_scores():
@@ -243,7 +243,7 @@ def test_large_networks_are_mapped_one_at_a_time_on_a_cpu_unless_a_width_is_name
 
 @pytest.fixture(scope="module")
 def forty():
-    """The plan of forty settings of one program."""
+    """The plan of forty trials of one program."""
     return plan_of(tiny(attacks={}, grid={"undefended": {}}, seeds=40))
 
 
@@ -251,28 +251,28 @@ def test_on_an_accelerator_a_shard_holds_what_its_memory_does(forty, monkeypatch
     group, size, devices = forty.groups[0], forty.weights[0], jax.device_count()
     cuts = group.spec.recorded_rows * group.spec.bottoms[0].out
 
-    def block(seconds=1e-3, epochs=2, **fields):
+    def capacity(seconds=1e-3, epochs=2, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
         shards = plan.plan_shards([group], [size], seconds, epochs)
-        places = [place for shard in shards for place in shard.settings]
+        places = [place for shard in shards for place in shard.trials]
         assert places == list(range(40))
-        return shards[0].block
+        return shards[0].capacity
 
-    assert block(cpu=True) == devices  # each setting takes 900 us on a core
-    assert block(cpu=False) == 40
+    assert capacity(cpu=True) == devices  # each trial takes 900 us on a core
+    assert capacity(cpu=False) == 40
     state = plan.STATES * size + 8 * 5 * cuts
     for held in (4, 8, 20):
         memory = held * state / plan.STATE_SHARE
-        assert block(cpu=False, memory=memory / devices) == held
-        assert block(cpu=False, memory=0.99 * memory / devices) < held
+        assert capacity(cpu=False, memory=memory / devices) == held
+        assert capacity(cpu=False, memory=0.99 * memory / devices) < held
     # what is recorded is never less than on CPU, and as much more as device and host allow
     recorded = 4 * (2 * 1000 + 3) * cuts
     monkeypatch.setattr(plan, "MEMORY", 4 * recorded)
-    assert block(1e3, 1000, cpu=True) == block(1e3, 1000, cpu=False) == 4
-    assert block(1e3, 1000, cpu=False, memory=1e12) == 40
-    assert block(1e3, 1000, cpu=False, memory=8 * recorded / plan.RECORD_SHARE) == 8
-    assert block(1e3, 1000, cpu=False, memory=1e12, host=8 * recorded / plan.HOST_SHARE) == 8
-    assert block(1e3, 1000, cpu=False, memory=1e12, host=1.0) == 4
+    assert capacity(1e3, 1000, cpu=True) == capacity(1e3, 1000, cpu=False) == 4
+    assert capacity(1e3, 1000, cpu=False, memory=1e12) == 40
+    assert capacity(1e3, 1000, cpu=False, memory=8 * recorded / plan.RECORD_SHARE) == 8
+    assert capacity(1e3, 1000, cpu=False, memory=1e12, host=8 * recorded / plan.HOST_SHARE) == 8
+    assert capacity(1e3, 1000, cpu=False, memory=1e12, host=1.0) == 4
 
 
 def test_an_attack_takes_as_many_settings_a_call_as_an_accelerator_holds(forty, monkeypatch):
@@ -300,9 +300,9 @@ def test_settings_keep_their_numbers_where_a_config_names_the_federations_it_tra
     """Ids, shards and all: a field at its default and the same federations by name are one plan."""
     derived = plan_of(tiny())
     named = plan_of(tiny(federations=("no_split", "split")))
-    assert [g.settings for g in named.groups] == [g.settings for g in derived.groups]
+    assert [g.trials for g in named.groups] == [g.trials for g in derived.groups]
     assert named.shards == derived.shards
-    rows = [(s.id, s.federation.name) for g in derived.groups for s in g.settings]
+    rows = [(s.id, s.federation.name) for g in derived.groups for s in g.trials]
     assert sorted(rows)[:4] == [(0, "split"), (1, "split"), (2, "no_split"), (3, "no_split")]
 
 
@@ -317,5 +317,5 @@ def test_widths_are_those_of_the_machine_that_planned_a_sweep():
     assert plan.planned_devices(planned_for) == 8
     assert plan.planned_devices({**planned_for, "backend": "gpu"}) == jax.device_count()
     here, there = batch_layout.layout(24, 6), batch_layout.layout(24, 6, devices=8)
-    assert (here.block, here.width) == (24, 6)
-    assert (there.block, there.width) == (24, 3)  # 3 members a device there, in more calls here
+    assert (here.capacity, here.width) == (24, 6)
+    assert (there.capacity, there.width) == (24, 3)  # 3 members a device there, in more calls here

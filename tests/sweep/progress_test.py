@@ -16,7 +16,7 @@ def test_it_says_settings_steps_a_second_and_time_left(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     out = io.StringIO()
-    line = progress.Progress("train", settings=4, steps=400, stream=out)
+    line = progress.Progress("train", trials=4, steps=400, stream=out)
     line.resume(1, 100)
     now[0] = 10.0  # compilation
     line.update(0, 10)
@@ -24,7 +24,7 @@ def test_it_says_settings_steps_a_second_and_time_left(monkeypatch):
     now[0] = 20.0  # 10 steps a second since: 190 left
     line.update(1, 100)
     said = out.getvalue().splitlines()[-1]
-    assert "2/4 settings" in said
+    assert "2/4 trials" in said
     assert "0:19 left" in said
     line.close()
     assert out.getvalue().splitlines()[-1].endswith("done")

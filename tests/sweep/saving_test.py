@@ -9,7 +9,7 @@ from vfljax.federation.training import Record, Snapshot
 from vfljax.sweep import saving
 from vfljax.types import Sums
 
-MEMBERS, COUNT = 8, 6  # of which two pad the block
+MEMBERS, COUNT = 8, 6  # of which two are padding
 
 
 def snapshot():

@@ -75,5 +75,5 @@ def test_delta_is_not_selected_on_labels_that_an_epsilon_hides(tmp_path, name):
 
 
 def test_without_a_gafm_arm_there_is_nothing_to_select(tmp_path):
-    with pytest.raises(UserError, match="no arm of config.grid has gafm"):
+    with pytest.raises(UserError, match="no method of config.grid has gafm"):
         selection.select(parse(tiny()), tmp_path, "test", print)

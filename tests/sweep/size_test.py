@@ -26,7 +26,7 @@ def test_the_estimate_of_disk_is_that_of_a_stored_sweep_within_a_fifth(tiny_swee
     plan = plan_of(TINY)
     needs = size.size_of(plan, plan.shards)
     assert needs.disk == pytest.approx(bytes_in(tiny_sweep / "shards"), rel=0.2)
-    assert (needs.settings, needs.programs, needs.epochs) == (24, 4, 3)
+    assert (needs.trials, needs.programs, needs.epochs) == (24, 4, 3)
     for shard in plan.shards:
         stored = bytes_in(tiny_sweep / "shards" / shard.name)
         assert size.bytes_of(plan, shard) == pytest.approx(stored, rel=0.3)
@@ -38,7 +38,7 @@ def test_a_large_shard_is_as_large_as_estimated(tmp_path):
     changes = {"training.record": (0, 1, -1), "model.cut": 16, "model.hidden": (512,)}
     plan = plan_of(tiny(data=data, attacks={}, grid={"undefended": {}}, **changes))
     shard, spec, rng = plan.shards[0], plan.groups[0].spec, np.random.default_rng(0)
-    members, rows = len(shard.settings), spec.recorded_rows
+    members, rows = len(shard.trials), spec.recorded_rows
     z = np.zeros((members, rows, 16), np.float32)
     order, sent = np.zeros((members, rows), np.int32), np.zeros((members, rows), bool)
     epoch = exchange.epoch_arrays(order, sent, [z], [z])
@@ -67,7 +67,7 @@ def test_a_resume_needs_what_the_missing_shards_need(tiny_sweep, tmp_path, monke
     assert need.disk == size.bytes_of(plan, plan.shards[0])
     monkeypatch.setattr(size, "free_disk", lambda path: need.disk + need.progress)
     assert "of disk" in size.needs(plan, workdir)
-    with pytest.raises(UserError, match="training 24 settings needs about"):
+    with pytest.raises(UserError, match="training 24 trials needs about"):
         size.needs(plan, tmp_path / "new")
     assert size.needs(plan, tiny_sweep) == "all of them are stored"
 
@@ -75,8 +75,8 @@ def test_a_resume_needs_what_the_missing_shards_need(tiny_sweep, tmp_path, monke
 @pytest.mark.parametrize(
     ("free", "says"),
     [
-        ("free_disk", "training 24 settings needs about .* of disk and 1 kB is free: choose fewer"),
-        ("free_memory", "training 10 settings at a time needs about .* of memory and 1 kB is free"),
+        ("free_disk", "training 24 trials needs about .* of disk and 1 kB is free: choose fewer"),
+        ("free_memory", "training 10 trials at a time needs about .* of memory and 1 kB is free"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(free, says, tmp_path, monkeypatch):

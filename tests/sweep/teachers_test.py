@@ -1,4 +1,4 @@
-"""Which teachers the settings of a sweep read, and which cannot be made."""
+"""Which teachers the trials of a sweep read, and which cannot be made."""
 
 import functools
 
@@ -28,44 +28,48 @@ def planned():
     return plan_of(tiny(grid=CHAINS, attacks={}))
 
 
-def lessons_of(*arms):
-    """The plan of arms of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
+def lessons_of(*methods):
+    """The plan of methods of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
     plan = planned()
-    groups = [group for group in plan.groups if {s.arm.name for s in group.settings} & set(arms)]
+    groups = [
+        group
+        for group in plan.groups
+        if {s.configuration.method.name for s in group.trials} & set(methods)
+    ]
     plan = plan._replace(groups=groups)
     return plan, *teachers.lessons(plan.groups, plan.table)
 
 
 def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
     plan, taught, teacher_of = lessons_of(*CHAINS)
-    settings = [s for group in plan.groups for s in group.settings if s.id in teacher_of]
-    assert {s.arm.name for s in settings} >= {"kdk", "both", "prior"}
-    for s in settings:
+    trials = [s for group in plan.groups for s in group.trials if s.id in teacher_of]
+    assert {s.configuration.method.name for s in trials} >= {"kdk", "both", "prior"}
+    for s in trials:
         drawn = s.chain.knobs.get("label_dp", {}).get("epsilon")
         same = {
             t.id
-            for t in settings
+            for t in trials
             if t.seed == s.seed
             and t.chain.knobs.get("label_dp", {}).get("epsilon") == drawn
-            and (t.arm.name == "prior") == (s.arm.name == "prior")
+            and (t.method.name == "prior") == (s.configuration.method.name == "prior")
         }
-        assert same == {t.id for t in settings if teacher_of[t.id] == teacher_of[s.id]}
+        assert same == {t.id for t in trials if teacher_of[t.id] == teacher_of[s.id]}
         assert taught.seed[teacher_of[s.id]] == s.seed
 
 
 def test_under_label_dp_the_teacher_sees_the_labels_training_sees_and_no_others():
     """KDk after label DP: the lesson is, row by row, what the targets slot shows later slots."""
     plan, taught, teacher_of = lessons_of("both")
-    setting = plan.groups[0].settings[0]
-    raw = plan.table.labels[plan.table.train[setting.seed]]
-    chain = defenses.build(plan.groups[0].spec.defenses, setting.chain.knobs)
-    key = keys.fold(keys.run_key(setting.seed), "defense")
+    trial = plan.groups[0].trials[0]
+    raw = plan.table.labels[plan.table.train[trial.seed]]
+    chain = defenses.build(plan.groups[0].spec.defenses, trial.chain.knobs)
+    key = keys.fold(keys.run_key(trial.seed), "defense")
     uniform = jnp.full((len(raw), 10), 0.1)
     state = chain.init(key, defenses.TrainingData(raw, uniform, 10))
-    lesson = taught.labels[teacher_of[setting.id]]
+    lesson = taught.labels[teacher_of[trial.id]]
     np.testing.assert_array_equal(lesson, state["label_dp"])
     assert 0.05 < np.mean(lesson == np.asarray(raw)) < 0.5  # e / (e + 9) = .23
-    assert np.all(taught.weights[teacher_of[setting.id]] == 1)
+    assert np.all(taught.weights[teacher_of[trial.id]] == 1)
 
 
 def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():

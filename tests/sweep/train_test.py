@@ -70,9 +70,9 @@ def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
 def test_arms_with_top_models_of_their_own_train_and_resume(tmp_path):
     """Side by side in one sweep they train as each does alone."""
     wider = {"top": "mlp", "top_hidden": (8,)}
-    arms = {"undefended": {}, "wide": {"model": wider}}
+    methods = {"undefended": {}, "wide": {"model": wider}}
     split = {"attacks": {}, "training.epochs": 2, "federations": ("split",)}
-    config = tiny(**{"grid": arms, **split})
+    config = tiny(**{"grid": methods, **split})
     both = sweeps.train(tmp_path / "both", config, attack=False)
     again = sweeps.train(tmp_path / "both", config, attack=False)
     assert comparable(both.results) == comparable(again.results)
@@ -143,7 +143,7 @@ def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path
     train.train_sweep(parse(TINY), tmp_path / "new", "test", said.append)
     assert len(said) == 1
     assert re.fullmatch(
-        r"24 settings in 4 programs on 2 cpu devices, 4 shards, in .*/new: about \d+ MB of memory "
+        r"24 trials in 4 programs on 2 cpu devices, 4 shards, in .*/new: about \d+ MB of memory "
         r"\(.* free\) and 1.9 MB of disk \(.* free\)",
         said[0],
     )
@@ -153,7 +153,7 @@ def test_the_first_line_says_what_is_trained_and_what_it_needs(workdir, tmp_path
 
 def test_a_sweep_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(size, "free_disk", lambda path: 1e6)
-    with pytest.raises(UserError, match="training 24 settings needs about .* of disk"):
+    with pytest.raises(UserError, match="training 24 trials needs about .* of disk"):
         train.train_sweep(parse(TINY), tmp_path / "new", "test")
     assert not (tmp_path / "new").exists()
 
@@ -191,12 +191,12 @@ def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
 
 def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     """And to the last epoch where all losses are finite, but not the weights."""
-    (setting,) = grid.settings(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()])
+    (trial,) = grid.trials(parse(tiny(**UNDEFENDED, seeds=1)), [Federation()])
     loss = np.float32([[0.7, np.inf, np.nan, np.nan], [0.7, 0.6, 0.5, 0.4], [0.7, 0.6, 0.5, 0.4]])
     nothing = np.zeros(0)
     record = training.Record((), (), nothing, nothing, (), loss, loss, np.full_like(loss, np.nan))
     rows = [
-        train._row(setting, "0", member, {}, record, finite, 1.0)
+        train._row(trial, "0", member, {}, record, finite, 1.0)
         for member, finite in enumerate((False, False, True))
     ]
     assert [row["diverged_epoch"] for row in rows] == [1, 3, None]
@@ -287,8 +287,8 @@ def test_another_configs_workdir_is_refused_and_left_alone(tiny_sweep):
 
 def test_one_setting_reads_back_as_it_was_trained(tiny_sweep):
     stored = store.load(tiny_sweep)
-    setting = stored.setting(5)
-    weights, exchange = setting.weights(), setting.exchange()
+    trial = stored.setting(5)
+    weights, exchange = trial.weights(), trial.exchange()
     kernel = weights["bottoms"]["0"]["params"]["Dense_0"]["kernel"]
     assert kernel.shape == (32, 8)
     assert np.isfinite(kernel).all()

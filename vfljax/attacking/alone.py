@@ -111,7 +111,7 @@ def run(
 
     rows = []
     for job in missing:
-        inputs = tuple(plan.blocks[p].input for p in job.attackers)
+        inputs = tuple(plan.party_columns[p].input for p in job.attackers)
         classes = plan.dataset.num_classes
         scores = logistic_scores(common_of(job.attackers), inputs, classes, job.seed, job.known)
         places = np.arange(len(scores.train), dtype=np.int32)

@@ -92,7 +92,7 @@ def attack_block(
     )
     scores = program(on_devices, block.common)
     figures = stored.scorer.figures(
-        scores, inputs, block.attack, block.batch_size, block.layout.block
+        scores, inputs, block.attack, block.batch_size, block.layout.capacity
     )
     return program, figures
 
@@ -170,6 +170,6 @@ def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
     if offer.cpu:
         most = 2 * plan.devices if not spec.light else BLOCK
         return max(devices, min(most, MEMORY // lane))
-    settings = sum(len(group.settings) for group in plan.groups) + len(plan.seeds)
+    settings = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
     whole = 1 << (settings - 1).bit_length()  # few different ones, so that sweeps share programs
     return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // lane))

@@ -71,7 +71,9 @@ def attack_costs(
     """What the attacks of the config take, on the ``shards`` that are not trained yet and those that are."""
     stored = _stored(recorded(plan), workdir, shards, samples)
     plan, skipped, costs, planned = stored.plan, {}, [], []
-    for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
+    for form in attack_forms(
+        plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
+    ):
         form_plan = plan_form(form, plan, stored.sweep)
         if isinstance(form_plan, str):
             skipped[form.label] = form_plan
@@ -96,8 +98,8 @@ def _stored(
         finished.results.select(COLUMNS).to_pylist() if finished and len(finished.results) else []
     )
     for shard in shards:
-        for place in shard.settings:
-            setting = plan.groups[shard.group].settings[place]
+        for place in shard.trials:
+            setting = plan.groups[shard.group].trials[place]
             about = setting.id, setting.seed, setting.federation.name, "ok", shard.name, 0
             rows.append(dict(zip(COLUMNS, about, strict=True)))
     rows.sort(key=lambda row: row["setting"])  # as they are stored: baselines are of the first
@@ -155,7 +157,7 @@ def _measured(
         block = make_block(form, group, attack, stored)
         key = block.static, block.layout, group.attackers
         if key not in measured:
-            first = [job._replace(form=form) for job in jobs[: block.layout.block]]
+            first = [job._replace(form=form) for job in jobs[: block.layout.capacity]]
             measured[key] = _call_of(block, first, stored)
             compiling += measured[key][2] if reducible else 0.0
         size, each, _ = measured[key]
@@ -177,9 +179,9 @@ def _few(steps: int, specs: Sequence[Spec]) -> int:
 def _call_of(block: Block, jobs: Sequence[Job], stored: Stored) -> tuple[int, float, float]:
     """Settings of a call of the block, or of as many as fit into a device's memory, and its ``_call``."""
     while True:
-        some = jobs[: block.layout.block]
+        some = jobs[: block.layout.capacity]
         try:
-            return block.layout.block, *_call(lambda b=block, s=some: attack_block(b, s, stored))
+            return block.layout.capacity, *_call(lambda b=block, s=some: attack_block(b, s, stored))
         except batch_layout.TooLarge as error:
             block = narrowed(block, error.width)
 
@@ -211,6 +213,6 @@ def _fits(form_plans: Sequence[FormPlan], stored: Stored) -> tuple[int, float]:
         return 0, 0.0
     first = wanted[0]
     common = jax.device_get(common_data(plan.table, stored.arrays, first.attackers))
-    inputs = tuple(plan.blocks[p].input for p in first.attackers)
+    inputs = tuple(plan.party_columns[p].input for p in first.attackers)
     arguments = common, inputs, plan.dataset.num_classes, first.seed, first.known
     return count, count * _call(lambda: logistic_figures(*arguments))[0]

@@ -51,7 +51,9 @@ def attack_tasks(plan: Plan) -> Iterator[Task]:
     sweep, known = as_trained(plan), recorded(plan)
     arrays = split_arrays(plan.dataset.labels, known.splits)
     form_plans = []
-    for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
+    for form in attack_forms(
+        plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
+    ):
         form_plan = plan_form(form, known, sweep)
         if isinstance(form_plan, str):
             continue
@@ -71,10 +73,10 @@ def as_trained(plan: Plan) -> store.Sweep:
     """The sweep that the plan will have stored, if no setting diverges: its shards and its settings."""
     shards = [{"name": s.name, "group": plan.groups[s.group].name} for s in plan.shards]
     rows = [
-        {**plan.groups[shard.group].settings[place].row(), "status": "ok"}
+        {**plan.groups[shard.group].trials[place].row(), "status": "ok"}
         | {"shard": shard.name, "lane": lane}
         for shard in plan.shards
-        for lane, place in enumerate(shard.settings)
+        for lane, place in enumerate(shard.trials)
     ]
     columns = ("setting", "seed", "structure", "status", "shard", "lane")
     results = pa.table({name: [row[name] for row in rows] for name in columns})
@@ -93,7 +95,7 @@ def compile_group(
     program = programs.program_ahead(make_attack_lane, (static,), layout, *shapes)
     width, batch_size = plan.experiment.execution.width or None, group.spec.batch_size
     if program.results is not None:
-        scoring.compile_ahead(program.results, arrays, width, batch_size, layout.block)
+        scoring.compile_ahead(program.results, arrays, width, batch_size, layout.capacity)
     return program
 
 

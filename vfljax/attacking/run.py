@@ -132,7 +132,7 @@ def _stored(
 
 def _planned(experiment: Experiment, stored: Stored) -> Iterator[tuple[Form, FormPlan | str]]:
     plan = stored.plan
-    for form in attack_forms(experiment, plan.dataset.num_classes, plan.blocks[0].input):
+    for form in attack_forms(experiment, plan.dataset.num_classes, plan.party_columns[0].input):
         yield form, plan_form(form, plan, stored.sweep)
 
 
@@ -149,7 +149,7 @@ def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions
         for name, about in entry.get("plugins", {}).items():
             if name in attacks.TABLE and attacks.TABLE[name].rule == about["rule"]:
                 stored[name] = about
-    plugins.required([*experiment.points, *names], stored, sweep.workdir)
+    plugins.required([*experiment.defense_values, *names], stored, sweep.workdir)
 
 
 def run_forms(todo: Sequence[FormPlan], stored: Stored) -> Iterator[Attacked]:
@@ -242,7 +242,7 @@ def _run_group(
     steps, block, program = max(1, attack.steps), make_block(form, group, attack, stored), None
     left = list(todo)
     while left:
-        jobs = left[: block.layout.block]
+        jobs = left[: block.layout.capacity]
         try:
             program, figures = attack_block(block, jobs, stored)
         except jax.errors.JaxRuntimeError as error:
@@ -267,7 +267,7 @@ def _logistic(stored: Stored) -> Logistic:
     @functools.cache  # it is the same beside every federation and attack
     def figures(attackers: tuple[int, ...], seed: int, known: int) -> dict[str, float]:
         common = jax.device_get(common_data(plan.table, stored.arrays, attackers))
-        inputs = tuple(plan.blocks[p].input for p in attackers)
+        inputs = tuple(plan.party_columns[p].input for p in attackers)
         return logistic_figures(common, inputs, plan.dataset.num_classes, seed, known)
 
     return figures

@@ -182,7 +182,7 @@ def _stage(
             attack=done - trained,
             attack_compiling=programs.compile_seconds() - compiled,
             programs=len(plan.groups),
-            settings=sum(len(group.settings) for group in plan.groups),
+            settings=sum(len(group.trials) for group in plan.groups),
             running=sum(store.load(workdir).results["seconds"].to_pylist()),
         ),
     )

@@ -194,7 +194,7 @@ def shape_of(plan: Plan) -> grid.DataShape:
     return grid.DataShape(
         plan.dataset.num_classes,
         len(plan.splits[0].train),
-        tuple(block.input for block in plan.blocks),
+        tuple(block.input for block in plan.party_columns),
     )
 
 
@@ -213,7 +213,7 @@ def applicable(
             trained = attack_variants.federations(
                 experiment, several, shape.num_classes, shape.inputs[0]
             )
-            settings = grid.settings(experiment, trained)
+            settings = grid.trials(experiment, trained)
             if not settings:
                 raise UserError("it is part of a top model, which this federation has not.")
             grid.check(experiment, shape, settings)

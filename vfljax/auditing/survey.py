@@ -20,7 +20,7 @@ from vfljax.auditing.request import PARTIES, Request, of_audit
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.partition import owned_columns
-from vfljax.datasets.reading import named, read
+from vfljax.datasets.reading import read
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
 
@@ -108,8 +108,8 @@ def look(request: Request) -> Look:
 
 def _names(path: str, options: Mapping[str, Any]) -> list[str]:
     """The columns' names, as the loader will read them."""
-    table, _ = named(read(path, **{k: options[k] for k in READING if k in options}), path)
-    return list(table.column_names)
+    frame, _ = read(path, **{k: options[k] for k in READING if k in options})
+    return list(frame.columns)
 
 
 def _matching(patterns: Any, names: Sequence[str]) -> set[str]:

@@ -27,7 +27,7 @@ def define(options: common.Options) -> None:
     options.add("out", "folder for the JSON and the table")
     options.add(
         "repeats",
-        "times each size is measured, in turn; 0: 5, or 9 where peers are compared",
+        "times each size is measured, in turn; 0: 5, and 9 on a GPU",
         0,
         least=0,
     )
@@ -59,13 +59,13 @@ def _measured(suite: str, options: Any) -> tuple[dict[str, Any], str]:
 
     from vfljax.benchmark import convolutions, defense_cost, disk, gpu, grid_speed
 
-    repeats, turns, width = options.repeats or 5, options.repeats or 9, options.width or None
+    repeats, width = options.repeats or 5, options.width or None
     if suite == "grid":
-        return grid_speed.measured(repeats, width, turns)
+        return grid_speed.measured(repeats, width)
     if suite == "defenses":
         return defense_cost.measured(repeats, width, options.only)
     if suite == "convolutions":
         return convolutions.measured(repeats, 2 * jax.device_count())
     if suite == "gpu":
-        return gpu.measured(turns)
+        return gpu.measured(options.repeats or 9)
     return disk.measured(repeats)

@@ -1,20 +1,18 @@
-"""Dates and times of a user's column as days since the first.
-
-What enters: a column's texts, or Arrow's dates, times and durations. What leaves: days, and the form they were
-read by; or one clear line where several forms read them, or none.
-"""
+"""Dates and times of a user's column as days since the first."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
+from vfljax.datasets.number_formats import TEXT, Series, matches
 from vfljax.datasets.table_errors import Place, shown
-from vfljax.errors import options_in
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
@@ -26,7 +24,7 @@ CLOCK = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?"
 DAY = rf"(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|(\d{{1,4}}[ .-]+)?{MONTH}[ .-]+(\d{{1,2}},? +)?\d{{2,4}})"
 WEEKDAY = "((mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?"
 # 2020-01-31, 31.1.20, 31 Jan 2020, Fri, Jan 31, 2020; a time may follow, or stand alone
-DATE = rf"(?i)^({WEEKDAY}{DAY}([T ,]+\d{{1,2}}:\d{{2}}.*)?|{CLOCK})$"
+DATE = rf"^(?i:({WEEKDAY}{DAY}([T ,]+\d{{1,2}}:\d{{2}}.*)?|{CLOCK}))$"
 DAYS = "%Y-%m-%d %Y/%m/%d %Y.%m.%d %d.%m.%Y %d.%m.%y %d/%m/%Y %m/%d/%Y %d/%m/%y %m/%d/%y %d-%m-%Y %m-%d-%Y"
 NAMED = "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"
 CLOCKS = "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p"
@@ -38,81 +36,94 @@ ISO = "ISO 8601"
 EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 TICKS = 86_400_000_000  # microseconds of a day
 
-Since = tuple[str, float]  # the form of a column's dates, and the first in microseconds since 1970
+Since = tuple[
+    str, float
+]  # the format of a column's dates, and the first in microseconds since 1970
 
 
 def days(
-    place: Place, name: str, array: pa.Array, date_format: str, since: Since | None
+    place: Place, name: str, column: Series, date_format: str, since: Since | None
 ) -> tuple[np.ndarray, Since] | None:
-    """([R] days since the first date or time, NaN for null; what tells them); None for a column that holds
-    none. ``since`` is the training file's. Raises UserError for dates that can be read in several ways, or
-    in none."""
-    if pa.types.is_temporal(array.type):
+    """Reads a column of dates or times.
+
+    Args:
+      place: where the table is, for messages.
+      name: the column's name.
+      column: texts, or Arrow's dates, times or durations.
+      date_format: the format of texts that several formats read; "" is none.
+      since: the training file's, where this is a test file's column.
+
+    Returns:
+      Days since the first date or time [R], NaN where missing, and what tells them; None for a column that
+      holds neither dates nor times.
+
+    Raises:
+      UserError: for dates that can be read in several ways, or in none.
+    """
+    kind = column.dtype.pyarrow_dtype
+    if pa.types.is_temporal(kind):
         try:
-            form, ticks = f"type {array.type}", _of_arrow(array)
+            form, ticks = f"type {kind}", _microseconds(column, kind)
         except pa.ArrowInvalid as error:
             raise place.fault(
                 name, f"holds dates out of bounds ({error})", "correct them"
             ) from error
-    elif pa.types.is_large_string(array.type):
-        encoded = array.dictionary_encode()
-        values = encoded.dictionary
+    elif column.dtype == TEXT:
+        codes, distinct = pd.factorize(column)
+        values = list(distinct)
         if since is not None:
             readings = [(since[0], moments(values, since[0]))]
         elif date_format and moments(values, date_format) is not None:
             readings = [(date_format, moments(values, date_format))]
-        elif pc.all(pc.match_substring_regex(values, DATE)).as_py():
+        elif matches(pd.Series(distinct), DATE).all():
             readings = _readings(values)
         else:
             return None
         if len(readings) != 1:
             formats = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings)
-            row = place.row(pc.index(array, values[0]).as_py())
+            row = place.row(np.argmax(codes == 0))
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
                 name,
-                f"holds dates or times ({shown(values[0].as_py())} in row {row}) that {how}",
-                options_in(
-                    f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it "
-                    "in {drop}= or {categorical}="
-                ),
+                f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
+                f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
+                "{drop}= or {categorical}=",
             )
         ((form, ticks),) = readings
         if ticks is None:
             return None
-        ticks = ticks[encoded.indices.fill_null(0).to_numpy()]
-        ticks[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        ticks = np.append(ticks, np.nan)[codes]  # -1 of a missing one is the last
     else:
         return None
     since = since or (form, float(np.nanmin(ticks)))
     return (ticks - since[1]) / TICKS, since
 
 
-def of_digits(texts: pa.Array, form: str) -> bool:
-    """Whether all ``texts`` are equally many digits, six or more, that the form reads: 20200131."""
-    alike = pc.all(pc.match_substring_regex(texts, r"^\d{6,14}$")).as_py()
-    alike = alike and len(pc.utf8_length(texts).unique()) == 1
-    return bool(form and alike) and moments(texts, form) is not None
+def of_digits(texts: Series, form: str) -> bool:
+    """Whether all texts are equally many digits, six or more, that the format reads: 20200131."""
+    texts = texts.dropna()
+    fixed = matches(texts, r"^\d{6,14}$").all() and texts.str.len().nunique() == 1
+    return bool(fixed) and moments(list(texts.unique()), form) is not None
 
 
-def moments(texts: pa.Array, form: str) -> np.ndarray | None:
-    """[R] microseconds since 1970 as float64; None where a text is no date or time of this form."""
+def moments(texts: Sequence[str], form: str) -> np.ndarray | None:
+    """Returns microseconds since 1970 [R] float64; None where a text is no date or time of this format."""
     if form != ISO:
         try:
-            read = [datetime.datetime.strptime(text, form) for text in texts.to_pylist()]
-            return np.asarray([(one.replace(tzinfo=None) - EPOCH) / TICK for one in read], float)
+            dates = [datetime.datetime.strptime(text, form) for text in texts]
+            return np.asarray([(date.replace(tzinfo=None) - EPOCH) / TICK for date in dates], float)
         except ValueError:
             return None
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
-            return pc.cast(pc.cast(texts, kind), pa.int64()).to_numpy().astype(float)
+            return pc.cast(pc.cast(pa.array(texts, pa.string()), kind), pa.int64()).to_numpy() * 1.0
         except pa.ArrowInvalid:
             continue
     return None
 
 
 def first_day(form: str, microseconds: float) -> str:
-    """What tells a column's dates, for a person: the first, and the form."""
+    """What tells a column's dates, for a person: the first, and the format."""
     if form.startswith(("%H", "%I", "type time[", "type time3", "type time6", "type duration")):
         return form  # of no day
     try:
@@ -122,8 +133,8 @@ def first_day(form: str, microseconds: float) -> str:
     return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
 
 
-def _readings(texts: pa.Array) -> list[tuple[str, np.ndarray | None]]:
-    """(form, microseconds) of each different reading of all ``texts`` as dates or times."""
+def _readings(texts: Sequence[str]) -> list[tuple[str, np.ndarray | None]]:
+    """(format, microseconds) of each different reading of all texts as dates or times."""
     if (ticks := moments(texts, ISO)) is not None:
         return [(ISO, ticks)]
     readings: dict[bytes, tuple[str, np.ndarray | None]] = {}
@@ -133,14 +144,13 @@ def _readings(texts: pa.Array) -> list[tuple[str, np.ndarray | None]]:
     return list(readings.values())
 
 
-def _of_arrow(array: pa.Array) -> np.ndarray:
+def _microseconds(column: Series, kind: Any) -> np.ndarray:
     """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
-    kind = array.type
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
     else:
         unit = pa.timestamp("us", getattr(kind, "tz", None))
     # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
     fine = getattr(kind, "unit", "day") == "ns"
-    ticks = pc.cast(pc.cast(array, unit, safe=not fine), pa.int64())
-    return pc.cast(ticks, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
+    return pc.cast(ticks, pa.float64(), safe=False).to_numpy()

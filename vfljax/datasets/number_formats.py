@@ -1,20 +1,16 @@
-"""Texts that stand for numbers, in a notation that options name.
-
-What enters: the distinct texts of a column. What leaves: numbers, or the options that would read them.
-"""
+"""Texts that stand for numbers, in a notation that options name."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.compute
 
-from vfljax.errors import Field, options_in
-
-pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
-
+Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
+TEXT = pd.ArrowDtype(pa.large_string())  # holds more than 2 GiB of texts
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
 DIGITS = "(\\d{1,3}([.,' \u00a0\u202f]\\d{3})+([.,]\\d+)?|\\d*[.,]?\\d+)"
@@ -44,39 +40,46 @@ def is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
 
 
-def numbers(texts: pa.Array, how: Notation) -> pa.Array:
-    """[R] float64, null where a text is no number in this notation."""
-    point, mark = re.escape(how.decimal), re.escape(how.thousands)
-    if how.thousands == " ":  # and those that do not break a line
-        texts = pc.replace_substring_regex(texts, "[\u00a0\u202f]", " ")
+def matches(texts: Series, pattern: str) -> np.ndarray:
+    """Returns whether each text matches an RE2 pattern that begins with ^; False where it is missing."""
+    return texts.str.match(pattern, na=False).to_numpy(bool)
+
+
+def numbers(texts: Series, notation: Notation) -> np.ndarray:
+    """Returns [R] float64, NaN where a text is missing or no number in this notation."""
+    point, mark = re.escape(notation.decimal), re.escape(notation.thousands)
+    if notation.thousands == " ":  # and those that do not break a line
+        texts = texts.str.replace("[\u00a0\u202f]", " ", regex=True)
     # nobody writes 123 as 0,123: that is a decimal comma
     whole = rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"
-    form = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?{' ?%?' if how.percent else ''}"
-    good = pc.match_substring_regex(texts, rf"^[+-]?({form}|(?i:inf(inity)?))$")
-    texts = pc.if_else(good, texts, pa.scalar(None, texts.type))
-    share = pc.ends_with(texts, "%")
-    texts = pc.utf8_rtrim(texts, " %")
+    digits = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+    share = " ?%?" if notation.percent else ""
+    texts = texts.where(matches(texts, rf"^[+-]?({digits}{share}|(?i:inf(inity)?))$"))
+    signed = matches(texts, "^.*%$")
+    texts = texts.str.rstrip(" %")
     if mark:
-        texts = pc.replace_substring(texts, how.thousands, "")
-    if how.decimal != ".":
-        texts = pc.replace_substring(texts, how.decimal, ".")
-    values = pc.cast(texts, pa.float64())
-    return pc.if_else(share, pc.divide(values, 100.0), values)
+        texts = texts.str.replace(notation.thousands, "", regex=False)
+    if notation.decimal != ".":
+        texts = texts.str.replace(notation.decimal, ".", regex=False)
+    values = texts.astype(pd.ArrowDtype(pa.float64())).to_numpy(float, na_value=np.nan)
+    return np.where(signed, values / 100, values)
 
 
-def ways(texts: pa.Array, how: Notation) -> tuple[str | Field, ...]:
-    """Returns the remedy: the options under which the most texts are numbers. Where two read equally many,
-    as of 1,000, both are named."""
+def ways(texts: Series, notation: Notation) -> str:
+    """Returns the remedy, options in braces, under which the most texts are numbers.
+
+    Where two options read equally many, as of 1,000, both are named.
+    """
     ranked = []
-    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, f"[{SIGNS}]", ""))
-    for signs, some in ((False, texts), (True, bare)):
-        for way in WAYS if not signs else ({}, *WAYS):
-            other = how._replace(**way)
-            if (other != how or signs) and other.thousands != other.decimal:
+    bare = texts.str.replace(f"[{SIGNS}]", "", regex=True).str.strip()
+    for without_signs, candidates in ((False, texts), (True, bare)):
+        for way in ({}, *WAYS) if without_signs else WAYS:
+            other = notation._replace(**way)
+            if (other != notation or without_signs) and other.thousands != other.decimal:
                 named = " and ".join(f"{{{option}}}={value!r}" for option, value in way.items())
-                read = pc.sum(numbers(some, other).is_valid()).as_py() or 0
-                said = "write them without a sign such as $" if signs else named
-                ranked.append(((read, not signs, -len(way)), said))
+                read = int((~np.isnan(numbers(candidates, other))).sum())
+                remedy = "write them without a sign such as $" if without_signs else named
+                ranked.append(((read, not without_signs, -len(way)), remedy))
     best = max(rank for rank, _ in ranked)
-    names = " or ".join(dict.fromkeys(said for rank, said in ranked if rank == best))
-    return options_in(names if best[1] is False else f"give {names}")
+    names = " or ".join(dict.fromkeys(remedy for rank, remedy in ranked if rank == best))
+    return names if names.startswith("write") else f"give {names}"

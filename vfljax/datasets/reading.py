@@ -1,9 +1,9 @@
-"""A user's file as an Arrow table: delimited text (also gzipped), Parquet, NPZ.
+"""A user's table as one pandas frame: delimited text (also gzipped), Parquet, NPZ, or a frame.
 
-What enters: a path, and how a text file is laid out. What leaves: a ``pyarrow.Table``; fields of a text file
-are all texts (``vfljax.datasets.column_types`` finds their types, alike for every format), and what pandas
-marked as categories is of Arrow's dictionary type. Rows count from 1, without the header and blank lines.
-Nothing in a file is ever executed or unpickled.
+Every column holds values of one Arrow type, null where one is missing: all texts of ``TEXT``, floats of 64
+bits, other types as they were; what pandas or Arrow marks as categories is a ``Categorical`` of such. Fields
+of a text file are all texts, so that ``column_types`` finds their types alike for every format. Rows count
+from 1, without the header and blank lines. Nothing in a file is ever executed or unpickled.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import json
 import pathlib
 import re
@@ -18,25 +19,27 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.compute
 import pyarrow.parquet
 
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
-from vfljax.datasets.number_formats import is_number
+from vfljax.datasets.number_formats import TEXT, Series, is_number
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
 from vfljax.errors import Field, UserError, options_in
 
+pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 AGAIN = "it is damaged, cut off or of another format; write it again"
 FEWER = "give fewer rows or columns"
 COLUMNAR = (".parquet", ".pq", ".npz")
 LIKELY = (".csv", ".tsv", ".txt", ".data", ".gz", *COLUMNAR)  # named where a folder is given
 DELIMITERS = ",;\t|"
 LONGEST_HEADER = 64 << 20  # bytes
-BLOCK = 1 << 26  # bytes pyarrow parses at a time; a longer row is refused
 MOST_TEXT = MAX_BYTES // 4  # bytes decompressed: as a table of texts they take many times that
 PIECE = 1 << 24  # bytes decompressed at a time
+ROWS = 1 << 14  # rows parsed at a time
 
 
 def is_text(path: str) -> bool:
@@ -51,55 +54,96 @@ def _start(path: str) -> bytes:
 
 def read(
     path: str, delimiter: str = "auto", header: bool = True, file_encoding: str = "utf-8"
-) -> pa.Table:
-    """The table in a file; raises UserError for any fault of it. Options are ``own.table``'s."""
+) -> tuple[pd.DataFrame, list[str]]:
+    """Reads the table in a file.
+
+    Args:
+      path: the file.
+      delimiter: of a text file, as of ``user_table.table``; so are the others.
+      header: whether its first line names the columns.
+      file_encoding: its encoding.
+
+    Returns:
+      The frame, and the names of nameless columns without any value, which it leaves out.
+
+    Raises:
+      UserError: for any fault of the file.
+    """
     if not path:
         remedy = "give the table's file (text, .parquet or .npz)"
         raise UserError("is empty", field="data.dir", remedy=remedy)
     file = pathlib.Path(path)
     if file.is_dir():
-        likely = sorted(one.name for one in file.iterdir() if one.name.lower().endswith(LIKELY))
+        likely = sorted(p.name for p in file.iterdir() if p.name.lower().endswith(LIKELY))
         few = ", ".join(likely[:5]) + (", ..." if len(likely) > 5 else "")
         raise fault(path, "is a folder", f"give one file of it{f' ({few})' if likely else ''}")
     if not file.is_file():
-        raise fault(
-            path,
-            "is missing",
-            ("put the table there, or correct ", Field("data.dir"), *options_in(" or {test_file}")),
+        remedy = (
+            "put the table there, or correct ",
+            Field("data.dir"),
+            *options_in(" or {test_file}"),
         )
-    if not _start(path):
+        raise fault(path, "is missing", remedy)
+    if not (start := _start(path)):
         raise fault(path, "is empty", "write the table again")
     if not is_text(path):
-        return _npz(file) if file.suffix.lower() == ".npz" else _parquet(path)
-    if _start(path)[:2] == b"PK":
+        return framed(_npz(file) if file.suffix.lower() == ".npz" else _parquet(path), path)
+    if start[:2] == b"PK":
         what = "is a ZIP archive or an Excel workbook"
         raise fault(path, what, "save the table as CSV or Parquet")
-    return read_text(path, delimiter, header, file_encoding)
+    return framed(_text(path, delimiter, header, file_encoding), path)
 
 
-def named(table: pa.Table, place: str) -> tuple[pa.Table, list[str]]:
-    """(``table`` with one-line names, all different, at least one row and column, and what pandas
-    marked as categories as dictionaries; the nameless columns without any value, left out)."""
+def framed(table: pa.Table, place: str) -> tuple[pd.DataFrame, list[str]]:
+    """Turns an Arrow table into a frame of uniform columns, as this module's page describes them.
+
+    Args:
+      table: any Arrow table.
+      place: what messages call it.
+
+    Returns:
+      The frame under one-line names, and the names of nameless columns without any value, left out.
+
+    Raises:
+      UserError: for a table without rows or columns, with too many columns, or two of one name.
+    """
     narrow(place, table.num_columns)
     with reading(place, AGAIN):
         about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-        marked = [one for one in about.get("columns", []) if one["pandas_type"] == "categorical"]
-        marked = {one["field_name"] for one in marked}
+        marked = [c for c in about.get("columns", []) if c["pandas_type"] == "categorical"]
+        marked = {column["field_name"] for column in marked}
     names = [one_line(name) or f"Unnamed: {j}" for j, name in enumerate(table.column_names)]
     all_different(names, place)
     if not names or table.num_rows == 0:
         raise fault(place, f"has {len(names)} columns and no row", "write the table again")
-    columns: dict[str, Any] = {}
+    columns, nameless = {}, []
     for name, old, column in zip(names, table.column_names, table.columns, strict=True):
-        flat = not pa.types.is_nested(column.type) and not pa.types.is_dictionary(column.type)
-        columns[name] = column.dictionary_encode() if old in marked and flat else column
-    empty = [n for n in names if n.startswith("Unnamed: ") and _nothing(columns[n])]
-    return pa.table({name: columns[name] for name in names if name not in empty}), empty
+        category = pa.types.is_dictionary(column.type)
+        values = pd.Series(pd.arrays.ArrowExtensionArray(_uniform(column)))
+        if name.startswith("Unnamed: ") and _nothing(values):
+            nameless.append(name)
+        elif category or (old in marked and not pa.types.is_nested(column.type)):
+            columns[name] = values.astype("category")
+        else:
+            columns[name] = values
+    return pd.DataFrame(columns), nameless
 
 
-def _nothing(column: pa.ChunkedArray) -> bool:
-    text = pa.types.is_string(column.type)
-    return column.null_count == len(column) or (text and not any(column.unique().to_pylist()))
+def _nothing(values: Series) -> bool:
+    return bool(values.isna().all() or (values.dtype == TEXT and (values == "").all()))
+
+
+def _uniform(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as ``TEXT`` where it holds texts, of float64 without NaN where it holds floats."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _uniform(column.cast(kind.value_type))
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_null(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind):
+        column = column.cast(pa.float64())
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    return column
 
 
 def _parquet(path: str) -> pa.Table:
@@ -129,25 +173,23 @@ def _npz(path: pathlib.Path) -> pa.Table:
             remedy = "give equally long 1-d arrays, one a column, or one 2-d array x and y"
             raise fault(f"{path}: array {name!r}", f"has shape {array.shape}", remedy)
     with reading(path, AGAIN):
-        return pa.table({name: _arrow(array) for name, array in columns.items()})
+        for name, array in columns.items():
+            if array.dtype.kind in "Sf":
+                text = array.dtype.kind == "S"
+                columns[name] = np.char.decode(array, "utf-8") if text else array.astype(np.float64)
+        return pa.table(
+            {k: pa.array(x.astype(x.dtype.newbyteorder("="))) for k, x in columns.items()}
+        )
 
 
-def _arrow(array: np.ndarray) -> pa.Array:
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
-    if array.dtype.kind == "f":
-        array = array.astype(np.float64)
-    return pa.array(array.astype(array.dtype.newbyteorder("=")))
-
-
-def read_text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Table:
+def _text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Table:
     """Its names from the header (they may repeat; without one, "0", "1", ...), all its fields as texts."""
     if delimiter == "tab":
         delimiter = "\t"
-    one = isinstance(delimiter, str) and len(delimiter) == 1
-    if delimiter != "auto" and not (one and delimiter.isascii() and delimiter not in '"\r\n'):
+    single = isinstance(delimiter, str) and len(delimiter) == 1
+    if delimiter != "auto" and not (single and delimiter.isascii() and delimiter not in '"\r\n'):
         remedy = "give one character, 'tab' or 'auto'"
-        raise UserError(field=Field("data.options.delimiter"), value=delimiter, remedy=remedy)
+        raise UserError(field="data.options.delimiter", value=delimiter, remedy=remedy)
     if not isinstance(header, bool):
         raise UserError(field="data.options.header", value=header, remedy="give True or False")
     data = _utf8(path, _bounded(path), file_encoding)
@@ -171,19 +213,17 @@ def read_text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa
         raise fault(
             path,
             "has numbers in its first line, not the names of columns",
-            (
-                *options_in("{header}=False if it is a row"),
-                f" ({called}), or put a header line there",
-            ),
+            options_in(f"{{header}}=False if it is a row ({called}), or put a header line there"),
         )
-    records = _records(path, data, delimiter, header) if b'"' in data else None
-    table = _rows(path, data, delimiter, len(names), header)
-    if records is not None and table.num_rows != records:
-        what = f"reads as {table.num_rows:,} rows or as {records:,}, by how its quotes are taken"
-        raise fault(path, what, "write the table again with quotes around whole fields only")
-    if not header and not any(table.column(len(names) - 1).unique().to_pylist()):
+    rows = _rows(path, data, delimiter, len(names), header)
+    pieces: list[list[pa.Array]] = [[] for _ in names]
+    while batch := list(itertools.islice(rows, ROWS)):
+        for chunks, values in zip(pieces, zip(*batch, strict=True), strict=True):
+            chunks.append(pa.array(values, pa.large_string()))
+    columns = [pa.chunked_array(chunks, pa.large_string()) for chunks in pieces]
+    if not header and not any(columns[-1].unique().to_pylist()):
         names[-1] = ""  # each row ends in a delimiter
-    return table.rename_columns(names)
+    return pa.Table.from_arrays(columns, names)
 
 
 def counted(names: list[str]) -> bool:
@@ -192,9 +232,7 @@ def counted(names: list[str]) -> bool:
 
 
 def _opened(path: str) -> BinaryIO:
-    with open(path, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    return cast(BinaryIO, (gzip.open if packed else open)(path, "rb"))
+    return cast(BinaryIO, (gzip.open if _start(path)[:2] == b"\x1f\x8b" else open)(path, "rb"))
 
 
 def _bounded(path: str) -> bytes:
@@ -244,8 +282,9 @@ def _utf8(path: str, data: bytes, encoding: str) -> bytes:
 
 
 def _fields(data: bytes, delimiter: str, strict: bool = False) -> Iterator[list[str]]:
+    """Rows of fields; blank lines are none."""
     text = io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
-    return csv.reader(text, delimiter=delimiter, strict=strict)
+    return filter(None, csv.reader(text, delimiter=delimiter, strict=strict))
 
 
 def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str], str, bool]:
@@ -253,83 +292,48 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
     cuts: list[tuple[int, bool, list[str], str]] = []  # fields, whether row 1 has as many
     wrong = None
     line = re.match(rb"[^\r\n]*", data)
-    for one in DELIMITERS if delimiter == "auto" else delimiter:
-        width = line[0].count(one.encode()) + 1 if line else 0
-        narrow(path, width)
-        records = _fields(data, one)
+    for candidate in DELIMITERS if delimiter == "auto" else delimiter:
+        narrow(path, line[0].count(candidate.encode()) + 1 if line else 0)
+        rows = _fields(data, candidate)
         try:
-            names = next(records)
+            names = next(rows)
         except csv.Error as error:  # a long header is one field to a delimiter it does not have
             wrong = error
             continue
-        cuts.append((len(names), len(names) == _width(records), names, one))
+        try:
+            width = len(next(rows, []))
+        except csv.Error:
+            width = 0
+        cuts.append((len(names), len(names) == width, names, candidate))
     if not cuts:
         what = f"has a header that cannot be parsed ({wrong})"
         raise fault(path, what, options_in("check quotes, or give {delimiter}="))
-    good = [repr(one) for count, same, _, one in cuts if count > 1 and same]
-    if len(good) > 1 and not header:
-        what = f"has rows that {' or '.join(good)} may cut, and no header tells"
+    fitting = [repr(candidate) for count, same, _, candidate in cuts if count > 1 and same]
+    if len(fitting) > 1 and not header:
+        what = f"has rows that {' or '.join(fitting)} may cut, and no header tells"
         raise fault(path, what, options_in("give {delimiter}="))
-    best = max(cuts, key=lambda one: one[:2])  # the first, of equals
-    return best[2], best[3], best[1]
+    _, same, names, delimiter = max(cuts, key=lambda cut: cut[:2])  # the first, of equals
+    return names, delimiter, same
 
 
-def _width(records: Iterator[list[str]]) -> int:
-    """Fields of the next row, 0 where it is none."""
-    try:
-        return len(next(filter(None, records), []))
-    except csv.Error:
-        return 0
-
-
-def _records(path: str, data: bytes, delimiter: str, header: bool) -> int:
-    """How many rows there are; raises UserError for a quote that is not closed where its field ends:
-    pyarrow reads on, and the rows up to the next quote or the file's end would vanish in one field."""
+def _rows(path: str, data: bytes, delimiter: str, width: int, header: bool) -> Iterator[list[str]]:
+    """Every row's fields. Raises UserError for a row of another number of fields, and for a quote that
+    is not closed where its field ends: rows up to the next quote would vanish in one field."""
     row = 0 if header else 1  # the one that comes next; the header is 0
     try:
         for fields in _fields(data, delimiter, strict=True):
-            row += bool(fields)
+            if row and len(fields) != width:
+                what = f"has {len(fields)} values for {width} columns"
+                quotes = f"a field that holds {delimiter!r} needs quotes"
+                other = options_in(", or give {delimiter}= if that is another")
+                remedy = (f"correct it ({quotes})", *other)
+                raise fault(path, what, remedy, row=row)
+            if row:
+                yield fields
+            row += 1
     except csv.Error as error:
         what = (
             f"{'has' if row else 'has in its header'} a quote that is not closed at the end of its field, or "
             f"a field of more than {csv.field_size_limit():,} characters ({error})"
         )
         raise fault(path, what, "close the quote, double one that is meant", row=row) from error
-    return row - 1
-
-
-def _rows(path: str, data: bytes, delimiter: str, width: int, header: bool) -> pa.Table:
-    wrong: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        wrong.append(row)
-        return "error"
-
-    places = [str(j) for j in range(width)]  # names may repeat: told apart later
-    with reading(path, AGAIN):
-        try:
-            return pyarrow.csv.read_csv(
-                io.BytesIO(data),
-                pyarrow.csv.ReadOptions(
-                    use_threads=False,  # row numbers are known to one thread only
-                    column_names=places,
-                    skip_rows_after_names=int(header),
-                    block_size=BLOCK,
-                ),
-                pyarrow.csv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse
-                ),
-                pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(places, pa.string()),
-                    null_values=[],
-                    strings_can_be_null=False,
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            if not wrong:
-                raise
-            row, quotes = wrong[0], f"a field that holds {delimiter!r} needs quotes"
-            what = f"has {row.actual_columns} values for {row.expected_columns} columns"
-            other = options_in(", or give {delimiter}= if that is another")
-            remedy = (f"correct it ({quotes})", *other)
-            raise fault(path, what, remedy, row=row.number - header) from error

@@ -1,19 +1,15 @@
-"""Which column of a user's table is what, and the classes of the one that is the label.
-
-What enters: a table's column names and what the user named; the label's column. What leaves: ``Roles``; names
-of the classes in order and int32 classes 0..C-1; or one clear line for a name that is in no column or in two
-roles, for an infinite or fractional label, for too few classes or many, or for rows without a label.
-"""
+"""Which column of a user's table is what, and the classes of the one that is the label."""
 
 from __future__ import annotations
 
 import decimal
 import fnmatch
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 
 from vfljax.datasets.column_types import Rule, Source, source
 from vfljax.datasets.number_formats import is_number
@@ -26,10 +22,52 @@ INDEX = "__index_level_"  # pandas writes an unnamed index so
 
 
 class Roles(NamedTuple):
+    """What each column of a table is."""
+
     label: str
-    groups: str
-    features: dict[str, str]  # name -> what the user says it is: "number", "category" or ""
+    groups: str  # "" is none
+    features: dict[str, str]  # name -> what the user calls it: "number", "category" or ""
     dropped: tuple[str, ...]  # by the user
+
+
+def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Roles:
+    """Finds the columns that ``user_table.table``'s options name.
+
+    Args:
+      place: where the table is, for messages.
+      names: its columns.
+      options: label, groups, drop, categorical and numeric are read.
+
+    Returns:
+      Which column is what.
+
+    Raises:
+      UserError: for a name that is in no column, or in two roles.
+    """
+    label, groups = _name("label", options.label), _name("groups", options.groups)
+    dropped = matching("drop", options.drop, names, place)
+    for option, name in (("label", label), ("groups", groups)):
+        if name not in names and (name or option == "label"):
+            raise _absent(option, name, names, place)
+        if name and name in dropped:
+            what, field = options_in("is also in {drop}="), f"data.options.{option}"
+            raise UserError(what, field=field, value=name, remedy="take it out of one")
+    if label == groups:
+        what, remedy = options_in("is also {groups}="), "name another column"
+        raise UserError(what, field="data.options.label", value=label, remedy=remedy)
+    words = matching("categorical", options.categorical, names, place)
+    numbers = matching("numeric", options.numeric, names, place)
+    if words & numbers:
+        what = options_in(" is in {categorical}= and in {numeric}=.")
+        raise UserError((f"column {min(words & numbers)!r}", *what))
+    features = {
+        name: "category" if name in words else "number" if name in numbers else ""
+        for name in names
+        if name not in dropped | {label, groups} and not name.startswith(INDEX)
+    }
+    if not features:
+        raise fault(place.name, f"has no column beside {label!r} left", "drop fewer columns")
+    return Roles(label, groups, features, tuple(name for name in names if name in dropped))
 
 
 def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
@@ -37,87 +75,75 @@ def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserE
     return UserError((f"{place.name}: ", *unknown(kind, name, names, place.hint).parts))
 
 
-def roles_of(
-    place: Place,
-    names: Sequence[str],
-    label: str,
-    groups: str,
-    drop: Sequence[str],
-    categorical: Sequence[str],
-    numeric: Sequence[str],
-) -> Roles:
-    """Which column is what; raises UserError for a name that is in no column, or in two roles."""
-    label, groups = _name("label", label), _name("groups", groups)
-    dropped = _matching("drop", drop, names, place)
-    for option, one in (("label", label), ("groups", groups)):
-        if one not in names and (one or option == "label"):
-            raise _absent(option, one, names, place)
-        if one and one in dropped:
-            what = options_in("is also in {drop}=")
-            field = f"data.options.{option}"
-            raise UserError(what, field=field, value=one, remedy="take it out of one")
-    if label == groups:
-        what = options_in("is also {groups}=")
-        remedy = "name another column"
-        raise UserError(what, field="data.options.label", value=label, remedy=remedy)
-    words = _matching("categorical", categorical, names, place)
-    numbers = _matching("numeric", numeric, names, place)
-    if words & numbers:
-        what = options_in(" is in {categorical}= and in {numeric}=.")
-        raise UserError((f"column {min(words & numbers)!r}", *what))
-    features = {
-        one: "category" if one in words else "number" if one in numbers else ""
-        for one in names
-        if one not in dropped | {label, groups} and not one.startswith(INDEX)
-    }
-    if not features:
-        raise fault(place.name, f"has no column beside {label!r} left", "drop fewer columns")
-    return Roles(label, groups, features, tuple(one for one in names if one in dropped))
-
-
 def _name(option: str, value: Any) -> str:
     """A column's name as it stands in the table; a number is the name of a column called so."""
     if value is None or isinstance(value, bool):
-        raise UserError(
-            field=f"data.options.{option}", value=value, remedy="give the name of a column"
-        )
+        remedy = "give the name of a column"
+        raise UserError(field=f"data.options.{option}", value=value, remedy=remedy)
     return one_line(value)
 
 
-def _matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
-    named: set[str] = set()
+def matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
+    """Finds the columns that an option names.
+
+    Args:
+      option: what messages call it.
+      patterns: a name or a glob, or several.
+      names: the table's columns.
+      place: where the table is, for messages.
+
+    Returns:
+      The names that any of the patterns matches.
+
+    Raises:
+      UserError: for a pattern that matches none.
+    """
+    found: set[str] = set()
     several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
     for pattern in patterns if several else [patterns]:
         pattern = _name(option, pattern)
-        hit = {pattern} & set(names) or set(fnmatch.filter(names, pattern))
-        if not hit:
+        hits = {pattern} & set(names) or set(fnmatch.filter(names, pattern))
+        if not hits:
             raise _absent(option, pattern, names, place)
-        named |= hit
-    return named
+        found |= hits
+    return found
 
 
-def same_columns(
+def check_columns(
     test: Sequence[str], test_name: str, names: Sequence[str], place: Place, roles: Roles
 ) -> None:
     """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
     used = [roles.label, *([roles.groups] if roles.groups else []), *roles.features]
-    lacks = [one for one in used if one not in set(test)]
-    more = [one for one in test if one not in set(names)]
-    if lacks or more:
-        says = [f"lacks {', '.join(map(repr, lacks[:5]))}"] if lacks else []
-        says += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
+    lacking = [name for name in used if name not in set(test)]
+    more = [name for name in test if name not in set(names)]
+    if lacking or more:
+        what = [f"lacks {', '.join(map(repr, lacking[:5]))}"] if lacking else []
+        what += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
         remedy = f"give it the columns of {place.name}, in any order"
-        raise fault(test_name, " and ".join(says), remedy)
+        raise fault(test_name, " and ".join(what), remedy)
 
 
 def labeled(
-    place: Place, table: pa.Table, label: str, rule: Rule, drop: bool
-) -> tuple[pa.Table, Place, Source]:
-    """(the rows that have a label, where they are, their labels). With ``drop`` the others are left
-    out; else raises UserError with their number, as it does where no row is left."""
-    target = source(place, label, table[label], rule, "category")
+    place: Place, frame: pd.DataFrame, label: str, rule: Rule, drop: bool
+) -> tuple[pd.DataFrame, Place, Source]:
+    """Finds the rows that have a label.
+
+    Args:
+      place: where the table is, for messages.
+      frame: the table.
+      label: its column of labels.
+      rule: how they are read.
+      drop: whether rows without a label are left out.
+
+    Returns:
+      The rows that have a label, where they are, and their labels.
+
+    Raises:
+      UserError: where rows without a label are not to be dropped, or are all there are.
+    """
+    target = source(place, label, frame[label], rule, "category")
     if not target.missing:
-        return table, place, target
+        return frame, place, target
     assert target.codes is not None
     kept = np.flatnonzero(target.codes != len(target.values) - 1)  # NONE is the last
     if not drop or not len(kept):
@@ -125,8 +151,8 @@ def labeled(
         what = f"{what}, first in row {place.row(target.first)}"
         remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
         raise fault(f"{place.name}: label {label!r}", what, remedy)
-    table, place = table.take(pa.array(kept)), place._replace(rows=kept)
-    return table, place, source(place, label, table[label], rule, "category")
+    frame, place = frame.iloc[kept].reset_index(drop=True), place._replace(rows=kept)
+    return frame, place, source(place, label, frame[label], rule, "category")
 
 
 def spelled(value: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from vfljax.datasets.column_types import Rule, source
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.files import find
-from vfljax.datasets.reading import read_text
+from vfljax.datasets.reading import read
 from vfljax.datasets.table_errors import Place, fault
 
 ROWS, COLUMNS = 4601, 57
@@ -20,14 +20,14 @@ FILE = "spambase.data"
 def spambase(folder: str) -> Dataset:
     """Read Spambase; every fault of the file is one clear line."""
     path = find(folder, f"the folder that holds UCI's {FILE}", [FILE])
-    table = read_text(str(path), ",", header=False, file_encoding="utf-8")
-    if (table.num_rows, table.num_columns) != (ROWS, COLUMNS + 1):
-        has = f"has {table.num_rows} rows of {table.num_columns} values"
+    frame, _ = read(str(path), ",", header=False)
+    if frame.shape != (ROWS, COLUMNS + 1):
+        has = f"has {frame.shape[0]} rows of {frame.shape[1]} values"
         raise fault(
             path, f"{has}, UCI's has {ROWS} of {COLUMNS + 1}: it is cut off or not Spambase"
         )
     place, rule = Place(str(path)), Rule(missing=())  # every number is there
-    columns = [source(place, name, table[name], rule, "number") for name in table.column_names]
+    columns = [source(place, name, frame[name], rule, "number") for name in frame]
     values = np.stack([np.asarray(column.numbers) for column in columns], 1)
     return Dataset(
         "spambase", values[:, :-1].astype(np.float32), classes(str(path), values[:, -1], 2), 2

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.errors import Text, UserError
+from vfljax.errors import Text, UserError, options_in
 
 MOST_COLUMNS = 100_000
 AGAIN = "fetch the file again"
@@ -93,13 +93,13 @@ class Place(NamedTuple):
     rows: np.ndarray | None = None  # [R] from 0; None: all
     hint: Text = ""  # what may be wrong where a column is not there
 
-    def row(self, index: int) -> int:
+    def row(self, index: Any) -> int:
         """A row's number in the file, from 1."""
         return 1 + int(index if self.rows is None else self.rows[index])
 
-    def fault(self, column: str, what: Text, remedy: Text) -> UserError:
-        """The ``fault`` of a column; ``what`` says in which row."""
-        return fault(self.name, what, remedy, column=column)
+    def fault(self, column: str, what: str, remedy: str) -> UserError:
+        """The ``fault`` of a column in the row of ``what``; options stand in braces in the ``remedy``."""
+        return fault(self.name, what, options_in(remedy), column=column)
 
 
 def narrow(file: Any, columns: int) -> None:

@@ -1,13 +1,9 @@
 """A user's own table as a data set: delimited text, Parquet, NPZ, or a data frame.
 
-What enters: a file (or frame) and what its columns are, as far as that must be said. What leaves: a
-``Dataset`` of kind "table" whose ``notes`` say what was inferred and met. ``notes.columns_table`` prints
-what became of each column. Reading is ``reading``'s business, types ``columns_of``'s, features
-``encoding``'s, sentences ``noting``'s.
-
-Means, scales and the categories that count come from each seed's training rows alone;
+``reading`` makes one pandas frame of any of them, ``column_types`` finds what each column is, and here columns
+become features. Means, scales and the categories that count come from each seed's training rows alone;
 ``data.scaling_rows="all"`` is for papers that took all. A data frame is used by
-``prepared.write(own.from_frame(frame, label="y"), "mine")`` and then ``name="prepared"``.
+``prepared.write(user_table.from_frame(frame, label="y"), "mine")`` and then ``name="prepared"``.
 """
 
 from __future__ import annotations
@@ -18,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from vfljax.datasets import notes
@@ -26,10 +23,10 @@ from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
 from vfljax.datasets.number_formats import Notation, is_number
-from vfljax.datasets.reading import counted, is_text, named, read
-from vfljax.datasets.schema import class_names, codes, labeled, roles_of, same_columns
+from vfljax.datasets.reading import counted, framed, is_text, read
+from vfljax.datasets.schema import check_columns, class_names, codes, labeled, roles_of
 from vfljax.datasets.table_errors import Place, all_different, fault, one_line, reading, shown
-from vfljax.errors import Field, Text, UserError, options_in
+from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
 
 # 2: words for missing values, pandas' mark of categories, dates, and what is refused. Version 1's reading is
@@ -45,6 +42,8 @@ LIMITS = {  # of an option's value; None: any of its type
     "max_categories": (1, asking.MOST),
     **dict.fromkeys(("keep_default_na", "drop_unlabeled", "percent", "date_format")),
 }
+
+OF_FILE = ("path", "delimiter", "test_file", "header", "file_encoding")  # options of ``table``
 
 
 def table(
@@ -111,8 +110,10 @@ def table(
         percent: whether 5% is the number .05.
         date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
+    options = {name: value for name, value in locals().items() if name not in OF_FILE}
     asking.check(Field("data.options.test_file"), test_file, str)
-    arrow, test = read(path, delimiter, header, file_encoding), None
+    layout = (delimiter, header, file_encoding)
+    (frame, nameless), test = read(path, *layout), None
     if test_file:
         beside = pathlib.Path(path).parent / test_file
         if beside.exists() or not pathlib.Path(test_file).exists():
@@ -124,35 +125,47 @@ def table(
                 value=test_file,
                 remedy="give another file, or leave it out",
             )
-        test = read(test_file, delimiter, header, file_encoding)
-    hint, odd = (), [name for name in arrow.column_names if is_number(name)]
-    if header and odd and is_text(path) and not counted(arrow.column_names):
-        said = f" Its first line names the columns, {shown(odd[0])} one of them: "
-        hint = (said, *options_in("{header}=False if it is a row."))
-    absent = hint
-    if arrow.num_columns == 1:
-        absent = options_in(" It has but one column: give {delimiter}=.")
-    dataset = from_arrow(
-        arrow, path, test=test, test_name=test_file, hint=absent, label=label, drop=drop,
-        categorical=categorical, numeric=numeric, encoding=encoding, positive=positive, missing=missing,
-        max_categories=max_categories, unknown=unknown, groups=groups, na_values=na_values,
-        keep_default_na=keep_default_na, drop_unlabeled=drop_unlabeled, decimal=decimal,
-        thousands=thousands, percent=percent, date_format=date_format,
-    )  # fmt: skip
+        test, _ = read(test_file, *layout)
+    hint, names = (), [*frame.columns, *nameless]
+    odd = [name for name in names if is_number(name)]
+    if header and odd and is_text(path) and not counted(names):
+        first = f" Its first line names the columns, {shown(odd[0])} one of them: "
+        hint = (first, *options_in("{header}=False if it is a row."))
+    single = options_in(" It has but one column: give {delimiter}=.")
+    dataset = _dataset(
+        frame,
+        Place(path, hint=single if len(names) == 1 else hint),
+        nameless,
+        test,
+        test_file,
+        options,
+    )
     more = ["".join(map(str, hint)).strip()] if hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
     return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
-    """A pandas ``DataFrame`` as a data set, without its index; ``test`` is a frame of the same
-    columns, the published test part. The other options are ``table``'s."""
+    """Makes a data set of a data frame.
+
+    Args:
+      frame: a pandas ``DataFrame``, whose index is left out, or an Arrow table.
+      label: the column of the classes.
+      test: a frame of the same columns, the published test part.
+      **options: the other options of ``table`` that are not of a file.
+
+    Returns:
+      The data set.
+
+    Raises:
+      UserError: for any fault of the frame, or an unknown option.
+    """
+    held = None
     if test is not None:
-        test = arrow_of(test, "the test frame")
-    arrow = arrow_of(frame, "the frame")
-    return from_arrow(
-        arrow, "the frame", label=label, test=test, test_name="the test frame", **options
-    )
+        held, _ = framed(arrow_of(test, "the test frame"), "the test frame")
+    table, nameless = framed(arrow_of(frame, "the frame"), "the frame")
+    options = {"label": label, **options}
+    return _dataset(table, Place("the frame"), nameless, held, "the test frame", options)
 
 
 def arrow_of(frame: Any, place: str) -> pa.Table:
@@ -160,7 +173,7 @@ def arrow_of(frame: Any, place: str) -> pa.Table:
     names; ``place`` is what messages call it. Raises UserError."""
     if isinstance(frame, pa.Table):
         return frame
-    if not hasattr(frame, "set_axis"):
+    if not isinstance(frame, pd.DataFrame):
         raise UserError(f"{place} is of type {type(frame).__name__}: give a pandas DataFrame.")
     names = [one_line(name) for name in frame.columns]
     all_different(names, place)
@@ -168,65 +181,61 @@ def arrow_of(frame: Any, place: str) -> pa.Table:
         return pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
 
 
-def from_arrow(
-    arrow: pa.Table,
-    name: str,
-    *,
-    test: pa.Table | None = None,
-    test_name: str = "",
-    hint: Text = "",
-    **options: Any,
+def _dataset(
+    frame: pd.DataFrame,
+    whole: Place,
+    nameless: Sequence[str],
+    test: pd.DataFrame | None,
+    test_name: str,
+    options: dict[str, Any],
 ) -> Dataset:
-    """An Arrow table as a data set; ``name`` stands in messages. The options are ``table``'s, and
-    ``test`` is the published test part. Raises UserError."""
+    """A frame as a data set; ``test`` is the published test part. The options are ``table``'s."""
     o, rule, label_rule = _checked(options)
-    arrow, empty = named(arrow, name)
-    whole = Place(name, hint=hint)
-    roles = roles_of(whole, arrow.column_names, o.label, o.groups, o.drop, o.categorical, o.numeric)
-    rows = arrow.num_rows
-    arrow, place, target = labeled(whole, arrow, roles.label, label_rule, o.drop_unlabeled)
-    names = class_names(place, target, str(o.positive))
-    labels, spellings = codes(place, target, names), target.values
+    roles = roles_of(whole, list(frame.columns), o)
+    names, rows = list(frame.columns), len(frame)
+    frame, place, target = labeled(whole, frame, roles.label, label_rule, o.drop_unlabeled)
+    classes = class_names(place, target, str(o.positive))
+    labels, spellings = codes(place, target, classes), target.values
     sources = []
     for column, kind in roles.features.items():
-        one = source(place, column, arrow[column], rule, kind)
-        _no_missing(one, place, o.missing)
-        sources.append(pooled(one, o.max_categories) if o.encoding == "onehot" else one)
-    group = _texts(place, arrow, roles.groups, rule) if roles.groups else None
+        typed = source(place, column, frame[column], rule, kind)
+        _check_missing(typed, place, o.missing)
+        sources.append(pooled(typed, o.max_categories) if o.encoding == "onehot" else typed)
+    group = _texts(place, frame, roles.groups, rule) if roles.groups else None
     everything, held, ignored = sources, None, {}
     if test is not None:
-        tested, _ = named(test, test_name)
-        same_columns(tested.column_names, test_name, arrow.column_names, whole, roles)
-        rows += tested.num_rows
-        tested, there, target = labeled(
-            Place(test_name), tested, roles.label, label_rule, o.drop_unlabeled
+        check_columns(list(test.columns), test_name, names, whole, roles)
+        rows += len(test)
+        test, there, target = labeled(
+            Place(test_name), test, roles.label, label_rule, o.drop_unlabeled
         )
-        labels = np.concatenate([labels, codes(there, target, names)])
+        labels = np.concatenate([labels, codes(there, target, classes)])
         everything = []
-        for one in sources:
-            other = source(there, one.name, tested[one.name], rule, roles.features[one.name], one)
-            _no_missing(other, there, o.missing)
-            both, ignored[one.name] = joined(one, other, there, o.encoding, o.unknown == "ignore")
+        for train in sources:
+            column = train.name
+            other = source(there, column, test[column], rule, roles.features[column], train)
+            _check_missing(other, there, o.missing)
+            both, ignored[column] = joined(train, other, there, o.encoding, o.unknown == "ignore")
             everything.append(both)
-        held = np.arange(len(labels)) >= arrow.num_rows
+        held = np.arange(len(labels)) >= len(frame)
         if group is not None:
-            more = _texts(there, tested, roles.groups, rule)
-            _apart(group, more, roles.groups)
+            more = _texts(there, test, roles.groups, rule)
+            _check_apart(group, more, roles.groups)
             group = group + more
     columns, features = encode(everything, o.encoding)
     inferred = [
-        *notes.of_labels(names, spellings, rows - len(labels), label_rule),
-        *notes.left_out(arrow.column_names, empty, roles),
+        *notes.of_labels(classes, spellings, rows - len(labels), label_rule),
+        *notes.left_out(names, nameless, roles),
         *notes.notes(sources, everything, roles, o.encoding, held, ignored),
-        *_met(name, o, everything, rows > len(labels)),
+        *_unmet(place.name, o, everything, rows > len(labels)),
     ]
     return Dataset(
-        one_line(pathlib.PurePath(name).name),
-        features,
-        labels,
-        len(names),
+        name=one_line(pathlib.PurePath(place.name).name),
+        features=features,
+        labels=labels,
+        num_classes=len(classes),
         columns=columns,
-        classes=names,
+        classes=classes,
         test=held,
         groups=None if group is None else np.unique(group, return_inverse=True)[1].astype(np.int32),
         notes=tuple(map(one_line, inferred)),
@@ -245,63 +254,59 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
         field = Field(f"data.options.{option}", option)
         asking.check(field, getattr(o, option), type(known[option]), limit)
     if o.thousands == o.decimal:
-        also = options_in("is also {decimal}=")
-        raise UserError(
-            also,
-            field="data.options.thousands",
-            value=o.thousands,
-            remedy="give two different signs",
-        )
+        what, remedy = options_in("is also {decimal}="), "give two different signs"
+        raise UserError(what, field="data.options.thousands", value=o.thousands, remedy=remedy)
     words = [o.na_values] if isinstance(o.na_values, str | int | float) else o.na_values
     if words is None or any(isinstance(word, bool | None) for word in words):
-        raise UserError(
-            field="data.options.na_values", value=o.na_values, remedy="give words, or numbers"
-        )
+        remedy = "give words, or numbers"
+        raise UserError(field="data.options.na_values", value=o.na_values, remedy=remedy)
     o.na_values = tuple(str(word).strip() for word in words)
     default = o.keep_default_na
-    how = Notation(o.decimal, o.thousands, o.percent, o.date_format)
-    every = Rule(("", *o.na_values, *(MISSING if default else ())), how)
+    notation = Notation(o.decimal, o.thousands, o.percent, o.date_format)
+    every = Rule(("", *o.na_values, *(MISSING if default else ())), notation)
     return o, every, every._replace(missing=("", *o.na_values, *((*NAN, "?") if default else ())))
 
 
-def _met(name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled: bool) -> list[str]:
-    """A note on missing words that no feature holds; raises UserError for a form of dates that none has."""
-    forms = [one.since[0] for one in everything if one.since]
+def _unmet(
+    name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled: bool
+) -> list[str]:
+    """A note on missing words that no feature holds; raises UserError for a format of dates that none has."""
+    forms = [typed.since[0] for typed in everything if typed.since]
     if o.date_format and o.date_format not in forms:
         read = f" (dates are read as {', '.join(dict.fromkeys(forms))})" if forms else ""
         what = f"has no column of dates for date_format={o.date_format!r}{read}"
         raise fault(name, what, "correct it, or leave it out")
-    met = {word for one in everything for word in one.words}
-    absent = sorted(w for w in {*o.na_values} - {""} if not any(_same(w, other) for other in met))
+    met = {word for typed in everything for word in typed.words}
+    numbers = {float(word) for word in met if is_number(word)}
+    absent = sorted(
+        word
+        for word in {*o.na_values} - {"", *met}
+        if not (is_number(word) and float(word) in numbers)
+    )
     if not absent or unlabeled:  # labels may have held them
         return []
     return [f"na_values: no feature holds {', '.join(map(shown, absent))}."]
 
 
-def _same(word: str, other: str) -> bool:
-    both = is_number(word) and is_number(other)
-    return word == other or (both and float(word) == float(other))
-
-
-def _no_missing(one: Source, place: Place, missing: str) -> None:
-    if one.missing and missing == "refuse":
+def _check_missing(typed: Source, place: Place, missing: str) -> None:
+    if typed.missing and missing == "refuse":
         raise place.fault(
-            one.name,
-            f"has no value in row {place.row(one.first)} and missing='refuse'",
-            options_in("fill it, or {missing}='keep'"),
+            typed.name,
+            f"has no value in row {place.row(typed.first)} and missing='refuse'",
+            "fill it, or {missing}='keep'",
         )
 
 
-def _texts(place: Place, arrow: pa.Table, groups: str, rule: Rule) -> list[str]:
-    one = source(place, groups, arrow[groups], rule, "category")
-    assert one.codes is not None
-    if one.missing:
-        what = f"names groups and has no value in row {place.row(one.first)}"
+def _texts(place: Place, frame: pd.DataFrame, groups: str, rule: Rule) -> list[str]:
+    typed = source(place, groups, frame[groups], rule, "category")
+    assert typed.codes is not None
+    if typed.missing:
+        what = f"names groups and has no value in row {place.row(typed.first)}"
         raise place.fault(groups, what, "fill it")
-    return [one.values[code] for code in one.codes]
+    return [typed.values[code] for code in typed.codes]
 
 
-def _apart(group: list[str], more: list[str], groups: str) -> None:
+def _check_apart(group: list[str], more: list[str], groups: str) -> None:
     both = set(group) & set(more)
     if both:
         what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"

@@ -1,6 +1,6 @@
-"""The parties' optimizers, by name: optax chains over the numbers of one setting.
+"""The parties' optimizers, by name: optax chains over the numbers of one trial.
 
-Each factory takes the ``HParams`` of a setting, the learning rate of the epoch and the party's malicious
+Each factory takes the ``HParams`` of a trial, the learning rate of the epoch and the party's malicious
 strength ``gamma``, all of which may be traced, and returns a gradient transformation.
 
 A malicious party differs from an honest one here and nowhere else. ``gamma`` is one number a party, and 0
@@ -77,7 +77,7 @@ def malicious_sgd_released_torch2(
 def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """Adam with coupled weight decay, as PyTorch's ``Adam(weight_decay=...)``.
 
-    The setting's momentum is not read. Decoupled weight decay would be AdamW.
+    The trial's momentum is not read. Decoupled weight decay would be AdamW.
     """
     del gamma
     return optax.chain(

@@ -11,7 +11,7 @@
 
 What enters: a static ``Spec``. What leaves: ``step(state, batch, hparams) -> (state, Exchange,
 metrics)``, pure, to be jitted, scanned and vmapped by the caller. Everything that may differ
-between settings of one program is an array in ``hparams``. Cut gradients are those of the
+between trials of one program is an array in ``hparams``. Cut gradients are those of the
 batch-MEAN loss: they carry 1/B, and every absolute scale of a defense is relative to that.
 """
 
@@ -86,7 +86,7 @@ def _check_batch(spec: Spec, batch: Batch) -> None:
 
 
 def _check_numbers(spec: Spec, hparams: HParams) -> None:
-    """Assert that the numbers are those of one setting: scalars, but for gamma [bottoms] and the
+    """Assert that the numbers are those of one trial: scalars, but for gamma [bottoms] and the
     milestones [m]."""
     chex.assert_shape(hparams.gamma, (len(spec.bottoms),))
     chex.assert_rank(hparams.milestones, 1)
@@ -115,7 +115,7 @@ def _strengths(spec: Spec, hparams: HParams) -> tuple[Array, ...]:
 
 def make_weights(spec: Spec) -> Callable[[Array, tuple[Array, ...]], Weights]:
     """``weights(run_key, features) -> Weights``: initial ones, from the run key alone, so that
-    settings of one seed are paired. ``features`` are a few example rows a bottom."""
+    trials of one seed are paired. ``features`` are a few example rows a bottom."""
     bottoms, top, aggregate = parties(spec)
 
     def weights(run_key: Array, features: tuple[Array, ...]) -> Weights:

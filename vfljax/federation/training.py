@@ -1,9 +1,9 @@
-"""One setting, trained: epochs as scans over the protocol's step, recorded and evaluated.
+"""One trial, trained: epochs as scans over the protocol's step, recorded and evaluated.
 
-What enters: a static ``Spec``, the data of every seed (``Table``, shared by all settings) and one
-setting's ``Member``. What leaves: pure functions of one member (``run``, ``evaluate``), which
-``vfljax.sweep.batch_layout`` maps over settings and devices. One call trains one epoch, so that the host may
-report, record and save between calls; what every setting of a seed shares (the order of rows) is
+What enters: a static ``Spec``, the data of every seed (``Table``, shared by all trials) and one
+trial's ``Member``. What leaves: pure functions of one member (``run``, ``evaluate``), which
+``vfljax.sweep.batch_layout`` maps over trials and devices. One call trains one epoch, so that the host may
+report, record and save between calls; what every trial of a seed shares (the order of rows) is
 made once, outside them.
 """
 
@@ -26,7 +26,7 @@ from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weigh
 
 
 class Table(NamedTuple):
-    """The data on the device, once for all settings. Leading axis R: rows; Q: seeds."""
+    """The data on the device, once for all trials. Leading axis R: rows; Q: seeds."""
 
     features: tuple[Array, ...]  # one a bottom, [R, ...] raw
     labels: Array  # [R] int32
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One setting: its seed, its teacher, its numbers and its codebooks."""
+    """One trial: its seed, its teacher, its numbers and its codebooks."""
 
     seed: Array  # [] int32; seeds are 0, 1, ..., Q - 1, so it is also the seed's place in ``Table``
     teacher: Array  # [] int32, its place in ``Table.scores``; 0 where nothing reads it
@@ -114,7 +114,7 @@ def _check_table(table: Table) -> None:
 
 
 def _check_member(member: Member) -> None:
-    """Assert that it is one setting; of its numbers the protocol asserts more."""
+    """Assert that it is one trial; of its numbers the protocol asserts more."""
     chex.assert_rank([member.seed, member.teacher], 0)
 
 
@@ -292,7 +292,7 @@ def make_run(
 @functools.partial(jax.jit, static_argnames="rows")
 def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
     """The order of ``rows`` rows in epoch ``number`` for each of the ``seeds`` [Q]; from the seed
-    alone, once for all settings."""
+    alone, once for all trials."""
     chex.assert_rank([number, seeds], [0, 1])
 
     def one(seed: Array) -> tuple[Array, Array]:

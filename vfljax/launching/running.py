@@ -35,7 +35,7 @@ def run_sweep(
     command: str = "vfljax.run_sweep",
     say: Callable[[str], None] = print,
 ) -> store.Sweep:
-    """Train a grid of settings, attack every one of them, write tables and report; return the sweep.
+    """Train a grid of trials, attack every one of them, write tables and report; return the sweep.
 
     What is stored in ``workdir`` already is not done again: the same call continues a sweep that was
     stopped or killed. Call ``vfljax.use_this_machine()`` first, before JAX's first computation, for all
@@ -65,7 +65,7 @@ def check(experiment: Experiment) -> None:
     Raises:
       ContractError, UserError: one line that says what to do.
     """
-    contract.check_plugins(experiment.points, experiment.static_options)
+    contract.check_plugins(experiment.defense_values, experiment.static_options)
     papers.check(experiment.reproduces)
 
 
@@ -108,14 +108,14 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     plan = ready(plan)
     trained, samples = training_costs(plan, shards)
     attacked = attack_costs(plan, workdir, shards, samples)
-    left = sum(len(shard.settings) for shard in shards)
-    settings = sum(len(group.settings) for group in plan.groups)
+    left = sum(len(shard.trials) for shard in shards)
+    trials = sum(len(group.trials) for group in plan.groups)
     lines = [
-        f"{settings} settings in {len(plan.groups)} programs on {jax.device_count()} "
+        f"{trials} trials in {len(plan.groups)} programs on {jax.device_count()} "
         f"{jax.default_backend()} devices, {len(shards)} shards to train: {needs}"
     ]
     if stored is not None:
-        lines.append(f"{settings - left} of them are trained already, in {workdir}")
+        lines.append(f"{trials - left} of them are trained already, in {workdir}")
     if trained:
         lines.append(terminal.aligned(TRAINING, [one.cells for one in trained]))
     rows = [one.cells for one in attacked.costs]

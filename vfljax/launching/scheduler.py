@@ -72,12 +72,12 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
     ) -> None:
         job = _job(worker.train_shards, workdir, plan.experiment, *asked)
         steps = {shard.name: train.steps_of(plan, shard) for shard in todo}
-        settings = {shard.name: len(shard.settings) for shard in todo}
+        trials = {shard.name: len(shard.trials) for shard in todo}
         failed, _ = send(
             engine,
             job,
             steps,
-            settings,
+            trials,
             train.progress_of(plan, todo, done),
             lambda name: (workdir / "shards" / name).is_dir(),
         )
@@ -181,7 +181,7 @@ def _job(
 
 
 def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
-    """How many attacks each shard's settings are still to be attacked by, of shards that have any."""
+    """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for form_plan in todo:
         done = {identity(row) for row in stored.rows(form_plan.form)}
@@ -207,12 +207,12 @@ def send(
     engine: Engine,
     job: Job,
     weights: Mapping[str, float],
-    settings: Mapping[str, int],
+    trials: Mapping[str, int],
     progress: Progress,
     is_done: Callable[[str], bool],
 ) -> tuple[dict[str, str], dict[str, run.Cost]]:
     """Have ``job`` done for the shards that ``weights`` names: why shards were given up, and what attacks
-    cost. ``weights`` are steps, ``settings`` those of each shard, both for ``progress``; ``is_done`` says
+    cost. ``weights`` are steps, ``trials`` those of each shard, both for ``progress``; ``is_done`` says
     whether a shard is finished, where files tell."""
     folder = pathlib.Path(job.config).parent
     tries: collections.Counter[str] = collections.Counter()
@@ -224,7 +224,7 @@ def send(
         for name in names:
             if name not in told:
                 told.add(name)
-                progress.update(settings[name], int(weights[name]))
+                progress.update(trials[name], int(weights[name]))
 
     todo, turn = list(weights), 0
     while todo:

@@ -1,4 +1,4 @@
-"""What a job does where it runs: train some shards of a sweep, or attack their settings.
+"""What a job does where it runs: train some shards of a sweep, or attack their trials.
 
 What enters: a ``Job``, which holds a function of this module, paths and names. What leaves: files in the
 sweep's folder, and an ``Outcome``. A worker plans the sweep as a resume does, from the
@@ -127,7 +127,7 @@ def train_shards(job: Job) -> Outcome:
 
 
 def attack_shards(job: Job) -> Outcome:
-    """Attack the settings of the job's shards by every form it names; one that fails does not keep the
+    """Attack the trials of the job's shards by every form it names; one that fails does not keep the
     others from it."""
     failed: dict[str, str] = {}
     costs: dict[str, run.Cost] = {}

@@ -12,8 +12,8 @@ from vfljax import attacks
 from vfljax.attacks.core import Attack
 from vfljax.errors import UserError, unknown
 from vfljax.models.making import make_network
-from vfljax.sweep.arms import combinations
 from vfljax.sweep.experiment import AttackRequest, Experiment
+from vfljax.sweep.methods import combinations
 from vfljax.sweep.records import MOST, as_axis
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Federation, Input, federation_of
 
@@ -54,7 +54,8 @@ def _forms(
     static = attacks.TABLE[name].options
     axes = {option: values[option] for option in static if option in values}
     built = [
-        (options, _build(name, options, (bottom,), num_classes)) for options in combinations(axes)
+        (options, _build(name, options, (bottom,), num_classes))
+        for options in combinations(axes, f"attacks.{name}")
     ]
     knobs = {knob: None for _, attack in built for knob in attack.knobs}
     for option in values:
@@ -62,7 +63,9 @@ def _forms(
             raise unknown(f"option of the attack {name}", option, [*static, *knobs])
     forms = []
     for options, attack in built:
-        points = combinations({k: values.get(k, default) for k, default in attack.knobs.items()})
+        points = combinations(
+            {k: values.get(k, default) for k, default in attack.knobs.items()}, f"attacks.{name}"
+        )
         _check_ranges(name, points, attack.ranges)
         # a malicious run is attacked by those who were malicious in it
         honest = [(0,)] if attack.federations == (MALICIOUS,) else attackers

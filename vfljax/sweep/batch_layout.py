@@ -35,11 +35,11 @@ def default_width() -> int:
     return 6 if machine.offered().cpu else 1 << 30
 
 
-def dividing_width(block: int, width: int | None = None) -> int:
+def dividing_width(capacity: int, width: int | None = None) -> int:
     """The largest width up to ``width`` (None: the backend's) that divides a device's members of
-    ``block``: a ``Layout`` of it takes the block as it is, arrays already on the devices included.
+    ``capacity``: arrays of so many members, on the devices already or not, need no padding then.
     """
-    each = block // jax.device_count()
+    each = capacity // jax.device_count()
     most = min(default_width() if width is None else width, each)
     return next(w for w in range(most, 0, -1) if each % w == 0)
 
@@ -48,30 +48,30 @@ def dividing_width(block: int, width: int | None = None) -> int:
 class Layout:
     """How many members a program takes, and how many of them are mapped at once on each device."""
 
-    block: int  # a multiple of the width on every device
+    capacity: int  # a multiple of the width on every device
     width: int
 
     def pad(self, members: PyTree) -> PyTree:
-        """``members`` on the devices; short blocks are padded with copies of their last member."""
+        """``members`` on the devices, the last one repeated where there are fewer than ``capacity``."""
         count = leading(members)
-        if count > self.block:
-            raise ValueError(f"{count} members given to a block of {self.block}")
+        if count > self.capacity:
+            raise ValueError(f"{count} members given to a program of {self.capacity}")
         by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER)
 
         def one(a: Any) -> Any:
             if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
                 raw = np.asarray(jax.random.key_data(a))
                 return jax.random.wrap_key_data(one(raw))
-            if count < self.block:
+            if count < self.capacity:
                 a = np.asarray(a)  # on the host: nothing to compile for each shape
-                a = np.concatenate([a, np.repeat(a[-1:], self.block - count, axis=0)])
+                a = np.concatenate([a, np.repeat(a[-1:], self.capacity - count, axis=0)])
             return jax.device_put(a, by_member)
 
         return jax.tree.map(one, members)
 
     def shapes(self, one: PyTree) -> PyTree:
         """The shapes of what ``pad`` makes of members like this ``one``, which has no member axis."""
-        return jax.tree.map(lambda a: placed(a, BY_MEMBER, self.block), one)
+        return jax.tree.map(lambda a: placed(a, BY_MEMBER, self.capacity), one)
 
 
 class TooLarge(jax.errors.JaxRuntimeError):
@@ -90,14 +90,14 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
     width, devices = layout.width // 2, jax.device_count()
     if isinstance(error, TooLarge):
         say(
-            f"{what}: {layout.width * devices} settings at once need {bytes_text(error.needed)} of "
+            f"{what}: {layout.width * devices} trials at once need {bytes_text(error.needed)} of "
             f"a device's {bytes_text(machine.offered().memory)}, goes on with {error.width * devices}"
         )
         return error.width
     if not exhausted(error) or not width:
         raise error
     say(
-        f"{what}: {layout.width * devices} settings at once exhaust the device's memory, "
+        f"{what}: {layout.width * devices} trials at once exhaust the device's memory, "
         f"goes on with {width * devices}"
     )
     return width

@@ -1,7 +1,7 @@
 """The codebooks of a sweep: one for each defense that trains one (its ``codebook`` slot), seed and knobs.
 
-What enters: the groups of a plan. What leaves: every setting's codebooks, by the defense's name. They are
-trained before the federations start, each once however many settings share it, and stored.
+What enters: the groups of a plan. What leaves: every trial's codebooks, by the defense's name. They are
+trained before the federations start, each once however many trials share it, and stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from vfljax import defenses, keys, machine, store
 from vfljax.errors import UserError
-from vfljax.sweep.grid import Group, Setting
+from vfljax.sweep.grid import Group, Trial
 from vfljax.types import Array, DefenseSpec, HostArray, PyTree, Spec
 
 FILE = "codebooks.npz"
@@ -32,17 +32,17 @@ def makers(spec: Spec) -> tuple[DefenseSpec, ...]:
 
 
 def numbers(spec: Spec) -> int:
-    """How many numbers the codebooks of one setting have; nothing is computed."""
+    """How many numbers the codebooks of one trial have; nothing is computed."""
     return sum(_numbers(_shapes(maker, spec.num_classes)) for maker in makers(spec))
 
 
 def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[str, PyTree]]:
-    """Every setting's codebooks by its id and the defense's name; stored ones are read, others are
+    """Every trial's codebooks by its id and the defense's name; stored ones are read, others are
     trained and stored. Settings without any are left out."""
     wanted: dict[DefenseSpec, list[Identity]] = {}
     for group in groups:
         for maker in makers(group.spec):
-            identities = (_identity(maker, setting) for setting in group.settings)
+            identities = (_identity(maker, trial) for trial in group.trials)
             wanted[maker] = list(dict.fromkeys([*wanted.get(maker, []), *identities]))
     if not wanted:
         return {}
@@ -56,9 +56,9 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
     trained = {maker: _tree(maker, arrays, num_classes) for maker in wanted}
     out = {}
     for group in groups:
-        for setting in group.settings if makers(group.spec) else ():
-            places = {m: wanted[m].index(_identity(m, setting)) for m in makers(group.spec)}
-            out[setting.id] = {
+        for trial in group.trials if makers(group.spec) else ():
+            places = {m: wanted[m].index(_identity(m, trial)) for m in makers(group.spec)}
+            out[trial.id] = {
                 maker.name: jax.tree.map(lambda a, place=place: a[place], trained[maker])
                 for maker, place in places.items()
             }
@@ -71,12 +71,12 @@ def blank(groups: Sequence[Group]) -> dict[int, dict[str, PyTree]]:
     for group in groups:
         shapes = {m.name: _shapes(m, group.spec.num_classes) for m in makers(group.spec)}
         zeros = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)
-        out |= {setting.id: zeros for setting in group.settings} if zeros else {}
+        out |= {trial.id: zeros for trial in group.trials} if zeros else {}
     return out
 
 
-def _identity(maker: DefenseSpec, setting: Setting) -> Identity:
-    return setting.seed, tuple(setting.chain.knobs[maker.name].items())
+def _identity(maker: DefenseSpec, trial: Trial) -> Identity:
+    return trial.seed, tuple(trial.chain.knobs[maker.name].items())
 
 
 def _make(maker: DefenseSpec, num_classes: int, seed: Array, knobs: dict[str, Array]) -> PyTree:

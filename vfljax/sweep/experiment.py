@@ -3,7 +3,7 @@
 ``parse(config) -> Experiment``. Every refusal that needs no data is made by the record it concerns
 (``vfljax.sweep.records``); nothing has been read, trained or written by then. What is refused of a new
 sweep alone (``limits``, ``naming``) is checked here: a stored one is read as it was trained. After
-it no module sees a dict of the config: a function takes the one record it needs. (Of an arm and an
+it no module sees a dict of the config: a function takes the one record it needs. (Of a method and an
 attack the values stay as they were given, by name.) The stored JSON
 (``Experiment.stored``) is written as it came, so that stored sweeps and config files keep their form.
 """
@@ -23,8 +23,8 @@ from vfljax.config import AXES, resolve
 from vfljax.datasets.partition import Parties
 from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.store import Sweep
-from vfljax.sweep.arms import Arm, combinations, parse_arms
 from vfljax.sweep.limits import LIMITS, Limits, chain_lengths, lengths
+from vfljax.sweep.methods import Method, combinations, parse_methods
 from vfljax.sweep.naming import LONGEST_TITLE, check_distinct, check_name, check_text
 from vfljax.sweep.records import (
     MOST_WHOLE,
@@ -71,7 +71,7 @@ class Experiment:
     training: Training
     malicious: Malicious
     teacher: Teacher
-    arms: tuple[Arm, ...]
+    methods: tuple[Method, ...]
     attacks: tuple[AttackRequest, ...]
     attackers: tuple[tuple[int, ...], ...]
     federations: tuple[str, ...]  # kinds; () for those that the attacks are for
@@ -93,10 +93,10 @@ class Experiment:
             for group in groups:
                 _check_parties(field, group, passive)
         _check_federations(self)
-        names = [arm.name for arm in self.arms]
+        names = [method.name for method in self.methods]
         for name in self.reproduces.arms if self.reproduces else ():
             if name not in names:
-                raise unknown("arm of config.reproduces", name, names)
+                raise unknown("method of config.reproduces", name, names)
 
     @property
     def numbers(self) -> dict[str, Axis]:
@@ -111,12 +111,12 @@ class Experiment:
         }
 
     @property
-    def points(self) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
-        """The knobs and options of every defense at the grid's points, by its name."""
+    def defense_values(self) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
+        """The knobs and options that the grid gives every defense, by the defense's name."""
         out: dict[str, list[tuple[dict[str, float], dict[str, Any]]]] = {}
-        for point in (point for arm in self.arms for point in arm.points):
-            for name, knobs in point.knobs.items():
-                pair = (knobs, point.options[name])
+        for chain in (chain for method in self.methods for chain in method.chains):
+            for name, knobs in chain.knobs.items():
+                pair = (knobs, chain.options[name])
                 if pair not in out.setdefault(name, []):
                     out[name].append(pair)
         return out
@@ -126,18 +126,19 @@ class Experiment:
         """The static options of every attack's forms, by its name."""
         return {
             name: combinations(
-                {o: v for o, v in values.items() if o in attacks.TABLE[name].options}
+                {o: v for o, v in values.items() if o in attacks.TABLE[name].options},
+                f"attacks.{name}",
             )
             for name, values in self.attacks
         }
 
     @property
     def axes(self) -> dict[str, int]:
-        """How many values every axis of the settings names, by its field."""
+        """How many values every axis of the trials names, by its field."""
         axes = {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
-        axes["grid"] = len(self.arms)
-        for arm in self.arms:
-            axes |= chain_lengths(arm.name, arm.axes)
+        axes["grid"] = len(self.methods)
+        for method in self.methods:
+            axes |= chain_lengths(method.name, method.axes)
         return axes | {path: len(self.numbers[path.split(".")[-1]]) for path in AXES}
 
     def with_attacks(self, names: Iterable[str]) -> Experiment:
@@ -162,7 +163,7 @@ def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
 
 def _check_federations(experiment: Experiment) -> None:
     """Refuse federations that do not exist, that nobody is malicious in or nothing compares with, and
-    arms that none of them can train."""
+    methods that none of them can train."""
     kinds = experiment.federations
     for kind in kinds:
         if kind not in KINDS:
@@ -174,9 +175,9 @@ def _check_federations(experiment: Experiment) -> None:
         raise UserError(
             f"{named} has no honest federation to compare 'malicious' with: add 'split'."
         )
-    for arm in experiment.arms:
-        if arm.needs_top and kinds == (NO_SPLIT,):
-            raise UserError(f"{named}: config.grid.{arm.name} needs a top model: add 'split'.")
+    for method in experiment.methods:
+        if method.needs_top and kinds == (NO_SPLIT,):
+            raise UserError(f"{named}: config.grid.{method.name} needs a top model: add 'split'.")
 
 
 def parse(config: Mapping[str, Any], limits: Limits = LIMITS) -> Experiment:
@@ -192,7 +193,7 @@ def parse(config: Mapping[str, Any], limits: Limits = LIMITS) -> Experiment:
 def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
     for path, limit in LIMITED.items():
         limits.check(limit, path, _field(fields, path))
-    _check_settings(fields, limits)
+    _check_trials(fields, limits)
     model = _record(Model, fields["model"])
     return Experiment(
         name=fields["name"],
@@ -204,7 +205,7 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         training=_record(Training, fields["training"]),
         malicious=_malicious(fields["malicious"]),
         teacher=_record(Teacher, fields["teacher"]),
-        arms=parse_arms(fields["grid"], model),
+        methods=parse_methods(fields["grid"], model),
         attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),
         attackers=_groups(fields["attackers"]),
         federations=tuple(fields["federations"]),
@@ -238,37 +239,37 @@ def _check_names(fields: Mapping[str, Any]) -> None:
     for name in fields["parties"]["names"]:
         check_name("config.parties.names:", name)
     if isinstance(fields["grid"], Mapping):
-        for arm in fields["grid"]:
-            check_name("config.grid: the arm", arm)
+        for method in fields["grid"]:
+            check_name("config.grid: the method", method)
 
 
 def _field(fields: Mapping[str, Any], path: str) -> Any:
     return functools.reduce(operator.getitem, path.split("."), fields)
 
 
-def _check_settings(fields: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse more settings than are planned, before any of them is built; of federations, of which
+def _check_trials(fields: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse more trials than are planned, before any of them is built; of federations, of which
     there may be more, the honest one alone is counted."""
     grid = fields["grid"] if isinstance(fields["grid"], Mapping) else {}
-    arms = [
+    methods = [
         chain_lengths(name, chain) for name, chain in grid.items() if isinstance(chain, Mapping)
     ]
     others = {
         "seeds": fields["seeds"],
         **{path: len(as_axis(_field(fields, path))) for path in AXES},
     }
-    points = sum(math.prod(axes.values()) for axes in arms)
-    axes = {field: count for arm in (others, *arms) for field, count in arm.items()}
-    axes["grid"] = len(arms)
-    limits.check_count("settings", points * math.prod(others.values()), axes, "settings")
+    count = sum(math.prod(axes.values()) for axes in methods)
+    axes = {field: count for method in (others, *methods) for field, count in method.items()}
+    axes["grid"] = len(methods)
+    limits.check_count("trials", count * math.prod(others.values()), axes, "trials")
 
 
 def _check_axes(experiment: Experiment) -> None:
     """Refuse axes that name a value twice."""
-    for arm in experiment.arms:
-        for defense, values in arm.axes.items():
+    for method in experiment.methods:
+        for defense, values in method.axes.items():
             for knob, axis in values.items():
-                check_distinct(f"grid.{arm.name}.{defense}.{knob}", as_axis(axis))
+                check_distinct(f"grid.{method.name}.{defense}.{knob}", as_axis(axis))
     for path in AXES:
         check_distinct(path, experiment.numbers[path.split(".")[-1]])
     for request in experiment.attacks:
@@ -306,7 +307,7 @@ def changed(experiment: Experiment, fields: Mapping[str, Any]) -> Experiment:
 
 
 def with_knob(experiment: Experiment, defense: str, knob: str, value: float) -> Experiment:
-    """The experiment with one value of a knob in every arm whose chain has the defense."""
+    """The experiment with one value of a knob in every method whose chain has the defense."""
     grid = copy.deepcopy(experiment.stored["grid"])
     for chain in grid.values():
         if defense in chain:
@@ -341,7 +342,7 @@ def _attacks(requests: Any, attackers: int, limits: Limits) -> tuple[AttackReque
         _check_attack(name, values, limits)
         counts = lengths(f"attacks.{name}", values)
         axes, points = axes | counts, points + math.prod(counts.values()) * attackers
-    limits.check_count("attack_points", points, axes, "attacks on every setting")
+    limits.check_count("attack_points", points, axes, "attacks on every trial")
     return tuple(AttackRequest(name, values) for name, values in requests.items())
 
 

@@ -2,7 +2,7 @@
 called for an epoch at most.
 
 What enters: a plan, and the shards that are left of it. What leaves: a ``TrainingCost`` of each group, and
-of each a ``Sample``, one setting after that epoch, which stands for stored shards where attacks are measured.
+of each a ``Sample``, one trial after that epoch, which stands for stored shards where attacks are measured.
 Nothing is written but compiled programs, to the compile cache, so that the sweep does not wait for them again.
 Teachers' scores and codebooks, which would have to be trained, are constants.
 """
@@ -32,7 +32,7 @@ from vfljax.types import HostArray, PyTree
 LONG = 20.0  # seconds of an epoch, by the rough estimate, beyond which a few steps stand for it
 STEPS = 3  # of these
 TRAINING = (
-    *("program", "settings", "shards", "members a call", "at once", "memory a member"),
+    *("program", "trials", "shards", "members a call", "at once", "memory a member"),
     *("an epoch", "training"),
 )
 
@@ -41,18 +41,18 @@ class TrainingCost(NamedTuple):
     """What is left to train of a group, and what it takes."""
 
     name: str
-    settings: int
+    trials: int
     shards: int
-    block: int  # members a call
+    capacity: int  # members a call
     together: int  # of them at once, on all devices
     member_bytes: int  # memory of each member in training
-    epoch: float  # seconds of an epoch of a block
+    epoch: float  # seconds of an epoch of a call
     seconds: float  # of all epochs of all shards, and of evaluating them
 
     @property
     def cells(self) -> list[str]:
         """Its row of a table with the header ``TRAINING``."""
-        counts = (f"{n:,}" for n in (self.settings, self.shards, self.block, self.together))
+        counts = (f"{n:,}" for n in (self.trials, self.shards, self.capacity, self.together))
         times = spoken(self.epoch), spoken(self.seconds)
         return [self.name, *counts, bytes_text(self.member_bytes), *times]
 
@@ -105,13 +105,13 @@ def _fitting(
         trainer = Trainer(plan, trainer.group, shard, pool, orders, too_large.width)
     free = device_memory()
     while True:
-        need = trainer.program.member_bytes(trainer.start(shard)) * trainer.layout.block
+        need = trainer.program.member_bytes(trainer.start(shard)) * trainer.layout.capacity
         if need <= free or trainer.layout.width == 1:
             break
         width = trainer.layout.width // 2
         trainer = Trainer(plan, trainer.group, shard, pool, orders, width)
     remedy = "choose a smaller network or batch, or a smaller config.execution.shard_seconds"
-    who = f"training {trainer.layout.block:,} settings of {trainer.group.name} in one call"
+    who = f"training {trainer.layout.capacity:,} trials of {trainer.group.name} in one call"
     plan.experiment.limits.check_free(who, "device memory", need, free, remedy)
     return trainer
 
@@ -120,7 +120,7 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     first, spec, layout = shards[0], trainer.group.spec, trainer.layout
     start, epochs = trainer.start(first), plan.experiment.training.recorded_epochs
     member_bytes = trainer.program.member_bytes(start)
-    rough = trial_seconds(spec, plan.weights[first.group]) * layout.block / jax.device_count()
+    rough = trial_seconds(spec, plan.weights[first.group]) * layout.capacity / jax.device_count()
     if rough / spec.epochs > LONG:
         seconds, snapshot = _few_steps(trainer, plan, first)
     else:
@@ -135,9 +135,9 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     evaluating = max(time.monotonic() - began - compiling, 0.0)
     cost = TrainingCost(
         trainer.group.name,
-        sum(len(shard.settings) for shard in shards),
+        sum(len(shard.trials) for shard in shards),
         len(shards),
-        layout.block,
+        layout.capacity,
         layout.width * jax.device_count(),
         member_bytes,
         seconds,
@@ -154,7 +154,7 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
 def _one_epoch(
     trainer: Trainer, start: tuple[training.Member, training.Snapshot], spare: PyTree
 ) -> tuple[float, training.Snapshot]:
-    """Seconds of an epoch of a block, and what it ends with: of the second, where there are two, because
+    """Seconds of an epoch of a call, and what it ends with: of the second, where there are two, because
     the first has memory to fetch."""
     (member, snapshot), seconds = start, 0.0
     for epoch in range(min(2, trainer.group.spec.epochs)):
@@ -177,9 +177,9 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
         cut = cut._replace(scores=cut.scores[:, :rows])
     at_once = trainer.layout.width * jax.device_count()
     layout = batch_layout.Layout(at_once, trainer.layout.width)
-    settings = [trainer.group.settings[i] for i in shard.settings[:at_once]]
+    trials = [trainer.group.trials[i] for i in shard.trials[:at_once]]
     given = trainer.milestones, trainer.teachers, trainer.codebooks
-    member = layout.pad(grid.members_of(few, settings, *given))
+    member = layout.pad(grid.members_of(few, trials, *given))
     start = member, layout.pad(empty_snapshot(few, member, cut, trainer.initial))
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = batch_layout.share((cut, trainer.initial, now))
@@ -187,7 +187,7 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
     jax.block_until_ready(program(start, shared))
     began = time.monotonic()
     snapshot, _ = jax.block_until_ready(program(start, shared))
-    scale = spec.steps_per_epoch / few.steps_per_epoch * trainer.layout.block / at_once
+    scale = spec.steps_per_epoch / few.steps_per_epoch * trainer.layout.capacity / at_once
     return (time.monotonic() - began) * scale, snapshot
 
 

@@ -1,8 +1,8 @@
-"""From an experiment to the settings of a sweep, grouped by program structure. Host only.
+"""The trials of an experiment, grouped by the structure of their training program. Host only.
 
-A *setting* is one trained member: a grid point (one value for every knob), a federation and a seed.
-Settings whose ``Spec`` is equal form a group and share one compiled program; every number that
-differs within it is an array.
+A *configuration* is one value for every knob and number of a method. A *trial* trains it in one federation
+from one seed. Trials whose ``Spec`` is equal form a group and share one compiled program; every number
+that differs within it is an array.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from vfljax.errors import UserError
 from vfljax.federation.training import Member
 from vfljax.models import last_layer
 from vfljax.models.making import make_network
-from vfljax.sweep.arms import Arm, ChainPoint, combinations
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.limits import lengths
+from vfljax.sweep.methods import Chain, Method, combinations
 from vfljax.sweep.records import Model
 from vfljax.types import DefenseSpec, Federation, HostArray, HParams, Input, PyTree, Spec
 
@@ -39,79 +39,101 @@ class DataShape(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
-    """One trained member. ``point`` numbers grid points; seeds and federations share it."""
+class Configuration:
+    """One value for every knob, option and number of a method: what trials of all seeds share."""
 
-    id: int
-    point: int
-    arm: Arm
-    seed: int
-    federation: Federation
-    chain: ChainPoint  # knobs and options of the arm's defenses
+    number: int  # its place in the grid
+    method: Method
+    chain: Chain
     numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, gamma
 
+    def columns(self) -> dict[str, Any]:
+        """Its knobs, options and numbers as table columns, such as ``kdk.epsilon``; defenses that the
+        method does not have get no column here."""
+        row: dict[str, Any] = self.method.top_columns()
+        for by_defense in self.chain:
+            for defense, values in by_defense.items():
+                row.update({f"{defense}.{knob}": value for knob, value in values.items()})
+        return {**row, **self.numbers}
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A configuration that is trained in one federation from one seed."""
+
+    id: int
+    configuration: Configuration
+    federation: Federation
+    seed: int
+
+    @property
+    def chain(self) -> Chain:
+        """The defenses of its configuration."""
+        return self.configuration.chain
+
     def row(self) -> dict[str, Any]:
-        """Every knob of the setting as table columns; absent defenses have no column here."""
-        row: dict[str, Any] = {
+        """Its identity and all of its numbers as table columns."""
+        row = {
             "setting": self.id,
-            "point": self.point,
-            "arm": self.arm.name,
+            "point": self.configuration.number,
+            "arm": self.configuration.method.name,
             "defenses": "+".join(self.chain.knobs),
             "structure": self.federation.name,
             "seed": self.seed,
-            **self.arm.top_columns(),
+            **self.configuration.columns(),
         }
-        for values_by_defense in self.chain:
-            for name, values in values_by_defense.items():
-                row.update({f"{name}.{knob}": value for knob, value in values.items()})
-        numbers = dict(self.numbers)
-        if not self.federation.malicious:
-            numbers["gamma"] = 0.0
-        return {**row, **numbers}
+        # the optimizer of an honest federation does not read gamma
+        return row if self.federation.malicious else row | {"gamma": 0.0}
 
 
 class Group(NamedTuple):
-    """Settings of one program."""
+    """Trials of one program."""
 
     name: str
     spec: Spec
-    settings: tuple[Setting, ...]
+    trials: tuple[Trial, ...]
 
 
 def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> None:
-    """Refuse more settings, or more programs, than ``experiment.limits``, before any is built."""
+    """Refuse more trials, or more programs, than ``experiment.limits``, before any is built."""
     numbers = math.prod(map(len, experiment.numbers.values()))
     count, programs = 0, set()
-    options = {"grid": len(experiment.arms)}  # what programs are made of
-    for arm in experiment.arms:
-        trained = _trained(arm, federations)
-        count += len(arm.points) * numbers * len(trained) * experiment.seeds
+    options = {"grid": len(experiment.methods)}  # what programs are made of
+    for method in experiment.methods:
+        trained = _trained(method, federations)
+        count += len(method.chains) * numbers * len(trained) * experiment.seeds
         # as text: whether its options are hashable, and mean anything, is checked later
-        chains = {(arm.model_name, repr(point.chain)) for point in arm.points}
+        chains = {(method.model_name, repr(chain.specs)) for chain in method.chains}
         programs |= {(f.split, *chain) for f in trained for chain in chains}
-        for name, values in arm.axes.items():
+        for name, values in method.axes.items():
             static = {k: v for k, v in values.items() if k in defenses.TABLE[name].options}
-            options |= lengths(f"grid.{arm.name}.{name}", static)
-    experiment.limits.check_count("settings", count, experiment.axes, "settings")
+            options |= lengths(f"grid.{method.name}.{name}", static)
+    experiment.limits.check_count("trials", count, experiment.axes, "trials")
     experiment.limits.check_count("programs", len(programs), options, "programs to compile")
 
 
-def _trained(arm: Arm, federations: Sequence[Federation]) -> list[Federation]:
-    """The federations that an arm is trained in."""
-    return [f for f in federations if f.split or not arm.needs_top]
+def _trained(method: Method, federations: Sequence[Federation]) -> list[Federation]:
+    """The federations that a method is trained in."""
+    return [f for f in federations if f.split or not method.needs_top]
 
 
-def settings(experiment: Experiment, federations: Sequence[Federation]) -> list[Setting]:
-    """Every setting of an experiment, grid points outermost, seeds innermost. A chain that needs a top
-    model is not trained in federations without one."""
-    out: list[Setting] = []
-    point = 0
-    for arm in experiment.arms:
-        trained = _trained(arm, federations)
-        for chain, numbers in itertools.product(arm.points, combinations(experiment.numbers)):
+def trials(experiment: Experiment, federations: Sequence[Federation]) -> list[Trial]:
+    """Returns every trial of an experiment, configurations outermost, seeds innermost.
+
+    Args:
+      experiment: what is trained.
+      federations: those to train; a method that needs a top model is left out of federations without one.
+    """
+    out: list[Trial] = []
+    number = 0
+    for method in experiment.methods:
+        trained = _trained(method, federations)
+        values = itertools.product(method.chains, combinations(experiment.numbers, "training"))
+        for chain, numbers in values:
+            configuration = Configuration(number, method, chain, numbers)
             for federation, seed in itertools.product(trained, range(experiment.seeds)):
-                out.append(Setting(len(out), point, arm, seed, federation, chain, numbers))
-            point += 1
+                out.append(Trial(len(out), configuration, federation, seed))
+            number += 1
     return out
 
 
@@ -123,7 +145,7 @@ def make_spec(
     chain: tuple[DefenseSpec, ...] = (),
     malicious: bool = False,
 ) -> Spec:
-    """The static half of a setting. ``malicious``: whether any setting of the sweep is; then all
+    """The static half of a trial. ``malicious``: whether any trial of the sweep is; then all
     passive parties run the malicious optimizer, whose gamma = 0 is honest."""
     training, passive, rows = experiment.training, experiment.parties.passive, shape.num_rows
     cut, output = (model.cut, model.output) if federation.split else (shape.num_classes, "identity")
@@ -152,26 +174,26 @@ def make_spec(
     return defenses.with_networks(spec)
 
 
-def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Setting]) -> None:
+def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Trial]) -> None:
     """Refuse what the data's classes, rows and columns cannot serve, before anything is trained.
 
     Every distinct chain is built once with concrete knobs, so that a knob out of range, an unknown
     option or a defense that a federation cannot serve is refused too.
     """
     _check_classes(experiment, shape.num_classes)
-    if any(setting.federation.malicious for setting in all_settings):
+    if any(trial.federation.malicious for trial in all_settings):
         experiment.malicious.optimizer(experiment.training.optimizer)
     teacher = experiment.parties.label_features
     labels = jax.ShapeDtypeStruct((8,), jnp.int32)
     scores = jax.ShapeDtypeStruct((8, shape.num_classes), jnp.float32) if teacher else None
-    for setting in {(s.point, s.federation.split): s for s in all_settings}.values():
-        _check_model(setting, shape)
-        spec = make_spec(experiment, shape, setting.federation, setting.arm.model)
+    for trial in {(s.configuration.number, s.federation.split): s for s in all_settings}.values():
+        _check_model(trial, shape)
+        spec = make_spec(experiment, shape, trial.federation, trial.configuration.method.model)
         _check_batches(spec)
         _check_inputs(spec)
         try:
-            defense = defenses.build(setting.chain.chain, setting.chain.knobs)
-            spec = defenses.with_networks(dataclasses.replace(spec, defenses=setting.chain.chain))
+            defense = defenses.build(trial.chain.specs, trial.chain.knobs)
+            spec = defenses.with_networks(dataclasses.replace(spec, defenses=trial.chain.specs))
 
             def init(labels: Any, scores: Any, defense: Any = defense, spec: Spec = spec) -> Any:
                 data = TrainingData(labels, scores, spec.num_classes, spec.cut_layer)
@@ -181,7 +203,9 @@ def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Setti
         except UserError:
             raise
         except ValueError as error:
-            raise UserError(field=f"grid.{setting.arm.name}", remedy=str(error)) from error
+            raise UserError(
+                field=f"grid.{trial.configuration.method.name}", remedy=str(error)
+            ) from error
 
 
 def _check_inputs(spec: Spec) -> None:
@@ -208,14 +232,14 @@ def _check_classes(experiment: Experiment, num_classes: int) -> None:
         )
 
 
-def _check_model(setting: Setting, shape: DataShape) -> None:
-    model, owners = setting.arm.model, len(shape.inputs)
+def _check_model(trial: Trial, shape: DataShape) -> None:
+    model, owners = trial.configuration.method.model, len(shape.inputs)
     if model.top in ("generator", "probability") and shape.num_classes != 2:
         raise UserError(
             f"config.model.top={model.top!r} predicts 2 classes and the data has "
             f"{shape.num_classes}: choose 'head' or 'mlp'."
         )
-    if model.top != "probability" or not setting.federation.split:
+    if model.top != "probability" or not trial.federation.split:
         return
     # the top without parameters reads one number that is a probability already
     one = owners == 1 or model.aggregation == "mean"
@@ -245,57 +269,60 @@ def _check_batches(spec: Spec) -> None:
         )
 
 
-def groups(
-    experiment: Experiment, shape: DataShape, all_settings: Sequence[Setting]
-) -> list[Group]:
+def groups(experiment: Experiment, shape: DataShape, all_settings: Sequence[Trial]) -> list[Group]:
     """Settings by equal Spec, in order of first appearance.
 
-    Honest and malicious settings share a program (gamma is a number). Undefended settings join
+    Honest and malicious trials share a program (gamma is a number). Undefended trials join
     the first chain of their model whose every defense has neutral knobs and default options: one
-    program less, and they differ from that chain's neutral setting in no bit.
+    program less, and they differ from that chain's neutral trial in no bit.
     """
     malicious = any(s.federation.malicious for s in all_settings)
-    by_spec: dict[Spec, list[Setting]] = {}
+    by_spec: dict[Spec, list[Trial]] = {}
     names: dict[Spec, str] = {}
     specs: dict[Any, Spec] = {}
     hosts = _hosts(experiment, all_settings)
-    for setting in all_settings:
-        model = _model_name(experiment, setting.arm)
-        chain = setting.chain.chain or hosts.get(model, ())
-        split = setting.federation.split
+    for trial in all_settings:
+        model = _model_name(experiment, trial.configuration.method)
+        chain = trial.chain.specs or hosts.get(model, ())
+        split = trial.federation.split
         if (split, chain, model) not in specs:
             spec = make_spec(
-                experiment, shape, Federation(split), setting.arm.model, chain, malicious
+                experiment,
+                shape,
+                Federation(split),
+                trial.configuration.method.model,
+                chain,
+                malicious,
             )
             specs[split, chain, model] = spec
             names.setdefault(spec, _group_name(spec, model))
-        by_spec.setdefault(specs[split, chain, model], []).append(setting)
+        by_spec.setdefault(specs[split, chain, model], []).append(trial)
     return [Group(names[spec], spec, tuple(group)) for spec, group in by_spec.items()]
 
 
-def _model_name(experiment: Experiment, arm: Arm) -> str:
-    """The name of an arm's model where it is not the sweep's, else ''."""
-    sweeps_own = dataclasses.replace(arm, model=experiment.model).model_name
-    return arm.model_name if arm.model_name != sweeps_own else ""
+def _model_name(experiment: Experiment, method: Method) -> str:
+    """The name of a method's model where it is not the sweep's, else ''."""
+    sweeps_own = dataclasses.replace(method, model=experiment.model).model_name
+    return method.model_name if method.model_name != sweeps_own else ""
 
 
 def _hosts(
-    experiment: Experiment, all_settings: Sequence[Setting]
+    experiment: Experiment, all_settings: Sequence[Trial]
 ) -> dict[str, tuple[DefenseSpec, ...]]:
-    """Of each model, the first chain that undefended settings may join."""
+    """Of each model, the first chain that undefended trials may join."""
     hosts: dict[str, tuple[DefenseSpec, ...]] = {}
-    for setting in all_settings:
-        chain = setting.chain.chain
+    for trial in all_settings:
+        chain = trial.chain.specs
         # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
         if chain and all(
             defenses.TABLE[d.name].neutral is not None and not d.options for d in chain
         ):
-            hosts.setdefault(_model_name(experiment, setting.arm), chain)
+            hosts.setdefault(_model_name(experiment, trial.configuration.method), chain)
     return hosts
 
 
 def _group_name(spec: Spec, model: str) -> str:
-    """Unique in a sweep, options and the arm's own model included: shards are found again by it."""
+    """Unique in a sweep, options and the method's own model included: shards are found again by it."""
     chain = spec.defenses or (DefenseSpec("undefended"),)
     words = ("-".join([d.name, *(str(value) for _, value in d.options)]) for d in chain)
     if spec.top is None:
@@ -305,13 +332,13 @@ def _group_name(spec: Spec, model: str) -> str:
 
 def members_of(
     spec: Spec,
-    some: Sequence[Setting],
+    trials: Sequence[Trial],
     milestones: Sequence[float],
     teachers: Mapping[int, int] | None = None,
     codebooks: Mapping[int, dict[str, PyTree]] | None = None,
 ) -> Member:
-    """The numbers of settings of one group as arrays with a leading member axis, on the host;
-    ``teachers`` says which setting (by id) reads which teacher, ``codebooks`` which codebooks it has."""
+    """The numbers of trials of one group as arrays with a leading member axis, on the host;
+    ``teachers`` says which trial (by id) reads which teacher, ``codebooks`` which codebooks it has."""
 
     def column(values: Any) -> HostArray:
         return np.asarray(values, np.float32)
@@ -319,14 +346,21 @@ def members_of(
     knobs = {}
     for defense in spec.defenses:
         neutral = defenses.TABLE[defense.name].neutral or {}
-        values = [s.chain.knobs.get(defense.name, neutral) for s in some]
+        values = [s.chain.knobs.get(defense.name, neutral) for s in trials]
         knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
     bottoms = range(len(spec.bottoms))
-    gamma = [[s.numbers["gamma"] * (p in s.federation.malicious) for p in bottoms] for s in some]
-    numbers = {k: column([s.numbers[k] for s in some]) for k in some[0].numbers if k != "gamma"}
-    steps = column([milestones] * len(some))
+    gamma = [
+        [s.configuration.numbers["gamma"] * (p in s.federation.malicious) for p in bottoms]
+        for s in trials
+    ]
+    numbers = {
+        k: column([s.configuration.numbers[k] for s in trials])
+        for k in trials[0].configuration.numbers
+        if k != "gamma"
+    }
+    steps = column([milestones] * len(trials))
     hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
-    taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in some], np.int32)
-    seeds: HostArray = np.asarray([s.seed for s in some], np.int32)
-    books = [(codebooks or {}).get(s.id, {}) for s in some]
+    taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in trials], np.int32)
+    seeds: HostArray = np.asarray([s.seed for s in trials], np.int32)
+    books = [(codebooks or {}).get(s.id, {}) for s in trials]
     return Member(seeds, taught, hparams, jax.tree.map(lambda *parts: np.stack(parts), *books))

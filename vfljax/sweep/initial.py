@@ -1,4 +1,4 @@
-"""The weights that every seed's settings start from: drawn at random, or read from a file."""
+"""The weights that every seed's trials start from: drawn at random, or read from a file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _two_rows(table: Table) -> Table:
 
 
 def initial_weights(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> Weights:
-    """Initial weights [Q, ...] of every seed: the same for all settings of a seed and model. Drawn at
+    """Initial weights [Q, ...] of every seed: the same for all trials of a seed and model. Drawn at
     random, except what ``config.model.pretrained`` holds of the bottoms."""
     drawn, path = random_weights(spec, seeds, table), experiment.model.pretrained
     if not path:

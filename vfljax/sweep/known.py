@@ -40,7 +40,9 @@ def error_of(name: str, known: float, plan: Plan) -> UserError | None:
 def check(plan: Plan) -> None:
     """Raise UserError where an attack of the sweep asks for a number of labels that cannot be had."""
     known_to = recorded(plan)
-    for form in attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input):
+    for form in attack_forms(
+        plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
+    ):
         for point in form.knobs:
             error = error_of(form.name, point["known"], known_to) if "known" in point else None
             if error:
@@ -50,7 +52,7 @@ def check(plan: Plan) -> None:
 def most_known(plan: Plan) -> int:
     """The most labels that an attack of the sweep knows at its first point, as the report leads with; 0
     where none knows any. By as many are classes named that an attack cannot name."""
-    forms = attack_forms(plan.experiment, plan.dataset.num_classes, plan.blocks[0].input)
+    forms = attack_forms(plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input)
     known = [(form.name, form.knobs[0].get("known", 0)) for form in forms]
     rows = len(plan.splits[0].train)
     possible = (int(k) for name, k in known if k < rows and not error_of(name, k, plan))

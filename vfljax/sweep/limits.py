@@ -1,6 +1,6 @@
 """How much one sweep may ask for: counts that are refused before anything of them is built.
 
-A grid of three axes of a thousand values is a short line of a config and 10^9 settings. So sizes are
+A grid of three axes of a thousand values is a short line of a config and 10^9 trials. So sizes are
 counted by products of the lengths of axes (``lengths``), and what is beyond a limit is refused in one
 line. What the counts need of memory and disk is estimated by ``vfljax.sweep.size``.
 """
@@ -24,12 +24,12 @@ class Limits:
     """The most that is planned of each. The defaults are far above any sweep that somebody will read,
     and about where planning alone takes minutes, or the machine's memory."""
 
-    settings: float = 50_000  # 160 times the quickstart's; each is planned one by one
+    trials: float = 50_000  # 160 times the quickstart's; each is planned one by one
     seeds: float = 10_000  # intervals shrink by their root; each divides and orders all rows
-    epochs: float = 1_000_000  # of a setting or a teacher; each stands in every row of results
+    epochs: float = 1_000_000  # of a trial or a teacher; each stands in every row of results
     parties: float = 1_000  # each has a network of its own in every program
     programs: float = 500  # each compiles for some seconds to minutes
-    attack_points: float = 10_000  # forms of attacks and points of knobs, run on every setting
+    attack_points: float = 10_000  # forms of attacks and points of knobs, run on every trial
     attack_steps: float = 10_000_000  # 400 times the published 25 x 1,024
     attack_numbers: float = 1_000_000  # any other number of an attack: a count, a width, a batch
     free: float = 1.0  # share of the free memory, and of the free disk, that may be needed
@@ -78,11 +78,11 @@ def lengths(field: str, values: Mapping[str, Any]) -> dict[str, int]:
     return {f"{field}.{name}": len(as_axis(value)) for name, value in values.items()}
 
 
-def chain_lengths(arm: str, chain: Mapping[str, Any]) -> dict[str, int]:
-    """The same of every knob and option of an arm, by its field; what is no group of values, which is
+def chain_lengths(method: str, chain: Mapping[str, Any]) -> dict[str, int]:
+    """The same of every knob and option of a method, by its field; what is no group of values, which is
     refused where it is parsed, counts nothing."""
     axes: dict[str, int] = {}
     for defense, values in chain.items():
         if defense != "model" and isinstance(values, Mapping):
-            axes |= lengths(f"grid.{arm}.{defense}", values)
+            axes |= lengths(f"grid.{method}.{defense}", values)
     return axes

@@ -1,6 +1,6 @@
 """Which names and texts of a config may be planned: what a terminal, a figure and a file system can show.
 
-A sweep trains for hours before its report writes ``figures/heat_<arm>.png`` with the arm in its title, so
+A sweep trains for hours before its report writes ``figures/heat_<method>.png`` with the method in its title, so
 a name that cannot be a file's, or that matplotlib reads as a formula, is refused before. Letters of any
 script are fine.
 """
@@ -15,7 +15,7 @@ from vfljax.errors import UserError
 LONGEST, MOST_BYTES = (
     60,
     200,
-)  # of an arm's name: file systems take 255 bytes, prefix and suffix included
+)  # of a method's name: file systems take 255 bytes, prefix and suffix included
 LONGEST_TITLE = 200
 FORBIDDEN = "/\\$"  # a folder's separators, and what begins a formula in a figure
 
@@ -46,7 +46,7 @@ def check_text(what: str, text: Any, allowed: str = "") -> None:
 
 
 def check_distinct(field: str, values: Sequence[Any]) -> None:
-    """Refuse an axis that names a value twice: its settings would be trained, and counted, twice. As
+    """Refuse an axis that names a value twice: its trials would be trained, and counted, twice. As
     numbers, 1 and 1.0 are one value; True is another.
 
     >>> check_distinct("training.momentum", (0, 0.9))

@@ -1,4 +1,4 @@
-"""The order in which rows are sent, made once for all settings of a sweep."""
+"""The order in which rows are sent, made once for all trials of a sweep."""
 
 from __future__ import annotations
 

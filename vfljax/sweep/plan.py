@@ -1,4 +1,4 @@
-"""An experiment made concrete: data on the device, settings, groups of one program, shards.
+"""An experiment made concrete: data on the device, trials, groups of one program, shards.
 
 Everything that can be refused is refused by the end of ``make_plan``, before anything is trained or
 written.
@@ -34,16 +34,16 @@ STATES = 2 * 4 * 4  # bytes a weight: its gradient and two moments too, before a
 
 
 class Shard(NamedTuple):
-    """At most about ``execution.shard_seconds`` of work: some settings of one group."""
+    """At most about ``execution.shard_seconds`` of work: some trials of one group."""
 
     name: str
     group: int
-    settings: tuple[int, ...]  # places in the group
-    block: int  # members of the program, the same for every shard of the group
+    trials: tuple[int, ...]  # places in the group
+    capacity: int  # members of the program, the same for every shard of the group
 
 
 class Plan(NamedTuple):
-    """An experiment made concrete: data on the device, settings, groups and shards."""
+    """An experiment made concrete: data on the device, trials, groups and shards."""
 
     experiment: Experiment
     dataset: Dataset
@@ -52,12 +52,10 @@ class Plan(NamedTuple):
     seeds: HostArray  # [Q] uint32
     groups: list[grid.Group]
     shards: list[Shard]
-    teachers: dict[int, int]  # setting id -> its teacher's place in table.scores
-    blocks: tuple[Block, ...]  # what each party that owns columns owns
-    weights: tuple[
-        int, ...
-    ]  # numbers that a setting of each group has in its networks and codebooks
-    codebooks: dict[int, dict[str, PyTree]]  # of each setting (by id) whose defenses train one
+    teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
+    party_columns: tuple[Block, ...]  # what each party that owns columns owns
+    weights: tuple[int, ...]  # numbers that a trial of each group has in its networks and codebooks
+    codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
     devices: int  # by whose number widths are chosen: those the sweep was first planned for
 
     @property
@@ -67,7 +65,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(experiment: Experiment) -> Plan:
-    """Load the data and plan every setting; nothing is trained and nothing is written."""
+    """Load the data and plan every trial; nothing is trained and nothing is written."""
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, data.options)
     dataset = permute_labels(dataset, data.permute_labels)  # true ones from here on
@@ -92,9 +90,9 @@ def make_plan(experiment: Experiment) -> Plan:
         experiment, attack_forms, dataset.num_classes, shape.inputs[0]
     )
     grid.check_counts(experiment, federations)
-    settings = grid.settings(experiment, federations)
-    grid.check(experiment, shape, settings)
-    groups = grid.groups(experiment, shape, settings)
+    trials = grid.trials(experiment, federations)
+    grid.check(experiment, shape, trials)
+    groups = grid.groups(experiment, shape, trials)
     teachers.check(experiment.teacher, groups, table, shape)
     weights = tuple(
         weights_size(group.spec, table) + codebooks.numbers(group.spec) for group in groups
@@ -131,7 +129,7 @@ def _check_recorded(plan: Plan) -> None:
 
 
 def weights_size(spec: Spec, table: Table) -> int:
-    """How many numbers the networks of one setting have; nothing is computed."""
+    """How many numbers the networks of one trial have; nothing is computed."""
     try:
         weights = initial.weight_shapes(spec, np.zeros(len(table.train), np.uint32), table)
     except (ValueError, TypeError, ArithmeticError) as error:  # such as too small an image
@@ -158,17 +156,17 @@ def plan_shards(
         memory += 4 * epochs * spec.recorded_rows * recorded_width(spec)
         held = _held_members(spec, size, memory, offer)
         most = max(devices, min(int(seconds * devices / each), held))
-        count = -(-len(group.settings) // most)
-        block = -(-len(group.settings) // count)
-        block = -(-block // devices) * devices
-        for first in range(0, len(group.settings), block):
-            places = tuple(range(first, min(first + block, len(group.settings))))
-            shards.append(Shard(f"{len(shards):05d}-{group.name}", number, places, block))
+        count = -(-len(group.trials) // most)
+        capacity = -(-len(group.trials) // count)
+        capacity = -(-capacity // devices) * devices
+        for first in range(0, len(group.trials), capacity):
+            places = tuple(range(first, min(first + capacity, len(group.trials))))
+            shards.append(Shard(f"{len(shards):05d}-{group.name}", number, places, capacity))
     return shards
 
 
 def _held_members(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
-    """How many settings' exchange a shard holds, ``recorded`` bytes each; on an accelerator also how many
+    """How many trials' exchange a shard holds, ``recorded`` bytes each; on an accelerator also how many
     all devices hold, with an epoch's exchange and its sums before and after an epoch."""
     if offer.cpu:
         return MEMORY // recorded
@@ -182,8 +180,8 @@ def _held_members(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
 
 
 def trial_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
-    """Roughly how long a setting whose networks have ``size`` numbers trains on a core: 60 us a step plus 6
-    operations a weight and row at 20 GFLOP/s. On an accelerator, all of whose settings share the calls
+    """Roughly how long a trial whose networks have ``size`` numbers trains on a core: 60 us a step plus 6
+    operations a weight and row at 20 GFLOP/s. On an accelerator, all of whose trials share the calls
     of a step, 6 operations at 2 TFLOP/s: a cautious guess, never measured."""
     call, rate = (60e-6, 20e9) if (offer or machine.offered()).cpu else (0.0, 2e12)
     return (call + 6 * size * spec.batch_size / rate) * spec.epochs * spec.steps_per_epoch

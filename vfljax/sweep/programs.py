@@ -1,4 +1,4 @@
-"""A pure function of one setting, compiled for many settings and all devices; and the one cache of such
+"""A pure function of one trial, compiled for many trials and all devices; and the one cache of such
 programs.
 """
 
@@ -35,22 +35,22 @@ MOST_MAPS = 40_000
 
 
 class Program:
-    """``one(member, shared) -> out`` compiled once for a block of members.
+    """``one(member, shared) -> out`` compiled once for so many members as ``layout`` takes.
 
-    ``members`` has a leading axis of ``layout.block``, ``shared`` is the same for every member: arguments
-    come from ``Layout.pad`` and ``share``. Results are those of all members of the block, copies
+    ``members`` has a leading axis of ``layout.capacity``, ``shared`` is the same for every member: arguments
+    come from ``Layout.pad`` and ``share``. Results are those of all members, copies
     included: call ``unpad`` on what is kept. ``traces`` counts how often it was traced: a second time
     is a defect (a knob became static, or a shape changed), and raises.
 
     ``into`` are earlier results, of the same shapes, that nobody reads any more: new ones are written
-    over them, and they are gone after the call. Fresh memory for the record of hundreds of settings takes
+    over them, and they are gone after the call. Fresh memory for the record of hundreds of trials takes
     about a tenth of an epoch's time on CPU: the system clears each of its pages (measured).
     """
 
     def __init__(self, one: Callable[[PyTree, PyTree], PyTree], layout: Layout) -> None:
         self.layout, self.traces = layout, 0
         devices, width = jax.devices(), layout.width
-        local = layout.block // len(devices)
+        local = layout.capacity // len(devices)
 
         def over_local_members(members: PyTree, shared: PyTree, into: PyTree) -> PyTree:
             self.traces += 1
@@ -132,7 +132,7 @@ class Program:
         if fewer == width:
             return None
         return TooLarge(
-            machine.needed_bytes(compiled)[0], layout_for(self.layout.block, fewer).width
+            machine.needed_bytes(compiled)[0], layout_for(self.layout.capacity, fewer).width
         )
 
     def member_bytes(self, members: PyTree) -> int:
@@ -142,8 +142,8 @@ class Program:
         needed = self._compiled.result().memory_analysis()  # of one device
         if needed is None:  # this backend has none
             return 0
-        each = self.layout.block // jax.device_count()
-        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(members)) // self.layout.block
+        each = self.layout.capacity // jax.device_count()
+        arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(members)) // self.layout.capacity
         return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
 
 
@@ -173,13 +173,13 @@ def _timed(what: str, do: Callable[[], Any]) -> Any:
 
 
 def tracing_seconds() -> float:
-    """Seconds that this process has spent tracing programs of settings: every process does so again."""
+    """Seconds that this process has spent tracing programs of trials: every process does so again."""
     with _LOCK:
         return _SPENT["tracing"]
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has spent tracing and compiling programs of settings, added over
+    """Seconds that this process has spent tracing and compiling programs of trials, added over
     threads; what is compiled is kept for other processes (``vfljax.use_this_machine``)."""
     with _LOCK:
         return sum(_SPENT.values())
@@ -214,7 +214,7 @@ def fitting_program(
     members: PyTree,
     shared: PyTree,
 ) -> Program:
-    """``program``, or one of the same block that maps fewer members at once where those of ``layout`` do not
+    """``program``, or one of the same capacity that maps fewer members at once where those of ``layout`` do not
     fit into a device's memory: for calls whose width is stored nowhere."""
     while True:
         one = program(make, static, layout, members, shared)
@@ -224,7 +224,7 @@ def fitting_program(
         too_large = one.too_large()
         if too_large is None:
             return one
-        layout = Layout(layout.block, dividing_width(layout.block, too_large.width))
+        layout = Layout(layout.capacity, dividing_width(layout.capacity, too_large.width))
 
 
 def program_ahead(

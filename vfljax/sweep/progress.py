@@ -1,4 +1,4 @@
-"""A progress line: settings done, steps a second, time left."""
+"""A progress line: trials done, steps a second, time left."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def spoken(seconds: float) -> str:
 class Progress:
     """One phase of long work. On a terminal one line is rewritten; elsewhere a line now and then."""
 
-    def __init__(self, phase: str, settings: int, steps: int, stream: TextIO | None = None) -> None:
-        self.phase, self.settings, self.steps = phase, settings, max(1, steps)
+    def __init__(self, phase: str, trials: int, steps: int, stream: TextIO | None = None) -> None:
+        self.phase, self.trials, self.steps = phase, trials, max(1, steps)
         self.stream = sys.stderr if stream is None else stream
         self.started = self.shown = time.monotonic()
         self.interval = 0.2 if self.stream.isatty() else 5.0
-        self.done_settings, self.done_steps, self.skipped = 0, 0, 0
+        self.done_trials, self.done_steps, self.skipped = 0, 0, 0
         self.warm: tuple[float, int] | None = None  # when and where the first work was done
 
-    def resume(self, settings: int, steps: int) -> None:
+    def resume(self, trials: int, steps: int) -> None:
         """Count work found finished; it does not enter the rate."""
-        self.done_settings += settings
+        self.done_trials += trials
         self.done_steps += steps
         self.skipped += steps
 
-    def update(self, settings: int, steps: int, note: str = "") -> None:
-        self.done_settings += settings
+    def update(self, trials: int, steps: int, note: str = "") -> None:
+        self.done_trials += trials
         self.done_steps += steps
         if self.warm is None:  # what came before was mostly compilation: no guide to what is left
             self.warm = time.monotonic(), self.done_steps
@@ -55,7 +55,7 @@ class Progress:
             if since > 0.5 and steps > 0:
                 left = f"{clock((self.steps - self.done_steps) / steps * since)} left"
         line = (
-            f"{self.phase}: {self.done_settings}/{self.settings} settings, "
+            f"{self.phase}: {self.done_trials}/{self.trials} trials, "
             f"{rate:,.0f} steps/s, {clock(elapsed)} elapsed, {left} {note}"
         )
         if self.stream.isatty():

@@ -25,7 +25,7 @@ SCOPES = ("all", "passive")
 EVALUATIONS = ("final", "released")
 MOST_WHOLE = 2**31 - 1  # JAX counts in int32
 MOST = LARGEST  # and computes in float32
-Axis = tuple[float, ...]  # the values of a number that may differ between settings
+Axis = tuple[float, ...]  # the values of a number that may differ between trials
 
 
 def as_axis(value: Any) -> list[Any]:
@@ -142,7 +142,7 @@ def _chosen(group: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """How every setting is trained. Four of its numbers may be axes."""
+    """How every trial is trained. Four of its numbers may be axes."""
 
     epochs: int
     batch_size: int
@@ -261,9 +261,9 @@ class Teacher:
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """How settings are mapped over the machine; no result depends on it."""
+    """How trials are mapped over the machine; no result depends on it."""
 
-    width: int  # settings mapped at once on a device; 0: by backend
+    width: int  # trials mapped at once on a device; 0: by backend
     shard_seconds: float
 
     def __post_init__(self) -> None:
@@ -298,10 +298,10 @@ class Reproduces:
     # "reduced": less training or a smaller network; "sample": some of the paper's rows
     scale: str = "full"
     variant: str = ""  # the name of a rule that is not the paper's; "": none
-    # arm -> the paper's defense; the paper's attack -> our label
+    # method -> the paper's defense; the paper's attack -> our label
     arms: Mapping[str, str] = dataclasses.field(default_factory=dict)
     attacks: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # facts that the paper's numbers name and no knob is: of the whole sweep, or {arm: facts} of one arm
+    # facts that the paper's numbers name and no knob is: of the whole sweep, or {method: facts} of one method
     setting: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """The progress of an unfinished shard: what is saved between epochs, and read back by a resume.
 
-What enters: how far a shard's settings are trained. What leaves: a folder of ``store.write_partial``, of
+What enters: how far a shard's trials are trained. What leaves: a folder of ``store.write_partial``, of
 the shard's own members alone, so that a resume may take more or fewer members at once.
 """
 
@@ -31,7 +31,7 @@ class Saved(NamedTuple):
 
 
 def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -> None:
-    """Save how far the ``count`` settings of a shard are, ``width`` of which are trained at once on each
+    """Save how far the ``count`` trials of a shard are, ``width`` of which are trained at once on each
     device; an earlier save goes when this one is whole. The last epoch's exchange is not saved but where
     it was recorded."""
     tree: dict[str, Any] = {"progress": _pack(now.snapshot, count)}
@@ -41,13 +41,13 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
 
 
 def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved | None:
-    """What was saved of a shard of ``count`` settings, whose snapshots are ``like`` this one; None where
+    """What was saved of a shard of ``count`` trials, whose snapshots are ``like`` this one; None where
     nothing was. Raises Damaged."""
     partial = store.read_partial(workdir, name)
     if partial is None:
         return None
     epoch, tree = partial
-    if "pieces" in tree:  # earlier versions saved arrays by setting
+    if "pieces" in tree:  # earlier versions saved arrays by trial
         tree = jax.tree.map(lambda a: a.reshape(count, *a.shape[2:]), tree["pieces"])
     recorded = {int(k): v for k, v in tree.get("recorded", {}).items()}
     return Saved(epoch, _unpack(tree["progress"], count, like), recorded)
@@ -55,7 +55,7 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
 
 def _pieces(a: HostArray) -> HostArray:
     """An array [members, ...] as [pieces, members of one, ...], of at most about ``PIECE`` bytes each: a store
-    writes a chunk for each entry of the first axis, and a chunk for each of thousands of settings takes
+    writes a chunk for each entry of the first axis, and a chunk for each of thousands of trials takes
     longer than to train them."""
     count = len(a)
     number = next(

@@ -1,6 +1,6 @@
 """GAFM's choice of Delta: train on a tenth of the rows for each candidate, keep the best trade.
 
-What enters: an experiment with a gafm arm. What leaves: the Delta whose mean ratio of leak AUC to
+What enters: an experiment with a gafm method. What leaves: the Delta whose mean ratio of leak AUC to
 oriented training AUC, over repeats and the norm, mean and median attacks, is smallest (Han and Guan
 2023, section 3.3 and appendix D.3). The label party runs this on labels it owns: the attacks here know
 the true class centers, which makes them an upper bound on what the parties could do. Averaged parties
@@ -20,8 +20,8 @@ from sklearn.metrics import roc_auc_score
 from vfljax import defenses, store
 from vfljax.defenses.gafm import CANDIDATES, select_delta
 from vfljax.errors import UserError
-from vfljax.sweep.arms import Arm
 from vfljax.sweep.experiment import Experiment, changed
+from vfljax.sweep.methods import Method
 from vfljax.sweep.plan import recorded
 from vfljax.sweep.records import as_axis
 from vfljax.sweep.train import train_sweep
@@ -57,37 +57,37 @@ def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     return leak(norms), leak(nearer(np.mean)), leak(nearer(np.median))
 
 
-def _bounded(arm: Arm) -> list[str]:
-    """The defenses of an arm that promise an epsilon."""
+def _bounded(method: Method) -> list[str]:
+    """The defenses of a method that promise an epsilon."""
     even = np.full(2, 0.5)
     return [
         name
-        for name in arm.axes
+        for name in method.axes
         if any(
-            defenses.TABLE[name].remarks.bound(p.knobs[name], p.options[name], even)
-            for p in arm.points
+            defenses.TABLE[name].remarks.bound(chain.knobs[name], chain.options[name], even)
+            for chain in method.chains
         )
     ]
 
 
 def selection_experiment(experiment: Experiment, candidates: tuple[float, ...]) -> Experiment:
-    """GAFM as the first arm that has it, alone, every other axis at its first value, on a tenth of
-    the rows. Raises UserError where no arm has gafm, or one has label DP beside it."""
-    arms = [arm for arm in experiment.arms if "gafm" in arm.axes]
-    for arm in arms:
-        for name in _bounded(arm):
+    """GAFM as the first method that has it, alone, every other axis at its first value, on a tenth of
+    the rows. Raises UserError where no method has gafm, or one has label DP beside it."""
+    methods = [method for method in experiment.methods if "gafm" in method.axes]
+    for method in methods:
+        for name in _bounded(method):
             raise UserError(
-                f"config.grid.{arm.name} has {name} and gafm: selecting Delta reads the true labels, "
+                f"config.grid.{method.name} has {name} and gafm: selecting Delta reads the true labels, "
                 "which epsilon does not cover. Choose delta there yourself and leave out "
                 "--select_delta."
             )
-    if not arms:
+    if not methods:
         raise UserError(
-            "there is no Delta to select: no arm of config.grid has gafm in it. Add one, or leave "
+            "there is no Delta to select: no method of config.grid has gafm in it. Add one, or leave "
             "out --select_delta."
         )
-    arm = arms[0]
-    first = {knob: as_axis(values)[0] for knob, values in arm.axes["gafm"].items()}
+    method = methods[0]
+    first = {knob: as_axis(values)[0] for knob, values in method.axes["gafm"].items()}
     chain = {"gafm": {**first, "delta": list(candidates)}}
     rows, batch_size = experiment.data.train, experiment.training.batch_size
     share = rows * SHARE
@@ -105,7 +105,7 @@ def selection_experiment(experiment: Experiment, candidates: tuple[float, ...]) 
                 if name != "gamma"
             },
             "malicious.gamma": 1.0,  # nobody is: only the honest federation is trained
-            "grid": {arm.name: ({"model": dict(arm.top)} if arm.top else {}) | chain},
+            "grid": {method.name: ({"model": dict(method.top)} if method.top else {}) | chain},
             "attacks": {},
         },
     )

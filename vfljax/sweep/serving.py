@@ -18,7 +18,7 @@ def check(plan: Plan) -> None:
     """Refuse attacks on federations that are not trained, and budgets of labels without one a class."""
     known.check(plan)
     experiment, classes = plan.experiment, plan.dataset.num_classes
-    for form in attack_forms(experiment, classes, plan.blocks[0].input):
+    for form in attack_forms(experiment, classes, plan.party_columns[0].input):
         bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in form.attackers)
         attack = make_attack(form, bottoms, classes)
         if not (attack.binary and classes > 2):
@@ -27,9 +27,7 @@ def check(plan: Plan) -> None:
 
 def _check_federations(form: Form, defined: tuple[str, ...], plan: Plan) -> None:
     trained = {
-        federation_of(setting.federation.name).kind
-        for group in plan.groups
-        for setting in group.settings
+        federation_of(trial.federation.name).kind for group in plan.groups for trial in group.trials
     }
     named = plan.experiment.federations
     if named and not trained.intersection(defined):

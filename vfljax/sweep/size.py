@@ -1,4 +1,4 @@
-"""What a plan needs of the machine: settings, programs, bytes of memory and of disk, by arithmetic.
+"""What a plan needs of the machine: trials, programs, bytes of memory and of disk, by arithmetic.
 
 Nothing is computed or written. Disk is what shards hold: the exchange as ``vfljax.store.exchange`` lists
 it, and final weights; it is within a few percent where it is large. Memory is the host's, and rougher
@@ -22,25 +22,25 @@ from vfljax.sweep.plan import Plan, Shard
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
-ROW = 1000  # bytes of a setting's row of results, and of its part of the checkpoint's index
+ROW = 1000  # bytes of a trial's row of results, and of its part of the checkpoint's index
 FILES = 40_000  # bytes of a shard's Parquet schema, checkpoint metadata and manifest
-COPIES = 4  # of its weights that a setting trains with: gradients, and two moments
+COPIES = 4  # of its weights that a trial trains with: gradients, and two moments
 BASE = 400 << 20  # compiled programs and what makes them, measured
 
 
 class Size(NamedTuple):
     """What is left to train of a sweep, and what that needs."""
 
-    settings: int
+    trials: int
     programs: int
-    epochs: int  # of each setting
+    epochs: int  # of each trial
     memory: int  # bytes
     disk: int  # bytes that stay
     progress: int  # bytes of disk of an unfinished shard, while it is trained
 
 
 def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
-    """Bytes of the exchange of ``members`` settings, as ``vfljax.store.exchange`` lists its arrays."""
+    """Bytes of the exchange of ``members`` trials, as ``vfljax.store.exchange`` lists its arrays."""
     rows, cuts = spec.recorded_rows, sum(module.out for module in spec.bottoms[: spec.passive])
     each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # which, order, sent; z, g
     each_epoch += NUMBER * rows * recorded_width(spec)
@@ -49,24 +49,24 @@ def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
 
 
 def shard_bytes(spec: Spec, members: int, recorded_epochs: int, weights_size: int) -> int:
-    """Bytes on disk of one finished shard of ``members`` settings, whose networks have ``weights_size``
+    """Bytes on disk of one finished shard of ``members`` trials, whose networks have ``weights_size``
     numbers each (``Plan.weights``) and of which ``recorded_epochs`` are recorded."""
     losses = 16 * spec.epochs  # and accuracies: two lists of float64
-    settings = members * (NUMBER * weights_size + losses + ROW)
-    return exchange_bytes(spec, members, recorded_epochs) + settings + FILES
+    trials = members * (NUMBER * weights_size + losses + ROW)
+    return exchange_bytes(spec, members, recorded_epochs) + trials + FILES
 
 
 def bytes_of(plan: Plan, shard: Shard) -> int:
     """Bytes on disk of a shard of a plan, once it is finished."""
     spec, epochs = plan.groups[shard.group].spec, plan.experiment.training.recorded_epochs
-    return shard_bytes(spec, len(shard.settings), len(epochs), plan.weights[shard.group])
+    return shard_bytes(spec, len(shard.trials), len(epochs), plan.weights[shard.group])
 
 
 def size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
     """What training these shards of a plan needs."""
     training = [_training_bytes(plan, shard) for shard in shards]
     return Size(
-        settings=sum(len(shard.settings) for shard in shards),
+        trials=sum(len(shard.trials) for shard in shards),
         programs=len({shard.group for shard in shards}),
         epochs=plan.experiment.training.epochs,
         memory=BASE + _shared_bytes(plan, shards) + max(training, default=0),
@@ -77,14 +77,14 @@ def size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
 
 def _recorded_bytes(plan: Plan, shard: Shard) -> int:
     epochs = len(plan.experiment.training.recorded_epochs)
-    return exchange_bytes(plan.groups[shard.group].spec, shard.block, epochs)
+    return exchange_bytes(plan.groups[shard.group].spec, shard.capacity, epochs)
 
 
 def _progress_bytes(plan: Plan, shard: Shard) -> int:
-    """What is saved of a shard in training: its settings' state and record, and all recorded before."""
+    """What is saved of a shard in training: its trials' state and record, and all recorded before."""
     spec = plan.groups[shard.group].spec
-    state = shard.block * (COPIES * NUMBER * plan.weights[shard.group] + 12 * spec.epochs)
-    return state + exchange_bytes(spec, shard.block, 1) + _recorded_bytes(plan, shard)
+    state = shard.capacity * (COPIES * NUMBER * plan.weights[shard.group] + 12 * spec.epochs)
+    return state + exchange_bytes(spec, shard.capacity, 1) + _recorded_bytes(plan, shard)
 
 
 def _training_bytes(plan: Plan, shard: Shard) -> int:
@@ -121,21 +121,21 @@ def needs(plan: Plan, workdir: pathlib.Path) -> str:
     """What is left to train in ``workdir`` needs, in words; raises UserError where the memory or the
     disk that is free is not enough for it."""
     size, limits = size_of(plan, unfinished(plan, workdir)), plan.experiment.limits
-    if not size.settings:
+    if not size.trials:
         return "all of them are stored"
     memory, disk = free_memory(), free_disk(workdir)
-    rows, members = plan.groups[0].spec.recorded_rows, max(s.block for s in plan.shards)
+    rows, members = plan.groups[0].spec.recorded_rows, max(s.capacity for s in plan.shards)
     fewer = (
         f"record fewer of the {rows:,} rows (config.training.record_rows) or epochs "
         "(config.training.record)"
     )
     limits.check_free(
-        f"training {members:,} setting{'s' * (members > 1)} at a time",
+        f"training {members:,} trial{'s' * (members > 1)} at a time",
         *("memory", size.memory, memory, f"choose smaller networks, {fewer}"),
     )
     limits.check_free(
-        f"training {size.settings:,} settings",
-        *("disk", size.disk + size.progress, disk, f"choose fewer settings, {fewer}"),
+        f"training {size.trials:,} trials",
+        *("disk", size.disk + size.progress, disk, f"choose fewer trials, {fewer}"),
     )
     return (
         f"about {bytes_text(size.memory)} of memory ({bytes_text(memory)} free) and "

@@ -1,4 +1,4 @@
-"""The data as training reads it: on the device, once for all settings."""
+"""The data as training reads it: on the device, once for all trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which teachers the settings of a sweep read: one for each seed and labels that it may learn from."""
+"""Which teachers the trials of a sweep read: one for each seed and labels that it may learn from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpe
 
 def _reads_scores(group: Group) -> bool:
     # not an undefended guest's knobs
-    knobs = next((s.chain.knobs for s in group.settings if s.chain.knobs), {})
+    knobs = next((s.chain.knobs for s in group.trials if s.chain.knobs), {})
     return bool(knobs) and defenses.build(group.spec.defenses, knobs).reads_scores
 
 
@@ -58,19 +58,19 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
 
 def most(groups: Sequence[Group]) -> int:
     """At most how many teachers there are: one for each seed and knobs of the defenses that decide what
-    a teacher may learn from, by which alone the labels of its settings differ. Nothing is drawn."""
+    a teacher may learn from, by which alone the labels of its trials differ. Nothing is drawn."""
     identities = set()
     for group in filter(_reads_scores, groups):
         teaching = [d.name for d in defenses.having("teach", group.spec.defenses)]
-        for setting in group.settings:
-            knobs = ((n, *setting.chain.knobs.get(n, {}).items()) for n in teaching)
-            identities.add((setting.seed, *knobs))
+        for trial in group.trials:
+            knobs = ((n, *trial.chain.knobs.get(n, {}).items()) for n in teaching)
+            identities.add((trial.seed, *knobs))
     return len(identities)
 
 
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
-    """One lesson for each distinct (seed, labels) of settings whose chain reads a teacher's scores,
-    and which setting (by id) has which. None where no chain reads any."""
+    """One lesson for each distinct (seed, labels) of trials whose chain reads a teacher's scores,
+    and which trial (by id) has which. None where no chain reads any."""
     places: dict[tuple[int, bytes, bytes], int] = {}
     kept: list[tuple[int, HostArray, HostArray]] = []
     teacher_of: dict[int, int] = {}
@@ -85,16 +85,16 @@ def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict
             key = keys.fold(keys.run_key(member.seed), "defense")  # as the protocol's init
             return chain.teach(key, labels, spec.num_classes)
 
-        members = members_of(spec, group.settings, [])
+        members = members_of(spec, group.trials, [])
         drawn = jax.jit(
             lambda members, labels_of=labels_of: jax.lax.map(labels_of, members, batch_size=64)
         )(members)
-        for setting, labels, weights in zip(group.settings, *map(np.asarray, drawn), strict=True):
-            identity = (setting.seed, labels.tobytes(), weights.tobytes())
+        for trial, labels, weights in zip(group.trials, *map(np.asarray, drawn), strict=True):
+            identity = (trial.seed, labels.tobytes(), weights.tobytes())
             if identity not in places:
                 places[identity] = len(kept)
-                kept.append((setting.seed, labels, weights))
-            teacher_of[setting.id] = places[identity]
+                kept.append((trial.seed, labels, weights))
+            teacher_of[trial.id] = places[identity]
     if not kept:
         return None, {}
     seeds, labels, weights = zip(*kept, strict=True)

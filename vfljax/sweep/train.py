@@ -66,7 +66,10 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     """What ``sweep.json`` says."""
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
-    points, requests = experiment.points, [request.name for request in experiment.attacks]
+    defense_values, requests = (
+        experiment.defense_values,
+        [request.name for request in experiment.attacks],
+    )
     balance = np.bincount(dataset.labels).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
@@ -91,10 +94,20 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "checksum": values,
         "reader": dataset.reader,
         "identity": identity(dataset, values),
-        "plugins": plugins.described([*points, *requests], points, prior_of(balance)),
+        "plugins": plugins.described(
+            [*defense_values, *requests], defense_values, prior_of(balance)
+        ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
-        "settings": sum(len(g.settings) for g in plan.groups),
-        "shards": [{**s._asdict(), "group": plan.groups[s.group].name} for s in plan.shards],
+        "settings": sum(len(g.trials) for g in plan.groups),
+        "shards": [
+            {
+                "name": shard.name,
+                "group": plan.groups[shard.group].name,
+                "settings": shard.trials,
+                "block": shard.capacity,
+            }
+            for shard in plan.shards
+        ],
     }
 
 
@@ -109,7 +122,7 @@ def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
     """The plan of a sweep, and what it needs, in words; refuses, before anything is written, what cannot be
     served and what does not fit."""
     stored = store.header_of(workdir)
-    plugins.required(experiment.points, (stored or {}).get("plugins", {}), workdir)
+    plugins.required(experiment.defense_values, (stored or {}).get("plugins", {}), workdir)
     plan = plan_of(experiment, stored)
     if stored is None:  # what a stored sweep cannot serve is skipped, not refused
         serving.check(plan)
@@ -124,7 +137,7 @@ def train_sweep(
     begun: Callable[[Plan], None] | None = None,
     trained: TrainShards | None = None,
 ) -> Plan:
-    """Train every setting that is not stored yet. Returns the plan; results are in ``workdir``. ``begun``
+    """Train every trial that is not stored yet. Returns the plan; results are in ``workdir``. ``begun``
     is given the plan of a new sweep before anything is trained. ``trained`` trains the shards that are left,
     None: ``train_shards``, one after the other in this process."""
     stored = store.header_of(workdir)
@@ -149,7 +162,7 @@ def _train_sweep(
     stored = store.begin(workdir, header(plan, command))
     plan = divided_as(plan, stored)
     say(
-        f"{stored['settings']} settings in {len(plan.groups)} programs on "
+        f"{sum(len(g.trials) for g in plan.groups)} trials in {len(plan.groups)} programs on "
         f"{jax.device_count()} {jax.default_backend()} devices, {len(plan.shards)} shards, in {workdir}: "
         f"{needs}"
     )
@@ -169,7 +182,7 @@ def _train_sweep(
 
 
 def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
-    """The plan with the shards of the stored one, and settings mapped at once as there: a resume on another
+    """The plan with the shards of the stored one, and trials mapped at once as there: a resume on another
     machine keeps the division."""
     number = {group.name: i for i, group in enumerate(plan.groups)}
     shards = [
@@ -199,7 +212,7 @@ def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
             plan.experiment.teacher,
             taught,
             plan.table,
-            plan.blocks[-1].input,
+            plan.party_columns[-1].input,
             plan.dataset.num_classes,
             plan.seeds,
         )
@@ -208,18 +221,18 @@ def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
 
 
 def steps_of(plan: Plan, shard: Shard) -> int:
-    """Steps of training that a shard takes, over all its settings."""
+    """Steps of training that a shard takes, over all its trials."""
     spec = plan.groups[shard.group].spec
-    return len(shard.settings) * spec.epochs * spec.steps_per_epoch
+    return len(shard.trials) * spec.epochs * spec.steps_per_epoch
 
 
 def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Progress:
     """The progress line of training what is left ``todo``."""
     every = [*todo, *done]
     steps = [steps_of(plan, shard) for shard in every]
-    progress = Progress("train", sum(len(s.settings) for s in every), sum(steps))
+    progress = Progress("train", sum(len(s.trials) for s in every), sum(steps))
     for shard in done:
-        progress.resume(len(shard.settings), steps_of(plan, shard))
+        progress.resume(len(shard.trials), steps_of(plan, shard))
     return progress
 
 
@@ -279,7 +292,7 @@ def _try_shard(
 
 
 def _stored_width(plan: Plan, number: int, workdir: pathlib.Path) -> int | None:
-    """How many settings of a group were trained at once on each device so far, by a backend like this, unless
+    """How many trials of a group were trained at once on each device so far, by a backend like this, unless
     the config says how many; None where none were. The last counts: memory that is exhausted halves it."""
     backend = store.read_header(workdir)["backend"]
     if plan.experiment.execution.width or backend != jax.default_backend():
@@ -300,17 +313,17 @@ class Trainer:
         orders: Orders,
         width: int | None = None,
     ) -> None:
-        """``width``: settings mapped at once on each device, None: ``width_of`` them."""
+        """``width``: trials mapped at once on each device, None: ``width_of`` them."""
         spec, experiment = group.spec, plan.experiment
         chosen = width or width_of(experiment, spec)
         self.group, self.orders = group, orders
         self.teachers, self.codebooks = plan.teachers, plan.codebooks
         self.readers = defenses.readers(spec.defenses)
         self.milestones = experiment.training.milestones
-        self.layout = batch_layout.layout(shard.block, chosen, plan.devices)
+        self.layout = batch_layout.layout(shard.capacity, chosen, plan.devices)
         if width:
-            self.layout = batch_layout.layout_of(shard.block, width)
-        largest = max(shard.block for shard in plan.shards)
+            self.layout = batch_layout.layout_of(shard.capacity, width)
+        largest = max(shard.capacity for shard in plan.shards)
         self.evaluation_layout = batch_layout.layout(largest, chosen, plan.devices)
         weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
         self.table, self.initial = batch_layout.share((plan.table, weights))
@@ -329,16 +342,16 @@ class Trainer:
 
     def start(self, shard: Shard) -> tuple[training.Member, training.Snapshot]:
         """A shard's members and what they start from, on the devices."""
-        settings = [self.group.settings[i] for i in shard.settings]
+        trials = [self.group.trials[i] for i in shard.trials]
         spec = self.group.spec
-        numbers = grid.members_of(spec, settings, self.milestones, self.teachers, self.codebooks)
+        numbers = grid.members_of(spec, trials, self.milestones, self.teachers, self.codebooks)
         member = self.layout.pad(numbers)
         return member, self.layout.pad(empty_snapshot(spec, member, self.table, self.initial))
 
     def spare(self, shard: Shard) -> PyTree:
         """What the first epoch of a shard writes its results into; None where they are memory of their own,
         as where all members of a device are mapped at once."""
-        count = self.layout.block
+        count = self.layout.capacity
         if self.layout.width * jax.device_count() == count:
             return None
         return self.start(shard)[1], self.layout.pad(np.zeros(count, bool))
@@ -346,7 +359,7 @@ class Trainer:
     def evaluate(
         self, seeds: Any, weights: Weights, states: PyTree, count: int
     ) -> dict[str, np.ndarray]:
-        """The figures of ``count`` settings' final weights [count], as of ``make_evaluate``."""
+        """The figures of ``count`` trials' final weights [count], as of ``make_evaluate``."""
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
@@ -377,8 +390,8 @@ def train_shard(
     trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
 ) -> None:
     """Train one shard epoch by epoch, saving now and then, and commit it."""
-    settings = [trainer.group.settings[i] for i in shard.settings]
-    count, epochs = len(settings), plan.experiment.training.recorded_epochs
+    trials = [trainer.group.trials[i] for i in shard.trials]
+    count, epochs = len(trials), plan.experiment.training.recorded_epochs
     member, snapshot = trainer.start(shard)
     start = saving.read(workdir, shard.name, count, snapshot) or Saved(0, snapshot, {})
     trained, finite, seconds = _train_epochs(
@@ -392,8 +405,8 @@ def train_shard(
     states = batch_layout.unpad(states, count)
     figures = trainer.evaluate(batch_layout.unpad(member.seed, count), weights, states, count)
     rows = [
-        _row(setting, shard.name, i, figures, record, bool(finite[i]), seconds / count)
-        for i, setting in enumerate(settings)
+        _row(trial, shard.name, i, figures, record, bool(finite[i]), seconds / count)
+        for i, trial in enumerate(trials)
     ]
     tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
     if states:  # what its predictions are read with
@@ -412,14 +425,14 @@ def _train_epochs(
     workdir: pathlib.Path,
     progress: Progress,
 ) -> tuple[Saved, HostArray, float]:
-    """Train a shard from where it ``start``s: the end, which settings [members] are finite, and the
+    """Train a shard from where it ``start``s: the end, which trials [members] are finite, and the
     seconds. An interrupt, which a scheduler's signal is too, saves what is trained; so does an exit, by which
     submitit ends a job that it has requeued."""
-    spec, count, began = trainer.group.spec, len(shard.settings), time.monotonic()
+    spec, count, began = trainer.group.spec, len(shard.trials), time.monotonic()
     now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
     spare, earlier = trainer.spare(shard), None
     progress.resume(0, now.epoch * spec.steps_per_epoch * count)
-    finite: Any = np.ones(trainer.layout.block, bool)
+    finite: Any = np.ones(trainer.layout.capacity, bool)
     ends, saved, wait = [], began, SAVE_SECONDS
     try:
         while now.epoch < spec.epochs:
@@ -467,7 +480,7 @@ def epoch_arrays(record: training.Record) -> dict[str, Any]:
 
 
 def _row(
-    setting: grid.Setting,
+    trial: grid.Trial,
     shard: str,
     member: int,
     figures: Mapping[str, np.ndarray],
@@ -483,7 +496,7 @@ def _row(
     loss = record.loss[member]
     broken = np.flatnonzero(~np.isfinite(loss))
     return {
-        **setting.row(),
+        **trial.row(),
         **{name: float(values[member]) if finite else None for name, values in figures.items()},
         **(pooled_figures if finite else {}),
         "status": "ok" if finite else "diverged",
