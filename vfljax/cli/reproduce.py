@@ -55,7 +55,7 @@ def run(options: common.Options, command: str) -> None:
         print(terminal.aligned(*_listed()))
     elif options.status:
         print(
-            terminal.aligned(*coverage.status(coverage.standings(reproduction_page.stored(STORED))))
+            terminal.aligned(*coverage.table(coverage.coverage(reproduction_page.stored(STORED))))
         )
     elif options.table:
         _reproduce(options, _chosen(options.table, options.dataset, options.variant), command)
@@ -85,7 +85,7 @@ def _listed() -> tuple[list[str], list[list[str]]]:
     for table, datasets in tables().items():
         for dataset, runs in datasets.items():
             first = runs[0]
-            count = len(papers.of(table, dataset))
+            count = len(papers.numbers_of(table, dataset))
             row = [table, dataset, str(count or ""), first.data, first.device, f"{first.hours:g}"]
             rows.append([*row, ", ".join(run.rule for run in runs[1:])])
     return header, rows
@@ -113,7 +113,7 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
     from vfljax.launching import INLINE
     from vfljax.launching.running import finish, parse
     from vfljax.launching.stored import attack_stored, refuse_other
-    from vfljax.papers import reproduction, reproduction_page
+    from vfljax.papers import comparisons, reproduction, reproduction_page
     from vfljax.report import page, terminal
 
     began = time.monotonic()
@@ -133,7 +133,7 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
         figure._replace(run=run.rule) for figure in reproduction.compare(load(workdir), reproduces)
     ]
     if compared:
-        print(terminal.aligned(*reproduction.table(compared)))
+        print(terminal.aligned(*comparisons.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
     if options.record:
         reproduction_page.keep(STORED, workdir, compared)
