@@ -129,7 +129,7 @@ class Row(NamedTuple):
     measure: Callable[[float], float]
 
 
-class Times(NamedTuple):
+class Spread(NamedTuple):
     """Median and range of several times, or of their ratios."""
 
     median: float
@@ -141,16 +141,16 @@ class Times(NamedTuple):
         return f"{self.median:{form}} ({self.lowest:{form}} to {self.highest:{form}})"
 
 
-def times(values: Sequence[float]) -> Times:
+def times(values: Sequence[float]) -> Spread:
     """Median and range of some measurements.
 
     >>> times([3.0, 1.0, 2.0]).shown("g")
     '2 (1 to 3)'
     """
-    return Times(statistics.median(values), min(values), max(values))
+    return Spread(statistics.median(values), min(values), max(values))
 
 
-def ratios(these: Sequence[float], those: Sequence[float]) -> Times:
+def ratios(these: Sequence[float], those: Sequence[float]) -> Spread:
     """Median and range of the ratios of times of the same turns."""
     return times([a / b for a, b in zip(these, those, strict=True)])
 
