@@ -113,7 +113,7 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     """Every point of a stored sweep, in grid order. ``attack_point`` picks among the points of the
     attacks' own numeric axes (the first by default): what figures are of, and the leading budget of known
     labels (``budgets``)."""
-    plugins.standing_in(sweep)
+    plugins.stand_in(sweep.plugins)
     rows, attacks = sweep.results.to_pylist(), sweep.attacks.to_pylist()
     marked = marks(sweep)
     names, chance = names_by_panel(attacks), baseline(sweep)["chance"]
