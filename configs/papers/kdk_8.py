@@ -6,11 +6,11 @@ r"""KDk, Table 8: accuracy and the direct attack under four other defenses and K
 VARIANT is cifar10, cifar100, either with -resnet20, or cifar10-reduced; `configs/papers/kdk.py` describes
 each, what DIR must hold, and what one trial costs.
 
-Without model splitting (see there). 29 configurations, 3 seeds: the table's 20, the undefended federation, and PPDL and
-DiscreteSGD as the papers have them ("ppdl_paper", "discrete_sgd_paper"), while "ppdl" sends untreated entries
-where it runs out of them and "discrete_sgd" has the fixed bound .03, both as released. For CIFAR-10 5,400
-core hours, on a GPU about two days. cifar10-reduced has 21 configurations and 2 seeds, and takes about 10 minutes on
-2 cores.
+Without model splitting (see there). 29 configurations, 3 seeds: the table's 20, the undefended federation,
+and PPDL and DiscreteSGD as the papers have them ("ppdl_paper", "discrete_sgd_paper"), while "ppdl" sends
+untreated entries where it runs out of them and "discrete_sgd" has the fixed bound .03, both as released. For
+CIFAR-10 5,400 core hours, on a GPU about two days. cifar10-reduced has 21 configurations and 2 seeds, and
+takes about 10 minutes on 2 cores.
 """
 
 from configs.papers import kdk
