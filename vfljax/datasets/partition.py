@@ -1,6 +1,6 @@
 """Which party owns which columns, pixels or words.
 
-What enters: a ``Dataset`` and ``Parties``. What leaves: one ``Block`` a party, passive
+What enters: a ``Dataset`` and ``Parties``. What leaves: one ``PartyColumns`` a party, passive
 parties first, the label party's own (if it owns any) last. The rules:
 
     table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
@@ -21,16 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import Block, Column, Dataset, Ragged
+from vfljax.datasets.core import Column, Dataset, PartyColumns
 from vfljax.datasets.npy import part
 from vfljax.datasets.table_errors import one_line
+from vfljax.datasets.texts import spans
 from vfljax.errors import Field, UserError, unknown
 from vfljax.types import Input
 
 HUGE = 1e300
-ROWS = 65_536  # texts cut at once: bounds the memory of their indices
-
-
 RULES = ("contiguous", "rows", "grid")
 
 
@@ -89,7 +87,7 @@ class Parties:
         return "the label party" if party == self.passive else f"passive party {party}"
 
 
-def divide(dataset: Dataset, parties: Parties) -> tuple[Block, ...]:
+def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
     """Every party's block; raises UserError for a party without columns, columns nobody owns by
     name, or a rule that this kind of data does not know."""
     shares = _shares(parties.shares, parties.owners)
@@ -148,7 +146,7 @@ def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
-def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     named = bool(dataset.columns)
     columns = dataset.columns or tuple(
         Column(f"column {j}") for j in range(dataset.features.shape[1])
@@ -167,7 +165,7 @@ def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bloc
         run = which == list(range(first, last))
         vocabulary = tuple(column.vocabulary for column in block)
         blocks.append(
-            Block(
+            PartyColumns(
                 part(dataset.features, slice(first, last) if run else np.array(which)),
                 Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
                 block if named else (),
@@ -193,7 +191,7 @@ def _by_name(
             f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
             "give one tuple of names or globs each, passive parties first."
         )
-    patterns = [list(one) if isinstance(one, (list, tuple)) else [one] for one in given]
+    patterns = [list(entry) if isinstance(entry, (list, tuple)) else [entry] for entry in given]
     for pattern in itertools.chain.from_iterable(patterns):
         if not isinstance(pattern, str):
             raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
@@ -250,7 +248,7 @@ def owned_columns(
     return owned
 
 
-def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     x = dataset.features
     height, width = x.shape[1:3]
     if parties.rule == "grid":
@@ -260,7 +258,7 @@ def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bloc
     else:
         cells = [(0, height, a, b) for a, b in places(shares, width)]
     return tuple(
-        Block(
+        PartyColumns(
             part(x, slice(top, bottom), slice(left, right)),
             Input("image", (bottom - top, right - left, *x.shape[3:])),
             about=f"rows {top}-{bottom - 1}, columns {left}-{right - 1}",
@@ -283,7 +281,7 @@ def _grid(
     return [(*rows, *cols) for rows in edges(down, height) for cols in edges(count // down, width)]
 
 
-def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     count, has = len(shares) - 1, dataset.features.shape[1]
     if has != count or parties.shares:
         raise UserError(
@@ -294,7 +292,7 @@ def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bl
             ),
         )
     return tuple(
-        Block(
+        PartyColumns(
             part(dataset.features, p),
             Input("image", dataset.features.shape[2:]),
             about=f"patch {p}",
@@ -303,13 +301,13 @@ def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bl
     )
 
 
-def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     del parties
     assert dataset.tokens is not None
     size, pad, cls, sep = dataset.tokens
     parts = spans(dataset.features, np.diff(shares).tolist(), dataset.length, cls, sep, pad)
     return tuple(
-        Block(
+        PartyColumns(
             part,
             Input("text", part.shape[1:], (size,), pad),
             about=f"words from {a:.0%} to {b:.0%} of each text, {dataset.length} tokens",
@@ -318,58 +316,7 @@ def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block
     )
 
 
-def spans(
-    ragged: Ragged, parts: int | Sequence[float], length: int, cls: int, sep: int, pad: int
-) -> tuple[np.ndarray, ...]:
-    """Each party's contiguous part of every row as [CLS] part [SEP]: one [R, length] int32 a party.
-
-    ``parts`` is their number, or their shares of a row's n tokens, in proportion. Party p of P equal
-    ones has tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks Against Vertical
-    Federated Learning, USENIX Security 2022: the attacker has the first half of the text). This
-    deviates from their released code, which halves the text by characters before it is tokenized (a word
-    may be cut in two) and adds no [CLS] and [SEP]: here tokens are divided, and both are added. A part
-    longer than ``length - 2`` loses its end, not [SEP]; a shorter one is filled up with ``pad``; a
-    part without tokens is [CLS] [SEP]. Raises UserError for parts or lengths that cannot be.
-    """
-    shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
-    if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
-        raise UserError(
-            f"a text cannot be divided into {parts!r}: give a number of parts or positive shares."
-        )
-    if length < 3:
-        raise UserError(f"length={length} leaves no room beside [CLS] and [SEP]: give 3 or more.")
-    counts = np.diff(ragged.offsets)
-    if ragged.offsets[0] != 0 or ragged.offsets[-1] != len(ragged.values) or (counts < 0).any():
-        raise UserError("the offsets of a Ragged must rise from 0 to the number of its values.")
-    reached = np.cumsum(shares)
-    reached = (counts[:, None] * reached[:-1] / reached[-1]).T  # [P - 1, R]
-    # shares such as .7, .2, .1 have no exact binary sum: what is whole but for rounding counts as whole
-    inner = np.floor(reached + 1e-9).astype(np.int64)
-    bounds = [np.zeros_like(counts), *inner, counts]
-    return tuple(
-        _wrapped(ragged, low, high, length, cls, sep, pad)
-        for low, high in itertools.pairwise(bounds)
-    )
-
-
-def _wrapped(
-    ragged: Ragged, low: np.ndarray, high: np.ndarray, length: int, cls: int, sep: int, pad: int
-) -> np.ndarray:
-    """[R, length]: [CLS], the tokens ``low`` to ``high`` of each row as far as they fit, [SEP], pads."""
-    kept = np.minimum(high - low, length - 2)
-    out = np.full((len(kept), length), pad, np.int32)
-    out[:, 0] = cls
-    places = np.arange(length - 2)
-    for first in range(0, len(kept), ROWS):
-        rows = slice(first, first + ROWS)
-        inside = places < kept[rows, None]
-        starts = (ragged.offsets[:-1] + low)[rows, None]
-        out[rows, 1:-1][inside] = ragged.values[(starts + places)[inside]]
-    out[np.arange(len(kept)), kept + 1] = sep
-    return out
-
-
-_DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[Block, ...]]] = {
+_DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[PartyColumns, ...]]] = {
     "table": _table,
     "image": _image,
     "patches": _patches,
