@@ -112,12 +112,12 @@ def test_the_weights_of_vmap_may_be_shared():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rhs": jnp.ones((3, 1, 3, 2))}, "square"),
-        ({"rhs": jnp.ones((3, 3, 4, 2))}, "channels differ"),
+        ({"rhs": jnp.ones((3, 1, 3, 2))}, "k, k, C, O"),
+        ({"rhs": jnp.ones((3, 3, 4, 2))}, "k, k, C, O"),
         ({"lhs": jnp.ones((1, 8, 3))}, "B, H, W, C"),
         ({"window_strides": (1, 2)}, "equal strides"),
-        ({"lhs_dilation": (2, 1)}, "lhs_dilation"),
-        ({"rhs_dilation": (2, 2)}, "rhs_dilation"),
+        ({"lhs_dilation": (2, 1)}, "no dilation"),
+        ({"rhs_dilation": (2, 2)}, "no dilation"),
         ({"feature_group_count": 3}, "feature_group_count=3"),
         ({"dimension_numbers": ("NCHW", "HWIO", "NHWC")}, "dimension_numbers"),
         ({"lhs": jnp.ones((1, 2, 8, 3)), "padding": "VALID"}, "3x3 kernel"),
