@@ -175,7 +175,7 @@ def attack_rows(sweep: store.Sweep) -> Table:
                 f"{published_steps:,}" if published_steps else "0",
                 f"{a['seconds']:.1f}",
                 f"{a['compiles']} / {a['views']}",
-                str(a["settings"]),
+                str(a["trials"]),
             ]
         )
     return header, rows

@@ -23,7 +23,7 @@ def table(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     trained = sum(s or 0.0 for s in sweep.results["seconds"].to_pylist())
     rows = [_row("training", trained, sweep.results.num_rows, trained, "")]
     summary = store.attack_summary(sweep.workdir)
-    ran = [a for a in summary.values() if a["status"] != "skipped" and a["settings"]]
+    ran = [a for a in summary.values() if a["status"] != "skipped" and a["trials"]]
     for a in sorted(ran, key=lambda a: -a["seconds"]):
         name = rules.title(a)
         rows.append(_row(name, a["seconds"], a["rows"], trained, str(a["compiles"])))
