@@ -28,7 +28,7 @@ _UNFINISHED = flags.DEFINE_bool(
 def run() -> None:
     from vfljax import store
     from vfljax.papers import reproduction
-    from vfljax.report import page, terminal, times
+    from vfljax.report import page, stored_rows, tables, terminal
 
     if not _WORKDIR.value:
         raise UserError("--workdir is needed: the folder of a sweep made by launch.sweep.")
@@ -40,7 +40,8 @@ def run() -> None:
     if not _UNFINISHED.value:
         sweep.require_finished()
     if _TIMES.value:
-        print(f"{terminal.aligned(*times.table(sweep))}\n{times.CAPTION}")
+        seconds = tables.seconds_rows(stored_rows.read(sweep))
+        print(f"{terminal.aligned(*seconds)}\n{tables.SECONDS}")
         return
     if _OUT.value and pathlib.Path(_OUT.value).is_file():
         raise UserError(f"--out={_OUT.value} is a file: name a folder.")

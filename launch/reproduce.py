@@ -149,7 +149,8 @@ def _check_same(workdir: pathlib.Path, experiment: Experiment) -> None:
 def _keep(workdir: pathlib.Path, compared: list[Compared]) -> None:
     from vfljax import store
     from vfljax.papers import comparisons, leaks, reproduction_page
-    from vfljax.report import page, summary
+    from vfljax.report import page, stored_rows
+    from vfljax.report.assessment import assess
 
     sweep = store.load(workdir)
     name = sweep.config["name"]
@@ -160,7 +161,7 @@ def _keep(workdir: pathlib.Path, compared: list[Compared]) -> None:
     if figure.exists():
         store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
     table = sweep.config["reproduces"]["table"]
-    rows = leaks.leak_rows(table, summary.points(sweep))
+    rows = leaks.leak_rows(table, assess(stored_rows.read(sweep, named=False)))
     store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", leaks.text(rows))
     print(f"kept: {STORED / name}*")
 

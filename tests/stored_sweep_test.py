@@ -22,7 +22,9 @@ import pytest
 from tests.sweeps import comparable
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.report import not_run, summary
+from vfljax.report import not_run
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 from vfljax.sweep import train
 from vfljax.sweep.experiment import experiment_of
 
@@ -65,9 +67,9 @@ def test_a_stored_sweep_loads_exactly(workdir):
     assert loaded.splits()["train"].shape == (2, 48)
     # nobody who stays away was scored then: he is no candidate, and the report says so
     assert loaded.alone.num_rows == 0
-    points = summary.points(loaded)
-    assert all(math.isnan(worst.excess.mean) for p in points for worst in p.worst.values())
-    (said,) = [line for line in not_run.not_attacked(loaded, points) if "no candidate" in line]
+    found = assess(read(loaded))
+    assert all(math.isnan(a.excess.mean) for a in found.attacked)
+    (said,) = [line for line in not_run.not_attacked(found) if "no candidate" in line]
     assert "with 10 or 20 known labels" in said
 
 
