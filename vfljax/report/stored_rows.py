@@ -155,7 +155,7 @@ def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
       sweep: as ``store.load`` returns it.
       named: whether attacks whose classes known labels name better are added under those names.
     """
-    plugins.standing_in(sweep)
+    plugins.stand_in(sweep.plugins)
     described = store.attack_summary(sweep.workdir)
     trials = tuple(_trial(row) for row in sweep.results.to_pylist())
     attacks = [_attack(row, described) for row in sweep.attacks.to_pylist()]

@@ -107,6 +107,12 @@ class Sweep(NamedTuple):
     def config(self) -> dict[str, Any]:
         return self.header["config"]
 
+    @property
+    def plugins(self) -> dict[str, Any]:
+        """Descriptions of the rows of plugins that the sweep and its attacks were made with, by name."""
+        made = [self.header, *attack_summary(self.workdir).values()]
+        return {name: row for record in made for name, row in record.get("plugins", {}).items()}
+
     def setting(self, number: int) -> StoredSetting:
         """Setting ``number`` (its id): row, weights and exchange, read lazily."""
         rows = self.results.filter(pyarrow.compute.field("setting") == number).to_pylist()

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from vfljax import datasets, machine
-from vfljax.datasets.core import Block, Dataset, Split, split_rows
+from vfljax.datasets.core import Dataset, PartyColumns, Split, split_rows
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.errors import UserError
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
     groups: list[grid.Group]
     shards: list[Shard]
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
-    party_columns: tuple[Block, ...]  # what each party that owns columns owns
+    party_columns: tuple[PartyColumns, ...]  # what each party that owns columns owns
     weights: tuple[int, ...]  # numbers that a trial of each group has in its networks and codebooks
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
     devices: int  # by whose number widths are chosen: those the sweep was first planned for

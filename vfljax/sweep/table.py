@@ -8,14 +8,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.datasets.core import Block, Split
+from vfljax.datasets.core import PartyColumns, Split
 from vfljax.datasets.scaling import statistics
 from vfljax.federation.training import Table
 from vfljax.models.rows import Streamed
 
 
 def make_table(
-    blocks: Sequence[Block],
+    blocks: Sequence[PartyColumns],
     labels: np.ndarray,
     splits: Sequence[Split],
     scaling: str,

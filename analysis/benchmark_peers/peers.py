@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 
-from vfljax.benchmark import workers
-from vfljax.benchmark.measuring import Case
-from vfljax.benchmark.minimal import Least
-from vfljax.benchmark.problem import Problem
-from vfljax.benchmark.workers import Failed, Worker
+from analysis.benchmark_peers import workers
+from analysis.benchmark_peers.minimal import Least
+from analysis.benchmark_peers.problem import Problem
+from analysis.benchmark_peers.workers import Failed, Worker
+from vfljax.benchmark.measuring import Case, Row, in_turn, ratios, times
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -35,30 +35,6 @@ ENSEMBLES = (
 HEADER = "| program | us a setting and step (median; range) | to vfljax's (median; range) |\n|---|---|---|"
 
 
-class Row(NamedTuple):
-    """One program: its name and ``measure(seconds) -> microseconds a setting and step``."""
-
-    name: str
-    measure: Callable[[float], float]
-
-
-class Times(NamedTuple):
-    """Median and range."""
-
-    median: float
-    lowest: float
-    highest: float
-
-
-def times(values: Sequence[float]) -> Times:
-    """Of some measurements.
-
-    >>> times([3.0, 1.0, 2.0])
-    Times(median=2.0, lowest=1.0, highest=3.0)
-    """
-    return Times(statistics.median(values), min(values), max(values))
-
-
 def problem_of(spec: Spec, columns: int, settings: int) -> Problem:
     """What the peers of ``settings`` settings of a structure of two MLPs train."""
     first, top = spec.bottoms[0], spec.top
@@ -71,15 +47,6 @@ def problem_of(spec: Spec, columns: int, settings: int) -> Problem:
         batch=spec.batch_size,
         settings=settings,
     )
-
-
-def in_turn(rows: Sequence[Row], turns: int, seconds: float) -> dict[str, list[float]]:
-    """Each row's times, ``turns`` times one after the other."""
-    measured: dict[str, list[float]] = {row.name: [] for row in rows}
-    for _ in range(turns):
-        for row in rows:
-            measured[row.name].append(row.measure(seconds))
-    return measured
 
 
 def cores() -> int:
@@ -123,30 +90,25 @@ def _measure_of(group: list[Worker]) -> Callable[[float], float]:
 
 def measured(case: Case, problem: Problem, turns: int) -> tuple[dict[str, Any], str]:
     """Figures and table: ``case`` and its peers, ``turns`` times."""
-
-    def ours(seconds: float) -> float:
-        case.measure(seconds)
-        return case.microseconds[-1]
-
     least = Least(problem)
     least.epoch()  # compiles
-    rows = [Row(OURS, ours), Row(LEAST, least.measure)]
+    rows = [Row(OURS, case.measure), Row(LEAST, least.measure)]
     with contextlib.ExitStack() as alive:
         torch, notes = torch_rows(problem, alive)
         rows += torch
         every = in_turn(rows, turns, SECONDS)
-    ratios = {name: _ratio(each, every[OURS]) for name, each in every.items()}
+    to_ours = {name: ratios(each, every[OURS]) for name, each in every.items()}
     lines = [HEADER]
     for name, each in every.items():
-        ratio = "1" if name == OURS else _shown(ratios[name], ".2f")
-        lines.append(f"| {name} | {_shown(times(each), '.0f')} | {ratio} |")
+        ratio = "1" if name == OURS else to_ours[name].shown(".2f")
+        lines.append(f"| {name} | {times(each).shown('.0f')} | {ratio} |")
     lines += ["", *(f"- {line}" for line in (*_verdicts(every), *notes))]
     result = {
         "settings": problem.settings,
         "turns": turns,
         "least_width": least.width,
         "rows": [
-            {"name": name, "all": each, **times(each)._asdict(), "ratio": ratios[name]._asdict()}
+            {"name": name, "all": each, **times(each)._asdict(), "ratio": to_ours[name]._asdict()}
             for name, each in every.items()
         ],
         "notes": notes,
@@ -154,27 +116,19 @@ def measured(case: Case, problem: Problem, turns: int) -> tuple[dict[str, Any], 
     return result, "\n".join(lines)
 
 
-def _ratio(these: list[float], those: list[float]) -> Times:
-    return times([a / b for a, b in zip(these, those, strict=True)])
-
-
-def _shown(values: Times, form: str) -> str:
-    return f"{values.median:{form}} ({values.lowest:{form}} to {values.highest:{form}})"
-
-
 def _verdicts(every: dict[str, list[float]]) -> list[str]:
     """The two ratios that have an aim, each with it."""
-    to_least = _ratio(every[OURS], every[LEAST])
+    to_least = ratios(every[OURS], every[LEAST])
     lines = [
-        f"vfljax takes {_shown(to_least, '.2f')} times as long as {LEAST}; the aim is at most "
+        f"vfljax takes {to_least.shown('.2f')} times as long as {LEAST}; the aim is at most "
         f"{MOST_OF_LEAST}."
     ]
     torch = [name for name in every if name not in (OURS, LEAST)]
     if torch:
         best = min(torch, key=lambda name: statistics.median(every[name]))
-        of_best = _ratio(every[best], every[OURS])
+        of_best = ratios(every[best], every[OURS])
         lines.append(
-            f"PyTorch's best, {best.removeprefix('PyTorch ')}, takes {_shown(of_best, '.2f')} times as "
+            f"PyTorch's best, {best.removeprefix('PyTorch ')}, takes {of_best.shown('.2f')} times as "
             f"long as vfljax; the aim is at least {LEAST_OF_TORCH}."
         )
     return lines
