@@ -23,7 +23,7 @@ from vfljax import store
 from vfljax.report import stored_rows, tables
 from vfljax.report.assessment import Assessed, assess
 from vfljax.report.intervals import Interval, interval
-from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
 
 EXACT, ROUNDED = "float32", "bfloat16"
 ACCURACY, LEAK = "accuracy", "strongest attack"
@@ -81,7 +81,14 @@ def by_attack(exact: Assessed, rounded: Assessed) -> list[list[str]]:
         changes = {label: after - before for label, (before, after) in leaks.items()}
         most = max(changes, key=lambda label: abs(changes[label]))
         words = f"{changes[most]:+.3f} ({most})" if changes[most] else "none"
-        rows.append([key.label, FEDERATIONS[key.panel], *(f"{m:.3f}" for m in means), words])
+        rows.append(
+            [
+                key.label,
+                FEDERATIONS[federation_of_kind(key.federation)],
+                *(f"{m:.3f}" for m in means),
+                words,
+            ]
+        )
     return rows
 
 

@@ -17,12 +17,12 @@ from vfljax.report.assessment import Assessed, Assessment, compare
 from vfljax.report.configurations import FIGURES, Configuration, Reference
 from vfljax.report.intervals import Interval, interval
 from vfljax.report.judging import Candidate
-from vfljax.report.stored_rows import AttackIdentity, StoredRows
+from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import header, manifest
-from vfljax.store.attacks import unit_of
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
+from vfljax.types import AttackIdentity
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -69,14 +69,42 @@ def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True)
     return store.load(workdir)
 
 
+def identity(text: str, **fields: Any) -> AttackIdentity:
+    """The attack of a label such as "direct/most_negative" or "norm/parties=0+1"; an option is a rule, or a
+    signal of the spectral attack."""
+    variant, _, parties = text.partition("/parties=")
+    attack, _, option = variant.partition("/")
+    name = "signal" if attack == "spectral" else "rule"
+    options: Any = (((name, option),), (name,)) if option else ((), ())
+    fields = {"rule": TABLE[attack].rule if attack in TABLE else 1} | fields
+    fields = {"attackers": tuple(map(int, parties.split("+")))} | fields if parties else fields
+    return AttackIdentity(attack, *options, **fields)
+
+
+def columns(text: str, federation: str = "split", **fields: Any) -> dict[str, Any]:
+    """The columns that a stored row of that attack has of it."""
+    return store.identity_columns(identity(text, federation=federation, **fields))
+
+
+def folder_of(workdir: pathlib.Path, label: str, rule: int | None = None) -> str:
+    """The folder of an attack's rows, below the workdir."""
+    units = [
+        f"attacks/{variant}"
+        for variant, about in store.attack_summary(workdir).items()
+        if about["label"] == label and rule in (None, about["rule"])
+    ]
+    return units[-1]
+
+
 def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -> list[str]:
-    """Take blocks of an attack's rows away, as if it had been killed before it wrote them; their names."""
-    folder = workdir / unit_of(label)
+    """Take chunks of an attack's rows away, as if it had been killed before it wrote them; their names."""
+    unit = folder_of(workdir, label)
+    folder = workdir / unit
     dropped = sorted(path.name for path in folder.glob(pattern))
     for name in dropped:
         (folder / name).unlink()
     rest = [path.name for path in sorted(folder.glob("*.parquet"))]
-    manifest.add_files(workdir, unit_of(label), header.identity(workdir), rest, keep=False)
+    manifest.add_files(workdir, unit, header.identity(workdir), rest, keep=False)
     return dropped
 
 
@@ -91,22 +119,6 @@ def flip(path: pathlib.Path, bit: int | None = None) -> None:
 def comparable(table: Any) -> list[dict[str, Any]]:
     """Rows without the columns that hold times."""
     return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]
-
-
-def identity(label: str, federation: str = "split", known: int = 0) -> AttackIdentity:
-    """The identity of an attack that is shown under this label."""
-    variant, _, parties = label.partition("/parties=")
-    attack, *options = variant.split("/")
-    names = {"direct": "rule", "spectral": "signal"}
-    return AttackIdentity(
-        variant=variant,
-        options=tuple((names.get(attack, "rule"), option) for option in options[:1]),
-        federation=federation,
-        attackers=tuple(map(int, (parties or "0").split("+"))),
-        named=False,
-        rule=TABLE[attack].rule if attack in TABLE else 1,
-        known=known,
-    )
 
 
 _numbers = itertools.count()
@@ -132,7 +144,7 @@ def assessment(
     seeds = range(3 if leaks is None else len(leaks[0]))
     valid = accuracy if validation is None else validation
     figures = {
-        identity(name, on): {name: interval([value] * 3) for name in FIGURES}
+        identity(name, federation=on): {name: interval([value] * 3) for name in FIGURES}
         for name, value in (attacks or {}).items()
     }
     configuration = Configuration(
@@ -155,7 +167,7 @@ def assessment(
     names = [attack] if len(leaks) == 1 else [f"{attack}{k}" for k in range(len(leaks))]
     candidates = judging.candidates(names, leaks, [0.5] * len(seeds), 1000)
     tried = tuple(
-        Candidate(name=name, brief=identity(name).brief, identity=identity(name), null=0.55)
+        Candidate(name=name, brief=brief(identity(name)), identity=identity(name), null=0.55)
         for name in names
     )
     strongest = judging.strongest_of(dataclasses.replace(candidates, attacks=tried))

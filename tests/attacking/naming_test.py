@@ -13,7 +13,7 @@ from vfljax.attacking.scoring import AttackOutput, score
 from vfljax.report import stored_rows
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
-from vfljax.types import Scores
+from vfljax.types import AttackIdentity, Scores
 
 jitted = harness.quick_jit(score, static_argnums=2)
 names_of = harness.quick_jit(metrics.names)
@@ -139,6 +139,13 @@ def test_who_names_by_all_labels_leaves_no_row_to_score():
     assert not np.isnan(figures["leak_report"])
 
 
+def test_labels_say_that_classes_were_named_and_by_whom():
+    attack = AttackIdentity("fusion", attackers=(1,), named=True)
+    assert attack.label == "fusion/named/parties=1"
+    assert attack._replace(named=False, attackers=(0, 1)).label == "fusion/parties=0+1"
+    assert attack._replace(rule=2, outdated=True).label == "fusion/rule=2/named/parties=1"
+
+
 DIRECT = "direct/most_negative"
 
 
@@ -147,7 +154,7 @@ def exchanged(sweep):
     rows = sweep.attacks.to_pylist()
     for row in rows:
         row |= {"renamed": 0.0, "leak_select": 0.1, "leak_report": 0.1, "leak": 0.1}
-        if row["attack"] == DIRECT:
+        if row["label"] == DIRECT:
             row["renamed"] = 1.0
             row |= {"leak_named": 0.99, "named_select": 0.99, "named_report": 0.98}
     return sweep._replace(attacks=pa.Table.from_pylist(rows, sweep.attacks.schema))
@@ -157,7 +164,7 @@ def test_where_known_labels_name_better_the_renamed_attack_is_a_candidate(
     tiny_sweep,
 ):
     sweep = store.load(tiny_sweep)
-    stored = {row["attack"]: row["naming"] for row in sweep.attacks.to_pylist()}
+    stored = {row["label"]: row["naming"] for row in sweep.attacks.to_pylist()}
     assert stored == {"passive": 20, "direct/first_negative": 20, DIRECT: 20}
     shown = read(exchanged(sweep))
     named = [row for row in shown.attacks if row.identity.named]

@@ -46,7 +46,7 @@ def attacked(tmp_path_factory):
         )
         for name in (diagnostics.CLEAN, "top.hidden.0")
     }
-    rows = {r["attack"].split("/")[0]: r for r in stored.attacks.to_pylist()}
+    rows = {r["attack"]: r for r in stored.attacks.to_pylist()}
     return stored, plan, rows, seen, np.asarray(labels)
 
 
@@ -69,7 +69,7 @@ def test_a_layer_of_the_label_party_is_read_after_training(attacked):
 
 def test_both_are_marked_and_are_no_candidates_for_the_strongest_attack(attacked):
     stored, _, rows, _, _ = attacked
-    described = store.attack_summary(stored.workdir)
+    described = store.by_label(store.attack_summary(stored.workdir))
     assert {label: one["oracle"] for label, one in described.items()} == {
         "norm": False,
         "cosine/oracle": True,
@@ -79,4 +79,4 @@ def test_both_are_marked_and_are_no_candidates_for_the_strongest_attack(attacked
     assert one.strongest.name == "norm"
     assert one.oracle.name in ("cosine/oracle", "spectral/top.hidden.0/whole")
     attacked = {(key.label, key.federation) for key in one.configuration.attacks}
-    assert attacked == {(r["attack"], "split") for r in rows.values()}
+    assert attacked == {(r["label"], "split") for r in rows.values()}

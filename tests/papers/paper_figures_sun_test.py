@@ -31,10 +31,10 @@ def stored(monkeypatch):
 
 def made(arm, auc, leaks, knobs=None):
     figures = {
-        identity(f"spectral/{name}"): {"leak": Interval(leak, 0.02, 5)}
+        identity(f"spectral/{name}", federation="split"): {"leak": Interval(leak, 0.02, 5)}
         for name, leak in sorted(leaks.items())  # as stored
     }
-    figures[identity("norm")] = {"leak": Interval(1.0, 0.0, 5)}
+    figures[identity("norm", federation="split")] = {"leak": Interval(1.0, 0.0, 5)}
     one = assessment(arm, 0.7, 0.8, knobs).configuration
     return one._replace(attacks=figures, auc={"split": Interval(auc, 0.01, 5)})
 

@@ -5,9 +5,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from tests.sweeps import REFERENCE, assessed, assessment
+from tests.sweeps import REFERENCE, assessed, assessment, columns, identity
 from vfljax import store
-from vfljax.attacks import TABLE
 from vfljax.report import tables
 from vfljax.report.assessment import Outcome, assess
 from vfljax.report.configurations import NUMBERS, undefended
@@ -30,7 +29,7 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
                 a
                 for a in attacks
                 if rows[a["setting"]]["point"] == number
-                and (a["attack"], a["structure"]) == (key.label, key.federation)
+                and (a["label"], a["federation"]) == (key.label, key.federation)
             ]
         assert worst.by_seed == pytest.approx({a["seed"]: a["leak_report"] for a in outcomes})
 
@@ -49,19 +48,19 @@ def one_of(workdir, known=None, alone=None, parties=None, **leaks):
     by the number of known labels and by attackers. ``parties`` are each attack's attackers."""
     results, attacks = [], []
     for seed in range(len(next(iter(leaks.values())))):
-        common = {"setting": seed, "point": 0, "seed": seed, "structure": "split"}
+        common = {"setting": seed, "point": 0, "seed": seed, "federation": "split"}
         arm = {"arm": "undefended", "defenses": "", **dict.fromkeys(NUMBERS, 0.0)}
         figures = {"status": "ok", "test_accuracy": 0.9, "validation_accuracy": 0.9}
         results.append({**common, **arm, **figures})
         for attack, by_seed in leaks.items():
             select, report = by_seed[seed]
             for number, count in enumerate((known or {}).get(attack, (None,))):
-                row = {**common, "point": number, "attack": attack, "attack.known": count}
-                row["rule"] = TABLE[attack].rule
-                row["parties"] = (parties or {}).get(attack, "0")
-                attacks.append({**row, **scored(select, report)})
+                attackers = (parties or {}).get(attack, (0,))
+                about = columns(attack, known=int(count or 0), attackers=attackers)
+                row = {**common, "point": number, "variant": attack, "attack.known": count}
+                attacks.append({**row, **about, **scored(select, report)})
     away = [
-        {"attack": "logistic", "parties": who, "seed": seed, "attack.known": count, **scored(*pair)}
+        {**columns("logistic", known=count, attackers=who), "seed": seed, **scored(*pair)}
         for (count, who), pairs in (alone or {}).items()
         for seed, pair in enumerate(pairs)
     ]
@@ -106,7 +105,7 @@ def test_an_attack_is_a_candidate_unless_it_diverged_on_every_seed(tmp_path):
 
 
 def test_oracle_attacks_stay_out_of_the_worst_case(tiny_sweep, monkeypatch):
-    described = {"passive": {"status": "ok", "oracle": True}}
+    described = {store.variant_of(identity("passive")): {"status": "ok", "oracle": True}}
     monkeypatch.setattr(store, "attack_summary", lambda workdir: described)
     found = assess(read(store.load(tiny_sweep))).assessments
     assert all(a.strongest is None for a in found if a.federation == "split")
@@ -115,11 +114,11 @@ def test_oracle_attacks_stay_out_of_the_worst_case(tiny_sweep, monkeypatch):
 def test_the_local_only_baseline_is_a_candidate_like_any_other_with_as_many_labels(tmp_path):
     passive, baseline = [(0.7, 0.9), (0.6, 0.8)], [(0.8, 0.6), (0.7, 0.7)]
     known = {"passive": (20.0,)}
-    worst = one_of(tmp_path, known, {(20.0, "0"): baseline}, passive=passive).strongest
+    worst = one_of(tmp_path, known, {(20, (0,)): baseline}, passive=passive).strongest
     assert worst.is_local_only
     assert worst.by_seed == {0: 0.6, 1: 0.7}
     assert (worst.excess.mean, worst.attack.null) == (0, 0.55)
-    with_other_labels = one_of(tmp_path, known, {(40.0, "0"): baseline}, passive=passive).strongest
+    with_other_labels = one_of(tmp_path, known, {(40, (0,)): baseline}, passive=passive).strongest
     assert with_other_labels.name == "passive"
     assert math.isnan(with_other_labels.excess.mean)  # it was not scored with 20
 
@@ -127,19 +126,18 @@ def test_the_local_only_baseline_is_a_candidate_like_any_other_with_as_many_labe
 def test_the_baseline_counts_on_the_seeds_that_were_attacked_and_without_attacks_on_none(tmp_path):
     baseline = [(0.95, 0.6), (0.7, 0.7), (0.7, 0.7)]
     worst = one_of(
-        tmp_path, {"norm": (20.0,)}, {(20.0, "0"): baseline}, norm=[(0.8, 0.8)] * 2
+        tmp_path, {"norm": (20.0,)}, {(20, (0,)): baseline}, norm=[(0.8, 0.8)] * 2
     ).strongest
     assert worst.by_seed == {0: 0.6, 1: 0.7}
     diverged = [(math.nan, math.nan)] * 2
     assert (
-        one_of(tmp_path, {"norm": (20.0,)}, {(20.0, "0"): baseline}, norm=diverged).strongest
-        is None
+        one_of(tmp_path, {"norm": (20.0,)}, {(20, (0,)): baseline}, norm=diverged).strongest is None
     )
 
 
 def test_the_excess_is_what_an_attack_leaks_beyond_the_baseline_seed_by_seed(tmp_path):
     one = one_of(
-        *(tmp_path, {"passive": (20.0,)}, {(20.0, "0"): [(0.5, 0.6), (0.5, 0.7)]}),
+        *(tmp_path, {"passive": (20.0,)}, {(20, (0,)): [(0.5, 0.6), (0.5, 0.7)]}),
         passive=[(0.8, 0.8), (0.8, 0.9)],
         norm=[(0.6, 0.7), (0.7, 0.7)],
     )
@@ -158,9 +156,9 @@ def test_a_strongest_attack_belongs_to_a_number_of_known_labels_and_the_first_po
     one = one_of(
         *(tmp_path, {"passive": (20.0, 40.0), "mean": (10.0,), "norm": (None,)}),
         {
-            (10.0, "0"): [(0.55, 0.55)] * 2,
-            (20.0, "0"): [(0.6, 0.6)] * 2,
-            (40.0, "0"): [(0.95, 0.95)] * 2,
+            (10, (0,)): [(0.55, 0.55)] * 2,
+            (20, (0,)): [(0.6, 0.6)] * 2,
+            (40, (0,)): [(0.95, 0.95)] * 2,
         },
         passive=[(0.9, 0.9)] * 2,
         mean=[(0.8, 0.8)] * 2,
@@ -193,8 +191,8 @@ def test_with_several_parties_the_local_only_baseline_is_the_best_of_those_who_a
     known, alone = (
         {"norm": (20.0,), "mean": (20.0,)},
         {
-            (20.0, "0"): [(0.6, 0.6), (0.7, 0.7)],
-            (20.0, "1"): [(0.9, 0.9), (0.9, math.nan)],
+            (20, (0,)): [(0.6, 0.6), (0.7, 0.7)],
+            (20, (1,)): [(0.9, 0.9), (0.9, math.nan)],
         },
     )
     leaks = {"norm": [(0.5, 0.5)] * 2, "mean": [(0.5, 0.5)] * 2}
@@ -203,7 +201,7 @@ def test_with_several_parties_the_local_only_baseline_is_the_best_of_those_who_a
         one = one_of(tmp_path, known, alone, parties, **leaks)
         return one.strongest.candidates.local_only.tolist()
 
-    both = local_only({"mean": "1"})
+    both = local_only({"mean": (1,)})
     assert both[0] == 0.9
     assert math.isnan(both[1])
     assert local_only({}) == [0.6, 0.7]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.sweeps import REFERENCE, assessed, assessment
+from tests.sweeps import REFERENCE, assessed, assessment, columns
 from vfljax import store
 from vfljax.report import headline
 from vfljax.report.assessment import Outcome, assess, assess_sweep
@@ -224,18 +224,20 @@ def by_hand(results, attacks, alone, arm, federation, known):
             points.setdefault(row["point"], {})[row["setting"]] = row
     out = {}
     for number, members in points.items():
-        kinds = {s for s, r in members.items() if federation_of(r["structure"]).split == federation}
+        kinds = {
+            s for s, r in members.items() if federation_of(r["federation"]).split == federation
+        }
         figures = {}
         for row in attacks:
-            if row["setting"] in kinds and (row["attack.known"] or 0) <= known:
-                key = row["attack"], federation_of(row["structure"]).kind, row["point"]
+            if row["setting"] in kinds and row["known"] <= known:
+                key = row["label"], federation_of(row["federation"]).kind, row["point"]
                 figures.setdefault(key, []).append((row["leak_select"], row["leak_report"]))
         figures["away"] = [
-            (r["leak_select"], r["leak_report"]) for r in alone if r["attack.known"] == known
+            (r["leak_select"], r["leak_report"]) for r in alone if r["known"] == known
         ]
         select, report = max(np.mean(pairs, axis=0).tolist() for pairs in figures.values())
         kind = "split" if federation else "no_split"
-        rows = [r for r in members.values() if federation_of(r["structure"]).kind == kind]
+        rows = [r for r in members.values() if federation_of(r["federation"]).kind == kind]
         rows.sort(key=lambda r: r["seed"])
         out[number] = (
             select,
@@ -257,7 +259,7 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
     )
     alone = sweep.alone.to_pylist()
     every = assess_sweep(workdir)
-    away = np.mean([r["leak_report"] for r in alone if r["attack.known"] == 20])
+    away = np.mean([r["leak_report"] for r in alone if r["known"] == 20])
     assert len(every.methods) == 4
     for card in every.methods:
         split = card.federation == "split"
@@ -306,7 +308,7 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
     results, attacks = [], []
     for place, (arm, by_seed) in enumerate(accuracy.items()):
         for seed, reached in enumerate(by_seed):
-            common = {"setting": 3 * place + seed, "seed": seed, "structure": "split"}
+            common = {"setting": 3 * place + seed, "seed": seed, "federation": "split"}
             row = {**common, "point": place, "arm": arm or "plain", "defenses": arm, **numbers}
             knobs = {"noise.scale": 1.0 if arm else None}
             figures = {"status": "ok", "test_accuracy": reached, "validation_accuracy": reached}
@@ -314,13 +316,7 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
             for attack in ("norm", "mean"):
                 leak = leaks[arm, attack][seed]
                 figures = dict.fromkeys(("leak", "leak_select", "leak_report"), leak)
-                given = {
-                    "attack": attack,
-                    "point": 0,
-                    "attack.known": None,
-                    "success": 0.5,
-                    "rule": 1,
-                }
+                given = {**columns(attack), "variant": attack, "point": 0, "success": 0.5}
                 attacks.append({**common, **given, **figures, "leak_null": 0.55})
     tables = map(pa.Table.from_pylist, (results, attacks))
     header = {"data": {"balance": [1, 1], "train": 4000}}

@@ -37,8 +37,14 @@ from vfljax.report.configurations import (
 )
 from vfljax.report.intervals import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval, interval
 from vfljax.report.judging import Candidate, Candidates, Strongest, Verdict
-from vfljax.report.stored_rows import FEDERATIONS, AttackIdentity, AttackRow, StoredRows
+from vfljax.report.stored_rows import (
+    FEDERATIONS,
+    AttackRow,
+    StoredRows,
+    federation_of_kind,
+)
 from vfljax.sweep.experiment import Experiment, experiment_of
+from vfljax.types import AttackIdentity
 
 
 class Outcome(enum.Enum):
@@ -209,7 +215,7 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
             candidates = [
                 row
                 for row in attacks.get(configuration.number, ())
-                if row.identity.panel == federation
+                if federation_of_kind(row.identity.federation) == federation
             ]
             tried = _Tried(candidates, names, rows, reference)
             strongest = {known: tried.strongest(known) for known in counts}
@@ -234,6 +240,11 @@ class Run(NamedTuple):
     identity: AttackIdentity
     point: int
 
+    @property
+    def panel(self) -> str:
+        """The entry of ``FEDERATIONS`` that it was run in."""
+        return federation_of_kind(self.identity.federation)
+
 
 def run_of(row: AttackRow) -> Run:
     """The run that a row is of."""
@@ -246,7 +257,7 @@ def run_names(rows: Iterable[AttackRow]) -> dict[Run, Candidate]:
     runs = {run_of(row): row.knobs for row in rows}
     texts: dict[AttackIdentity, str] = {}
     for federation in FEDERATIONS:
-        texts |= titles(_any(run) for run in runs if run.identity.panel == federation)
+        texts |= titles(_any(run) for run in runs if run.panel == federation)
     points: dict[AttackIdentity, list[dict[str, float]]] = {}
     for run, knobs in runs.items():
         points.setdefault(_any(run), []).append(knobs)
@@ -255,7 +266,7 @@ def run_names(rows: Iterable[AttackRow]) -> dict[Run, Candidate]:
         values = points[_any(run)]
         varying = [k for k in values[0] if any(v.get(k) != values[0][k] for v in values)]
         name = " ".join([texts[_any(run)], *(f"{k}={knobs[k]:g}" for k in varying)])
-        brief = run.identity.brief + name.removeprefix(run.identity.label)
+        brief = stored_rows.brief(run.identity) + name.removeprefix(run.identity.label)
         out[run] = Candidate(name=name, brief=brief, identity=run.identity)
     return out
 

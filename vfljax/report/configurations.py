@@ -17,7 +17,6 @@ from vfljax import defenses
 from vfljax.report.intervals import Interval, interval
 from vfljax.report.stored_rows import (
     KINDS,
-    AttackIdentity,
     AttackRow,
     StoredRows,
     Trial,
@@ -27,6 +26,7 @@ from vfljax.report.stored_rows import (
 from vfljax.store import Sweep
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Goal
+from vfljax.types import AttackIdentity
 
 FIGURES = (
     *("leak", "excess", "leak_batch_mean", "auc_batch_q95", "success", "success_unlabeled", "f1"),

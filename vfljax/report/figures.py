@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from vfljax.report.assessment import Assessed, Assessment
 from vfljax.report.configurations import Configuration, titles
 from vfljax.report.intervals import NO_INTERVAL, Estimate, Interval
-from vfljax.report.stored_rows import FEDERATIONS, AttackIdentity
+from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.types import AttackIdentity
 
 if "MPLBACKEND" not in os.environ and "matplotlib.pyplot" not in sys.modules:
     mpl.use("Agg")

@@ -12,8 +12,8 @@ from vfljax.report.assessment import Assessed, Assessment, Outcome
 from vfljax.report.configurations import Configuration
 from vfljax.report.intervals import FEWEST_SEEDS, Estimate
 from vfljax.report.judging import Strongest, Verdict
-from vfljax.report.stored_rows import FEDERATIONS, AttackIdentity
-from vfljax.types import NO_SPLIT
+from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.types import NO_SPLIT, AttackIdentity
 
 NAMES = {federation: name.capitalize() for federation, name in FEDERATIONS.items()}
 SENTENCES = {
@@ -177,8 +177,14 @@ def _misread(attack: str, rules: Reading, every: tuple[Configuration, ...]) -> I
 def _with_rule(key: AttackIdentity, rule: str, keys: dict[AttackIdentity, None]) -> AttackIdentity:
     """The attack that differs from another in its option ``rule`` only, whether it was run or not."""
     options = dict(key.options) | {"rule": rule}
-    wanted = key._replace(variant="", options=tuple(sorted(options.items())))
-    return next((other for other in keys if other._replace(variant="") == wanted), wanted)
+    wanted = key._replace(options=tuple(options.items()))
+    return next((other for other in keys if _same(other, wanted)), wanted)
+
+
+def _same(one: AttackIdentity, other: AttackIdentity) -> bool:
+    """Whether two identities are of one attack, in whatever order their options stand."""
+    alike = one._replace(options=()) == other._replace(options=())
+    return alike and dict(one.options) == dict(other.options)
 
 
 def _bounds(assessed: Assessed) -> list[str]:

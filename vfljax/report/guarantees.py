@@ -118,7 +118,7 @@ def most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
     )
     out: dict[tuple[int, str], Measured] = {}
     for (number, run), values in _grouped(figures).items():
-        place = number, run.identity.panel
+        place = number, run.panel
         for measured in _measured(interval(values), names[run].name):
             out[place] = max(measured, out.get(place, measured))
     return out

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vfljax.report import choosing, intervals
 from vfljax.report.intervals import FEWEST_SEEDS, NO_LIMITS, Estimate, Limits
-from vfljax.report.stored_rows import AttackIdentity
+from vfljax.types import AttackIdentity
 
 Floats = NDArray[np.float64]
 

@@ -9,25 +9,22 @@ from vfljax import defenses
 from vfljax.report import stored_rows
 from vfljax.report.assessment import Assessed
 from vfljax.report.configurations import knowledge, titles
-from vfljax.report.stored_rows import FEDERATIONS, AttackIdentity, StoredRows
+from vfljax.report.stored_rows import FEDERATIONS, StoredRows
+from vfljax.types import AttackIdentity
 
 
 def not_attacked(assessed: Assessed) -> list[str]:
     """What was not attacked, and why."""
     rows = assessed.rows
     assert rows is not None
-    skipped = [(label, entry) for label, entry in rows.described.items() if _skipped(entry)]
+    skipped = [entry for entry in rows.described.values() if entry["status"] == "skipped"]
     return [
-        *(f"{label}: {entry['reason']}." for label, entry in skipped),
+        *(f"{entry['label']}: {entry['reason']}." for entry in skipped),
         *_defense_unknown(assessed, rows),
         *_diverged_attacks(rows),
         *_diverged_trials(assessed),
         *_not_scored(rows),
     ]
-
-
-def _skipped(entry: stored_rows.Described) -> bool:
-    return entry["status"] == "skipped"
 
 
 def _not_scored(rows: StoredRows) -> Iterator[str]:
@@ -47,18 +44,18 @@ def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[str]:
         (c.method, name) for c in assessed.configurations for name in c.defenses
     )
     for federation, words in FEDERATIONS.items():
-        labels = [
-            label
-            for label, entry in rows.described.items()
+        run = [
+            stored_rows.identity_of(entry)
+            for entry in rows.described.values()
             if entry["status"] == "ok"
             and any(
                 stored_rows.federation_of_kind(kind) == federation
                 for kind in rows.kinds_trained.intersection(stored_rows.federations_of(entry))
             )
         ]
-        for method, name in members if labels else ():
+        for method, name in members if run else ():
             row = defenses.TABLE[name]
-            if row.known_by.get(federation) and not row.known_to(federation, labels):
+            if row.known_by.get(federation) and not row.known_to(federation, run):
                 yield (
                     f"{method}, {words}: no attack on it takes {name} into account; in config.attacks, one of "
                     f"{row.advice(federation)} does."
@@ -68,8 +65,7 @@ def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[str]:
 def _diverged_attacks(rows: StoredRows) -> Iterator[str]:
     successes: dict[AttackIdentity, list[float]] = {}
     for row in rows.attacks:
-        entry = stored_rows.description(row.identity, rows.described)
-        if entry.get("steps") and not row.identity.named:
+        if row.variant.get("steps") and not row.identity.named:
             key = row.identity._replace(known=0)
             successes.setdefault(key, []).append(row.figures.get("success", math.nan))
     names = titles(successes)

@@ -170,11 +170,11 @@ def _missing(shown: Shown) -> list[str]:
 def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
     """What the stored attacks' rules, names and steps differ in from the published ones."""
     notes = stored_rows.notes(rows)
-    for label, entry in rows.described.items():
-        full = tables.steps_published(label) if entry["status"] == "ok" else 0
+    for entry in rows.described.values():
+        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
         if full and entry["steps"] < full:
             notes.append(
-                f"{label}: {entry['steps']:,} optimizer steps, fewer than the {full:,} published."
+                f"{entry['label']}: {entry['steps']:,} optimizer steps, fewer than the {full:,} published."
             )
     return notes
 

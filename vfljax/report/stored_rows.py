@@ -9,15 +9,13 @@ counts takes its direction from rows that are not scored (``metrics.leak_turned`
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from vfljax import attacks as attack_table
 from vfljax import plugins, store
-from vfljax.sweep.attack_variants import label_by, without_parties
-from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, federation_of
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
 """What a report compares: honest and malicious parties with a top model are judged together."""
@@ -34,39 +32,9 @@ def federation_of_kind(kind: str) -> str:
     return "split" if federation_of(kind).split else "no_split"
 
 
-class AttackIdentity(NamedTuple):
-    """Which attack a figure is of."""
-
-    variant: str  # the attack and its options as text, "direct/most_negative"
-    options: tuple[tuple[str, Any], ...]
-    federation: str  # the kind of federation: split, malicious or no_split
-    attackers: tuple[int, ...]
-    named: bool  # whether known labels named its classes
-    rule: int
-    known: int  # number of known labels
-
-    @property
-    def attack(self) -> str:
-        """Its row in ``attacks.TABLE``."""
-        return self.variant.split("/")[0]
-
-    @property
-    def panel(self) -> str:
-        """The entry of ``FEDERATIONS`` that it was run in."""
-        return federation_of_kind(self.federation)
-
-    @property
-    def brief(self) -> str:
-        """Its text without who attacked, 'direct/most_negative/named'."""
-        row = attack_table.TABLE.get(self.attack)
-        old = row is not None and row.rule != self.rule
-        words = [f"rule={self.rule}"] * old + ["named"] * self.named
-        return "/".join([self.variant, *words])
-
-    @property
-    def label(self) -> str:
-        """Its text, 'direct/most_negative/named/parties=0+1'."""
-        return label_by(self.brief, self.attackers)
+def brief(identity: AttackIdentity) -> str:
+    """The label of an attack without who attacked, 'direct/most_negative/named'."""
+    return identity._replace(attackers=(0,)).label
 
 
 class AttackRow(NamedTuple):
@@ -77,9 +45,18 @@ class AttackRow(NamedTuple):
     seed: int
     point: int  # of the attack's numeric knobs
     figures: Mapping[str, Any]  # the stored columns
-    oracle: bool  # whether it knows more than an attacker can
-    adaptive: bool  # whether it is in no paper: it takes the defense into account
+    variant: Described
     excess: float | None = None  # leak beyond the local-only baseline
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it knows more than an attacker can."""
+        return bool(self.variant.get("oracle"))
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it is in no paper: it takes the defense into account."""
+        return bool(self.variant.get("adaptive"))
 
     @property
     def knobs(self) -> dict[str, float]:
@@ -95,7 +72,6 @@ class AttackRow(NamedTuple):
 class LocalOnlyRow(NamedTuple):
     """The figures of attackers who use their own columns and known labels alone."""
 
-    learner: str
     attackers: tuple[int, ...]
     known: int
     seed: int
@@ -123,7 +99,7 @@ class StoredRows:
     trials: tuple[Trial, ...]
     attacks: tuple[AttackRow, ...]
     local_only: tuple[LocalOnlyRow, ...]
-    described: Mapping[str, Described]  # attacks.json: options, steps, seconds by label
+    described: Mapping[str, Described]  # attacks.json, by variant
 
     @property
     def balance(self) -> list[int]:
@@ -167,29 +143,16 @@ def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
 
 
 def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
-    """The identity of a stored row of ``attacks``."""
-    return AttackIdentity(
-        variant=store.without_rule(without_parties(row["attack"])),
-        options=_options(row),
-        federation=federation_of(row["structure"]).kind,
-        attackers=_parties(row),
-        named=False,
-        rule=store.rule_of(row),
-        known=_known(row),
+    """The identity of a stored row or of an entry of ``attacks.json``, by the kind of its federation.
+
+    It is outdated where the rule that made its rows is not this version's.
+    """
+    identity = store.identity_of(row)
+    present = attack_table.TABLE.get(identity.attack)
+    return identity._replace(
+        federation=federation_of(identity.federation).kind,
+        outdated=present is not None and present.rule != identity.rule,
     )
-
-
-def _options(row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    options = json.loads(row.get("options") or "{}")
-    return tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in options.items()))
-
-
-def _parties(row: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(map(int, (row.get("parties") or "0").split("+")))
-
-
-def _known(row: Mapping[str, Any]) -> int:
-    return int(row.get("attack.known") or 0)
 
 
 def _trial(row: Mapping[str, Any]) -> Trial:
@@ -198,7 +161,7 @@ def _trial(row: Mapping[str, Any]) -> Trial:
         configuration=row["point"],
         method=row["arm"],
         defenses=tuple(name for name in row["defenses"].split("+") if name),
-        federation=federation_of(row["structure"]).kind,
+        federation=federation_of(row["federation"]).kind,
         seed=row["seed"],
         diverged=row["status"] != "ok",
         figures=row,
@@ -206,41 +169,27 @@ def _trial(row: Mapping[str, Any]) -> Trial:
 
 
 def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackRow:
-    identity = identity_of(row)
-    entry = description(identity, described)
     return AttackRow(
-        identity=identity,
+        identity=identity_of(row),
         trial=row["setting"],
         seed=row["seed"],
         point=row["point"],
         figures=row,
-        oracle=bool(entry.get("oracle")),
-        adaptive=bool(entry.get("adaptive")),
+        variant=described.get(row["variant"], {}),
     )
 
 
 def _local_only(row: Mapping[str, Any]) -> LocalOnlyRow:
+    identity = store.identity_of(row)
     return LocalOnlyRow(
-        learner=row["attack"],
-        attackers=_parties(row),
-        known=_known(row),
-        seed=row["seed"],
-        figures=row,
+        attackers=identity.attackers, known=identity.known, seed=row["seed"], figures=row
     )
-
-
-def description(identity: AttackIdentity, described: Mapping[str, Described]) -> Mapping[str, Any]:
-    """The entry of ``attacks.json`` on an attack; malicious parties share that of the first attackers."""
-    plain = identity._replace(named=False)
-    labels = (plain.label, plain.brief, plain.variant)
-    return next((described[label] for label in labels if label in described), {})
 
 
 def federations_of(entry: Described) -> tuple[str, ...]:
     """The kinds of federation that an attack is defined on, from its entry of ``attacks.json``: the one that
     papers attack first comes first; none of one that was skipped."""
-    kinds = entry.get("structure", ())
-    return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    return tuple(entry.get("federations", ()))
 
 
 def _renamed(rows: list[AttackRow]) -> list[AttackRow]:
@@ -289,11 +238,11 @@ def chance_of(balance: list[int]) -> float:
 def notes(rows: StoredRows) -> list[str]:
     """A sentence for every attack whose rows another rule made, and for each that was renamed."""
     out = []
-    for label, entry in rows.described.items():
-        variant, shown = store.without_rule(label), label_shown(label, entry)
-        if shown != variant:
+    for entry in rows.described.values():
+        title = rule_title(entry)
+        if title != entry["label"]:
             out.append(
-                f"{rule_title(label, entry)}: its rows are shown as {shown}, and are part of no other figure. "
+                f"{title}: its rows are shown as {identity_of(entry).label}, and are part of no other figure. "
                 "launch.attack --renew_rules attacks with the present rule."
             )
     renamed = {row.identity.label: row.identity for row in rows.attacks if row.identity.named}
@@ -304,28 +253,10 @@ def notes(rows: StoredRows) -> list[str]:
     ]
 
 
-def attack_name(label: str) -> str:
-    """The row in ``attacks.TABLE`` of an entry of ``attacks.json``."""
-    return label.split("/")[0]
-
-
-def present_rule(label: str, entry: Described) -> bool:
-    """Whether the rows of an entry of ``attacks.json`` were made by this version's rule."""
-    row = attack_table.TABLE.get(attack_name(label))
-    return row is None or entry["status"] == "skipped" or store.rule_of(entry) == row.rule
-
-
-def label_shown(label: str, entry: Described) -> str:
-    """The label under which the rows of an entry of ``attacks.json`` are shown."""
-    if present_rule(label, entry):
-        return store.without_rule(label)
-    return store.with_rule(label, store.rule_of(entry))
-
-
-def rule_title(label: str, entry: Described) -> str:
+def rule_title(entry: Described) -> str:
     """'passive (rule 1; this version has rule 2)'; the label itself where the rule is this version's."""
-    variant = store.without_rule(label)
-    if present_rule(label, entry):
-        return variant
-    present = attack_table.TABLE[attack_name(label)].rule
-    return f"{variant} (rule {store.rule_of(entry)}; this version has rule {present})"
+    identity = identity_of(entry)
+    if entry["status"] == "skipped" or not identity.outdated:
+        return entry["label"]
+    present = attack_table.TABLE[identity.attack].rule
+    return f"{entry['label']} (rule {identity.rule}; this version has rule {present})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -16,8 +16,9 @@ from vfljax.report import captions, findings, guarantees, headline, stored_rows
 from vfljax.report.assessment import Assessed, Outcome
 from vfljax.report.configurations import FIGURES, titles
 from vfljax.report.intervals import Estimate, Interval, interval
-from vfljax.report.stored_rows import FEDERATIONS, KINDS, AttackIdentity, AttackRow, StoredRows
+from vfljax.report.stored_rows import FEDERATIONS, KINDS, AttackRow, StoredRows
 from vfljax.sweep.experiment import Experiment
+from vfljax.types import AttackIdentity
 
 Table = tuple[list[str], list[list[str]]]
 SECONDS = (
@@ -311,20 +312,20 @@ def attack_rows(rows: StoredRows) -> Table:
         *("published steps", "seconds", "compiles / shapes of view", "trials"),
     ]
     out = []
-    for label, entry in rows.described.items():
+    for entry in rows.described.values():
         if entry["status"] == "skipped":
-            out.append([label, "skipped: " + entry["reason"], *[""] * 7])
+            out.append([entry["label"], "skipped: " + entry["reason"], *[""] * 7])
             continue
         kinds = [k for k in stored_rows.federations_of(entry) if k in rows.kinds_trained]
         known = ", ".join(f"{p['known']:g}" for p in entry["knobs"] if "known" in p) or "0"
         out.append(
             [
-                stored_rows.rule_title(label, entry),
+                stored_rows.rule_title(entry),
                 ", ".join(KINDS[k] for k in kinds) or "none",
                 entry.get("labels") or known,
                 "yes" if entry.get("oracle") else "no",
                 f"{entry['steps']:,}",
-                f"{steps_published(label):,}",
+                f"{steps_published(entry['attack']):,}",
                 f"{entry['seconds']:.1f}",
                 f"{entry['compiles']} / {entry['views']}",
                 str(entry["settings"]),
@@ -333,10 +334,9 @@ def attack_rows(rows: StoredRows) -> Table:
     return header, out
 
 
-def steps_published(label: str) -> int:
+def steps_published(attack: str) -> int:
     """Optimizer steps of the published attack; 0 of one that trains nothing, and of the local-only baseline."""
-    name = stored_rows.attack_name(label)
-    return 0 if name == store.ALONE else attack_table.TABLE[name].published_steps
+    return 0 if attack == store.ALONE else attack_table.TABLE[attack].published_steps
 
 
 def baseline_rows(assessed: Assessed) -> Table:
@@ -405,17 +405,14 @@ def seconds_rows(rows: StoredRows) -> Table:
         share = f"{seconds / trained:.2f}" if trained else "-"
         return [name, f"{seconds:.1f}", f"{runs:,}", each, share, compiles]
 
-    def runs_of(entry: Mapping[str, Any]) -> int:
-        return entry.get("rows", entry["settings"])
-
     ran = [
-        (stored_rows.rule_title(label, entry), entry)
-        for label, entry in rows.described.items()
+        (stored_rows.rule_title(entry), entry)
+        for entry in rows.described.values()
         if entry["status"] != "skipped" and entry["settings"]
     ]
     ran.sort(key=lambda pair: -pair[1]["seconds"])
     return header, [
         line("training", trained, len(rows.trials)),
-        *(line(name, e["seconds"], runs_of(e), str(e["compiles"])) for name, e in ran),
-        line("all attacks", sum(e["seconds"] for _, e in ran), sum(runs_of(e) for _, e in ran)),
+        *(line(name, e["seconds"], e["rows"], str(e["compiles"])) for name, e in ran),
+        line("all attacks", sum(e["seconds"] for _, e in ran), sum(e["rows"] for _, e in ran)),
     ]
