@@ -107,7 +107,7 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     leaks = {"norm": 0.6, "mean": 0.7, "median": 0.95}
     attacked = [
         {**defended.attacks.to_pylist()[0], **columns(name), "leak": leak}
-        | {"setting": row["setting"], "seed": row["seed"]}
+        | {"trial": row["trial"], "seed": row["seed"]}
         for row in rows
         for name, leak in leaks.items()
     ]
@@ -134,10 +134,10 @@ def test_another_arm_for_a_number_is_a_variant_of_its_name(defended):
 
 
 def test_of_two_arms_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
-    points = reproduction.summary.points(defended)
-    plain = next(p for p in points if not p.defended)
-    twice = [plain, plain._replace(arm="again")]
-    monkeypatch.setattr(reproduction.summary, "points", lambda sweep: twice)
+    every = reproduction.stored_configurations(defended)
+    plain = next(c for c in every if not c.defended)
+    twice = [plain, plain._replace(method="again")]
+    monkeypatch.setattr(reproduction, "stored_configurations", lambda sweep: twice)
     arms = {"undefended": "none", "again": "none"}
     one = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
     rows = [c for c in reproduction.compare(defended, one) if c.number.defense == "none"]
