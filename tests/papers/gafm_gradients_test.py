@@ -95,7 +95,7 @@ class Stored:
             "training": {"batch_size": 4, "drop_last": False},
         }
 
-    workdir = "a sweep"
+    workdir, plugins = "a sweep", {}
 
     def setting(self, number):
         assert number == 0
@@ -123,7 +123,7 @@ def test_signs_of_a_run_that_learned_the_labels_inverted_are_turned():
 
 
 def test_what_is_not_gafm_s_alone_is_refused():
-    with pytest.raises(UserError, match="setting 0 has the defenses 'gafm\\+marvell'"):
+    with pytest.raises(UserError, match="trial 0 has the defenses 'gafm\\+marvell'"):
         gafm_gradients.parts(Stored(defenses="gafm+marvell"), 0)
     few = Stored()
     few.order = few.order[:7]

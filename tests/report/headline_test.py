@@ -220,8 +220,8 @@ def by_hand(results, attacks, alone, arm, federation, known):
     scored on the other, with the local-only baseline."""
     points = {}
     for row in results:
-        if row["arm"] == arm:
-            points.setdefault(row["point"], {})[row["setting"]] = row
+        if row["method"] == arm:
+            points.setdefault(row["configuration"], {})[row["trial"]] = row
     out = {}
     for number, members in points.items():
         kinds = {
@@ -229,8 +229,8 @@ def by_hand(results, attacks, alone, arm, federation, known):
         }
         figures = {}
         for row in attacks:
-            if row["setting"] in kinds and row["known"] <= known:
-                key = row["label"], federation_of(row["federation"]).kind, row["point"]
+            if row["trial"] in kinds and row["known"] <= known:
+                key = row["label"], federation_of(row["federation"]).kind, row["attack_configuration"]
                 figures.setdefault(key, []).append((row["leak_select"], row["leak_report"]))
         figures["away"] = [
             (r["leak_select"], r["leak_report"]) for r in alone if r["known"] == known
