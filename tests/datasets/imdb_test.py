@@ -16,9 +16,10 @@ from tests.datasets import reviews as written
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split as keras_words
 from vfljax.datasets import load
-from vfljax.datasets.core import checksum, split_rows
+from vfljax.datasets.core import checksum
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.splits import split_rows
 
 ROWS = written.reviews()
 PARTIES = Parties(passive=2, label_features=False)
