@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests import harness
-from vfljax.federation import training
+from vfljax.federation import evaluation, training
 from vfljax.federation.training import Member, Table
 
 SEEDS, VALIDATION = 2, 5
@@ -48,7 +48,7 @@ def traced(spec, member, table, initial, epoch):
     shared = (table, initial, epoch)
     snapshot, finite = jax.eval_shape(training.make_run(spec), (member, snapshot), shared)
     trained = (member.seed, snapshot.state.weights, {})
-    figures = jax.eval_shape(training.make_evaluate(spec), trained, table)
+    figures = jax.eval_shape(evaluation.make_evaluate(spec), trained, table)
     return finite, figures
 
 
@@ -116,7 +116,7 @@ def test_the_top_5_accuracy_is_of_more_than_ten_classes(spec, arguments, monkeyp
     rng = np.random.default_rng(0)
     logits = rng.standard_normal((spec.num_rows, classes)).astype(np.float32)
     labels = rng.integers(0, classes, spec.num_rows).astype(np.int32)
-    monkeypatch.setattr(training, "make_predict", lambda spec: lambda weights, x, states: x[0])
+    monkeypatch.setattr(evaluation, "make_predict", lambda spec: lambda weights, x, states: x[0])
     table = table._replace(
         features=(jnp.asarray(logits),),
         labels=jnp.asarray(labels),
@@ -125,7 +125,7 @@ def test_the_top_5_accuracy_is_of_more_than_ten_classes(spec, arguments, monkeyp
         scores=None,
     )
     many = dataclasses.replace(spec, num_classes=classes, defenses=())
-    figures = training.make_evaluate(many)((jnp.int32(0), None, {}), table)
+    figures = evaluation.make_evaluate(many)((jnp.int32(0), None, {}), table)
     assert ("test_top5_accuracy" in figures) == (classes > 10)
     if classes > 10:
         rows = np.asarray(table.test[0])

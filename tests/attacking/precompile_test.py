@@ -145,7 +145,7 @@ def test_a_sweep_in_one_call_makes_each_program_once(tmp_path, every_program, mo
 
     monkeypatch.setattr(programs, "_cached", counted)
     monkeypatch.setattr(programs, "has_room", lambda: True)  # whatever other tests have compiled
-    monkeypatch.setattr(running.page, "write", lambda folder: folder)
+    monkeypatch.setattr(running.page, "write", lambda folder, *_: folder)
     running.run_sweep(tiny(**changes, attacks={"direct": {}}), tmp_path, say=silent)
     assert {key[0] for key in ahead_of_it} >= {training.make_initial}
     assert ahead_of_it <= by_main

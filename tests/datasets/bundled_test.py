@@ -11,7 +11,7 @@ from vfljax.datasets.partition import Parties, divide
 from vfljax.datasets.scaling import statistics
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of
-from vfljax.sweep.table import make_table
+from vfljax.sweep.plan import make_table
 
 
 def blocks(dataset, parties):

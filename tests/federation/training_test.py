@@ -11,9 +11,9 @@ from tests import harness
 from tests.sweeps import plan_of, tiny
 from vfljax import keys, metrics
 from vfljax.federation import training
+from vfljax.federation.evaluation import pooled_auc
 from vfljax.federation.protocol import make_predict, make_step
-from vfljax.sweep import batch_layout, grid, initial, programs, train
-from vfljax.sweep.pooled_auc import pooled_auc
+from vfljax.sweep import batch_layout, grid, initial, programs, trainer
 from vfljax.types import Batch
 
 SMALL = {
@@ -38,7 +38,7 @@ def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nob
     member = layout.pad(grid.members_of(spec, [group.trials[i] for i in places], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, weights = batch_layout.share((plan.table, weights))
-    snapshot = layout.pad(train.empty_snapshot(spec, member, table, weights))
+    snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
     program = None
     for number in range(epochs):
         now = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)

@@ -3,7 +3,7 @@
 What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Block`` and ``Split``, plain records on
 the host. How features are divided between parties is ``vfljax.datasets.partition``'s business; scaling
 statistics are ``vfljax.datasets.scaling``'s; what training reads of them is made by
-``vfljax.sweep.table``.
+``vfljax.sweep.plan``.
 """
 
 from __future__ import annotations
