@@ -28,7 +28,7 @@ from launch import common
 from vfljax.errors import UserError, unknown
 
 if TYPE_CHECKING:
-    from vfljax.papers import reproduction
+    from vfljax.papers.comparisons import Compared
     from vfljax.sweep.experiment import Experiment
 
 STORED = pathlib.Path("analysis/results/reproduction")
@@ -57,7 +57,7 @@ def run() -> None:
         print(terminal.aligned(*_listed()))
     elif _STATUS.value:
         print(
-            terminal.aligned(*coverage.status(coverage.standings(reproduction_page.stored(STORED))))
+            terminal.aligned(*coverage.table(coverage.coverage(reproduction_page.stored(STORED))))
         )
     elif _TABLE.value:
         _reproduce(_chosen(_TABLE.value, _DATASET.value, _VARIANT.value))
@@ -76,7 +76,7 @@ def _listed() -> tuple[list[str], list[list[str]]]:
     for table, datasets in TABLES.items():
         for dataset, runs in datasets.items():
             first = runs[0]
-            count = len(papers.of(table, dataset))
+            count = len(papers.numbers_of(table, dataset))
             row = [table, dataset, str(count or ""), first.data, first.device, f"{first.hours:g}"]
             rows.append([*row, ", ".join(run.rule for run in runs[1:])])
     return header, rows
@@ -110,7 +110,7 @@ def _reproduce(run: Run) -> None:
     from vfljax import store
     from vfljax.attacking.run import attack_sweep
     from vfljax.launching.running import finish
-    from vfljax.papers import reproduction
+    from vfljax.papers import comparisons, reproduction
     from vfljax.report import page, terminal
 
     began = time.monotonic()
@@ -126,9 +126,9 @@ def _reproduce(run: Run) -> None:
     sweep = store.load(workdir)
     reproduces = experiment.reproduces
     assert reproduces is not None  # of every config in TABLES, by a test
-    compared = [one._replace(run=run.rule) for one in reproduction.compare(sweep, reproduces)]
+    compared = [c._replace(run=run.rule) for c in reproduction.compare(sweep, reproduces)]
     if compared:
-        print(terminal.aligned(*reproduction.table(compared)))
+        print(terminal.aligned(*comparisons.table(compared)))
     print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
     if _RECORD.value:
         _keep(workdir, compared)
@@ -146,21 +146,22 @@ def _check_same(workdir: pathlib.Path, experiment: Experiment) -> None:
         )
 
 
-def _keep(workdir: pathlib.Path, compared: list[reproduction.Compared]) -> None:
+def _keep(workdir: pathlib.Path, compared: list[Compared]) -> None:
     from vfljax import store
-    from vfljax.papers import reproduction, reproduction_page
-    from vfljax.report import page, summary, tables
+    from vfljax.papers import comparisons, leaks, reproduction_page
+    from vfljax.report import page, summary
 
     sweep = store.load(workdir)
     name = sweep.config["name"]
     STORED.mkdir(parents=True, exist_ok=True)
     if compared:
-        store.write_text(STORED / f"{name}.csv", reproduction.text(compared))
+        store.write_text(STORED / f"{name}.csv", comparisons.text(compared))
     figure = workdir / "figures" / f"{page.PAPER}.png"
     if figure.exists():
         store.write_bytes(STORED / f"{name}.png", figure.read_bytes())
-    rows = reproduction.leaks(summary.points(sweep))
-    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", tables.csv_text(*rows))
+    table = sweep.config["reproduces"]["table"]
+    rows = leaks.leak_rows(table, summary.points(sweep))
+    store.write_text(STORED / f"{name}{reproduction_page.LEAKS}", leaks.text(rows))
     print(f"kept: {STORED / name}*")
 
 

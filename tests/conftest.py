@@ -58,7 +58,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 # the files that take longest, which are begun first: where one comes last, a worker waits for the other;
 # before them the file that clears JAX's caches, while there is little in them to clear and make again
 DEAREST = (
-    "sweep/lanes_test.py",
+    "sweep/batch_layout_test.py",
     *("defenses_contract_test.py", "damage_test.py", "sweep/train_test.py"),
     *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
     *(

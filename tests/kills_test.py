@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import random
 import sys
 
 from tests import kills
@@ -80,15 +79,3 @@ def test_a_command_that_ends_before_its_kill_says_how(tmp_path):
     command = [sys.executable, "-c", "print('done'); raise SystemExit(3)"]
     run = kills.run_until(command, tmp_path / "log", lambda: False)
     assert (run.status, run.text) == (3, "done\n")
-
-
-def test_kills_are_uniform_over_the_time_that_is_left():
-    rng, struck = random.Random(0), []
-    for _ in range(500):
-        now = 0.0
-        for more in (4, 3, 2, 1):
-            now += kills.next_kill(10.0 - now, more, rng)
-            struck.append(now)
-    assert all(0 <= moment <= 10 for moment in struck)
-    quarters = [sum(int(moment / 2.5) == quarter for moment in struck) for quarter in range(4)]
-    assert all(400 < count < 600 for count in quarters), quarters

@@ -73,7 +73,7 @@ def test_a_frame_is_audited(tmp_path, monkeypatch):
     for _ in range(2):  # the second call goes on with the first's
         done = vfljax.audit(frame, label="y", parties=parties, workdir=tmp_path, **QUIET)
         assert done == "the sweep"
-    seen = stages.look(asked[0])
+    seen = stages.survey(asked[0])
     assert seen.owners == {"bank": ("age", "job"), "telco": ("pay", "pay2")}
     assert asked[0] == asked[1]
     assert asked[0].label_party == "bank"

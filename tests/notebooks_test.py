@@ -134,36 +134,6 @@ def test_it_says_how_to_install_from_a_checkout_and_names_files_that_exist(path)
     assert missing == []
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"execution_count": 3}, "not executed once"),
-        ({"outputs": [{"output_type": "error"}]}, "raised an error"),
-        (
-            {"outputs": [{"output_type": "stream", "name": "stderr", "text": "UserWarning: x"}]},
-            "wrote warnings",
-        ),
-        ({"source": ["open('/home/x/y')"]}, "a path of a machine"),
-        (
-            {"outputs": [{"output_type": "stream", "name": "stdout", "text": ["in /tmp/x"]}]},
-            "a path of a machine",
-        ),
-        ({"source": "# on node-17"}, "it names 'node-17'"),
-    ],
-)
-def test_a_notebook_that_is_not_as_it_should_be_is_noticed(change, fault):
-    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "source": "x = 1", "outputs": []}
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "cells": [cell]}
-    assert faults(notebook, "node-17") == []
-    changed = faults({**notebook, "cells": [{**cell, **change}]}, "node-17")
-    assert [line for line in changed if fault in line]
-
-
-def test_paths_in_a_checkout_and_addresses_are_no_paths_of_a_machine():
-    for part in ("runs/tmp/x", "https://x.org/home/y", "a/opt/b", "steps/s, 1/2"):
-        assert not ABSOLUTE.search(part)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where they run: the first trains, and the others find what it stored."""

@@ -1,14 +1,32 @@
-"""The records that flow through vfljax, and the symbols used everywhere else.
+"""The records that flow through vfljax, its glossary, and the symbols used everywhere else.
 
-Symbols, defined here once::
+What decides a program's structure is in ``Spec``; every number that may differ between the members of one
+program is in ``HParams``.
+
+Symbols::
 
     B  rows of a batch            N  training rows of one seed     M  test rows
     C  classes                    D  cut width of one party        P  passive parties
     E  recorded epochs            S  members of a batch            K  rows an attacker may know
 
-What enters: nothing. What leaves: plain records of arrays, and static (hashable) ones. What decides
-a program's structure stands in ``Spec``, every number that may differ between settings of one program
-in ``HParams``.
+Glossary::
+
+    party             holds columns of the same rows as the others; one, the label party, holds the labels too
+    federation        `split`: with a top model (model splitting), all parties honest; `malicious`: with one and
+                      malicious passive parties; `no_split`: without a top model, the logits are a sum
+    method            an entry of `config.grid`: a chain of defenses with the values of their knobs
+    configuration     one combination of a method's values in one federation, over all seeds
+    trial             a configuration and a seed; it is one member of the vmapped batch that trains together
+    exchange          what each passive party sent (embeddings) and received (cut gradients)
+    view              what the attackers see: the exchange, their own columns and bottom models
+    known labels      the few labels that attackers have; knowledge is how many
+    attack variant    an attack with one value of each of its options
+    leak              how well scores tell the labels: AUC of two classes, balanced top-1 of more
+    strongest attack  of all attacks with at most so many known labels, the local-only baseline included
+    local-only        the baseline of the passive party without the federation: its own columns and known labels
+    operating point   a configuration chosen by its cost, the accuracy that a defense loses
+    verdict           whether a method protects, reduces, does nothing, or cannot be judged
+    shard, chunk      the trials that one process trains; the jobs that one call attacks
 """
 
 from __future__ import annotations
@@ -54,7 +72,7 @@ class Origin(NamedTuple):
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
-KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which settings are numbered
+KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which trials are numbered
 
 
 class Federation(NamedTuple):

@@ -48,27 +48,6 @@ def test_a_tie_goes_to_class_1_as_published():
     np.testing.assert_array_equal(np.argmax(scores, -1), [0, 1, 1])
 
 
-def test_rows_never_sent_have_no_guess_and_move_no_center():
-    g, _, _, case = problem(2)
-    sent = np.ones((2, ROWS), bool)
-    sent[:, 5] = False
-    labels = case.common.labels[:ROWS]
-    moved = g.copy()
-    moved[:, 5] = 1e6
-    plain, hidden = (
-        np.asarray(
-            cases.attack(
-                cases.build(mean, 2, scores="distance"),
-                cases.make_case(labels, 2, gradients=x, sent=sent, known=ROWS),
-                known=ROWS,
-            ).train
-        )
-        for x in (g, moved)
-    )
-    assert np.isnan(plain[5]).all()
-    np.testing.assert_array_equal(plain, hidden)
-
-
 def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_of_the_worst(
     tmp_path,
 ):

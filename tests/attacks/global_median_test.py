@@ -36,14 +36,6 @@ def test_it_agrees_with_the_twin_batch_by_batch(rows, width):
     np.testing.assert_array_equal(scores, np.stack([1 - expected, expected], axis=1))
 
 
-def test_rows_never_sent_have_no_score_and_are_left_out_of_the_median():
-    g = np.random.default_rng(0).normal(size=(50, 1)).astype(np.float32)
-    sent = np.arange(50) < 45
-    scores = run(np.arange(50) % 2, np.where(sent[:, None], g, 1e9), sent[None])
-    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~sent)
-    np.testing.assert_array_equal(scores[sent, 1], twin(g[:45], cases.BATCH))
-
-
 @pytest.mark.parametrize("p", [0.394, 0.2, 0.5])
 def test_of_gradients_that_part_the_classes_it_reaches_its_ceiling(p):
     """Without a defense positives receive negative, negatives positive gradients: the half called

@@ -61,24 +61,6 @@ def test_a_zero_gradient_has_cosine_0_and_not_nan():
     assert np.isfinite(cases.attack(cosine(cases.BOTTOMS, 2), case, known=2).train).all()
 
 
-@pytest.mark.parametrize("attack", [cosine, inner, hint])
-def test_a_positive_that_was_never_sent_is_no_hint(attack):
-    """Nothing was received for it: its zeros are as like one row as another."""
-    g, positives, case = problem()
-    sent = np.ones((1, ROWS), bool)
-    sent[0, positives[0]] = False
-    exchange = case.run.exchange
-    gradients = np.where(sent[:, :, None], exchange["gradients"], 0)
-    rest = case.run._replace(exchange={**exchange, "sent": sent, "gradients": gradients})
-    scores = number(cases.attack(cases.build(attack, 2), case._replace(run=rest), known=20).train)
-    assert np.isnan(scores).sum() == 1
-    twin = {cosine: reference.cosine, inner: reference.inner}.get(
-        attack, lambda g, one: reference.hint(g, one[None])
-    )
-    expected = twin(g[sent[0]].astype(float), g[positives[1]].astype(float))
-    np.testing.assert_allclose(scores[sent[0]], expected - np.median(expected), atol=1e-5)
-
-
 def test_of_several_classes_each_row_is_compared_with_every_class_s_known_rows():
     """Cosine and inner product with the mean of the class's known rows that were sent, distances with
     the first of them."""

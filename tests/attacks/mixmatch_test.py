@@ -66,13 +66,6 @@ def test_mixing_agrees_with_the_twin(seed, lam):
     np.testing.assert_allclose(mixed[1], expected[1], rtol=1e-5, atol=1e-6)
 
 
-def test_mixing_with_weight_one_changes_nothing():
-    x, targets = np.float32(np.arange(16).reshape(8, 2)), probabilities(1)
-    mixed = jitted_mixup((x, targets), 1.0, np.arange(8)[::-1])
-    np.testing.assert_array_equal(mixed[0], x)
-    np.testing.assert_array_equal(mixed[1], targets)
-
-
 @given(seed=st.integers(0, 2**16), weight=st.sampled_from([0.0, 1.0, 50.0]))
 @few
 def test_the_loss_and_its_gradient_agree_with_the_twin(seed, weight):

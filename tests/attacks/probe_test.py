@@ -3,7 +3,6 @@
 import functools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -107,27 +106,6 @@ def test_a_rule_that_is_not_linear_needs_hidden_units():
     assert deep > 0.8 > linear + 0.1
 
 
-def test_rows_never_sent_have_no_score_and_all_others_have_one():
-    labels, _, _, case = problem("linear", 0.9)
-    _, scores = accuracy(case, labels)
-    np.testing.assert_array_equal(np.isfinite(scores).all(axis=1), np.arange(ROWS) < 0.9 * ROWS)
-
-
-def test_labels_of_rows_never_sent_teach_nothing():
-    *_, case = problem("linear")
-    sent = (np.arange(ROWS) % 3 > 0)[None]
-    case = case._replace(run=case.run._replace(exchange={**case.run.exchange, "sent": sent}))
-    _, known_rows = cases.seen_of(case)
-    known = np.asarray(known_rows.rows)[:40]
-    other = case.common.labels.copy()
-    other[known[known % 3 == 0]] ^= 1
-    assert np.any(other != case.common.labels)
-    changed = case._replace(common=case.common._replace(labels=other))
-    one = cases.build(probe, 2)
-    first, second = (cases.attack(one, c, **one.knobs).train for c in (case, changed))
-    np.testing.assert_array_equal(first, second)
-
-
 def test_gradients_over_epochs_tell_more_than_the_noisy_last_one():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, ROWS)
@@ -137,10 +115,3 @@ def test_gradients_over_epochs_tell_more_than_the_noisy_last_one():
     for epoch in ("mean", "votes"):
         over, _ = accuracy(case, labels, inputs="gradients", epoch=epoch)
         assert over > last + 0.1
-
-
-def test_inputs_of_other_shapes_and_types_are_refused():
-    x, sent = np.ones((4, 2), np.float32), np.ones(4, bool)
-    for bad in ((x, sent[:3]), (x[0], sent), (x, np.ones(4, np.float32))):
-        with pytest.raises(AssertionError):
-            standardized(*bad)

@@ -1,11 +1,9 @@
 """The similarity attack: nearest known rows and named clusters, against the twin and at their limits."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests import harness
 from tests.attacks import cases
 from tests.reference import similarity as reference
 from vfljax.attacks.similarity import ROUNDS, similarity, unit
@@ -76,42 +74,6 @@ def test_a_class_around_two_points_splits_the_clusters_and_not_the_nearest_rows(
 
 
 @every_rule
-def test_no_positive_factor_of_a_row_s_gradient_matters(rule):
-    labels, _, g, case = run()
-    factors = np.random.default_rng(1).uniform(1, 100, size=(1, ROWS, 1))
-    longer = cases.make_case(
-        labels, CLASSES, gradients=np.float32(1e-25) * np.float32(factors * g), known=12
-    )
-    np.testing.assert_allclose(scores(longer, rule=rule), scores(case, rule=rule), atol=1e-4)
-
-
-@every_rule
-def test_embeddings_turned_and_moved_together_leave_the_scores(rule):
-    labels, z, g, case = run(spread=0.8)
-    turn, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(WIDTH, WIDTH)))
-    moved = cases.make_case(labels, CLASSES, embeddings=z @ turn + 5, gradients=g, known=12)
-    ours, expected = (scores(c, signal="embeddings", rule=rule) for c in (moved, case))
-    np.testing.assert_allclose(ours, expected, atol=1e-4)
-
-
-@every_rule
-def test_rows_never_sent_have_no_score_and_name_nothing(rule):
-    sent = np.ones((2, ROWS), bool)
-    labels, z, g, case = run()
-    hidden = known_of(case)[:3]
-    sent[:, hidden] = False
-    far = g.copy()
-    far[:, hidden] *= -1e6  # whatever stands there
-    one, other = (
-        cases.make_case(labels, CLASSES, embeddings=z, gradients=x, sent=sent, known=12)
-        for x in (g, far)
-    )
-    ours = scores(one, rule=rule)
-    np.testing.assert_array_equal(np.isnan(ours).all(axis=1), ~sent[-1])
-    np.testing.assert_array_equal(ours, scores(other, rule=rule))
-
-
-@every_rule
 def test_a_class_without_a_known_row_that_was_sent_leaves_finite_scores(rule):
     sent = np.ones((2, ROWS), bool)
     labels, z, g, case = run()
@@ -132,21 +94,6 @@ def test_zero_gradients_are_alike_to_none():
     case = cases.make_case(labels, CLASSES, embeddings=z, gradients=0 * g, known=12)
     for rule in RULES:
         np.testing.assert_array_equal(scores(case, rule=rule), 0)
-
-
-def test_many_settings_at_once_score_as_one():
-    runs = [cases.seen_of(run(seed)[-1]) for seed in (0, 1)]
-    knobs = [(view, known._replace(count=np.int32(n))) for (view, known), n in zip(runs, (12, 4))]
-    attack = similarity(cases.BOTTOMS, CLASSES, rule="clusters")
-
-    def one(view, known):
-        return attack.run(None, view, known, {}).train
-
-    together = harness.quick_jit(jax.vmap(one))(
-        *(jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts) for parts in zip(*knobs))
-    )
-    for i, (view, known) in enumerate(knobs):
-        np.testing.assert_allclose(together[i], cases.jitted(one)(view, known), atol=1e-6)
 
 
 def test_embeddings_have_no_average_over_epochs():

@@ -168,23 +168,6 @@ def test_a_surrogate_with_hidden_units_may_fold_the_embeddings_where_no_row_is_k
     assert apart < by_side
 
 
-def test_rows_that_were_not_sent_have_no_score_and_teach_nothing():
-    sent = np.ones((2, 120), bool)
-    sent[1, :10] = False
-    _, case = tops(sent=sent)
-    got = scores(case, steps=20)
-    np.testing.assert_array_equal(np.isnan(got).any(axis=1), ~sent[1])
-    e = case.run.exchange
-    garbage = {k: np.where(sent[:, :, None], e[k], 9.0) for k in ("embeddings", "gradients")}
-    _, other = tops(sent=sent, changes=garbage.items())
-    np.testing.assert_array_equal(got, scores(other, steps=20))
-
-
-def test_gradients_of_zero_leave_every_score_finite():
-    _, case = tops(changes=[("gradients", np.zeros((2, 120, CLASSES)))])
-    assert np.all(np.isfinite(scores(case, steps=20)))
-
-
 def test_q_is_the_label_where_it_is_known():
     u = jnp.float32([[0, 0], [1, 0]])
     np.testing.assert_allclose(labels_of(u, jnp.array([-1, 1])), [[0.5, 0.5], [0, 1]])

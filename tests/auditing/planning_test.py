@@ -6,7 +6,8 @@ import pytest
 
 from vfljax import defenses
 from vfljax.auditing.planning import (
-    STRENGTHS,
+    FEWEST,
+    MOST,
     Cost,
     Times,
     between,
@@ -21,10 +22,10 @@ QUICK = Times(
     attack=60.0,
     attack_compiling=40.0,
     programs=1,
-    settings=6,
+    trials=6,
     running=2.0,
 )
-PILOT = QUICK._replace(train=40.0, attack=0.0, programs=12, settings=60, running=10.0)
+PILOT = QUICK._replace(train=40.0, attack=0.0, programs=12, trials=60, running=10.0)
 TIMES = {"undefended": QUICK, "pilot": PILOT}
 
 
@@ -64,7 +65,7 @@ def test_strengths_of_every_defense_are_tried_once_each(name):
     for kept in range(len(row.values) + 1):
         losses = [0.0] * kept + [0.5] * (len(row.values) - kept)
         order = candidates(name, tried(name, losses), 0.02)
-        assert len(set(order)) == len(order) >= STRENGTHS[0]
+        assert len(set(order)) == len(order) >= FEWEST
         assert min(row.values) <= min(order)
         assert max(order) <= max(row.values)
 
@@ -77,7 +78,7 @@ def test_more_time_tries_more_and_less_leaves_defenses_out():
     }
     many, without = choose(pilot, 0.02, 1e9, TIMES, 3)
     assert not without
-    assert {len(values) for name, values in many.items() if values} == {STRENGTHS[1]}
+    assert {len(values) for name, values in many.items() if values} == {MOST}
     fewest = seconds({"noise": 2, "dcor": 2, "max_norm": 0}, TIMES, 3)
     few, without = choose(pilot, 0.02, fewest, TIMES, 3)
     assert not without

@@ -99,16 +99,17 @@ def test_a_folder_that_is_none_or_holds_a_sweep_is_refused(tmp_path):
 def test_what_a_killed_stage_spent_is_counted(finished, tmp_path):
     request = asked(str(finished / "t.csv"))
     journal = stages.Journal(tmp_path / "out", request)
-    journal.decide({"a": (1, 2)})
+    journal.decide({"a": (1, 2)}, ["noise"])
     journal.begin("pilot")
     said = json.loads(journal.path.read_text())
     said["begun"]["at"] -= 100
     journal.path.write_text(json.dumps(said))
     later = stages.Journal(tmp_path / "out", request)
-    assert later.decided == {"a": [1, 2]}
+    assert later.config == {"a": [1, 2]}
+    assert later.left_out == ["noise"]
     assert later.times == {}
     assert 99 < later.spent < 110
-    later.open()
+    later.save()
     assert stages.Journal(tmp_path / "out", request).spent == later.spent  # counted once
 
 
@@ -127,8 +128,8 @@ def test_a_larger_budget_decides_again_and_keeps_what_was_there(finished, tmp_pa
     """Nothing is trained: the stages are only named."""
     shutil.copytree(finished, tmp_path / "f")
     staged = []
-    monkeypatch.setattr(stages, "_stage", lambda journal, name, *rest: staged.append(name))
-    monkeypatch.setattr(stages, "_decide", lambda journal, base, *rest: {**base, "notes": ()})
+    monkeypatch.setattr(stages.Stages, "stage", lambda run, name, *rest: staged.append(name))
+    monkeypatch.setattr(stages, "_decision", lambda run, base, *rest: ({**base, "notes": ()}, []))
     monkeypatch.setattr(stages.store, "export", lambda folder: None)
     request = asked(str(tmp_path / "f" / "t.csv"), budget=3600.0)
     request = dataclasses.replace(request, data=str(finished / "t.csv"))
@@ -154,13 +155,13 @@ def test_more_classes_leave_out_what_is_for_two(tmp_path):
     table = {"age": rng.normal(size=200).tolist(), "pay": rng.normal(size=200).tolist()}
     table["y"] = [f"c{k % 4}" for k in range(200)]
     request = asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay", federation="both")
-    config = suite.config(request, stages.look(request))
+    config = suite.config(request, stages.survey(request))
     experiment = parse(config)
     serving.check(make_plan(experiment))
     assert "norm" not in config["attacks"]
     assert config["attacks"]["spectral"]["whole"] == (False,)
     assert config["goal"] == {"max_leak": 1.0, "max_cost": 0.02}
-    asked_for = suite.config(dataclasses.replace(request, max_leak=0.4), stages.look(request))
+    asked_for = suite.config(dataclasses.replace(request, max_leak=0.4), stages.survey(request))
     assert asked_for["goal"]["max_leak"] == 0.4
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vfljax.auditing.request import Request, flag_of, options_of, parties_of
-from vfljax.auditing.sentences import table_notes
-from vfljax.auditing.survey import advantage, look, owned
+from vfljax.auditing.sentences import revealing, table_notes
+from vfljax.auditing.survey import above_chance, owned, survey
 from vfljax.errors import UserError
 
 ROWS = 120
@@ -49,24 +49,24 @@ def path(tmp_path):
 
 
 def test_owners_and_what_nobody_owns(path):
-    seen = look(asked(path))
+    seen = survey(asked(path))
     assert seen.owners == {"bank": ("age", "job"), "telco": ("pay", "pay2")}
-    assert seen.nobody == ("id",)
+    assert seen.unowned == ("id",)
     assert {column.name for column in seen.dataset.columns} == {"age", "job", "pay", "pay2"}
     assert seen.dataset.classes == ("no", "yes")
-    assert not seen.telling
+    assert not seen.revealing
     assert not seen.constant
 
 
 def test_the_rest_is_everything_else_but_the_label(path):
-    seen = look(asked(path, "bank: *; telco: pay2", options={"drop": ("id",)}))
+    seen = survey(asked(path, "bank: *; telco: pay2", options={"drop": ("id",)}))
     assert seen.owners["bank"] == ("age", "pay", "job")
 
 
 def test_a_glob_never_takes_the_label(tmp_path):
     table = values()
     table["pay_y"] = table.pop("y")
-    seen = look(asked(written(tmp_path / "t.csv", table), label="pay_y"))
+    seen = survey(asked(written(tmp_path / "t.csv", table), label="pay_y"))
     assert seen.owners["telco"] == ("pay", "pay2")
 
 
@@ -81,9 +81,9 @@ def test_a_glob_never_takes_the_label(tmp_path):
 def test_a_copy_of_the_label_is_named(tmp_path, change, column):
     table = values()
     path = written(tmp_path / "t.csv", table | change(table))
-    seen = look(asked(path, "bank: age; telco: *", options={"drop": ("id",)}))
-    assert seen.telling[0].column == column
-    sentence = seen.telling[0].sentence(2)
+    seen = survey(asked(path, "bank: age; telco: *", options={"drop": ("id",)}))
+    assert seen.revealing[0].column == column
+    sentence = revealing(seen.revealing[0], 2)
     assert "copy (telco) alone ranks the labels with AUC 1.00" in sentence
     assert "it all but is the label" in sentence
 
@@ -93,16 +93,16 @@ def test_a_telling_column_of_many_classes_is_named(tmp_path):
     y = rng.integers(0, 5, 400)
     table = {"a": rng.normal(size=400).tolist(), "b": (y + rng.normal(0, 0.2, 400)).tolist()}
     table["y"] = [f"k{v}" for v in y]
-    seen = look(asked(written(tmp_path / "t.csv", table), "bank: a; telco: b"))
-    assert [one.column for one in seen.telling] == ["b"]
-    assert "names the right one of 5 classes" in seen.telling[0].sentence(5)
+    seen = survey(asked(written(tmp_path / "t.csv", table), "bank: a; telco: b"))
+    assert [found.column for found in seen.revealing] == ["b"]
+    assert "names the right one of 5 classes" in revealing(seen.revealing[0], 5)
 
 
 def test_a_party_whose_columns_never_change_is_named(tmp_path):
     table = {**values(), "same": [1] * ROWS, "word": ["a"] * ROWS}
     path = written(tmp_path / "t.csv", table)
-    assert look(asked(path, "bank: age, same; telco: pay, word")).constant == ()
-    seen = look(asked(path, "bank: age; telco: same, word"))
+    assert survey(asked(path, "bank: age, same; telco: pay, word")).constant == ()
+    seen = survey(asked(path, "bank: age; telco: same, word"))
     assert seen.constant == ("telco",)
     assert "No column of telco varies: it has nothing to attack with." in table_notes(seen)
 
@@ -111,13 +111,13 @@ def test_chance_in_few_rows_is_not_telling(tmp_path):
     table = {name: column[:10] for name, column in values().items()}
     table["y"] = ["yes"] * 3 + ["no"] * 7
     table["pay"] = [3.0, 2.9, 2.8, 1, 2, 0, 1, 0, 2, 1]
-    assert not look(asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay")).telling
+    assert not survey(asked(written(tmp_path / "t.csv", table), "bank: age; telco: pay")).revealing
 
 
 def test_a_file_without_a_header_is_suspected(tmp_path):
     (tmp_path / "t.csv").write_text("age,1.5,y\n5,2.5,no\n6,3.5,yes\n")
     with pytest.raises(UserError) as error:
-        look(asked(str(tmp_path / "t.csv"), "bank: a; telco: b", label="z"))
+        survey(asked(str(tmp_path / "t.csv"), "bank: a; telco: b", label="z"))
     assert "--option=header=False" in error.value.line(flag_of)
 
 
@@ -125,11 +125,11 @@ def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
     table = values()
     table |= {"copy of y": table["y"], "again": table["y"]}
     path = written(tmp_path / "t.csv", table)
-    notes = table_notes(look(asked(path, "bank: age; telco: pay, copy of y, again")))
+    notes = table_notes(survey(asked(path, "bank: age; telco: pay, copy of y, again")))
     (remedy,) = (note for note in notes if note.startswith("To leave"))
     flag = shlex.split(remedy.partition(": ")[2])[0].removeprefix("--option=")
     request = asked(path, "bank: age; telco: pay*", options=options_of([flag]))
-    assert not look(request).telling
+    assert not survey(request).revealing
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_remedy_drops_all_telling_columns_at_once(tmp_path):
 def test_files_as_people_have_them(tmp_path, delimiter, encoding, options):
     table = {"größe" if name == "age" else name: v for name, v in values().items()}
     path = written(tmp_path / "t.csv", table, delimiter, encoding)
-    seen = look(asked(path, "bank: größe, job; telco: pay*", options=options))
+    seen = survey(asked(path, "bank: größe, job; telco: pay*", options=options))
     assert seen.owners["bank"] == ("größe", "job")
 
 
@@ -153,7 +153,7 @@ def test_names_as_people_have_them(tmp_path):
     table = {**values(), **{name: list(range(ROWS)) for name in odd}}
     file = tmp_path / "p.json"
     file.write_text(json.dumps({"bank": ["age", "=1+1", "two\nlines", "spaced"], "telco": ["*"]}))
-    seen = look(asked(written(tmp_path / "t.csv", table), str(file), options={"drop": "id"}))
+    seen = survey(asked(written(tmp_path / "t.csv", table), str(file), options={"drop": "id"}))
     assert seen.owners["bank"] == ("age", "=1+1", "two lines", "spaced")
     assert {"<b>x</b>", "a;b"} <= set(seen.owners["telco"])
 
@@ -174,19 +174,19 @@ def test_names_as_people_have_them(tmp_path):
 )
 def test_parties_that_the_table_cannot_serve(path, parties, label, says):
     with pytest.raises(UserError) as error:
-        look(asked(path, parties, label))
+        survey(asked(path, parties, label))
     assert says in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_what_is_dropped_has_no_owner(path):
     with pytest.raises(UserError, match="'job', which is dropped or names groups"):
-        look(asked(path, options={"drop": ("job",)}))
+        survey(asked(path, options={"drop": ("job",)}))
     with pytest.raises(UserError, match="'job', which is dropped or names groups"):
-        look(asked(path, options={"groups": "job"}))
-    seen = look(asked(path, "bank: age; telco: pay*", options={"groups": "job"}))
+        survey(asked(path, options={"groups": "job"}))
+    seen = survey(asked(path, "bank: age; telco: pay*", options={"groups": "job"}))
     assert seen.dataset.groups is not None
-    assert "job" not in seen.nobody
+    assert "job" not in seen.unowned
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_what_is_dropped_has_no_owner(path):
 def test_tables_that_can_be_read_in_two_ways_are_refused_with_the_flag(tmp_path, change, says):
     path = written(tmp_path / "t.csv", {**values(), **change})
     with pytest.raises(UserError) as error:
-        look(asked(path))
+        survey(asked(path))
     line = error.value.line(flag_of)
     assert says in line
     assert "config." not in line
@@ -216,10 +216,10 @@ def test_a_table_that_is_none(tmp_path):
     for name, content in (("e.csv", ""), ("h.csv", "age,pay,y\n"), ("z.csv", "PK\x03\x04")):
         (tmp_path / name).write_text(content)
         with pytest.raises(UserError) as error:
-            look(asked(str(tmp_path / name), "bank: age; telco: pay"))
+            survey(asked(str(tmp_path / name), "bank: age; telco: pay"))
         assert "\n" not in str(error.value)
     with pytest.raises(UserError, match="is missing"):
-        look(asked(str(tmp_path / "absent.csv"), "bank: age; telco: pay"))
+        survey(asked(str(tmp_path / "absent.csv"), "bank: age; telco: pay"))
 
 
 def test_one_message_names_some_of_many_columns():
@@ -230,7 +230,7 @@ def test_one_message_names_some_of_many_columns():
 
 
 def test_advantage_is_the_way_from_chance_to_certainty():
-    assert advantage(0.5, 2) == 0
-    assert advantage(1.0, 2) == 1
-    assert advantage(0.1, 10) == pytest.approx(0)
-    assert advantage(math.nan, 2) == 0
+    assert above_chance(0.5, 2) == 0
+    assert above_chance(1.0, 2) == 1
+    assert above_chance(0.1, 10) == pytest.approx(0)
+    assert above_chance(math.nan, 2) == 0

@@ -66,13 +66,6 @@ def test_three_steps_are_the_twins():
         assert others == 8  # what the chain's other members keep is handed on
 
 
-def test_strength_zero_is_no_defense_to_the_bit():
-    value, gradients, _, _ = step(0.0, 0.05, start(), Z)
-    harness.assert_same_bits(
-        (value, gradients), (sum(jnp.sum(z**2) for z in Z), [2 * z for z in Z])
-    )
-
-
 def test_parties_have_adversaries_of_their_own_and_the_label_party_s_is_not_trained():
     before = start()
     assert np.any(before.networks[0][0][0] != before.networks[1][0][0])

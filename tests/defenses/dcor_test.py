@@ -52,25 +52,6 @@ def test_a_sample_correlates_perfectly_with_itself_scaled_shifted_and_rotated():
     np.testing.assert_allclose(correlation(x, 7 * x @ rotation + 5), 1, atol=1e-4)
 
 
-def test_is_symmetric_in_its_arguments():
-    rng = np.random.default_rng(1)
-    x, y = sample(rng, 4), sample(rng, 4)
-    np.testing.assert_allclose(correlation(x, y), correlation(y, x), rtol=1e-5)
-
-
-def test_is_large_for_dependent_samples_and_small_for_independent_ones():
-    rng = np.random.default_rng(2)
-    x = sample(rng, 1, 300)
-    assert correlation(x, np.abs(x)) > 0.2  # linear correlation would be about 0
-    assert correlation(x, sample(rng, 1, 300)) < 0.02
-
-
-def test_the_root_form_is_the_square_root():
-    rng = np.random.default_rng(3)
-    x, y = sample(rng, 4), labels_of(rng, 5)
-    np.testing.assert_allclose(correlation(x, y, root=True) ** 2, correlation(x, y), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("x", "y"),
     [
@@ -115,15 +96,6 @@ def test_wide_embeddings_far_from_the_origin_keep_equal_rows_at_distance_zero():
     np.testing.assert_allclose(correlation(x, y), expected, rtol=1e-4)
     gradient = np.asarray(penalty_and_gradient(x, y.argmax(axis=1), 3, "log_squared")[1])
     np.testing.assert_allclose(gradient[6:], gradient[:6], atol=1e-5 * np.abs(gradient).max())
-
-
-def test_samples_of_different_length_are_refused():
-    with pytest.raises(AssertionError, match=r"\(3,\).*\(4,\)"):
-        distance_correlation(jnp.zeros((3, 2)), jnp.zeros((4, 2)))
-    with pytest.raises(AssertionError, match="rank"):
-        distance_correlation(jnp.zeros((3, 2)), jnp.zeros(3))
-    with pytest.raises(AssertionError, match="prefix"):
-        penalty(jnp.zeros((3, 2)), jnp.zeros(4, jnp.int32), 2)
 
 
 def problem(seed, classes=3, columns=3):
@@ -186,46 +158,6 @@ def test_embeddings_that_are_the_labels_have_penalty_zero_or_one_and_no_way_up()
         value, gradient = penalty_and_gradient(np.eye(3, dtype=np.float32)[labels], labels, 3, form)
         np.testing.assert_allclose(value, float(form in ("squared", "root")), atol=1e-5)
         np.testing.assert_allclose(gradient, 0, atol=1e-5)
-
-
-def bare_loss(active, f, embeddings, targets, context, state):
-    return jnp.sum(embeddings[0] ** 2), ("logits", "variables", state)
-
-
-def slot(alpha, z, labels, form="log_squared"):
-    """The defended loss and its gradient for one party's embeddings, and three classes."""
-    context = types.SimpleNamespace(labels=jnp.asarray(labels))
-
-    def loss(z):
-        args = ({}, None, (z,), jnp.zeros((len(z), 3)), context, ())
-        return dcor(alpha, form=form).loss(bare_loss)(*args)[0]
-
-    return jax.value_and_grad(loss)(jnp.asarray(z))
-
-
-@every_form
-def test_alpha_weighs_the_chosen_form_and_one_program_serves_a_grid_of_alphas(form):
-    z, labels = problem(3)
-    grid = jnp.float32([0.0, 0.3, 2.0])
-    values, gradients = harness.quick_jit(jax.vmap(lambda a: slot(a, z, labels, form)))(grid)
-    numeric = numeric_gradient(z, labels, 3, form)
-    for alpha, value, gradient in zip(grid, values, gradients):
-        expected = np.sum(z.astype(float) ** 2) + alpha * reference.penalty(z, labels, 3, form)
-        np.testing.assert_allclose(value, expected, rtol=1e-5)
-        np.testing.assert_allclose(gradient, 2 * z + alpha * numeric, rtol=1e-4, atol=1e-4)
-
-
-def test_alpha_zero_is_no_defense_to_the_bit_also_without_any_dependence():
-    z, labels = problem(4)
-    for embeddings in (z, np.full_like(z, 3.7), z * np.float32(1e-36)):
-        value, gradient = slot(0.0, embeddings, labels)
-        undefended = jax.value_and_grad(lambda z: bare_loss({}, None, (z,), *(None,) * 3)[0])
-        harness.assert_same_bits((value, gradient), undefended(embeddings))
-
-
-def test_an_unknown_form_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match="form='cubed'.*log_squared, squared, log_root, root"):
-        dcor(0.1, form="cubed")
 
 
 def losses(alpha, batch, spec, plain):

@@ -135,14 +135,3 @@ def test_the_fixed_interval_is_rounded_to_from_the_first_step_on(steps_of):
         for party in range(2):
             twin = reference.fixed(g[party], 0.03, 6)
             np.testing.assert_allclose(one[party], twin, rtol=1e-5, atol=1e-8)
-
-
-@pytest.mark.parametrize(("intervals", "levels"), [(1, 3), (2, 3), (6, 7)])
-def test_there_are_as_many_levels_as_end_points_and_zero(intervals, levels):
-    sent = measured_fn(tensor(3, (500, 4)), 0.0, 1.0, float(intervals))
-    assert len(np.unique(np.asarray(sent))) == levels
-
-
-def test_an_unknown_interval_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match="interval='moving'.*measured, fixed"):
-        discrete_sgd(6, interval="moving")

@@ -178,40 +178,6 @@ def test_draws_with_a_prior_follow_the_channel_of_epsilon_and_of_no_other(epsilo
             assert max(p_value(drawn, w[true]) for w in wrong) < REJECT
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 2.0])
-def test_drawn_odds_stay_within_e_to_the_epsilon_and_refute_a_smaller_one(epsilon):
-    """Two binomial counts whose rates differ by at most e^eps: exact given their sum."""
-    counts = np.stack([
-        np.bincount(draw_with_prior(t, PRIOR, epsilon, jax.random.key(t)), minlength=5)
-        for t in range(5)
-    ])  # fmt: skip
-
-    def worst(claimed):
-        share = 1 / (1 + math.exp(-claimed))
-        return min(
-            stats.binomtest(int(a), int(a + b), share, alternative="greater").pvalue
-            for column in counts.T
-            for a in column
-            for b in column
-            if a + b
-        )
-
-    assert worst(epsilon) > ACCEPT / 10
-    assert worst(epsilon / 1.5) < REJECT
-
-
-def test_one_program_serves_a_grid_of_epsilons():
-    labels, prior = jnp.arange(30) % 5, jnp.tile(PRIOR, (30, 1))
-    grid = jnp.float32([0.0, 1.0, 3.0, np.inf])
-    plain = harness.quick_jit(jax.vmap(lambda e: randomized_response(KEY, labels, 5, e)))
-    informed = harness.quick_jit(jax.vmap(lambda e: rr_with_prior(KEY, labels, prior, e)))
-    tables = harness.quick_jit(jax.vmap(lambda e: channel(jnp.asarray(PRIOR), e)))
-    for i, e in enumerate(grid):
-        np.testing.assert_array_equal(plain(grid)[i], respond(KEY, labels, 5, e))
-        np.testing.assert_array_equal(informed(grid)[i], respond_with_prior(KEY, labels, prior, e))
-        np.testing.assert_allclose(tables(grid)[i], table_of(PRIOR, e), atol=1e-6)
-
-
 def training_data(rows=400, seed=0, scores=True):
     rng = np.random.default_rng(seed)
     teacher = jnp.asarray(rng.dirichlet(np.ones(5), rows), jnp.float32) if scores else None
@@ -262,15 +228,6 @@ def test_a_teacher_of_raw_labels_is_refused_unless_the_guarantee_is_given_up():
         label_dp(1.0, mechanism="rr_with_prior").init(KEY, training_data(scores=False))
 
 
-def test_the_likeliest_label_given_a_noisy_one_is_the_noisy_one():
-    """The maximum-likelihood guess under label DP is whoever reads the noisy label: ``direct``."""
-    for prior in ([0.5, 0.5], [0.2] * 5, [0.5, 0.3, 0.1, 0.06, 0.04]):
-        for epsilon in (0.1, 1.0, 4.0):
-            table = np.asarray(table_of(jnp.asarray(prior), epsilon))  # [label, noisy label]
-            possible = table.sum(axis=0) > 0  # RRWithPrior never says some labels
-            assert (table.argmax(axis=0) == np.arange(len(prior)))[possible].all()
-
-
 def test_the_bounds_a_report_prints_are_those_of_the_channel():
     prior = np.array([0.37, 0.63])
     assert bound({"epsilon": 1.0}, {}, prior) == ("2.72", f"{math.e / (math.e + 1):.3f}")
@@ -288,13 +245,3 @@ def test_where_no_guarantee_is_given_a_report_promises_none():
     assert ROW.remarks.bound_sentence({}).startswith("Label DP bounds how much")
     assert ROW.remarks.knob_label("epsilon", options) == "strength"
     assert ROW.remarks.knob_label("epsilon", {"mechanism": "rr_with_prior"}) == "epsilon"
-
-
-def test_shapes_and_types_other_than_promised_are_refused():
-    labels = jnp.zeros(4, jnp.int32)
-    with pytest.raises(AssertionError, match="rank"):
-        randomized_response(KEY, labels[:, None], 2, 1.0)
-    with pytest.raises(AssertionError, match="float32"):
-        randomized_response(KEY, labels.astype(jnp.float32), 2, 1.0)
-    with pytest.raises(AssertionError, match="prefix"):
-        rr_with_prior(KEY, labels, jnp.full((3, 2), 0.5), 1.0)

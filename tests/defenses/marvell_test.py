@@ -14,7 +14,6 @@ from tests.reference import marvell as reference
 from vfljax.defenses.marvell import marvell, optimal_noise, perturb, sum_kl
 
 solve = jax.jit(jax.vmap(optimal_noise))
-solve_one = jax.jit(optimal_noise)
 treat = harness.quick_jit(perturb)
 
 
@@ -108,13 +107,6 @@ def test_the_class_with_the_larger_variance_gets_no_noise_across():
     np.testing.assert_array_equal(l20[(u > v) & (d > 1)], 0)
     assert np.max(l20) > 0
     assert np.max(l21) > 0
-
-
-def test_a_problem_solved_among_others_is_solved_as_alone():
-    many, ours, _ = solved()
-    for i in range(0, MANY, MANY // 20):
-        alone = solve_one(*(jnp.float32(x[i]) for x in many))
-        np.testing.assert_allclose([x[i] for x in ours], alone, rtol=1e-5, atol=1e-10)
 
 
 @pytest.mark.parametrize("factor", [1e-30, 1e-15, 1e15, 1e25])
@@ -258,10 +250,3 @@ def test_a_lone_positive_gets_finite_noise():
     sent = np.asarray(treat(jax.random.key(3), g, labels.astype(int), 1.0))
     assert np.all(np.isfinite(sent))
     assert np.all(sent[0] != g[0])
-
-
-def test_shapes_other_than_promised_are_refused():
-    with pytest.raises(AssertionError, match="rank"):
-        optimal_noise(*(jnp.ones(3) for _ in range(6)))
-    with pytest.raises(AssertionError, match="prefix"):
-        perturb(jax.random.key(0), jnp.zeros((4, 2)), jnp.zeros(3, jnp.int32), 1.0)

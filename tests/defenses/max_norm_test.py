@@ -1,14 +1,13 @@
 """MaxNorm: the scale of every row's noise, its law, and the rows it leaves alone."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
 
 from tests import harness
 from tests.reference import max_norm as reference
-from vfljax.defenses.max_norm import max_norm, perturb, scales
+from vfljax.defenses.max_norm import perturb, scales
 
 scales_of = harness.quick_jit(scales)
 treat = harness.quick_jit(perturb)
@@ -34,11 +33,6 @@ def test_scales_agree_with_the_numpy_twin_at_any_scale(shape):
         for exponent in (-30, -15, 0, 15, 30):
             g = tensor(seed, shape) * np.float32(10.0**exponent)
             np.testing.assert_allclose(scales_of(g), reference.scales(g), rtol=1e-5, atol=1e-5)
-
-
-def test_gradients_that_are_no_batch_of_rows_are_refused():
-    with pytest.raises(AssertionError, match="rank"):
-        scales(jnp.zeros(4))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -69,16 +63,6 @@ def test_the_draws_are_standard_normal_and_not_half_as_wide_again(width):
     assert abs(np.corrcoef(xi[1:], xi[:-1])[0, 1]) < 4 / np.sqrt(len(xi))
 
 
-def test_all_rows_have_the_same_expected_squared_length():
-    g = tensor(6)
-    sent = harness.quick_jit(jax.vmap(lambda key: perturb(key, g)))(
-        jax.random.split(jax.random.key(2), 20_000)
-    )
-    squares = np.mean(np.sum(np.asarray(sent, np.float64) ** 2, axis=2), axis=0)
-    longest = np.max(np.sum(g * g, axis=1))
-    np.testing.assert_allclose(squares, longest, rtol=0.06)  # 6 deviations of sqrt(2 / 20,000)
-
-
 def test_zero_rows_and_the_longest_row_are_left_alone():
     g = tensor(7)
     g[[1, 5]] = 0
@@ -97,39 +81,8 @@ def test_rows_of_one_length_are_sent_as_they_are(g):
     np.testing.assert_array_equal(treat(jax.random.key(4), g), g)
 
 
-@pytest.mark.parametrize("exponent", [-30, 30])
-def test_the_scale_of_the_batch_does_not_matter(exponent):
-    g, factor = tensor(8), np.float32(10.0**exponent)
-    one, other = (np.asarray(treat(jax.random.key(5), x)) for x in (g, g * factor))
-    np.testing.assert_allclose(other / factor, one, rtol=1e-4)
-
-
 @pytest.mark.parametrize("length", [1e-10, 1e-18, 1e-20, 1e-25, 1e-30])
 def test_the_scale_of_a_short_row_is_the_twins_however_short(length):
     g = np.float32([[length, 2 * length], [1.0, -2.0]])
     np.testing.assert_allclose(scales_of(g), reference.scales(g), rtol=1e-5)
     assert np.all(np.abs(np.asarray(treat(jax.random.key(8), g))[0]) > 1e-4)
-
-
-def test_a_row_far_shorter_than_the_longest_stays_finite():
-    g = np.float32([[1e-30, 0], [1e30, 1e30], [1e-3, 1]])
-    assert np.all(np.isfinite(np.asarray(treat(jax.random.key(6), g))))
-
-
-def test_each_partys_tensor_is_treated_alone_with_draws_of_its_own():
-    g = tensor(9)
-    context = type("Context", (), {"key": jax.random.key(0)})
-    transform = max_norm().gradient
-    sent, _ = transform.update((g, 1e3 * g), transform.init((g, g)), context=context)
-    for received, raw in zip(sent, (g, 1e3 * g)):
-        longest = np.argmax(np.sum(raw * raw, axis=1))
-        np.testing.assert_array_equal(np.asarray(received)[longest], raw[longest])
-    assert np.min(np.abs(draws(g, sent[0]) - draws(1e3 * g, sent[1]))) > 1e-4
-
-
-def test_vmapped_batches_equal_batches_alone():
-    batches = jnp.stack([tensor(10), 1e3 * tensor(11)])
-    keys = jax.random.split(jax.random.key(7), 2)
-    together = harness.quick_jit(jax.vmap(perturb))(keys, batches)
-    for i in range(2):
-        np.testing.assert_allclose(together[i], treat(keys[i], batches[i]), rtol=1e-6)

@@ -1,7 +1,5 @@
 """PELoss: its twin, its gradient by differences, its guards, and its place in the loss."""
 
-import types
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from tests import harness
 from tests.reference import pe_loss as reference
 from tests.reference.dcor import differences
-from vfljax.defenses.pe_loss import energy, pe_loss, squared_distances
+from vfljax.defenses.pe_loss import energy, squared_distances
 
 ROWS = 12
 DISTANCES = ["euclidean", "angular"]
@@ -103,37 +101,6 @@ def test_any_scale_leaves_value_and_gradient_finite(distance, scale):
     assert np.all(np.isfinite(gradient))
 
 
-def bare_loss(active, f, embeddings, targets, context, state):
-    return jnp.sum(embeddings[0] ** 2), ("logits", "variables", state)
-
-
-def slot(alpha, z, labels, distance="euclidean"):
-    """The defended loss and its gradient for one party's embeddings."""
-    context = types.SimpleNamespace(labels=jnp.asarray(labels))
-
-    def loss(z):
-        args = ({}, None, (z,), jnp.zeros((len(z), 3)), context, ())
-        return pe_loss(alpha, distance=distance).loss(bare_loss)(*args)[0]
-
-    return jax.value_and_grad(loss)(jnp.asarray(z))
-
-
-def test_alpha_weighs_the_energy_and_one_program_serves_a_grid_of_alphas():
-    z, labels = problem(6)
-    grid = jnp.float32([0.0, 0.5, 8.0])
-    values, _ = harness.quick_jit(jax.vmap(lambda alpha: slot(alpha, z, labels)))(grid)
-    expected = np.sum(z.astype(float) ** 2) + grid * reference.energy(z, labels, 1e-3)
-    np.testing.assert_allclose(values, expected, rtol=1e-5)
-
-
-@every_distance
-def test_alpha_zero_is_no_defense_to_the_bit_also_for_equal_rows(distance):
-    z, labels = problem(7)
-    for embeddings in (z, np.full_like(z, 3.7), z * np.float32(1e-36)):
-        undefended = jax.value_and_grad(lambda z: bare_loss({}, None, (z,), *(None,) * 3)[0])
-        harness.assert_same_bits(slot(0.0, embeddings, labels, distance), undefended(embeddings))
-
-
 def test_the_loss_gains_the_energy_of_every_passive_party_and_of_no_other():
     spec, plain = harness.make_spec(5, ("pe_loss",)), harness.make_spec(5)
     batch = harness.make_batch(spec, 0)
@@ -146,8 +113,3 @@ def test_the_loss_gains_the_energy_of_every_passive_party_and_of_no_other():
     terms = [reference.energy(np.asarray(z), labels, 1e-3) for z in exchange.embeddings]
     assert len(terms) == spec.passive == 2
     np.testing.assert_allclose(metrics.loss - undefended.loss, 0.3 * sum(terms), rtol=1e-3)
-
-
-def test_an_unknown_distance_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match="distance='cosine'.*euclidean, angular"):
-        pe_loss(2.0, distance="cosine")

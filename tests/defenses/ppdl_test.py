@@ -13,7 +13,7 @@ import scipy.stats
 from tests import harness
 from tests.reference import ppdl as reference
 from vfljax.defenses import ppdl as ppdl_module
-from vfljax.defenses.ppdl import Draws, by_jumps, by_visits, ppdl, ppdl_gradient, treat
+from vfljax.defenses.ppdl import Draws, by_jumps, by_visits, ppdl_gradient, treat
 
 treat_fn = harness.quick_jit(treat, static_argnames="on_exhaustion")
 send = harness.quick_jit(ppdl_gradient, static_argnames="on_exhaustion")
@@ -87,13 +87,6 @@ def test_draws_belong_to_visits_and_the_threshold_is_redrawn_on_acceptance_only(
     np.testing.assert_allclose(ours, [[1 - 4, 1 + 8, 1]], rtol=1e-6)
 
 
-@every_exhaustion
-def test_a_quota_of_no_entries_sends_zeros(on_exhaustion):
-    for theta in (0.0, 1 / 31):
-        sent = send(jax.random.key(0), tensor(0), theta, on_exhaustion=on_exhaustion)
-        np.testing.assert_array_equal(sent, np.zeros((6, 5)))
-
-
 @pytest.mark.parametrize("theta", [0.1, 0.25, 0.5, 0.75, 1.0])
 def test_at_most_c_entries_are_sent_and_all_within_the_clip(theta):
     g = tensor(2, (64, 8))
@@ -125,15 +118,6 @@ def test_when_entries_run_out_keep_leaves_the_expected_share_bit_exact_and_zero_
         assert np.all(zeroed[~same] != 0)
     assert abs(np.mean(shares) - (1 - reference.accepted_share())) < 0.012
     assert abs(np.mean(shares) - (1 - reference.accepted_share(3.0))) > 0.05
-
-
-def test_a_full_quota_zeroes_all_others_whatever_is_done_on_exhaustion():
-    g = tensor(4, (512, 8))
-    one, other = (
-        np.asarray(send(jax.random.key(3), g, 0.25, on_exhaustion=o)) for o in ("zero", "keep")
-    )
-    np.testing.assert_array_equal(one, other)
-    assert np.sum(one != 0) == 1024
 
 
 def test_the_value_noise_follows_its_law_and_not_half_as_much_again():
@@ -172,37 +156,6 @@ def test_entries_are_visited_in_a_uniform_order():
     hits = np.sum(np.asarray(sent).reshape(count, 6) != 0, axis=0)
     assert hits.sum() == count
     assert scipy.stats.chisquare(hits).pvalue > 1e-3
-
-
-@every_exhaustion
-def test_each_partys_tensor_is_treated_alone_with_draws_of_its_own(on_exhaustion):
-    g = tensor(5, (128, 8))
-    context = type("Context", (), {"key": jax.random.key(7)})
-    transform = ppdl(0.75, on_exhaustion=on_exhaustion).gradient
-    sent, _ = transform.update((g, g), transform.init((g, g)), context=context)
-    assert np.any(np.asarray(sent[0]) != np.asarray(sent[1]))
-    for one in sent:
-        untouched = g if on_exhaustion == "keep" else np.zeros_like(g)
-        assert 0.55 < np.mean(np.asarray(one) == untouched) < 0.75
-
-
-def test_vmapped_knobs_equal_knobs_alone():
-    g, thetas = jnp.asarray(tensor(6)), jnp.float32([0.1, 0.5, 1.0])
-    key = jax.random.key(8)
-    together = harness.quick_jit(jax.vmap(lambda theta: ppdl_gradient(key, g, theta)))(thetas)
-    for one, theta in zip(together, thetas):
-        np.testing.assert_allclose(one, send(key, g, theta), rtol=1e-6)
-
-
-def test_an_unknown_rule_for_exhaustion_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match="on_exhaustion='stop'.*zero, keep"):
-        ppdl(0.5, on_exhaustion="stop")
-
-
-def test_draws_of_another_length_than_the_entries_need_are_refused():
-    order, draws = visits(0, 6)
-    with pytest.raises(AssertionError, match=r"\(6,\)"):
-        treat(jnp.zeros((2, 3)), order, draws._replace(threshold=draws.query), 0.5, 1.8, 1, 0, 1)
 
 
 # the two forms of selection

@@ -2,6 +2,8 @@
 
 import inspect
 
+import pytest
+
 from vfljax.defenses import TABLE, Defense, DefenseRow, Knower, Remarks
 
 
@@ -23,6 +25,20 @@ def test_positional_parameters_are_knobs_and_keyword_only_ones_are_options():
     assert ROW.knobs["size"].default == 2.0
     assert ROW.knobs["strength"].default is inspect.Parameter.empty
     assert ROW.options["law"].default == "first"
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        (name, option)
+        for name, row in TABLE.items()
+        for option, parameter in row.options.items()
+        if isinstance(parameter.default, str)
+    ],
+)
+def test_an_unknown_option_is_refused_with_its_value(name, option):
+    with pytest.raises(ValueError, match=f"{option}='unheard'.* choose"):
+        TABLE[name](**TABLE[name].example, **{option: "unheard"})
 
 
 def test_a_mapping_of_both_is_taken_apart_and_what_is_neither_is_left_out():

@@ -6,11 +6,12 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests import harness
 from tests.sweeps import plan_of, tiny
 from vfljax import keys, metrics
-from vfljax.federation import training
+from vfljax.federation import evaluation, training
 from vfljax.federation.evaluation import pooled_auc
 from vfljax.federation.protocol import make_predict, make_step
 from vfljax.sweep import batch_layout, grid, initial, programs, trainer
@@ -210,3 +211,28 @@ def recomputed(plan, spec, jitted, trial, epochs):
             labels.append(table.labels[rows])
         out.append(metrics.auc(jnp.concatenate(margins), jnp.concatenate(labels)))
     return np.asarray(out)
+
+
+@pytest.mark.parametrize("classes", [10, 12])
+def test_the_top_5_accuracy_is_of_more_than_ten_classes(monkeypatch, classes):
+    rng, rows = np.random.default_rng(0), 40
+    logits = rng.standard_normal((rows, classes)).astype(np.float32)
+    labels = rng.integers(0, classes, rows).astype(np.int32)
+    places = jnp.arange(rows, dtype=jnp.int32)[None]
+    monkeypatch.setattr(evaluation, "make_predict", lambda spec: lambda weights, x, states: x[0])
+    table = training.Table(
+        features=(jnp.asarray(logits),),
+        labels=jnp.asarray(labels),
+        train=places,
+        validation=places[:, :5],
+        test=places[:, :5],
+        mean=(jnp.zeros((1, classes)),),
+        scale=(jnp.ones((1, classes)),),
+        scores=None,
+    )
+    spec = dataclasses.replace(harness.make_spec(), num_classes=classes)
+    figures = evaluation.make_evaluate(spec)((jnp.int32(0), None, {}), table)
+    assert ("test_top5_accuracy" in figures) == (classes > 10)
+    if classes > 10:
+        five = [labels[row] in np.argsort(-logits[row])[:5] for row in range(5)]
+        assert float(figures["test_top5_accuracy"]) == pytest.approx(np.mean(five))

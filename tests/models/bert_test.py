@@ -16,7 +16,6 @@ from vfljax.models.bert import Bert, from_torch
 SIZES = {"vocabulary": 40, "positions": 12, "hidden": 24, "layers": 3, "heads": 4}
 SIZES["intermediate"] = 20
 SMALL = Bert(5, **SIZES)
-SHALLOW = Bert(5, **{**SIZES, "layers": 1})
 
 
 def token_ids(rows=6, length=9, seed=0):
@@ -106,38 +105,6 @@ def test_ids_outside_the_vocabulary_are_clipped_and_a_row_of_padding_is_finite()
     assert np.isfinite(out).all()
 
 
-def test_lanes_of_parameters_and_dropout_keys_equal_single_runs():
-    party = parties.from_module(SHALLOW)
-    x = jnp.asarray(token_ids())
-    lanes = draw(party.init, x, lanes=3)
-    keys = jax.random.split(jax.random.key(2), 3)
-
-    def gradient(variables, key):
-        def loss(v):
-            return (party.apply(v, x, True, key)[0] ** 2).mean()
-
-        return jax.grad(loss)(variables)
-
-    together, single = jax.jit(jax.vmap(gradient))(lanes, keys), jax.jit(gradient)
-    for lane in range(3):
-        alone = single(jax.tree.map(lambda v, i=lane: v[i], lanes), keys[lane])
-        for one, several in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
-            np.testing.assert_allclose(one, several[lane], atol=1e-5)
-
-
-def test_dropout_acts_in_training_only_and_its_key_decides_it():
-    apply = run(SHALLOW)
-    variables, x = initial(SHALLOW), jnp.asarray(token_ids())
-    one, two = jax.random.split(jax.random.key(3))
-    first = apply(variables, x, True, one)[0]
-    assert np.abs(first - apply(variables, x, True, two)[0]).max() > 1e-4
-    np.testing.assert_array_equal(first, apply(variables, x, True, one)[0])
-    still = apply(variables, x, False, one)[0]
-    np.testing.assert_array_equal(still, apply(variables, x, False, None)[0])
-    dry = run(SHALLOW.clone(dropout=0.0))
-    np.testing.assert_allclose(dry(variables, x, True, None)[0], still, atol=1e-6)
-
-
 def test_the_presets_have_the_published_sizes():
     x = jax.ShapeDtypeStruct((2, 8), jnp.float32)
     for name, count in (("bert", 109_482_240), ("bert_tiny", 4_385_920)):
@@ -194,14 +161,6 @@ def test_only_the_last_linear_keeps_its_initial_values():
     for name in before:
         same = jax.tree.map(np.array_equal, before[name], after[name])
         assert set(jax.tree.leaves(same)) == {name == "linear"}
-
-
-def test_the_presets_have_the_published_heads_and_dropout():
-    """Heads change no parameter's shape: a checkpoint fits any number of them."""
-    for name, heads in (("bert", 12), ("bert_tiny", 2)):
-        module = BOTTOMS[name](out=3)
-        assert (module.heads, module.hidden // module.heads) == (heads, 64)
-        assert (module.dropout, module.pooled, module.positions) == (0.1, True, 512)
 
 
 def test_dropout_acts_at_its_four_places_each_number_by_itself():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.models.drawing import draw
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, CNN
@@ -154,15 +153,6 @@ def test_the_smallest_image_named_by_the_refusal_is_accepted(name, least):
     assert out.shape == (2, 64)
 
 
-def test_the_output_activation_is_the_last_thing_done():
-    x = pixels(2, 22, 22)
-    module = BOTTOMS["cnn_gafm"](out=1)
-    squashed = BOTTOMS["cnn_gafm"](out=1, output="sigmoid")
-    both = quick_jit(lambda v: [one.apply(v, x) for one in (squashed, module)])
-    got, plain = both(draw(from_module(module).init, x))
-    np.testing.assert_allclose(got, jax.nn.sigmoid(plain), rtol=1e-5)
-
-
 def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inputs():
     x = jnp.ones((1, 22, 22, 3))
     params = quick_jit(CNN(64, weights="torch").init)(jax.random.key(1), x)["params"]
@@ -175,24 +165,3 @@ def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inpu
 def test_pooling_drops_an_odd_rest():
     x = jnp.arange(15.0).reshape(1, 3, 5, 1)
     np.testing.assert_array_equal(halve(x)[0, :, :, 0], [[6, 8]])
-
-
-def test_a_lane_of_stacked_parameters_equals_the_same_alone():
-    module, x = CNN(2, channels=(3, 4), hidden=(5,)), pixels(3, 12, 12, 1)
-    lanes = draw(from_module(module).init, x, lanes=3)
-
-    def run(variables):
-        return module.apply(variables, x)
-
-    together, single = quick_jit(jax.vmap(run))(lanes), quick_jit(run)
-    looped = quick_jit(lambda v: jax.lax.map(run, v))(lanes)
-    for i in range(3):
-        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes))
-        np.testing.assert_allclose(together[i], alone, atol=1e-5)
-        np.testing.assert_allclose(looped[i], alone, atol=1e-5)
-
-
-def test_networks_are_hashable_and_images_may_be_mixed():
-    for name in ("cnn_gafm", "cnn_marvell"):
-        assert hash(BOTTOMS[name](out=4)) == hash(BOTTOMS[name](out=4))
-        assert BOTTOMS[name](out=4).mixable

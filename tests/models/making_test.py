@@ -56,6 +56,8 @@ def test_every_network_is_made_hashable(name):
     made = make(reads[READS[name][0][0]], bottom=name)
     assert isinstance(made, nn.Module)
     assert hash(made) == hash(make(reads[READS[name][0][0]], bottom=name))
+    # codes and tokens have no mixtures
+    assert made.mixable == (name not in ("wide_deep", "bert", "bert_tiny"))
 
 
 BAD = [

@@ -134,24 +134,6 @@ def test_the_net_for_imdb_is_pytorch_s_in_evaluation():
     np.testing.assert_allclose(module.apply(torch_variables(net), X), expected, rtol=1e-4)
 
 
-def test_without_the_options_nothing_changes():
-    plain = MLP((5, 4), 3)
-    variables = draw(plain.init, X)
-    assert set(variables) == {"params", "layers"}
-    assert set(variables["params"]) == {"Dense_0", "Dense_1", "Dense_2"}
-    dropping = MLP((5, 4), 3, dropout=0.5)
-    shapes = jax.eval_shape(dropping.init, jax.random.key(0), X)
-    assert jax.tree.map(jnp.shape, shapes) == jax.tree.map(jnp.shape, variables)
-    params = variables["params"]
-    h = X
-    for name in ("Dense_0", "Dense_1"):
-        h = jax.nn.relu(h @ params[name]["kernel"] + params[name]["bias"][None])
-    expected = h @ params["Dense_2"]["kernel"] + params["Dense_2"]["bias"][None]
-    for train in (False, True):
-        np.testing.assert_array_equal(plain.apply({"params": params}, X, train=train), expected)
-    np.testing.assert_array_equal(dropping.apply({"params": params}, X), expected)
-
-
 def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
     module = MLP((2000,), 1, dropout=0.25)
     variables = {"params": draw(module.init, X)["params"]}
@@ -171,23 +153,6 @@ def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
     np.testing.assert_allclose(first[active][kept], full[active][kept] / 0.75, rtol=1e-5)
     np.testing.assert_array_equal(first, hidden(jax.random.key(1)))
     assert not np.array_equal(first, hidden(jax.random.key(2)))
-
-
-def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
-    party = from_module(MLP((6, 5), 2, dropout=0.5, batch_norm=True))
-    keys = jax.random.split(jax.random.key(4), 3)
-    lanes = draw(party.init, X, lanes=3)
-
-    def run(variables, key):
-        z, (after, _) = party.apply(variables, X, True, key)
-        return z, after
-
-    together, single = quick_jit(jax.vmap(run))(lanes, keys), quick_jit(run)
-    for i in range(3):
-        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes), keys[i])
-        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
-            np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)
-    assert not np.allclose(together[0][0], together[0][1])
 
 
 def test_a_head_is_pytorch_s_in_evaluation_and_training():
@@ -255,8 +220,3 @@ def test_a_config_names_it_and_batches_of_one_row_are_nothing_to_it():
     assert made.groups[0].spec.top == Head((8, 4), 10, batch_norm=False)
     with pytest.raises(UserError, match="batch of 1 row .* model.top='head_plain'"):
         plan_of(tiny(**own))
-
-
-@pytest.mark.parametrize("module", [MLP((), 2), Head((), 2), Generator((), 2), Probability((), 2)])
-def test_inputs_of_numbers_may_be_mixed(module):
-    assert module.mixable

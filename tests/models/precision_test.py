@@ -125,19 +125,6 @@ def test_defenses_multiply_in_float32():
     assert types.count("float32") == len(types) - len(without) > 0
 
 
-def test_vmapped_settings_equal_the_settings_alone():
-    spec = low(harness.make_spec())
-    settings = [harness.make_hparams(spec, learning_rate=rate) for rate in (0.1, 0.3)]
-    batch = harness.make_batch(spec, 0)
-    states = [harness.make_state(spec, h, seed) for seed, h in enumerate(settings)]
-    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
-    together = step(harness.stack(states), batch, harness.stack(settings))
-    for i, (state, hparams) in enumerate(zip(states, settings)):
-        alone = harness.jitted_step(spec)(state, batch, hparams)
-        for a, b in zip(harness.lane(together, i), harness.numbers(alone), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-
-
 # --- networks ---
 
 SMALL = {

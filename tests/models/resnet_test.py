@@ -65,14 +65,6 @@ def test_any_image_becomes_an_embedding_and_every_stage_is_sown(image, stem):
     assert np.std(z) > 0
 
 
-def test_the_output_activation_is_the_last_thing_done():
-    module, x = ResNet(3, blocks=(1,), width=4), pixels(2, 8, 8, 3)
-    squashed = ResNet(3, "sigmoid", blocks=(1,), width=4)
-    variables = draw(from_module(module).init, x)
-    got, plain = quick_jit(lambda v: [one.apply(v, x) for one in (squashed, module)])(variables)
-    np.testing.assert_allclose(got, jax.nn.sigmoid(plain), rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [("block", "wide"), ("stem", "tiny"), ("shortcut", "none"), ("convolution", "fft")],
@@ -80,38 +72,6 @@ def test_the_output_activation_is_the_last_thing_done():
 def test_unknown_words_are_refused(field, value):
     with pytest.raises(ValueError, match=f"{field}='{value}'"):
         ResNet(**TINY, **{field: value}).init(jax.random.key(0), pixels(2, 8, 8, 3))
-
-
-def test_networks_are_hashable_and_images_may_be_mixed():
-    for name in ("resnet18", "resnet20", "resnet50"):
-        assert hash(BOTTOMS[name](out=4)) == hash(BOTTOMS[name](out=4))
-        assert BOTTOMS[name](out=4).mixable
-
-
-def test_a_lane_of_stacked_parameters_equals_the_same_alone():
-    module, x = ResNet(**TINY), pixels(4, 8, 6, 3)
-    lanes = draw(from_module(module).init, x, lanes=3)
-    weights = pixels(4, 3, seed=9)
-
-    def step(variables):
-        def loss(params):
-            out, moved = module.apply(
-                {**variables, "params": params}, x, train=True, mutable=["batch_stats"]
-            )
-            return jnp.sum(out * weights), moved
-
-        return jax.grad(loss, has_aux=True)(variables["params"])
-
-    together = quick_jit(jax.vmap(step))(lanes)
-    looped = quick_jit(lambda v: jax.lax.map(step, v))(lanes)
-    single = quick_jit(step)
-    for i in range(3):
-        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes))
-        for all_lanes in (together, looped):
-            for a, b in zip(jax.tree.leaves(all_lanes), jax.tree.leaves(alone), strict=True):
-                np.testing.assert_allclose(a[i], b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
-    means = together[1]["batch_stats"]["bn1"]["mean"]
-    assert not np.allclose(means[0], means[1])  # statistics are a lane's own
 
 
 def torch_case(name, stem="cifar"):

@@ -185,11 +185,6 @@ def test_what_does_not_fit_is_refused(options, message):
         start(WideDeep(**{"out": 2, "vocabulary": VOCABULARY, **options}))
 
 
-def test_codes_may_not_be_mixed_and_the_module_is_hashable():
-    assert not WideDeep(2, VOCABULARY).mixable
-    assert hash(WideDeep(2, VOCABULARY)) == hash(WideDeep(2, VOCABULARY))
-
-
 @pytest.mark.parametrize(("weights", "deep", "wide"), [("default", 0.5, 0), ("torch", 1, 1)])
 def test_initial_rows_and_layers_are_as_said(weights, deep, wide):
     module = WideDeep(3, (0, 4000), embedding=4, hidden=(50,), weights=weights)
@@ -223,24 +218,3 @@ def test_the_activation_is_that_of_the_deep_layers():
     (hidden,) = layers["deep"]["hidden"]
     assert hidden.min() < 0
     assert np.abs(hidden).max() < 1
-
-
-def test_a_lane_equals_the_same_alone_dropout_and_statistics_included():
-    module = WideDeep(2, VOCABULARY, hidden=(6,), dropout=0.5, batch_norm=True)
-    party, x = from_module(module), table()
-    keys = jax.random.split(jax.random.key(4), 3)
-    lanes = draw(party.init, x, lanes=3)
-    data = jnp.stack([table(s) for s in range(3)])
-
-    def step(variables, x, key):
-        z, (after, _) = party.apply(variables, x, True, key)
-        return z, after
-
-    together = quick_jit(jax.vmap(step))(lanes, data, keys)
-    looped = quick_jit(lambda a: jax.lax.map(lambda one: step(*one), a))((lanes, data, keys))
-    single = quick_jit(step)
-    for i in range(3):
-        alone = single(jax.tree.map(lambda a, i=i: a[i], lanes), data[i], keys[i])
-        for all_lanes in (together, looped):
-            for a, b in zip(jax.tree.leaves(all_lanes), jax.tree.leaves(alone), strict=True):
-                np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)

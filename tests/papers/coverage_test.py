@@ -4,66 +4,81 @@ import numpy as np
 import pytest
 
 from vfljax import papers
-from vfljax.papers import claims, coverage, reproduction_page
-from vfljax.papers.agreement import AGREES, DIFFERS
-from vfljax.papers.claims import Evidence
-from vfljax.papers.reproduction import Compared, text
-from vfljax.report.tables import csv_text
+from vfljax.papers import claims, coverage, leaks, reproduction_page
+from vfljax.papers.agreement import Status
+from vfljax.papers.comparisons import Compared, text
+from vfljax.papers.evidence import Evidence, Support, difference
 
 LEAKS_LESS = next(c for c in claims.CLAIMS if c.text.startswith("Attacks on gradients leak less"))
-NUMBER = papers.of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
+NUMBER = papers.numbers_of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
+
+
+LEAK = leaks.LeakRow(
+    table="kdk/4",
+    configuration="kdk epsilon=0.4 k=2",
+    method="kdk",
+    defenses=("kdk",),
+    knobs={"kdk.epsilon": 0.4, "kdk.k": 2.0},
+    federation="split",
+    attack="joint/exchange",
+    row="joint",
+    strongest=False,
+    leak=0.9876,
+)
 
 
 def ran(value, number=NUMBER, scale="full", variant="", spread=0.01, point="gafm"):
     ours = tuple(value + spread * np.array([-1, 0, 1, 0.5, -0.5]))
-    return Compared(number, variant, scale, point, "split", "norm leak", ours)
+    return Compared(number=number, variant=variant, scale=scale, point=point, ours=ours)
 
 
 def test_without_any_run_all_549_stand_once():
-    every = coverage.standings([])
+    every = coverage.coverage([])
     assert len(every) == len({one.number.id for one in every}) == 549
     count = coverage.counts(every)
-    assert set(count) == {coverage.NOT_RUN, coverage.NOT_COMPARABLE}
-    header, rows = coverage.status(every)
+    assert set(count) == {Status.NOT_RUN, Status.NOT_COMPARABLE}
+    header, rows = coverage.table(every)
     assert rows[-1][-1] == "549"
     assert header[-1] == "numbers"
     assert sum(int(row[-1]) for row in rows[:-1]) == 549
-    for place, name in enumerate(coverage.STANDINGS, 2):
+    for place, name in enumerate(Status, 2):
         assert sum(int(row[place] or 0) for row in rows[:-1]) == count[name]
 
 
 def test_what_cannot_be_compared_says_why():
-    every = [one for one in coverage.standings([]) if one.says == coverage.NOT_COMPARABLE]
-    assert all(one.why for one in every)
+    every = [one for one in coverage.coverage([]) if one.status is Status.NOT_COMPARABLE]
+    assert all(one.reason for one in every)
     assert len(every) == 14
 
 
 @pytest.mark.parametrize(
-    ("stored", "says"),
+    ("stored", "status"),
     [
-        ([ran(0.56)], AGREES),
-        ([ran(0.80)], DIFFERS),
-        ([ran(0.56, scale="reduced")], coverage.CLAIMS),
-        ([ran(0.80), ran(0.56, scale="sample")], DIFFERS),
-        ([ran(0.56, variant="minmax")], coverage.NOT_RUN),  # a variant alone is not the table's
-        ([ran(0.80), ran(0.56, variant="minmax")], DIFFERS),
-        ([ran(0.56)._replace(ours=(0.56,))], coverage.SHOWN),
-        ([ran(0.56, number=NUMBER._replace(id="sun-027", kind="approx"))], coverage.NOT_RUN),
+        ([ran(0.56)], Status.AGREES),
+        ([ran(0.80)], Status.DIFFERS),
+        ([ran(0.56, scale="reduced")], Status.CLAIMS),
+        ([ran(0.80), ran(0.56, scale="sample")], Status.DIFFERS),
+        ([ran(0.56, variant="minmax")], Status.NOT_RUN),  # a variant alone is not the table's
+        ([ran(0.80), ran(0.56, variant="minmax")], Status.DIFFERS),
+        ([ran(0.56)._replace(ours=(0.56,))], Status.SHOWN),
+        ([ran(0.56, number=NUMBER._replace(id="sun-027", kind="approx"))], Status.NOT_RUN),
     ],
 )
-def test_a_number_stands_by_its_run_at_the_published_setting(stored, says):
-    (one,) = (s for s in coverage.standings(stored) if s.number.id == NUMBER.id)
-    assert one.says == says
+def test_a_number_stands_by_its_run_at_the_published_setting(stored, status):
+    (one,) = (s for s in coverage.coverage(stored) if s.number.id == NUMBER.id)
+    assert one.status is status
     assert len(one.variants) == sum(bool(s.variant) for s in stored)
 
 
 def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
-    none = next(n for n in papers.of("gafm/2", "Spambase") if n.defense == "none" and n.attack)
+    none = next(
+        n for n in papers.numbers_of("gafm/2", "Spambase") if n.defense == "none" and n.attack
+    )
     (tmp_path / "a.csv").write_text(text([ran(0.80), ran(0.95, number=none, point="undefended")]))
     (tmp_path / "b.csv").write_text(
         text([ran(0.57, variant="minmax"), ran(0.5, scale="reduced", number=none)])
     )
-    (tmp_path / "a_leaks.csv").write_text(csv_text(["setting", "leak"], [["gafm", "0.5"]]))
+    (tmp_path / "a_leaks.csv").write_text(leaks.text([LEAK]))
     page = reproduction_page.text(
         tmp_path, lambda table, dataset, run: f"run {table} {dataset} {run}"
     )
@@ -78,23 +93,25 @@ def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
 
 def test_a_difference_is_paired_by_seed():
     a, b = np.array([0.5, 0.6, 0.7]), np.array([0.6, 0.7, 0.8])
-    mean, low, high = claims.difference(a, b)
+    mean, low, high = difference(a, b)
     assert (mean, low, high) == pytest.approx((-0.1, -0.1, -0.1))
-    mean, low, high = claims.difference(a, b[::-1])
+    mean, low, high = difference(a, b[::-1])
     assert low < mean < high
-    assert np.isnan(claims.difference([0.5], [0.6])[1])
+    assert np.isnan(difference([0.5], [0.6])[1])
 
 
 @pytest.mark.parametrize(
-    ("leak", "says"), [(0.80, claims.FOR), (0.951, claims.OPEN), (0.99, claims.AGAINST)]
+    ("leak", "support"), [(0.80, Support.FOR), (0.951, Support.OPEN), (0.99, Support.AGAINST)]
 )
-def test_a_claim_is_for_against_or_open_by_the_interval_of_the_difference(leak, says):
-    of = {n.defense: n for n in papers.of("gafm/2", "Spambase") if n.attack == "norm"}
-    noisy = ran(0.95, number=of["none"])
-    ours = ran(leak, number=of["gafm"])._replace(
+def test_a_claim_is_for_against_or_open_by_the_interval_of_the_difference(leak, support):
+    by_defense = {
+        n.defense: n for n in papers.numbers_of("gafm/2", "Spambase") if n.attack == "norm"
+    }
+    noisy = ran(0.95, number=by_defense["none"])
+    ours = ran(leak, number=by_defense["gafm"])._replace(
         ours=tuple(np.array(noisy.ours) + leak - 0.95 + 0.002 * np.array([1, -1, 0, 1, -1]))
     )
-    lines = LEAKS_LESS.weigh(Evidence([ours, noisy], {}))
-    assert [line.says for line in lines] == [says]
+    lines = LEAKS_LESS.weigh(Evidence(compared=[ours, noisy], leaks={}))
+    assert [line.support for line in lines] == [support]
     reduced = [one._replace(scale="reduced") for one in (ours, noisy)]
-    assert "reduced" in next(iter(LEAKS_LESS.weigh(Evidence(reduced, {})))).text
+    assert "reduced" in next(iter(LEAKS_LESS.weigh(Evidence(compared=reduced, leaks={})))).text

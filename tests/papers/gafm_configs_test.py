@@ -64,7 +64,7 @@ def test_every_variant_parses_and_names_a_table_that_was_published(table, varian
     assert set(reproduces.arms) == {arm.name for arm in experiment.methods}
     assert config.name.startswith(f"gafm_{'text' if 'text' in reproduces.table else table}_")
     assert (reproduces.scale == "sample") == ("reduced" in variant)
-    printed = papers.of(reproduces.table, reproduces.dataset)
+    printed = papers.numbers_of(reproduces.table, reproduces.dataset)
     assert {number.defense for number in printed} <= set(reproduces.arms.values())
     of_one = {n.attack for n in printed} - {"", "average of norm, mean, median"}
     assert of_one <= set(reproduces.attacks)

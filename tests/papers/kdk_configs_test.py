@@ -80,7 +80,7 @@ def test_every_variant_parses_and_every_printed_number_has_one_point_and_one_att
         classes = 2 if name in ("criteo", "bhi") else 100 if name == "cifar100" else 10
         reads = READS.get(name, READS["cifar10"])
         labels = {form.label for form in attack_forms(experiment, classes, reads)}
-        for number in papers.of(table, run.dataset):
+        for number in papers.numbers_of(table, run.dataset):
             impossible = (table, number.dataset, number.defense) == IMPOSSIBLE
             assert len(points_of(number, experiment)) == (not impossible), number
             if number.attack:

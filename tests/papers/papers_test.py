@@ -24,8 +24,8 @@ def test_tables_have_the_names_that_configs_use():
     assert tables["gafm/2"] == ("Spambase", "IMDB", "Criteo", "ISIC")
     assert tables["fu/attacks"][-1] == "BHI"
     assert tables["kdk/figure6"] == ()
-    assert len(papers.of("gafm/2", "Spambase")) == 16
-    assert papers.of("gafm/2", "spambase") == ()
+    assert len(papers.numbers_of("gafm/2", "Spambase")) == 16
+    assert papers.numbers_of("gafm/2", "spambase") == ()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ def test_shares_are_shares():
 
 
 def test_a_printed_spread_of_zero_is_a_spread():
-    vanilla = [n for n in papers.of("gafm/2", "Spambase") if n.defense == "none" and n.attack]
+    vanilla = [
+        n for n in papers.numbers_of("gafm/2", "Spambase") if n.defense == "none" and n.attack
+    ]
     assert [(n.value, n.spread) for n in vanilla] == [(0.85, 0.07), (1.0, 0.0), (0.91, 0.0)]
 
 

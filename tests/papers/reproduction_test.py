@@ -8,8 +8,8 @@ import pytest
 
 from vfljax import papers, store
 from vfljax.errors import UserError
-from vfljax.papers import reproduction
-from vfljax.papers.agreement import verdict
+from vfljax.papers import comparisons, reproduction
+from vfljax.papers.agreement import agreement
 from vfljax.report import page
 from vfljax.store import header
 from vfljax.sweep.records import Reproduces
@@ -40,7 +40,7 @@ def number(compared, defense, attack):
 
 
 def test_every_number_of_the_table_is_there_once(compared):
-    assert list(compared) == [n.id for n in papers.of("gafm/2", "Criteo")]
+    assert list(compared) == [n.id for n in papers.numbers_of("gafm/2", "Criteo")]
 
 
 def test_a_point_is_the_one_whose_knobs_are_the_number_s_setting(compared, defended):
@@ -146,22 +146,22 @@ def test_of_two_arms_with_the_same_setting_the_first_is_the_sweep_s_own(defended
 
 def test_what_is_stored_gives_the_same_verdicts_again(compared, tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text(reproduction.text(compared.values()))
-    again = reproduction.read(path)
+    path.write_text(comparisons.text(compared.values()))
+    again = comparisons.read(path)
     assert [one.number.id for one in again] == [k for k, one in compared.items() if one.ours]
     for one in again:
         first = compared[one.number.id]
         assert one.ours == pytest.approx(first.ours, rel=1e-5)
-        assert one.verdict is not None
-        assert one.verdict.says == first.verdict.says == verdict(one.number, one.ours).says
+        assert one.agreement.status is first.agreement.status
+        assert one.agreement.status is agreement(one.number, one.ours).status
         assert one.point == first.point
 
 
 def test_a_smaller_run_is_judged_against_no_number(compared):
     one = number(compared, "none", "")
-    assert one.verdict is not None
-    assert one._replace(scale="reduced").verdict is None
-    assert reproduction.row(one._replace(scale="reduced"))[-1] == "reduced run: no verdict"
+    assert one.agreement is not None
+    assert one._replace(scale="reduced").agreement is None
+    assert comparisons.row(one._replace(scale="reduced"))[-1] == "reduced run: no verdict"
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ def test_a_smaller_run_is_judged_against_no_number(compared):
     [
         ("", "is no table of launch.reproduce"),
         ("a,b\n", "is no table of launch.reproduce"),
-        (",".join(reproduction.COLUMNS) + "\n1,2\n", "line 2"),
-        (",".join(reproduction.COLUMNS) + "\nnobody" + "," * 15 + "\n", "line 2: 'nobody'"),
+        (",".join(comparisons.COLUMNS) + "\n1,2\n", "line 2"),
+        (",".join(comparisons.COLUMNS) + "\nnobody" + "," * 15 + "\n", "line 2: 'nobody'"),
     ],
 )
 def test_a_file_of_another_form_is_one_line(tmp_path, text, line):
     path = tmp_path / "x.csv"
     path.write_text(text)
     with pytest.raises(UserError, match=line):
-        reproduction.read(path)
+        comparisons.read(path)
 
 
 @pytest.mark.parametrize(

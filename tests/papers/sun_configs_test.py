@@ -41,7 +41,7 @@ def test_every_variant_parses_and_names_its_table(table, variant):
     assert (experiment.data.options["rows"] > 0) == ("sample" in variant)
     assert any("A sample" in note for note in experiment.notes) == ("sample" in variant)
     assert experiment.seeds == 5
-    printed = papers.of(f"sun/{table}", experiment.reproduces.dataset)
+    printed = papers.numbers_of(f"sun/{table}", experiment.reproduces.dataset)
     assert {n.defense for n in printed} <= set(experiment.reproduces.arms.values())
     ratios = {n.setting["positive_ratio"] for n in printed if "positive_ratio" in n.setting}
     assert ratios <= {experiment.data.options.get("positive_ratio")}

@@ -1,5 +1,5 @@
-"""A table of one's own, audited: what leaks, to whom, and what to switch on.
+"""The audit of a user's table: what leaks, to which party, and which defense to switch on.
 
-``request`` is what is asked, ``table`` looks before anything is trained, ``suite`` says what is trained and
-attacked, ``planning`` what there is time for, and ``run`` does it, in sweeps like any other.
+``request`` holds what is asked and ``survey`` what the table shows before training. ``suite`` makes the config,
+``planning`` fits it to the budget, and ``stages`` trains and attacks it. ``frames`` has ``vfljax.audit``.
 """

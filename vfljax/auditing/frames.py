@@ -36,7 +36,9 @@ def audit(
     options: Mapping[str, Any] | None = None,
     say: Callable[[str], None] = print,
 ) -> store.Sweep:
-    """What leaks of a table's labels, to whom, and what to switch on: ``launch.audit`` as a function.
+    """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
+
+    It does what ``launch.audit`` does.
 
     Args:
       table: a pandas ``DataFrame``, a ``pyarrow.Table``, or the path of a file. A frame is written to
@@ -44,14 +46,14 @@ def audit(
       label: the column of the labels.
       parties: who owns which columns, {"bank": ["AGE"], "telco": ["PAY_*"]}, by name or glob.
       workdir: where the audit is written; the same call continues one that was stopped.
-      label_party: who has the labels; the first party by default.
+      label_party: the party that has the labels; the first one by default.
       federation: "split", "no_split" or "both".
-      attackers: who attacks, each alone; all but the label party by default.
+      attackers: the parties that attack, each alone; all but the label party by default.
       known: labels that attackers know; 0 is 40, or two a class.
       budget: seconds, or a text such as "10m".
-      max_leak: the most that may leak, on the report's scale; None is any, and verdicts decide.
+      max_leak: the most that may leak, on the report's scale; None allows any, and verdicts decide.
       max_cost: the most test accuracy that a defense may cost.
-      seeds: of each setting.
+      seeds: of each configuration.
       options: of the table's loader (``vfljax.datasets.user_table.table``).
       say: is given each line of what is being done.
 
@@ -95,7 +97,7 @@ def _tuples(parties: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def _written(frame: Any, folder: pathlib.Path) -> pathlib.Path:
-    """The frame as a file of the audit; one that is there must hold the same."""
+    """Writes the frame to a file of the audit; a file that is there must hold the same."""
     path, arrow = folder / FRAME, arrow_of(frame, "the frame")
     if path.exists():
         if not pq.read_table(path).equals(arrow):

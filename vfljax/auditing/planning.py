@@ -1,7 +1,7 @@
-"""Which strengths of which defenses an audit has time for, from measured times and from a pilot's accuracies.
+"""Which operating points of which defenses an audit has time for.
 
-What enters: ``Times`` of finished stages, and what every strength cost in the pilot. What leaves: the strengths
-to be audited, those that are left out, and sentences on both. Nothing is trained here, and no leak is read.
+The choice rests on the measured times of finished stages and on the accuracies of a pilot. Nothing is trained
+here, and no leak is read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from vfljax import defenses
 from vfljax.report import summary
 from vfljax.store import Sweep
 
-BLOCK = 32  # settings that one call attacks, however few there are (``attacking.run.BLOCK``)
+TOGETHER = 32  # trials that one call attacks, however few there are
 MARGIN = 1.2  # on every estimate
-LATER = 0.75  # a program takes, of the first one's overhead, where there are several; measured
+LATER = 0.75  # of the first program's overhead that each of several takes; measured
 REPORT = 15.0  # seconds
-STRENGTHS = (2, 5)  # of each defense: at least, at most
+FEWEST, MOST = 2, 5  # operating points of each defense
 
 
 class Times(NamedTuple):
@@ -30,98 +30,114 @@ class Times(NamedTuple):
     attack: float
     attack_compiling: float
     programs: int
-    settings: int
-    running: float  # seconds of training, compilers apart, of all settings
+    trials: int
+    running: float  # seconds of training all trials, without compiling
 
     @property
     def overhead(self) -> float:
-        """Seconds for each program beside training."""
+        """Seconds of each program besides training."""
         return max(self.train - self.running, 0.0) / max(self.programs, 1)
 
     @property
     def each(self) -> float:
-        """Seconds of training for each setting."""
-        return self.running / max(self.settings, 1)
+        """Seconds of training each trial."""
+        return self.running / max(self.trials, 1)
 
     @property
     def attacking(self) -> float:
-        """Seconds of attacks beside compiling: one block of every form."""
+        """Seconds of attacks besides compiling: one call of every attack variant."""
         return max(self.attack - self.attack_compiling, 0.1 * self.attack)
 
 
 class Cost(NamedTuple):
-    """What one strength cost in the pilot."""
+    """What one operating point cost in the pilot."""
 
-    value: float  # of the knob; nan where the defense has no strength
-    loss: (
-        float  # validation accuracy, less than undefended's; of federations the most; inf: diverged
-    )
+    value: float  # of the knob; nan for a defense without one
+    loss: float  # of validation accuracy, the largest over federations; inf if training diverged
 
 
 def values_of(name: str) -> tuple[float, ...]:
-    """The strengths of a defense that a pilot tries."""
+    """Returns the operating points of a defense that a pilot tries, from weak to strong."""
     strengths = defenses.TABLE[name].strengths
     return () if strengths is None else strengths.values
 
 
-def pilot_defenses(good: Sequence[str], left: float, undefended: Times, seeds: int) -> list[str]:
-    """The first of the defenses that there is time for: to try all their strengths in a pilot, and to audit
-    the fewest strengths of them afterwards. Without a margin: ``choose`` decides again, by what the pilot
-    took."""
+def pilot_defenses(
+    applicable: Sequence[str], left: float, undefended: Times, seeds: int
+) -> list[str]:
+    """Returns the first defenses for which there is time.
+
+    There is time for a defense if a pilot can try all its operating points and the audit the fewest of them
+    afterwards. The pilot has no margin: ``choose`` decides again, by what the pilot took.
+
+    Args:
+      applicable: defenses in the order in which they are tried.
+      left: seconds of the budget.
+      undefended: the times of the first stage.
+      seeds: of the audit.
+    """
     fitting = 0
-    for count in range(1, len(good) + 1):
-        tried = 1 + sum(max(len(values_of(name)), 1) for name in good[:count])
-        running = undefended.each * tried
+    for count in range(1, len(applicable) + 1):
+        names = applicable[:count]
+        trials = 1 + sum(max(len(values_of(name)), 1) for name in names)
+        running = undefended.each * trials
         train = LATER * undefended.overhead * count + running
-        pilot = undefended._replace(train=train, programs=count, settings=tried, running=running)
-        counts = {name: min(STRENGTHS[0], len(values_of(name))) for name in good[:count]}
+        pilot = undefended._replace(train=train, programs=count, trials=trials, running=running)
+        counts = {name: min(FEWEST, len(values_of(name))) for name in names}
         after = seconds(counts, {"undefended": undefended, "pilot": pilot}, seeds)
         if pilot.train + (after - REPORT) / MARGIN + REPORT <= left:
             fitting = count
-    return list(good[:fitting])
+    return list(applicable[:fitting])
 
 
 def costs(pilot: Sweep) -> dict[str, list[Cost]]:
-    """Of every defense of the pilot: its strengths from weak to strong, and what each cost."""
+    """Returns what each operating point of every defense cost, from weak to strong."""
     points = summary.points(pilot)
-    plain = next(point.validated for point in points if not point.defended)
+    undefended = next(point.validated for point in points if not point.defended)
     out: dict[str, list[Cost]] = {}
     for point in points:
+        losses = [
+            undefended[federation][seed] - accuracy
+            for federation, by_seed in point.validated.items()
+            for seed, accuracy in by_seed.items()
+        ]
+        most = float(np.max(np.nan_to_num(losses, nan=math.inf)))  # nan if either diverged
         for name in point.defenses:
             strengths = defenses.TABLE[name].strengths
             value = point.knobs[f"{name}.{strengths.knob}"] if strengths else math.nan
-            lost = [plain[k][s] - got for k, by in point.validated.items() for s, got in by.items()]
-            # nan where either diverged
-            most = float(np.max(np.nan_to_num(lost, nan=math.inf)))
             out.setdefault(name, []).append(Cost(value, most))
     return out
 
 
 def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]:
-    """Strengths in the order in which they are worth auditing: the strongest that kept the accuracy, what
-    lies between it and the next, that next, and then weaker ones; from the weakest where none did. []:
-    the defense has no strength."""
+    """Returns a defense's operating points in the order in which they are worth auditing.
+
+    First comes the strongest that kept the accuracy, then what lies between it and the next, that next, and
+    then weaker ones. If none kept it, they go from weak to strong.
+
+    Args:
+      name: of the defense; without a knob it has no operating point to choose.
+      tried: what each operating point cost in the pilot, from weak to strong.
+      max_cost: the accuracy that a defense may cost.
+    """
     strengths = defenses.TABLE[name].strengths
     if strengths is None:
         return []
-    values = [one.value for one in tried]
-    kept = [place for place, one in enumerate(tried) if one.loss <= max_cost]
-    if not kept:
-        order = [*values]
-    else:
-        last = kept[-1]
-        order = [values[last]]
-        if last + 1 < len(values):
-            order += [between(values[last], values[last + 1], strengths.whole), values[last + 1]]
-        for place in range(last - 1, -1, -1):
-            order += [values[place]]
-            if place == last - 1:
-                order += [between(values[place], values[last], strengths.whole)]
-    return list(dict.fromkeys(order))
+    values = [cost.value for cost in tried]
+    last = max((k for k, cost in enumerate(tried) if cost.loss <= max_cost), default=None)
+    if last is None:
+        return list(dict.fromkeys(values))
+
+    def middle(k: int) -> float:
+        return between(values[k], values[k + 1], strengths.whole)
+
+    stronger = [middle(last), values[last + 1]] if last + 1 < len(values) else []
+    weaker = [values[last - 1], middle(last - 1), *values[: last - 1][::-1]] if last else []
+    return list(dict.fromkeys([values[last], *stronger, *weaker]))
 
 
 def between(a: float, b: float, whole: bool) -> float:
-    """The geometric mean, to two digits; a whole number where the knob counts.
+    """Returns the geometric mean to two digits; a whole number if the knob counts something.
 
     >>> between(0.01, 0.1, False), between(6.0, 12.0, True)
     (0.032, 8.0)
@@ -131,13 +147,20 @@ def between(a: float, b: float, whole: bool) -> float:
 
 
 def seconds(counts: Mapping[str, int], times: Mapping[str, Times], seeds: int) -> float:
-    """How long the audit's own stage takes with so many strengths of each defense."""
+    """Returns how long the last stage takes.
+
+    Args:
+      counts: operating points of each defense.
+      times: of the stages so far, "undefended" and perhaps "pilot".
+      seeds: of the audit.
+    """
     undefended, pilot = times["undefended"], times.get("pilot", times["undefended"])
-    points = 1 + sum(max(count, 1) for count in counts.values())
-    settings = points * max(undefended.settings, 1)  # undefended has one point in every federation
-    training = pilot.overhead * max(len(counts), 1) + pilot.each * settings
-    blocks = max(1.0, points * seeds / BLOCK)
-    return MARGIN * (training + undefended.attacking * blocks) + REPORT
+    configurations = 1 + sum(max(count, 1) for count in counts.values())
+    # the undefended stage has one configuration in every federation
+    trials = configurations * max(undefended.trials, 1)
+    training = pilot.overhead * max(len(counts), 1) + pilot.each * trials
+    calls = max(1.0, configurations * seeds / TOGETHER)
+    return MARGIN * (training + undefended.attacking * calls) + REPORT
 
 
 def choose(
@@ -147,27 +170,37 @@ def choose(
     times: Mapping[str, Times],
     seeds: int,
 ) -> tuple[dict[str, list[float]], list[str]]:
-    """The strengths of each defense for which there is time, weak to strong, and the defenses for which
-    there is none. As many strengths of each as fit; where not even the fewest do, the defenses that kept
-    no accuracy in the pilot go first, then the last ones."""
+    """Chooses as many operating points of each defense as there is time for.
+
+    If there is no time even for the fewest of each, the defenses that kept no accuracy in the pilot are left
+    out first, then the last ones.
+
+    Args:
+      pilot: what each operating point of each defense cost.
+      max_cost: the accuracy that a defense may cost.
+      left: seconds of the budget.
+      times: of the stages so far.
+      seeds: of the audit.
+
+    Returns:
+      The operating points of each defense, from weak to strong, and the defenses that are left out.
+    """
     order = {name: candidates(name, tried, max_cost) for name, tried in pilot.items()}
-    kept = {name: any(one.loss <= max_cost for one in tried) for name, tried in pilot.items()}
+    kept = {name: any(cost.loss <= max_cost for cost in tried) for name, tried in pilot.items()}
     names, without = list(pilot), []
 
-    def counts(most: int) -> dict[str, int]:
-        return {name: min(most, len(order[name])) for name in names}
+    def fits(most: int) -> bool:
+        counts = {name: min(most, len(order[name])) for name in names}
+        return seconds(counts, times, seeds) <= left
 
-    while names and seconds(counts(STRENGTHS[0]), times, seeds) > left:
+    while names and not fits(FEWEST):
         hopeless = [name for name in names if not kept[name]]
         without.append((hopeless or names)[-1])
         names.remove(without[-1])
-    most = [
-        n for n in range(STRENGTHS[0], STRENGTHS[1] + 1) if seconds(counts(n), times, seeds) <= left
-    ]
-    count = max(most, default=STRENGTHS[0])
-    chosen = {}
-    for name in names:
-        some, strengths = order[name][:count], defenses.TABLE[name].strengths
-        rising = strengths is None or strengths.values[0] < strengths.values[-1]
-        chosen[name] = sorted(some, reverse=not rising)
-    return chosen, without
+    count = max((n for n in range(FEWEST, MOST + 1) if fits(n)), default=FEWEST)
+
+    def falls(name: str) -> bool:
+        values = values_of(name)
+        return bool(values) and values[0] > values[-1]
+
+    return {name: sorted(order[name][:count], reverse=falls(name)) for name in names}, without

@@ -1,7 +1,6 @@
-"""What is asked of an audit: whose table it is, who owns which columns, and how much time there is.
+"""What is asked of an audit: the table, the parties' columns, the attackers and the time.
 
-What enters: texts of a command line, or a JSON file. What leaves: a ``Request``, or a ``UserError`` of one
-line. The table itself is looked at in ``table``.
+Texts of a command line, or a JSON file, become a ``Request``, or raise a ``UserError`` of one line.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LEAST_BUDGET = 60.0  # seconds: no attack suite is compiled in less
 
 
 def of_audit(name: str) -> Field:
-    """Returns the field of what an audit is asked, which messages call by its flag."""
+    """Returns a field of the request, which messages call by the flag of launch.audit."""
     return Field(f"audit.{name}", f"--{name}")
 
 
@@ -42,7 +41,11 @@ EXAMPLE = (PARTIES, "='bank: LIMIT_BAL, AGE; telco: PAY_*, BILL_*'")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One audit, as it was asked for; every field can be written as JSON."""
+    """One audit, as it was asked for; every field can be written as JSON.
+
+    Raises:
+      UserError: for what cannot be meant.
+    """
 
     data: str  # the table's file
     label: str
@@ -105,11 +108,11 @@ class Request:
 
     @property
     def attacking(self) -> tuple[str, ...]:
-        """Who attacks."""
+        """The parties that attack, each alone."""
         return self.attackers or self.passive
 
     def stored(self) -> dict[str, Any]:
-        """As JSON reads it again; what is nan, as null."""
+        """Returns the fields as JSON reads them again; nan is null."""
         fields = dataclasses.asdict(self)
         fields["max_leak"] = None if math.isnan(self.max_leak) else self.max_leak
         return json.loads(json.dumps(fields))
@@ -149,7 +152,7 @@ def _needed(name: str, what: str) -> UserError:
 
 
 def parties_of(text: str) -> dict[str, tuple[str, ...]]:
-    """The parties of ``"bank: LIMIT_BAL, AGE; telco: PAY_*"``, or of a JSON file {name: [columns]}.
+    """Returns the parties of a text, or of the JSON file {name: [columns]} that it names.
 
     >>> parties_of("bank: LIMIT_BAL, AGE; telco: PAY_*")
     {'bank': ('LIMIT_BAL', 'AGE'), 'telco': ('PAY_*',)}
@@ -161,7 +164,7 @@ def parties_of(text: str) -> dict[str, tuple[str, ...]]:
         remedy = ("write that to a file, and give ", PARTIES, "=FILE.json")
         raise UserError("is given as JSON", field=PARTIES, remedy=remedy)
     if text.strip().lower().endswith(".json"):
-        entries = _of_file(pathlib.Path(text.strip()))
+        entries = _read_parties(pathlib.Path(text.strip()))
     else:
         entries = [_entry(part) for part in text.split(";") if part.strip()]
     if len(entries) == 1 and text.count(":") > 1:
@@ -188,7 +191,7 @@ def _entry(text: str) -> tuple[str, tuple[str, ...]]:
     return name.strip(), tuple(filter(None, map(str.strip, columns.split(","))))
 
 
-def _of_file(path: pathlib.Path) -> list[tuple[str, tuple[str, ...]]]:
+def _read_parties(path: pathlib.Path) -> list[tuple[str, tuple[str, ...]]]:
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=list)
     except FileNotFoundError:
@@ -211,7 +214,7 @@ def _of_file(path: pathlib.Path) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def seconds_of(text: str) -> float:
-    """The seconds of "10m", "90s", "1.5h" or "600".
+    """Returns the seconds of "10m", "90s", "1.5h" or "600".
 
     >>> seconds_of("1.5m")
     90.0
@@ -224,7 +227,7 @@ def seconds_of(text: str) -> float:
 
 
 def options_of(texts: Sequence[str]) -> dict[str, Any]:
-    """The loader's options of ``--option=name=value`` flags; the label has a flag of its own."""
+    """Returns the loader's options of ``--option=name=value`` flags; the label has a flag of its own."""
     known = asking.of(TABLE["table"])
     options = asking.of_flags(texts, known)
     for name in options:

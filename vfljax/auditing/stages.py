@@ -1,15 +1,14 @@
-"""An audit, stage by stage: look, undefended, pilot, audit; each stage is a sweep like any other.
+"""The stages of an audit: undefended, pilot, audit. Each is a sweep like any other.
 
-    DIR/undefended/   the undefended federation under the whole suite: what leaks, and what attacks cost
-    DIR/pilot/        every defense at every strength of its row, one seed, no attack: what defenses cost
-    DIR/              undefended and every defense around the strength at which it begins to cost more than
-                      was allowed, on all seeds, under the whole suite: the audit's own sweep and report
+    DIR/undefended/   the undefended federation under all attacks: what leaks, and how long attacks take
+    DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs
+    DIR/              undefended and every defense around the operating point at which it begins to cost more
+                      than was allowed, on all seeds, under all attacks: the audit's own sweep and report
     DIR/config.py     the config of that sweep, for ``launch.sweep``
     DIR/audit.json    what was asked, what was decided, and how long each stage took
 
-Strengths are chosen by what they cost, never by what leaks: the audit's figures are on attacks that chose
-nothing. How many strengths and defenses fit is decided from the measured times of the first two stages. The
-same call again continues one that was killed, at any moment.
+Operating points are chosen by cost and never by leak, so the audit's figures are of attacks that chose
+nothing. The same call again continues an audit that was killed at any moment.
 """
 
 from __future__ import annotations
@@ -20,19 +19,20 @@ import pathlib
 import pprint
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.auditing import planning, sentences, suite
 from vfljax.auditing.request import WORKDIR, Request
-from vfljax.auditing.survey import Look, look
+from vfljax.auditing.survey import survey
 from vfljax.errors import UserError
 from vfljax.sweep import programs, serving
 from vfljax.sweep.experiment import parse
-from vfljax.sweep.plan import Plan, make_plan
+from vfljax.sweep.plan import make_plan
 from vfljax.sweep.progress import clock
 from vfljax.sweep.train import train_sweep
+from vfljax.types import MALICIOUS
 
 JOURNAL = "audit.json"
 FRAME = "table.parquet"  # what ``vfljax.audit`` writes a data frame to
@@ -62,238 +62,230 @@ def audit(
     attacks: Mapping[str, Mapping[str, Any]] = suite.ATTACKS,
     defenses: tuple[str, ...] | None = None,
 ) -> pathlib.Path:
-    """Run the audit, or what is left of it; returns ``workdir``, which then holds a finished sweep.
+    """Runs the audit, or what is left of it.
 
-    ``attacks`` is the suite and ``defenses`` are those to try (None: all that apply).
+    Args:
+      request: what is asked.
+      workdir: the audit's folder; it holds a finished sweep afterwards.
+      command: the command line, for the headers of the sweeps.
+      say: is given each line of progress.
+      attacks: the suite, options by name.
+      defenses: those to try; None for all that apply.
+
+    Returns:
+      ``workdir``.
+
+    Raises:
+      UserError: for what cannot be audited; nothing has been written then.
     """
     journal = Journal(workdir, request)
-    seen = look(request)
-    base = suite.config(request, seen, attacks)
-    plan = make_plan(parse(base))  # what cannot be meant is refused before anything is written
+    table = survey(request)
+    base = suite.config(request, table, attacks)
+    plan = make_plan(parse(base))  # what nobody can mean is refused before anything is written
     serving.check(plan)
-    good, refused = suite.applicable(base, suite.shape_of(plan), defenses)
-    say(sentences.preamble(request, seen, base, len(good)))
-    if journal.grown:
-        for folder in _set_aside(workdir):
-            say(f"a larger budget: what was audited before is kept in {folder}")
-    journal.open()
-    _stage(journal, "undefended", base, workdir / "undefended", command, say)
-    final = journal.decided
-    if final is None:
-        final = _decide(journal, base, good, refused, seen, workdir, command, say)
-        journal.decide(final)
-    _write_config(workdir, final)
-    _stage(journal, "audit", final, workdir, command, say)
+    applicable, refused = suite.applicable(base, suite.shape_of(plan), defenses)
+    say(sentences.preamble(request, table, base, len(applicable)))
+    if journal.grown and (folder := _set_aside(workdir)):
+        say(f"a larger budget: what was audited before is kept in {folder}")
+    journal.save()
+    run = Stages(journal, workdir, command, say)
+    run.stage("undefended", base, workdir / "undefended")
+    config = journal.config
+    if config is None:
+        notes = [*sentences.table_notes(table), *sentences.refused_note(refused)]
+        config, left_out = _decision(run, base, applicable, notes)
+        journal.decide(config, left_out)
+    _write_config(workdir, config)
+    run.stage("audit", config, workdir)
     store.export(workdir)
-    say(sentences.ending(final, journal.spent, request.budget))
+    audited = len(config["grid"]) - 1
+    say(sentences.ending(audited, journal.left_out, journal.spent, request.budget))
     return workdir
 
 
-def _set_aside(workdir: pathlib.Path) -> list[pathlib.Path]:
-    """Move the pilot and the audit's own sweep into a folder of their own; the undefended stage stays."""
-    number = 1 + sum(1 for path in workdir.glob("earlier-*") if path.is_dir())
-    folder = workdir / f"earlier-{number}"
-    names = [
-        path
-        for path in sorted(workdir.iterdir())
-        if path.name not in (JOURNAL, FRAME, "undefended") and not path.name.startswith("earlier-")
-    ]
-    if not names:
-        return []
+def _set_aside(workdir: pathlib.Path) -> pathlib.Path | None:
+    """Moves the pilot and the audit's own sweep into a folder of their own, if there are any."""
+    kept = {JOURNAL, FRAME, "undefended", *(path.name for path in workdir.glob("earlier-*"))}
+    paths = [path for path in sorted(workdir.iterdir()) if path.name not in kept]
+    if not paths:
+        return None
+    folder = workdir / f"earlier-{1 + len(list(workdir.glob('earlier-*')))}"
     folder.mkdir()
-    for path in names:
+    for path in paths:
         path.rename(folder / path.name)
-    return [folder]
+    return folder
 
 
-def _decide(
-    journal: Journal,
-    base: dict[str, Any],
-    good: list[str],
-    refused: Mapping[str, str],
-    seen: Look,
-    workdir: pathlib.Path,
-    command: str,
-    say: Say,
-) -> dict[str, Any]:
-    """The config of the last stage: which strengths of which defenses there is time for."""
+class Stages(NamedTuple):
+    """What all stages of one audit share."""
+
+    journal: Journal
+    workdir: pathlib.Path
+    command: str
+    say: Say
+
+    def stage(self, name: str, values: Mapping[str, Any], workdir: pathlib.Path) -> None:
+        """Trains and attacks one sweep, unless it is finished, and writes down how long it took."""
+        journal = self.journal
+        self.say(f"{name}: {clock(journal.spent)} of {clock(journal.request.budget)} spent")
+        journal.begin(name)
+        began = time.monotonic()
+        plan = train_sweep(parse(values), workdir, self.command, self.say)
+        trained, compiled = time.monotonic(), programs.compile_seconds()
+        if values["attacks"]:
+            attack_sweep(plan, workdir, say=self.say)
+        times = planning.Times(
+            train=trained - began,
+            attack=time.monotonic() - trained,
+            attack_compiling=programs.compile_seconds() - compiled,
+            programs=len(plan.groups),
+            trials=sum(len(group.trials) for group in plan.groups),
+            running=sum(store.load(workdir).results["seconds"].to_pylist()),
+        )
+        journal.finish(name, times)
+
+
+def _decision(
+    run: Stages, base: dict[str, Any], applicable: list[str], notes: list[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """The config of the last stage, and the defenses that there is no time for."""
+    journal = run.journal
     request, undefended = journal.request, journal.times["undefended"]
-    tried = journal.tried
-    if tried is None:
+    if journal.tried is None:
         left = request.budget - journal.spent
-        tried = planning.pilot_defenses(good, left, undefended, request.seeds)
-        journal.try_these(tried)
-    notes = sentences.notes_of(seen, refused)
-    pilot: dict[str, list[planning.Cost]] = {}
+        journal.try_defenses(planning.pilot_defenses(applicable, left, undefended, request.seeds))
+    tried = journal.tried or []
+    costs: dict[str, list[planning.Cost]] = {}
     if tried:
-        arms = {name: suite.arm(name, planning.values_of(name)) for name in tried}
+        methods = {name: suite.method(name, planning.values_of(name)) for name in tried}
         values = {
             **base,
             "name": f"{base['name']}: pilot",
             "seeds": 1,
-            "federations": [f for f in base["federations"] if f != "malicious"],
-            "grid": {suite.UNDEFENDED: {}, **arms},
+            "federations": [f for f in base["federations"] if f != MALICIOUS],
+            "grid": {suite.UNDEFENDED: {}, **methods},
             "attacks": {},
         }
-        _stage(journal, "pilot", values, workdir / "pilot", command, say)
-        pilot = planning.costs(store.load(workdir / "pilot"))
-    chosen, without = planning.choose(
-        pilot,
-        request.max_cost,
-        request.budget - journal.spent,
-        journal.times,
-        request.seeds,
-    )
-    left_out = [*[name for name in good if name not in tried], *without]
-    strengths = {name: list(values) for name, values in chosen.items()}
-    say(sentences.chosen(strengths, left_out))
-    notes += sentences.notes_on(strengths, left_out, request)
-    return {
-        **base,
-        "notes": tuple(notes),
-        "grid": {
-            suite.UNDEFENDED: {},
-            **{name: suite.arm(name, values) for name, values in chosen.items()},
-        },
-    }
-
-
-def _stage(
-    journal: Journal,
-    name: str,
-    values: Mapping[str, Any],
-    workdir: pathlib.Path,
-    command: str,
-    say: Say,
-) -> Plan:
-    """Train and attack one sweep, unless it is there; how long it took is written down."""
-    say(f"{name}: {clock(journal.spent)} of {clock(journal.request.budget)} spent")
-    journal.begin(name)
-    began = time.monotonic()
-    plan = train_sweep(parse(values), workdir, command, say)
-    trained, compiled = time.monotonic(), programs.compile_seconds()
-    if values["attacks"]:
-        attack_sweep(plan, workdir, say=say)
-    done = time.monotonic()
-    journal.took(
-        name,
-        planning.Times(
-            train=trained - began,
-            attack=done - trained,
-            attack_compiling=programs.compile_seconds() - compiled,
-            programs=len(plan.groups),
-            settings=sum(len(group.trials) for group in plan.groups),
-            running=sum(store.load(workdir).results["seconds"].to_pylist()),
-        ),
-    )
-    return plan
+        run.stage("pilot", values, run.workdir / "pilot")
+        costs = planning.costs(store.load(run.workdir / "pilot"))
+    left = request.budget - journal.spent
+    chosen, without = planning.choose(costs, request.max_cost, left, journal.times, request.seeds)
+    left_out = [*(name for name in applicable if name not in tried), *without]
+    run.say(sentences.chosen_lines(chosen, left_out))
+    grid = {name: suite.method(name, values) for name, values in chosen.items()}
+    notes = [*notes, *sentences.choice_notes(chosen, left_out, request)]
+    return {**base, "notes": tuple(notes), "grid": {suite.UNDEFENDED: {}, **grid}}, left_out
 
 
 class Journal:
-    """``audit.json``: the request, the decision and the times of the stages, as far as there are any.
+    """``audit.json``: the request, the decisions and the times of the stages, as far as there are any.
 
     A stage that was killed has a beginning and no time: what it had spent until it last wrote a file is
-    counted when it is gone on with.
+    counted when the audit is continued.
+
+    Raises:
+      UserError: if the folder holds something else, another audit, or a damaged journal.
     """
 
     def __init__(self, workdir: pathlib.Path, request: Request) -> None:
         self.path, self.request, self.grown = workdir / JOURNAL, request, False
-        self._said: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
+        self._stored: dict[str, Any] = {"request": request.stored(), "times": {}, "lost": 0.0}
         if workdir.exists() and not workdir.is_dir():
             raise UserError((WORKDIR, f"={workdir} is a file"), remedy="name a folder")
-        if not self.path.exists():
-            if (workdir / "sweep.json").exists():
-                remedy = ("choose another ", WORKDIR, ". Nothing was changed")
-                raise UserError(f"{workdir} holds a sweep and no audit", remedy=remedy)
-            return
-        said = self._read()
+        if self.path.exists():
+            self._continue(self._read())
+        elif (workdir / "sweep.json").exists():
+            remedy = ("choose another ", WORKDIR, ". Nothing was changed")
+            raise UserError(f"{workdir} holds a sweep and no audit", remedy=remedy)
+
+    def _continue(self, stored: dict[str, Any]) -> None:
+        asked, before = self._stored["request"], stored["request"]
         changed = [
-            f"{name}: {said['request'].get(name)!r} -> {value!r}"
-            for name, value in self._said["request"].items()
-            if said["request"].get(name) != value and name != "budget"
+            f"{name}: {before.get(name)!r} -> {value!r}"
+            for name, value in asked.items()
+            if before.get(name) != value and name != "budget"
         ]
         if changed:
+            other = ", or ask for what it was begun with. Nothing was changed"
             raise UserError(
-                f"{workdir} holds another audit ({'; '.join(changed[:3])})",
-                remedy=(
-                    *("choose another ", WORKDIR),
-                    ", or ask for what it was begun with. Nothing was changed",
-                ),
+                f"{self.path.parent} holds another audit ({'; '.join(changed[:3])})",
+                remedy=("choose another ", WORKDIR, other),
             )
-        self.grown = request.budget > said["request"]["budget"] and "config" in said
+        self.grown = asked["budget"] > before["budget"] and "config" in stored
         if self.grown:  # the decisions are made again, with more time
-            said = {k: v for k, v in said.items() if k not in ("config", "tried")}
-            said["times"] = {k: v for k, v in said["times"].items() if k == "undefended"}
-            said["lost"] = 0.0
-        budget = max(request.budget, said["request"]["budget"])
-        said["request"]["budget"] = budget
-        self.request = dataclasses.replace(request, budget=budget)
-        self._said = said
+            times = {k: v for k, v in stored["times"].items() if k == "undefended"}
+            stored = {"request": before, "times": times, "lost": 0.0}
+        before["budget"] = max(asked["budget"], before["budget"])
+        self.request = dataclasses.replace(self.request, budget=before["budget"])
+        self._stored = stored
 
     def _read(self) -> dict[str, Any]:
         try:
-            said = json.loads(self.path.read_text())
-            times = {k: planning.Times(**v)._asdict() for k, v in said["times"].items()}
-            said = {**said, "times": times, "lost": float(said["lost"])}
-            said["request"] = {**said["request"], "budget": float(said["request"]["budget"])}
-            begun = said.pop("begun", None)
-            if begun is not None:  # killed on its way
+            stored = json.loads(self.path.read_text())
+            times = {name: planning.Times(**t)._asdict() for name, t in stored["times"].items()}
+            request = {**stored["request"], "budget": float(stored["request"]["budget"])}
+            stored = {**stored, "request": request, "times": times, "lost": float(stored["lost"])}
+            begun = stored.pop("begun", None)
+            if begun is not None:  # a stage was killed
                 last = max(_last_written(self.path.parent), begun["at"])
-                said["lost"] += min(last - begun["at"], DAY)
-            return said
+                stored["lost"] += min(last - begun["at"], DAY)
+            return stored
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise UserError(
-                f"{self.path} is damaged",
-                remedy=("choose another ", WORKDIR, ", or remove that file and begin anew"),
-            ) from error
+            remedy = ("choose another ", WORKDIR, ", or remove that file and begin anew")
+            raise UserError(f"{self.path} is damaged", remedy=remedy) from error
 
     @property
     def times(self) -> dict[str, planning.Times]:
-        """Of each finished stage, by its name."""
-        return {name: planning.Times(**one) for name, one in self._said["times"].items()}
+        """How long each finished stage took."""
+        return {name: planning.Times(**t) for name, t in self._stored["times"].items()}
 
     @property
     def spent(self) -> float:
         """Seconds of all stages, those that were killed included."""
-        return self._said["lost"] + sum(one.train + one.attack for one in self.times.values())
+        return self._stored["lost"] + sum(t.train + t.attack for t in self.times.values())
 
     @property
-    def decided(self) -> Any:
-        """The config of the last stage, None where it was not decided."""
-        return self._said.get("config")
+    def config(self) -> Any:
+        """The config of the last stage; None if it was not decided."""
+        return self._stored.get("config")
+
+    @property
+    def left_out(self) -> list[str]:
+        """The defenses that there was no time for."""
+        return self._stored.get("left_out", [])
 
     @property
     def tried(self) -> list[str] | None:
-        """The defenses of the pilot, None where they were not chosen."""
-        return self._said.get("tried")
+        """The defenses of the pilot; None if they were not chosen."""
+        return self._stored.get("tried")
 
-    def try_these(self, names: list[str]) -> None:
-        """Write the defenses of the pilot down."""
-        self._said["tried"] = names
-        self.open()
-
-    def open(self) -> None:
-        """Write down what is known."""
+    def save(self) -> None:
+        """Writes the journal."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_text(self.path, json.dumps(self._said, indent=1))
+        store.write_text(self.path, json.dumps(self._stored, indent=1))
 
-    def decide(self, config: Any) -> None:
-        """Write the config of the last stage down."""
-        self._said["config"] = json.loads(json.dumps(config))
-        self.open()
+    def try_defenses(self, names: list[str]) -> None:
+        """Stores the defenses of the pilot."""
+        self._stored["tried"] = names
+        self.save()
+
+    def decide(self, config: Any, left_out: list[str]) -> None:
+        """Stores the config of the last stage, and the defenses that it has no time for."""
+        self._stored |= {"config": json.loads(json.dumps(config)), "left_out": left_out}
+        self.save()
 
     def begin(self, name: str) -> None:
-        """Write down that a stage begins now, unless it has ended before."""
-        if name not in self._said["times"]:
-            self._said["begun"] = {"stage": name, "at": time.time()}
-            self.open()
+        """Stores that a stage begins now, unless it has ended before."""
+        if name not in self._stored["times"]:
+            self._stored["begun"] = {"stage": name, "at": time.time()}
+            self.save()
 
-    def took(self, name: str, times: planning.Times) -> None:
-        """Write down how long a stage took; a stage that was found finished keeps its time."""
-        self._said.pop("begun", None)
-        if name not in self._said["times"]:
-            self._said["times"][name] = times._asdict()
-            self.open()
+    def finish(self, name: str, times: planning.Times) -> None:
+        """Stores how long a stage took; a stage that was finished before keeps its time."""
+        self._stored.pop("begun", None)
+        if name not in self._stored["times"]:
+            self._stored["times"][name] = times._asdict()
+            self.save()
 
 
 def _last_written(folder: pathlib.Path) -> float:

@@ -1,12 +1,12 @@
-"""What an audit trains and attacks: a config from a look at the table.
+"""The config of an audit: one federation for every table, with all attacks and defenses that apply.
 
-One federation for every data set of columns. Embeddings are averaged and the top model is GAFM's generator
-where there are two classes, so that every defense can be tried; they are concatenated otherwise. Sizes of
-batches and epochs follow the number of training rows.
+With two classes the parties' embeddings are averaged and the top model is GAFM's generator, so that every
+defense can be tried; with more they are concatenated. Batches and epochs follow the number of training rows.
 """
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from vfljax import attacks, defenses
 from vfljax.auditing.request import FEDERATIONS, Request
-from vfljax.auditing.survey import Look
+from vfljax.auditing.survey import Survey
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import attack_variants, grid
@@ -26,8 +26,14 @@ from vfljax.sweep.records import as_axis
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
-STEPS = 800  # batches that a setting is trained for, about
-EPOCHS = (5, 30)
+STEPS = 800  # batches that a trial is trained for, about
+EPOCHS = (5, 30)  # at least, at most
+BATCHES = (
+    (400, 16),
+    (1500, 32),
+    (8000, 64),
+    (math.inf, 256),
+)  # (training rows at most, batch size)
 RECORDED = 2000  # training rows whose exchange attackers keep, at most
 UNDEFENDED = "undefended"
 BOTTOM = MLP((4,), 4)  # of an attack that is only asked what it needs
@@ -61,42 +67,45 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
     "posterior": {"epsilon": (1.0, 0.5, 2.0, 4.0, 8.0)},
 }
-"""The attacks, and the forms of each that know of a defense; those that a federation or the number of
-classes rules out are left out (``config``)."""
+"""The attacks and, for each, the variants that know of a defense. ``config`` leaves out what a federation or
+the number of classes rules out."""
 
 
 def config(
-    request: Request, look: Look, suite: Mapping[str, Mapping[str, Any]] = ATTACKS
+    request: Request, table: Survey, suite: Mapping[str, Mapping[str, Any]] = ATTACKS
 ) -> dict[str, Any]:
-    """The config of the undefended federation under the whole suite; stages change ``grid``, ``seeds``
-    and ``attacks``."""
-    dataset, classes = look.dataset, look.dataset.num_classes
+    """Returns the config of the undefended federation under all attacks.
+
+    Stages change its ``grid``, ``seeds`` and ``attacks``.
+
+    Args:
+      request: what is asked.
+      table: the survey of its table.
+      suite: attacks and their options.
+    """
+    dataset, classes = table.dataset, table.dataset.num_classes
     rows = int(len(dataset.labels) * SHARES[0])
     two = classes == 2
-    batch = next(
-        b for most, b in ((400, 16), (1500, 32), (8000, 64), (10**18, 256)) if rows <= most
-    )
+    batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
     known = request.known or known_labels(dataset.labels, classes)
-    owners = [*request.passive, request.label_party]
-    label_columns = bool(look.owners[request.label_party])
+    parties = [*request.passive, request.label_party]
     attackers = tuple((request.passive.index(name),) for name in request.attacking)
-    leak = request.stored()["max_leak"]
     values = {
         "name": f"audit of {printable(pathlib.PurePath(request.data).name.split('.')[0])}",
         "seeds": request.seeds,
         "data": {
             "name": "table",
             "dir": str(pathlib.Path(request.data).resolve()),
-            "options": {"label": request.label, **look.options},
+            "options": {"label": request.label, **table.options},
             **dict(zip(("train", "validation", "test"), SHARES, strict=True)),
             "scaling": "standard",
         },
         "parties": {
             "passive": len(request.passive),
-            "label_features": label_columns,
-            "columns": tuple(look.owners[name] for name in owners if look.owners[name]),
-            "names": tuple(owners),
+            "label_features": bool(table.owners[request.label_party]),
+            "columns": tuple(table.owners[name] for name in parties if table.owners[name]),
+            "names": tuple(parties),
         },
         "model": {
             "bottom": "mlp",
@@ -128,33 +137,45 @@ def config(
         "attackers": attackers,
         "federations": FEDERATIONS[request.federation],
         "goal": {
-            "max_leak": 1.0 if leak is None else leak,
+            "max_leak": 1.0 if math.isnan(request.max_leak) else request.max_leak,
             "max_cost": request.max_cost,
         },
     }
-    return {**values, "attacks": attacks_for(values, suite, known, look)}
+    chosen = attacks_for(suite, FEDERATIONS[request.federation], known, classes)
+    return {**values, "attacks": chosen}
 
 
 def printable(name: str) -> str:
-    """A file's name as a title may hold it."""
+    """Returns a file's name as a title may hold it."""
     kept = (c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
     return "".join(kept).strip()[:100] or "a table"
 
 
 def known_labels(labels: np.ndarray, classes: int) -> int:
-    """How many labels an attacker knows by default: 40, or two a class; no more than a half of the rarest
-    class's training rows, of each class."""
+    """Returns how many labels an attacker knows by default: 40, or two a class.
+
+    Of each class it is at most half of the training rows of the rarest one.
+
+    Args:
+      labels: [R] of all rows.
+      classes: C.
+    """
     rarest = int(np.bincount(labels, minlength=classes).min() * SHARES[0])
     most = classes * max(1, rarest // 2)
     return max(classes, min(max(KNOWN, 2 * classes), most))
 
 
 def attacks_for(
-    values: Mapping[str, Any], suite: Mapping[str, Mapping[str, Any]], known: int, look: Look
+    suite: Mapping[str, Mapping[str, Any]], federations: Sequence[str], known: int, classes: int
 ) -> dict[str, dict[str, Any]]:
-    """The attacks of the suite, and of their options those values, that the federations and the classes
-    allow, with ``known`` labels."""
-    classes, kinds = look.dataset.num_classes, set(values["federations"])
+    """Returns the attacks of a suite, and those values of their options, that can be run.
+
+    Args:
+      suite: attacks and their options.
+      federations: those that are trained.
+      known: labels that attackers know.
+      classes: C.
+    """
     out = {}
     for name, options in suite.items():
         static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
@@ -165,7 +186,7 @@ def attacks_for(
         if not all(allowed.values()):
             continue
         attack = attacks.TABLE[name]((BOTTOM,), classes, **{k: v[0] for k, v in allowed.items()})
-        if kinds & set(attack.federations) and not (attack.binary and classes > 2):
+        if {*federations} & {*attack.federations} and not (attack.binary and classes > 2):
             least = {"known": known} if "known" in attack.knobs else {}
             out[name] = {**least, **options, **allowed}
     return out
@@ -179,18 +200,17 @@ def _builds(name: str, classes: int, option: Mapping[str, Any]) -> bool:
     return True
 
 
-def arm(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
-    """A chain of one defense at these strengths; without any, of a defense that has none."""
+def method(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
+    """Returns the chain of one defense at these operating points; they are not read if it has no knob."""
     row = defenses.TABLE[name]
-    values = tuple(values)
     knobs = {knob: row.example[knob] for knob in row.required}
     if row.strengths is not None:
-        knobs |= {**row.strengths.fixed, row.strengths.knob: values}
+        knobs |= {**row.strengths.fixed, row.strengths.knob: tuple(values)}
     return {name: knobs}
 
 
 def shape_of(plan: Plan) -> grid.DataShape:
-    """What decides about the data which defenses it allows."""
+    """Returns what decides which defenses the data allow."""
     return grid.DataShape(
         plan.dataset.num_classes,
         len(plan.splits[0].train),
@@ -201,24 +221,33 @@ def shape_of(plan: Plan) -> grid.DataShape:
 def applicable(
     values: Mapping[str, Any], shape: grid.DataShape, names: Sequence[str] | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """The defenses that this federation and these data allow, and why the others are not."""
-    good, refused = [], {}
+    """Finds the defenses that a federation and its data allow.
+
+    Args:
+      values: the config of the undefended federation.
+      shape: of the data.
+      names: the defenses to try; None for all.
+
+    Returns:
+      The names of those that apply, and of the others why they do not.
+    """
+    allowed, refused = [], {}
     for name, row in defenses.TABLE.items():
         if names is not None and name not in names:
             continue
         strengths = row.strengths.values[:1] if row.strengths else ()
         try:
-            experiment = parse({**values, "grid": {name: arm(name, strengths)}})
+            experiment = parse({**values, "grid": {name: method(name, strengths)}})
             several = attack_variants.attack_forms(experiment, shape.num_classes, shape.inputs[0])
             trained = attack_variants.federations(
                 experiment, several, shape.num_classes, shape.inputs[0]
             )
-            settings = grid.trials(experiment, trained)
-            if not settings:
+            trials = grid.trials(experiment, trained)
+            if not trials:
                 raise UserError("it is part of a top model, which this federation has not.")
-            grid.check(experiment, shape, settings)
+            grid.check(experiment, shape, trials)
         except UserError as error:
             refused[name] = "".join(map(str, error.reason))
         else:
-            good.append(name)
-    return good, refused
+            allowed.append(name)
+    return allowed, refused

@@ -1,7 +1,4 @@
-"""The table of an audit, looked at before anything is trained: who owns what, and what gives labels away.
-
-What enters: a ``Request``. What leaves: a ``Look``, or a ``UserError`` of one line. Nothing is written.
-"""
+"""The survey of an audit's table before anything is trained: column owners, and columns that reveal labels."""
 
 from __future__ import annotations
 
@@ -24,86 +21,63 @@ from vfljax.datasets.reading import read
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import UserError, options_in, unknown
 
-TELLING = 0.5
-"""The advantage over chance at which a column alone is named, by more than chance can do in so many rows:
-leak AUC .75 of two classes."""
-COPY = 0.98  # ... and from which it as good as is the label
-ROWS = 20_000  # that a column is judged on
+REVEALING = 0.5  # advantage over chance from which a column is named; leak AUC .75 of two classes
+COPY = 0.98  # advantage from which a column is taken for a copy of the label
+ROWS = 20_000  # rows that columns are judged on
 READING = ("delimiter", "header", "file_encoding")  # the loader's options that name columns
 
 
-class Telling(NamedTuple):
-    """A column that alone says much of the labels."""
+class RevealingColumn(NamedTuple):
+    """A column that alone predicts the labels well."""
 
     column: str
     party: str
-    figure: float  # leak AUC of two classes, balanced top-1 of more
-
-    def sentence(self, classes: int) -> str:
-        """What a person should check."""
-        does = (
-            f"ranks the labels with AUC {self.figure:.2f}"
-            if classes == 2
-            else f"names the right one of {classes} classes for {self.figure:.0%} of the rows, classes "
-            "counting alike"
-        )
-        doubt = (
-            "it all but is the label: leave it out if it is made from it"
-            if advantage(self.figure, classes) >= COPY
-            else "leave it out if it is not known before the label is"
-        )
-        return f"{self.column} ({self.party}) alone {does}: {doubt}."
+    leak: float  # leak AUC of two classes, balanced top-1 of more
 
 
-class Look(NamedTuple):
-    """What was seen."""
+class Survey(NamedTuple):
+    """The table of an audit, and what is known of its columns."""
 
     dataset: Dataset
-    options: dict[str, Any]  # of the loader, with what nobody owns dropped
+    options: dict[str, Any]  # of the loader, with the columns dropped that no party owns
     owners: dict[str, tuple[str, ...]]  # party -> its columns
-    nobody: tuple[str, ...]  # columns that no party owns, dropped
+    unowned: tuple[str, ...]  # columns that no party owns; they are dropped
     constant: tuple[str, ...]  # parties whose columns never change
-    telling: tuple[Telling, ...]
+    revealing: tuple[RevealingColumn, ...]  # the most revealing first
 
 
-def look(request: Request) -> Look:
-    """Read the table, find every party's columns, and judge each column by itself."""
+def survey(request: Request) -> Survey:
+    """Reads the table, finds every party's columns, and scores each column by itself.
+
+    Raises:
+      UserError: for any fault of the table, and for parties that it cannot serve.
+    """
     options = dict(request.options)
     names = _names(request.data, options)
     if request.label not in names:
-        odd = any(map(is_number, names)) and options.get("header", True)
-        hint = options_in(" Where the first line is no header: {header}=False.") if odd else ""
-        raise unknown(("column in ", of_audit("label")), request.label, names, hint)
-    dropped = _matching(options.get("drop", ()), names)
+        numeric = any(map(is_number, names)) and options.get("header", True)
+        hint = " Where the first line is no header: {header}=False." if numeric else ""
+        raise unknown(("column in ", of_audit("label")), request.label, names, options_in(hint))
+    dropped = _dropped(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {request.label, groups, *dropped}]
     owners = owned(request.parties, features, request.label, {*dropped, groups} - {""})
-    taken = {name for some in owners.values() for name in some}
-    nobody = tuple(name for name in features if name not in taken)
-    options["drop"] = (*sorted(dropped), *nobody)
+    taken = {name for columns in owners.values() for name in columns}
+    unowned = tuple(name for name in features if name not in taken)
+    options["drop"] = (*sorted(dropped), *unowned)
     dataset = datasets.load("table", request.data, {"label": request.label, **options})
     present = {column.name for column in dataset.columns}
-    owners = {party: tuple(c for c in some if c in present) for party, some in owners.items()}
-    for party, some in owners.items():
-        if not some and request.parties[party]:
-            what = f": no column of {party} can be used: name others."
-            raise UserError((PARTIES, what))
-    by_name = {column: party for party, some in owners.items() for column in some}
-    rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
-    slack = rarest**-0.5 if rarest else 1.0  # two standard errors, or more
-    telling = [
-        Telling(name, by_name[name], figure)
-        for name, figure in judge(dataset, by_name).items()
-        if advantage(figure, dataset.num_classes) - slack >= TELLING
-    ]
+    kept = {party: tuple(c for c in columns if c in present) for party, columns in owners.items()}
+    for party, columns in kept.items():
+        if not columns and request.parties[party]:
+            raise UserError((PARTIES, f": no column of {party} can be used: name others."))
     varying = {
         column.name
-        for place, column in enumerate(dataset.columns)
-        if len(np.unique(dataset.features[:, place])) > 1
+        for column, values in zip(dataset.columns, dataset.features.T, strict=True)
+        if len(np.unique(values)) > 1
     }
-    constant = [party for party, some in owners.items() if some and not varying.intersection(some)]
-    telling.sort(key=lambda one: -one.figure)
-    return Look(dataset, options, owners, nobody, tuple(constant), tuple(telling))
+    constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
+    return Survey(dataset, options, kept, unowned, tuple(constant), _revealing(dataset, kept))
 
 
 def _names(path: str, options: Mapping[str, Any]) -> list[str]:
@@ -112,15 +86,14 @@ def _names(path: str, options: Mapping[str, Any]) -> list[str]:
     return list(frame.columns)
 
 
-def _matching(patterns: Any, names: Sequence[str]) -> set[str]:
-    """The columns that ``drop`` names, by names and globs."""
-    several = [patterns] if isinstance(patterns, str) else patterns
+def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
+    """The columns that the option ``drop`` selects by names and globs."""
     dropped: set[str] = set()
-    for pattern in map(str, several):
-        hits = [pattern] if pattern in names else fnmatch.filter(names, pattern)
-        if not hits:
+    for pattern in map(str, [patterns] if isinstance(patterns, str) else patterns):
+        matches = [pattern] if pattern in names else fnmatch.filter(names, pattern)
+        if not matches:
             raise unknown(options_in("column in {drop}="), pattern, names)
-        dropped |= set(hits)
+        dropped.update(matches)
     return dropped
 
 
@@ -130,50 +103,79 @@ def owned(
     label: str,
     absent: Collection[str] = (),
 ) -> dict[str, list[str]]:
-    """Every party's columns among the ``features``, by ``dividing.owned_columns``. Raises UserError also
-    where a party names the label, or a column that is ``absent`` from the features."""
+    """Returns every party's columns, as ``partition.owned_columns`` assigns them.
+
+    Args:
+      parties: names or globs of columns by party.
+      features: the columns to be assigned.
+      label: the column of the labels.
+      absent: columns of the table that are no features.
+
+    Raises:
+      UserError: also if a party names the label or an absent column.
+    """
     for party, patterns in parties.items():
         for pattern in map(one_line, patterns):
-            if pattern == label:
-                what = f": {party} names {label!r}, which is the label and no feature"
-                raise UserError((PARTIES, what), remedy="leave it out")
-            if pattern in absent:
-                what = f": {party} names {pattern!r}, which is dropped or names groups"
+            if pattern == label or pattern in absent:
+                why = (
+                    "is the label and no feature"
+                    if pattern == label
+                    else "is dropped or names groups"
+                )
+                what = f": {party} names {pattern!r}, which {why}"
                 raise UserError((PARTIES, what), remedy="leave it out")
     return owned_columns(features, parties, PARTIES)
 
 
-def advantage(figure: float, classes: int) -> float:
-    """How far a figure is on the way from chance to certainty; 0 for nan."""
+def _revealing(
+    dataset: Dataset, owners: Mapping[str, Sequence[str]]
+) -> tuple[RevealingColumn, ...]:
+    """The columns whose leak is above ``REVEALING`` by more than chance explains in so few rows."""
+    rarest = int(np.bincount(dataset.labels, minlength=dataset.num_classes).min())
+    slack = rarest**-0.5 if rarest else 1.0  # at least two standard errors
+    party_of = {column: party for party, columns in owners.items() for column in columns}
+    found = [
+        RevealingColumn(column, party_of[column], leak)
+        for column, leak in leaks(dataset).items()
+        if column in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING
+    ]
+    return tuple(sorted(found, key=lambda column: -column.leak))
+
+
+def above_chance(leak: float, classes: int) -> float:
+    """Returns where a leak lies between chance (0) and certainty (1); 0 for nan."""
     chance = 0.5 if classes == 2 else 1 / classes
-    return 0.0 if math.isnan(figure) else (figure - chance) / (1 - chance)
+    return 0.0 if math.isnan(leak) else (leak - chance) / (1 - chance)
 
 
-def judge(dataset: Dataset, owners: Mapping[str, str]) -> dict[str, float]:
-    """Of each source column, what a small tree on it alone says of labels it has not seen: leak AUC of
-    two classes, balanced top-1 of more; nan for a column that never changes."""
+def leaks(dataset: Dataset) -> dict[str, float]:
+    """Returns, by source column, the leak of a small tree that reads this column alone.
+
+    The tree is scored on rows it was not fitted on: leak AUC of two classes, balanced top-1 of more, nan for
+    a column that never changes.
+    """
     rng = np.random.default_rng(0)
     labels, rows = dataset.labels, np.arange(len(dataset.labels))
     if len(rows) > ROWS:
         rows = np.sort(rng.choice(rows, ROWS, replace=False))
+    counts = np.bincount(labels[rows])
+    rows = rows[counts[labels[rows]] >= 3]  # rarer classes cannot be in all three folds
     y = labels[rows]
-    kept = np.isin(y, np.flatnonzero(np.bincount(y) >= 3))  # of rarer ones nothing can be said
-    rows, y = rows[kept], y[kept]
-    out: dict[str, float] = {}
     places: dict[str, list[int]] = {}
     for place, column in enumerate(dataset.columns):
         places.setdefault(column.name, []).append(place)
-    for name, some in places.items():
-        if name in owners:
-            x = np.asarray(dataset.features[rows][:, some], np.float64)
-            out[name] = _alone(x, y) if len(np.unique(y)) > 1 else math.nan
-    return out
+    if len(np.unique(y)) < 2:
+        return dict.fromkeys(places, math.nan)
+    return {
+        name: _leak(np.asarray(dataset.features[rows][:, columns], np.float64), y)
+        for name, columns in places.items()
+    }
 
 
-def _alone(x: np.ndarray, y: np.ndarray) -> float:
-    gone = np.isnan(x)
-    lowest = np.where(gone, np.inf, x).min(initial=np.inf)
-    x = np.where(gone, lowest - 1.0, x)  # that it is missing may tell too
+def _leak(x: np.ndarray, y: np.ndarray) -> float:
+    missing = np.isnan(x)
+    lowest = np.where(missing, np.inf, x).min(initial=np.inf)
+    x = np.where(missing, lowest - 1.0, x)  # that a value is missing may reveal the label too
     if (x == x[:1]).all() or not np.isfinite(lowest):
         return math.nan
     tree = DecisionTreeClassifier(

@@ -6,7 +6,7 @@ numbers, numbers named as categories are texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ MISSING = (
 )
 NONE = "(missing)"  # the category of a missing value
 SEVERAL = 3  # values of one notation among words: fewer may well be the names of categories
+SHARE = "^.*%$"
 NEARLY = (20, 0.9)  # more distinct texts than this, and in this share of the rows: an identifier
 
 
@@ -68,22 +69,16 @@ class Source(NamedTuple):
 
 
 def source(
-    place: Place,
-    name: str,
-    column: Series,
-    rule: Rule,
-    kind: str = "",
-    like: Source | None = None,
+    place: Place, name: str, column: Series, rule: Rule, kind: str = "", like: Source | None = None
 ) -> Source:
-    """Finds out what a column of a ``reading.framed`` table is.
+    """Finds out what a column of a frame is.
 
     Args:
       place: where the table is, for messages.
       name: the column's name.
-      column: its values [R].
+      column: its values [R], as of ``reading.framed``.
       rule: how texts are read.
-      kind: what the user calls it, "number" or "category"; "": what it looks like, where a column that
-        pandas or Arrow marks as a category is one.
+      kind: "number", "category", or "": what it looks like, or is marked as by pandas or Arrow.
       like: the training file's column, where this is a test file's.
 
     Returns:
@@ -95,14 +90,15 @@ def source(
         values), texts that differ in nearly all rows; a nested or binary column, an infinite number, one
         that float32 cannot hold, a word where numbers must be.
     """
-    values, words = _cleaned(place, name, column, rule)
+    place = place.at(name)
+    values, words = _cleaned(place, column, rule)
     if not kind and isinstance(column.dtype, pd.CategoricalDtype):
         kind = "category"
     if (like.kind if like else kind) == "category":
-        return _category(place, name, values, words)
+        return _category(place, values, words)
     notation, since = rule.notation, like.since if like else None
     if notation.percent and values.dtype == TEXT:
-        _check_percent(place, name, values, notation, like)
+        _check_percent(place, values, notation, like)
     temporal = pa.types.is_temporal(_type(values))
     date_format = "" if kind or like else notation.date_format
     digits = bool(date_format) and of_digits(texts(values), date_format)
@@ -112,14 +108,13 @@ def source(
     truth = _truth(values)
     read = None if dated else _numbers(values if truth is None else truth, notation)
     if read is None and (like is None or since):
-        read, since = days(place, name, values, notation.date_format, since) or (None, None)
+        read, since = days(place, values, notation.date_format, since) or (None, None)
     if read is None and not (kind or like):
-        _refuse(place, name, values, notation)
-        return _category(place, name, values, words, NEARLY)
+        _refuse(place, values, notation)
+        return _category(place, values, words, NEARLY)
     if read is None:
-        raise _no_number(place, name, values, notation, kind, like)
-    number = _number(place, name, read, rule, words, since)
-    number = number._replace(merged=_merged(values, read))
+        raise _no_number(place, values, notation, kind, like)
+    number = _number(place, read, rule, words, since)._replace(merged=_merged(values, read))
     if since:
         return number
     number = number._replace(logical=truth is not None and bool(truth.notna().any()))
@@ -128,7 +123,7 @@ def source(
     if values.dtype != TEXT:
         return number
     padded = values[matches(values, r"^0\d+$")]
-    percent = bool(matches(values, "^.*%$").any())
+    percent = bool(matches(values, SHARE).any())
     return number._replace(padded=padded.iloc[0] if len(padded) else "", percent=percent)
 
 
@@ -137,7 +132,7 @@ def _type(values: Series) -> Any:
     return values.dtype.pyarrow_dtype
 
 
-def _cleaned(place: Place, name: str, column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
+def _cleaned(place: Place, column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
     """(booleans, whole numbers, floats, times or trimmed texts, null where missing; the words, or
     numbers, that were missing values)."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -152,14 +147,19 @@ def _cleaned(place: Place, name: str, column: Series, rule: Rule) -> tuple[Serie
         return column, {}
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise place.fault(
-            name,
             f"is of type {shown(kind)[1:-1]}, neither number nor text",
             "name it in {drop}=, or write it as columns of numbers or texts",
         )
-    floats = column.to_numpy(float, na_value=np.nan)
-    gone = np.isin(floats, [float(word) for word in rule.missing if is_number(word)])
-    met, counts = np.unique(floats[gone], return_counts=True)
-    return column.mask(gone), {f"{x:g}": int(n) for x, n in zip(met, counts, strict=True)}
+    floats, words = _without(column.to_numpy(float, na_value=np.nan), rule)
+    return column.mask(np.isnan(floats)), words
+
+
+def _without(numbers: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]]:
+    """(the numbers, NaN where one is a missing value however it is spelled; those, and how often)."""
+    gone = np.isin(numbers, [float(word) for word in rule.missing if is_number(word)])
+    met, counts = np.unique(numbers[gone], return_counts=True)
+    words = {f"{x:g}": int(n) for x, n in zip(met, counts, strict=True)}
+    return np.where(gone, np.nan, numbers), words
 
 
 def _numbers(values: Series, notation: Notation) -> np.ndarray | None:
@@ -192,39 +192,30 @@ def _check_truth(place: Place, number: Source, like: Source) -> None:
     if number.logical:
         rows, here, there = ~np.isnan(number.numbers), there, here
     raise place.fault(
-        number.name,
         f"has {here} (row {place.row(np.argmax(rows))}), and the training rows have {there}",
         "write both files alike, or name it in {categorical}=",
     )
 
 
-def _check_percent(
-    place: Place, name: str, values: Series, notation: Notation, like: Source | None
-) -> None:
+def _check_percent(place: Place, values: Series, notation: Notation, like: Source | None) -> None:
     """Raise UserError where a number without a % stands among numbers with one, here or in the training
     file: it would be a hundred times as large as is meant, or as it looks."""
-    signed = matches(values, "^.*%$")
+    signed = matches(values, SHARE)
     if like is None and not signed.any():
         return
     bare = ~signed & ~np.isnan(numbers(values, notation))
     odd = signed if like is not None and not like.percent else bare
     if odd.any():
         row = int(np.argmax(odd))
+        elsewhere = f"numbers {'without' if signed[row] else 'with'} a % elsewhere"
         raise place.fault(
-            name,
-            f"has {shown(values.iloc[row])} in row {place.row(row)}, and numbers "
-            f"{'without' if signed[row] else 'with'} a % elsewhere",
+            f"has {shown(values.iloc[row])} in row {place.row(row)}, and {elsewhere}",
             "write all of a column with it, or none",
         )
 
 
 def _no_number(
-    place: Place,
-    name: str,
-    values: Series,
-    notation: Notation,
-    kind: str,
-    like: Source | None,
+    place: Place, values: Series, notation: Notation, kind: str, like: Source | None
 ) -> Exception:
     """The first word where numbers, or the training file's dates, must be."""
     words, form = texts(values), like.since[0] if like and like.since else ""
@@ -233,35 +224,31 @@ def _no_number(
     else:
         wrong = np.isnan(numbers(words, notation)) & words.notna().to_numpy()
     row = int(np.argmax(wrong))
-    remedy = "name it in {categorical}= (the training rows have numbers)"
+    kept = "name it in {categorical}= (the training rows have numbers)"
     return place.fault(
-        name,
         f"has {shown(words.iloc[row])} in row {place.row(row)}, which is no "
         + ("date as the training rows'" if form else "number"),
         "correct it, leave it empty or name it in {na_values}= where it is missing, or "
-        + ("take the name out of {numeric}=" if kind else remedy),
+        + ("take the name out of {numeric}=" if kind else kept),
     )
 
 
-def _refuse(place: Place, name: str, column: Series, notation: Notation) -> None:
+def _refuse(place: Place, column: Series, notation: Notation) -> None:
     """Raise UserError where a column of texts is mostly numbers or dates."""
     codes, distinct = pd.factorize(column)
     values, counts = pd.Series(distinct), np.bincount(codes[codes >= 0])
 
     def first(which: np.ndarray) -> str:
-        place_of = int(np.argmax(which))
-        row = place.row(np.argmax(codes == place_of))
-        return f"{shown(values.iloc[place_of])} in row {row}"
+        code = int(np.argmax(which))
+        return f"{shown(values.iloc[code])} in row {place.row(np.argmax(codes == code))}"
 
     dates, noted = matches(values, DATE), matches(values, NOTED)
     numeric = ~np.isnan(numbers(values, notation))
     # an option says that numbers are so written, and a column of nothing else does
-    several = (
-        noted.sum() >= SEVERAL or noted.all() or (notation != Notation() and bool(noted.any()))
-    )
+    named = notation != Notation() and noted.any()
+    several = noted.sum() >= SEVERAL or noted.all() or named
     if several and 2 * noted.sum() >= len(noted) and (noted & ~numeric).any():
         raise place.fault(
-            name,
             f"holds numbers in a notation that is not read ({first(noted & ~numeric)})",
             ways(values[noted], notation) + ", or name it in {categorical}=",
         )
@@ -271,7 +258,6 @@ def _refuse(place: Place, name: str, column: Series, notation: Notation) -> None
     if many or (numeric.any() and 2 * share >= 1):
         kind, known = ("dates", dates) if many else ("numbers", numeric)
         raise place.fault(
-            name,
             f"holds {kind}, and {first(~known)}",
             "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
             f"{{categorical}}= if it holds no {kind}",
@@ -279,12 +265,7 @@ def _refuse(place: Place, name: str, column: Series, notation: Notation) -> None
 
 
 def _number(
-    place: Place,
-    name: str,
-    values: np.ndarray,
-    rule: Rule,
-    words: Mapping[str, int],
-    since: Since | None,
+    place: Place, values: np.ndarray, rule: Rule, words: Mapping[str, int], since: Since | None
 ) -> Source:
     with np.errstate(over="ignore"):
         wrong = np.isinf(values.astype(np.float32))
@@ -292,23 +273,19 @@ def _number(
         row = int(np.argmax(wrong))
         what = "is infinite" if np.isinf(values[row]) else "is too large for float32"
         raise place.fault(
-            name,
             f"has {values[row]:g} in row {place.row(row)}, which {what}",
             "correct it, or leave it empty if it is missing",
         )
-    if since is None:  # words that are spelled otherwise than the number they stand for
-        late = np.isin(values, [float(word) for word in rule.missing if is_number(word)])
-        words = {**words, **{f"{x:g}": int(np.sum(values == x)) for x in set(values[late])}}
-        values = np.where(late, np.nan, values)
-    gone = np.isnan(values)
+    if since is None:
+        values, more = _without(values, rule)
+        words = {**words, **more}
     return Source(
-        name=name,
-        numbers=values,
-        missing=int(gone.sum()),
-        first=int(np.argmax(gone)),
-        words=words,
-        since=since,
+        place.column, numbers=values, words=words, since=since, **_missing(np.isnan(values))
     )
+
+
+def _missing(gone: np.ndarray) -> dict[str, Any]:
+    return {"missing": int(gone.sum()), "first": int(np.argmax(gone))}
 
 
 def _merged(column: Series, values: np.ndarray) -> int:
@@ -326,7 +303,7 @@ def _merged(column: Series, values: np.ndarray) -> int:
 
 
 def texts(values: Series) -> Series:
-    """Any column as texts: whole numbers without a decimal point, however the file wrote them."""
+    """Returns any column as texts: whole numbers without a decimal point, however the file wrote them."""
     kind = _type(values)
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         codes, distinct = pd.factorize(values)
@@ -338,7 +315,6 @@ def texts(values: Series) -> Series:
 
 def _category(
     place: Place,
-    name: str,
     values: Series,
     words: Mapping[str, int],
     nearly: tuple[float, float] = (np.inf, 1.0),
@@ -346,31 +322,20 @@ def _category(
     text = texts(values)
     gone = text.isna().to_numpy(bool)
     codes, found = pd.factorize(text.fillna(NONE))
-    categories, missing = found.tolist(), int(gone.sum())
-    distinct, rows = len(categories) - bool(missing), len(gone) - missing
+    categories = found.tolist()
+    distinct, rows = len(categories) - bool(gone.any()), int((~gone).sum())
     if distinct > nearly[0] and distinct >= nearly[1] * rows:
+        first = shown(next(value for value in categories if value != NONE))
         raise place.fault(
-            name,
-            f"has {distinct:,} distinct texts in {rows:,} rows, like an identifier (the first is "
-            f"{shown(next(value for value in categories if value != NONE))})",
+            f"has {distinct:,} distinct texts in {rows:,} rows, like an identifier (the first is {first})",
             "name it in {drop}=, or in {categorical}= if its values are categories; numbers with a unit are "
             "to be written without it",
         )
-    ordered = tuple(sorted(categories, key=_order(categories)))
+    # numbers by size, texts by character, NONE last
+    numeric = all(is_number(value) for value in categories if value != NONE)
+    ordered = sorted(categories, key=lambda v: (v == NONE, numeric and v != NONE and float(v), v))
     rank = {value: k for k, value in enumerate(ordered)}
     places = np.asarray([rank[value] for value in categories], np.int32)
     return Source(
-        name=name,
-        codes=places[codes],
-        values=ordered,
-        missing=missing,
-        first=int(np.argmax(gone)),
-        words=words,
+        place.column, codes=places[codes], values=tuple(ordered), words=words, **_missing(gone)
     )
-
-
-def _order(values: Sequence[str]) -> Any:
-    """A sorting key: numbers by size, texts by character, NONE last."""
-    if all(is_number(value) for value in values if value != NONE):
-        return lambda v: (v == NONE, float(v) if v != NONE else 0.0, v)
-    return lambda v: (v == NONE, 0.0, v)

@@ -209,12 +209,12 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     if min(sizes) < num_classes or not fits:
         raise UserError(
             (
-                "data: ",
                 Field(
-                    "data.shares", f"train, validation, test = {train}, {validation}, {test} ask"
+                    "data.shares",
+                    f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of ",
                 ),
-                f" for {sizes} of {room} rows: each part needs at least one row a class ({num_classes}) "
-                "and together at most all rows.",
+                f"{room} rows: each part needs at least one row a class ({num_classes}) and together at "
+                "most all rows.",
             )
         )
     _enough(dataset, present, rest)

@@ -42,13 +42,12 @@ Since = tuple[
 
 
 def days(
-    place: Place, name: str, column: Series, date_format: str, since: Since | None
+    place: Place, column: Series, date_format: str, since: Since | None
 ) -> tuple[np.ndarray, Since] | None:
     """Reads a column of dates or times.
 
     Args:
-      place: where the table is, for messages.
-      name: the column's name.
+      place: where the column is, for messages.
       column: texts, or Arrow's dates, times or durations.
       date_format: the format of texts that several formats read; "" is none.
       since: the training file's, where this is a test file's column.
@@ -65,9 +64,7 @@ def days(
         try:
             form, ticks = f"type {kind}", _microseconds(column, kind)
         except pa.ArrowInvalid as error:
-            raise place.fault(
-                name, f"holds dates out of bounds ({error})", "correct them"
-            ) from error
+            raise place.fault(f"holds dates out of bounds ({error})", "correct them") from error
     elif column.dtype == TEXT:
         codes, distinct = pd.factorize(column)
         values = list(distinct)
@@ -84,7 +81,6 @@ def days(
             row = place.row(np.argmax(codes == 0))
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
-                name,
                 f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
                 f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
                 "{drop}= or {categorical}=",

@@ -107,11 +107,10 @@ def joined(
     count = int(strange.sum())
     if count and not ignore:
         row = int(np.argmax(strange))
-        raise place.fault(
-            train.name,
+        raise place.at(train.name).fault(
             f"has {shown(test.values[test.codes[row]])} in row {place.row(row)}, an unknown category at "
             "test time (no training row has it)",
-            "correct it, or unknown='ignore' reads it as "
+            "correct it, or {unknown}='ignore' reads it as "
             + ("the code of a missing one" if encoding == "codes" else "none of the known"),
         )
     if count and encoding == "codes":

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from vfljax.datasets.column_types import Rule, Source, source
+from vfljax.datasets.column_types import Source
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.table_errors import Place, alike, fault, one_line, shown
 from vfljax.errors import Field, UserError, options_in, unknown
@@ -45,7 +44,7 @@ def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Ro
       UserError: for a name that is in no column, or in two roles.
     """
     label, groups = _name("label", options.label), _name("groups", options.groups)
-    dropped = matching("drop", options.drop, names, place)
+    dropped = _matching("drop", options.drop, names, place)
     for option, name in (("label", label), ("groups", groups)):
         if name not in names and (name or option == "label"):
             raise _absent(option, name, names, place)
@@ -55,8 +54,8 @@ def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Ro
     if label == groups:
         what, remedy = options_in("is also {groups}="), "name another column"
         raise UserError(what, field="data.options.label", value=label, remedy=remedy)
-    words = matching("categorical", options.categorical, names, place)
-    numbers = matching("numeric", options.numeric, names, place)
+    words = _matching("categorical", options.categorical, names, place)
+    numbers = _matching("numeric", options.numeric, names, place)
     if words & numbers:
         what = options_in(" is in {categorical}= and in {numeric}=.")
         raise UserError((f"column {min(words & numbers)!r}", *what))
@@ -83,21 +82,8 @@ def _name(option: str, value: Any) -> str:
     return one_line(value)
 
 
-def matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
-    """Finds the columns that an option names.
-
-    Args:
-      option: what messages call it.
-      patterns: a name or a glob, or several.
-      names: the table's columns.
-      place: where the table is, for messages.
-
-    Returns:
-      The names that any of the patterns matches.
-
-    Raises:
-      UserError: for a pattern that matches none.
-    """
+def _matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
+    """The columns that any of an option's names and globs match; each must match one."""
     found: set[str] = set()
     several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
     for pattern in patterns if several else [patterns]:
@@ -107,52 +93,6 @@ def matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> 
             raise _absent(option, pattern, names, place)
         found |= hits
     return found
-
-
-def check_columns(
-    test: Sequence[str], test_name: str, names: Sequence[str], place: Place, roles: Roles
-) -> None:
-    """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
-    used = [roles.label, *([roles.groups] if roles.groups else []), *roles.features]
-    lacking = [name for name in used if name not in set(test)]
-    more = [name for name in test if name not in set(names)]
-    if lacking or more:
-        what = [f"lacks {', '.join(map(repr, lacking[:5]))}"] if lacking else []
-        what += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
-        remedy = f"give it the columns of {place.name}, in any order"
-        raise fault(test_name, " and ".join(what), remedy)
-
-
-def labeled(
-    place: Place, frame: pd.DataFrame, label: str, rule: Rule, drop: bool
-) -> tuple[pd.DataFrame, Place, Source]:
-    """Finds the rows that have a label.
-
-    Args:
-      place: where the table is, for messages.
-      frame: the table.
-      label: its column of labels.
-      rule: how they are read.
-      drop: whether rows without a label are left out.
-
-    Returns:
-      The rows that have a label, where they are, and their labels.
-
-    Raises:
-      UserError: where rows without a label are not to be dropped, or are all there are.
-    """
-    target = source(place, label, frame[label], rule, "category")
-    if not target.missing:
-        return frame, place, target
-    assert target.codes is not None
-    kept = np.flatnonzero(target.codes != len(target.values) - 1)  # NONE is the last
-    if not drop or not len(kept):
-        what = f"is missing in {target.missing:,} of {len(target.codes):,} rows"
-        what = f"{what}, first in row {place.row(target.first)}"
-        remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
-        raise fault(f"{place.name}: label {label!r}", what, remedy)
-    frame, place = frame.iloc[kept].reset_index(drop=True), place._replace(rows=kept)
-    return frame, place, source(place, label, frame[label], rule, "category")
 
 
 def spelled(value: str) -> str:

@@ -92,14 +92,18 @@ class Place(NamedTuple):
     name: str
     rows: np.ndarray | None = None  # [R] from 0; None: all
     hint: Text = ""  # what may be wrong where a column is not there
+    column: str = ""  # whose faults these are
 
     def row(self, index: Any) -> int:
         """A row's number in the file, from 1."""
         return 1 + int(index if self.rows is None else self.rows[index])
 
-    def fault(self, column: str, what: str, remedy: str) -> UserError:
-        """The ``fault`` of a column in the row of ``what``; options stand in braces in the ``remedy``."""
-        return fault(self.name, what, options_in(remedy), column=column)
+    def at(self, column: str) -> Place:
+        return self._replace(column=column)
+
+    def fault(self, what: str, remedy: str) -> UserError:
+        """The ``fault`` of the column, in the row of ``what``; options stand in braces in the ``remedy``."""
+        return fault(self.name, what, options_in(remedy), column=self.column)
 
 
 def narrow(file: Any, columns: int) -> None:

@@ -24,7 +24,7 @@ from vfljax.datasets.core import Dataset
 from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
 from vfljax.datasets.number_formats import Notation, is_number
 from vfljax.datasets.reading import counted, framed, is_text, read
-from vfljax.datasets.schema import check_columns, class_names, codes, labeled, roles_of
+from vfljax.datasets.schema import Roles, class_names, codes, roles_of
 from vfljax.datasets.table_errors import Place, all_different, fault, one_line, reading, shown
 from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
@@ -193,7 +193,7 @@ def _dataset(
     o, rule, label_rule = _checked(options)
     roles = roles_of(whole, list(frame.columns), o)
     names, rows = list(frame.columns), len(frame)
-    frame, place, target = labeled(whole, frame, roles.label, label_rule, o.drop_unlabeled)
+    frame, place, target = _labeled(whole, frame, roles.label, label_rule, o.drop_unlabeled)
     classes = class_names(place, target, str(o.positive))
     labels, spellings = codes(place, target, classes), target.values
     sources = []
@@ -204,9 +204,9 @@ def _dataset(
     group = _texts(place, frame, roles.groups, rule) if roles.groups else None
     everything, held, ignored = sources, None, {}
     if test is not None:
-        check_columns(list(test.columns), test_name, names, whole, roles)
+        _check_columns(list(test.columns), test_name, names, whole, roles)
         rows += len(test)
-        test, there, target = labeled(
+        test, there, target = _labeled(
             Place(test_name), test, roles.label, label_rule, o.drop_unlabeled
         )
         labels = np.concatenate([labels, codes(there, target, classes)])
@@ -267,6 +267,39 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
     return o, every, every._replace(missing=("", *o.na_values, *((*NAN, "?") if default else ())))
 
 
+def _check_columns(
+    test: Sequence[str], test_name: str, names: Sequence[str], place: Place, roles: Roles
+) -> None:
+    """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
+    used = [roles.label, *filter(None, [roles.groups]), *roles.features]
+    lacking = [name for name in used if name not in set(test)]
+    more = [name for name in test if name not in set(names)]
+    if lacking or more:
+        what = [f"lacks {', '.join(map(repr, lacking[:5]))}"] if lacking else []
+        what += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
+        remedy = f"give it the columns of {place.name}, in any order"
+        raise fault(test_name, " and ".join(what), remedy)
+
+
+def _labeled(
+    place: Place, frame: pd.DataFrame, label: str, rule: Rule, drop: bool
+) -> tuple[pd.DataFrame, Place, Source]:
+    """(the rows that have a label, where they are, their labels). With ``drop`` the others are left
+    out; else raises UserError with their number, as it does where no row is left."""
+    target = source(place, label, frame[label], rule, "category")
+    if not target.missing:
+        return frame, place, target
+    assert target.codes is not None
+    kept = np.flatnonzero(target.codes != len(target.values) - 1)  # NONE is the last
+    if not drop or not len(kept):
+        what = f"is missing in {target.missing:,} of {len(frame):,} rows"
+        what = f"{what}, first in row {place.row(target.first)}"
+        remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
+        raise fault(f"{place.name}: label {label!r}", what, remedy)
+    frame, place = frame.iloc[kept].reset_index(drop=True), place._replace(rows=kept)
+    return frame, place, source(place, label, frame[label], rule, "category")
+
+
 def _unmet(
     name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled: bool
 ) -> list[str]:
@@ -290,8 +323,7 @@ def _unmet(
 
 def _check_missing(typed: Source, place: Place, missing: str) -> None:
     if typed.missing and missing == "refuse":
-        raise place.fault(
-            typed.name,
+        raise place.at(typed.name).fault(
             f"has no value in row {place.row(typed.first)} and missing='refuse'",
             "fill it, or {missing}='keep'",
         )
@@ -302,7 +334,7 @@ def _texts(place: Place, frame: pd.DataFrame, groups: str, rule: Rule) -> list[s
     assert typed.codes is not None
     if typed.missing:
         what = f"names groups and has no value in row {place.row(typed.first)}"
-        raise place.fault(groups, what, "fill it")
+        raise place.at(groups).fault(what, "fill it")
     return [typed.values[code] for code in typed.codes]
 
 

@@ -1,12 +1,15 @@
-"""The numbers that the papers print, and what a run of ours says of each.
+"""The numbers that papers print, and how our runs compare with them.
 
-    numbers.json   549 numbers of KDk (196), Fu et al. (24), GAFM (294) and Sun et al. (35), as printed, with
-                   their settings; notes where a paper contradicts itself or leaves something out
-    __init__       reading them: ``tables``, ``numbers`` and ``of``
-    verdicts       whether our seeds agree with a printed number
+    numbers.json        549 numbers of KDk (196), Fu et al. (24), GAFM (294) and Sun et al. (35), as printed,
+                        with their settings; notes where a paper contradicts itself or leaves something out
+    __init__            reads them: ``tables``, ``numbers`` and ``numbers_of``
+    reproduction        finds the figures of a sweep that are compared with the numbers of a table
+    agreement, coverage    verdicts on single numbers, and how all of them compare
+    leaks, evidence, claims    what attacks read, and what that shows of the papers' claims
+    gafm_gradients, paper_figures    GAFM's gradient in parts; figures in the papers' form
+    reproduction_page   REPRODUCTION.md
 
-No number of a paper stands anywhere else: a config names the table that it is a run of
-(``config.reproduces``), and ``vfljax.papers.reproduction`` puts the two side by side.
+A config names the table that it is a run of (``config.reproduces``).
 """
 
 from __future__ import annotations
@@ -73,15 +76,17 @@ class Number(NamedTuple):
         return 0.5 * 10.0 ** -(decimals + (2 if percent else 0))
 
 
-def _table(record: Mapping[str, Any]) -> str:
-    name = record["table"].removeprefix("Table ")
-    return f"{record['paper']}/{UNNUMBERED.get(name, name)}"
+@functools.cache
+def numbers() -> tuple[Number, ...]:
+    """Returns every printed number, by paper, table and row."""
+    return tuple(map(_number, json.loads(FILE.read_text())))
 
 
 def _number(record: Mapping[str, Any]) -> Number:
+    name = record["table"].removeprefix("Table ")
     return Number(
         id=record["id"],
-        table=_table(record),
+        table=f"{record['paper']}/{UNNUMBERED.get(name, name)}",
         dataset=record.get("dataset", ""),
         defense=record["defense"],
         attack=record.get("attack", ""),
@@ -101,21 +106,29 @@ def _number(record: Mapping[str, Any]) -> Number:
 
 
 @functools.cache
-def numbers() -> tuple[Number, ...]:
-    """Every printed number, by paper, table and row."""
-    return tuple(map(_number, json.loads(FILE.read_text())))
-
-
-@functools.cache
 def tables() -> dict[str, tuple[str, ...]]:
-    """The data sets of every table, in the papers' order; none of a figure, which prints no numbers."""
-    out: dict[str, list[str]] = {}
+    """Returns the data sets of every table in the papers' order; of a figure, which prints no numbers, none."""
+    out: dict[str, tuple[str, ...]] = {}
     for number in numbers():
-        sets = out.setdefault(number.table, [])
-        if number.dataset and number.dataset not in sets:
-            sets.append(number.dataset)
-    figures = {f"{paper}/{name}": [] for paper, names in FIGURES.items() for name in names}
-    return {table: tuple(sets) for table, sets in {**out, **figures}.items()}
+        known = out.setdefault(number.table, ())
+        if number.dataset and number.dataset not in known:
+            out[number.table] = (*known, number.dataset)
+    return out | {f"{paper}/{name}": () for paper, names in FIGURES.items() for name in names}
+
+
+def numbers_of(table: str, dataset: str) -> tuple[Number, ...]:
+    """Returns the numbers of a data set in a table.
+
+    Args:
+      table: such as "gafm/2".
+      dataset: as the paper calls it.
+    """
+    return tuple(n for n in numbers() if n.table == table and n.dataset == dataset)
+
+
+def paper_of(table: str) -> str:
+    """Returns the paper that a table is of: "gafm" of "gafm/2"."""
+    return table.partition("/")[0]
 
 
 def check(reproduces: Reproduces | None) -> None:
@@ -131,8 +144,3 @@ def check(reproduces: Reproduces | None) -> None:
         raise unknown("config.reproduces.table", table, known)
     if known[table] and reproduces.dataset not in known[table]:
         raise unknown("config.reproduces.dataset", reproduces.dataset, known[table])
-
-
-def of(table: str, dataset: str) -> tuple[Number, ...]:
-    """The numbers of one data set in one table."""
-    return tuple(n for n in numbers() if n.table == table and n.dataset == dataset)

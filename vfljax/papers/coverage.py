@@ -1,41 +1,29 @@
-"""How the 549 printed numbers stand: each counted once.
+"""How each of the 549 printed numbers compares with our runs; each counts once.
 
-What enters: every stored comparison (``reproduction.read``). What leaves: for each number a ``Standing``,
-and the counts of them that ``launch.reproduce --status`` prints.
-
-    agrees, differs    run at the published setting, several seeds, judged by ``papers.agreement``
-    shown              likewise, but the paper says "about", or there was one seed
-    claims only        run with fewer rows or epochs or a smaller network: no verdict on a number
-    not run            its config is complete and what it needs is not at hand
-    not comparable     what is printed cannot be measured by a run of ours; ``INCOMPARABLE`` says why
-
-Only runs without a variant count: a variant that agrees shows what would make a number as printed, and
-stands beside the others that were tried.
+Only runs without a variant count: a variant that agrees shows what would make a number as printed, and is
+listed with the others that were tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from vfljax import papers
 from vfljax.papers import Number
-from vfljax.papers.agreement import AGREES, DIFFERS
-from vfljax.papers.reproduction import Compared
+from vfljax.papers.agreement import Status
+from vfljax.papers.comparisons import Compared
 
-SHOWN, CLAIMS, NOT_RUN, NOT_COMPARABLE = "shown", "claims only", "not run", "not comparable"
-STANDINGS = (AGREES, DIFFERS, SHOWN, CLAIMS, NOT_RUN, NOT_COMPARABLE)
-
+STATEMENTS = (
+    *("asr_relative_or_absolute_drop", "accuracy_drop_points", "mean_accuracy_drop_points"),
+    *("auc_drop", "random_guess_asr", "asr"),
+)  # metrics of statements about several numbers
 # why a number cannot be compared, and of which numbers that holds; the first that does
 INCOMPARABLE: dict[str, Callable[[Number], bool]] = {
     "quoted from another paper, not measured in this one": lambda n: n.id == "sun-035",
     "a statement about several numbers of other tables; judged as a claim": lambda n: (
-        n.metric
-        in (
-            *("asr_relative_or_absolute_drop", "accuracy_drop_points", "mean_accuracy_drop_points"),
-            *("auc_drop", "random_guess_asr", "asr"),
-        )
+        n.metric in STATEMENTS
     ),
     "contradicts the paper's own tables, and which run is meant is not said": lambda n: (
         n.table.endswith("/text") and n.uncertain
@@ -49,62 +37,55 @@ INCOMPARABLE: dict[str, Callable[[Number], bool]] = {
 }
 
 
-class Standing(NamedTuple):
-    """One number, how it stands, and the comparison that says so."""
+class Covered(NamedTuple):
+    """A number, its status, and the comparisons that it is of."""
 
     number: Number
-    says: str  # one of ``STANDINGS``
-    why: str  # of one that is not comparable
+    status: Status
+    reason: str  # why it is not comparable
     main: Compared | None
     variants: tuple[Compared, ...]  # at the published setting, each under another named rule
 
 
-def standings(stored: Iterable[Compared]) -> list[Standing]:
-    """One for each printed number, in the papers' order."""
-    of: dict[str, list[Compared]] = {}
-    for one in stored:
-        of.setdefault(one.number.id, []).append(one)
-    return [_standing(number, of.get(number.id, [])) for number in papers.numbers()]
+def coverage(stored: Iterable[Compared]) -> list[Covered]:
+    """Returns an entry for each printed number, in the papers' order."""
+    runs: dict[str, list[Compared]] = {}
+    for compared in stored:
+        if compared.ours:
+            runs.setdefault(compared.number.id, []).append(compared)
+    return [_covered(number, runs.get(number.id, [])) for number in papers.numbers()]
 
 
-def _standing(number: Number, stored: Sequence[Compared]) -> Standing:
-    full = [one for one in stored if one.scale == "full" and one.ours]
-    variants = tuple(one for one in full if one.variant)
-    main = next((one for one in full if not one.variant), None)
-    for why, holds in INCOMPARABLE.items():
-        if holds(number):
-            return Standing(number, NOT_COMPARABLE, why, main, variants)
-    if main is not None and main.verdict is not None:
-        says = main.verdict.says
-        return Standing(number, says if says in (AGREES, DIFFERS) else SHOWN, "", main, variants)
-    smaller = next((one for one in stored if one.scale != "full" and one.ours), None)
-    if smaller is not None:
-        return Standing(number, CLAIMS, "", smaller, variants)
-    return Standing(number, NOT_RUN, "", None, variants)
+def _covered(number: Number, runs: Sequence[Compared]) -> Covered:
+    full = [run for run in runs if run.scale == "full"]
+    main = next((run for run in full if not run.variant), None)
+    smaller = next((run for run in runs if run.scale != "full"), None)
+    reason = next((why for why, holds in INCOMPARABLE.items() if holds(number)), "")
+    if reason:
+        status = Status.NOT_COMPARABLE
+    elif main is not None and main.agreement is not None:
+        status = main.agreement.status
+    else:
+        main, status = smaller, Status.CLAIMS if smaller is not None else Status.NOT_RUN
+    variants = tuple(run for run in full if run.variant)
+    return Covered(number=number, status=status, reason=reason, main=main, variants=variants)
 
 
-def counts(of: Iterable[Standing]) -> Counter[str]:
-    """How many stand how."""
-    return Counter(standing.says for standing in of)
+def counts(covered: Iterable[Covered]) -> Counter[Status]:
+    """Returns how many numbers have each status."""
+    return Counter(entry.status for entry in covered)
 
 
-def by_table(of: Iterable[Standing]) -> Mapping[tuple[str, str], Counter[str]]:
-    """(Table, data set) -> how many of its numbers stand how, in the papers' order."""
-    out: dict[tuple[str, str], Counter[str]] = {}
-    for standing in of:
-        key = (standing.number.table, standing.number.dataset)
-        out.setdefault(key, Counter())[standing.says] += 1
-    return out
+def table(covered: Sequence[Covered]) -> tuple[list[str], list[list[str]]]:
+    """Returns header and rows of text: a row a table and data set, and their sum."""
+    groups: dict[tuple[str, str], list[Covered]] = {}
+    for entry in covered:
+        groups.setdefault((entry.number.table, entry.number.dataset), []).append(entry)
+    rows = [_row(*key, counts(members), "") for key, members in groups.items()]
+    header = ["table", "data set", *(status.value for status in Status), "numbers"]
+    return header, [*rows, _row("all", "", counts(covered), "0")]
 
 
-def status(of: Sequence[Standing]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of text: a row a table and data set, and their sum, in which every number is
-    counted once."""
-    header = ["table", "data set", *STANDINGS, "numbers"]
-    rows = [
-        [table, dataset, *(str(count[name] or "") for name in STANDINGS), str(count.total())]
-        for (table, dataset), count in by_table(of).items()
-    ]
-    total = counts(of)
-    rows.append(["all", "", *(str(total[name]) for name in STANDINGS), str(total.total())])
-    return header, rows
+def _row(table: str, dataset: str, count: Counter[Status], none: str) -> list[str]:
+    cells = (str(count[status] or none) for status in Status)
+    return [table, dataset, *cells, str(count.total())]

@@ -243,15 +243,15 @@ def _sun_layers(reproduces: Reproduces) -> dict[str, list[tuple[float, float]]]:
     }
     return {
         panels[n.defense]: [(4.0, n.value), (5.0, n.value)]
-        for n in papers.of("sun/text", reproduces.dataset)
+        for n in papers.numbers_of("sun/text", reproduces.dataset)
         if "layers" in n.setting
     }
 
 
 def _sun_alphas(reproduces: Reproduces) -> dict[str, list[tuple[float, float]]]:
     """What the text and Table 1 (the large model) print over alpha_d."""
-    text = papers.of("sun/text", reproduces.dataset)
-    table = papers.of("sun/1", reproduces.dataset)
+    text = papers.numbers_of("sun/text", reproduces.dataset)
+    table = papers.numbers_of("sun/1", reproduces.dataset)
     return {
         "leak AUC": [(n.setting["alpha_d"], n.value) for n in text if "alpha_d" in n.setting],
         "test AUC": [

@@ -12,19 +12,15 @@ Attacks are compared under the labels of ``reproduces.attacks``, on the federati
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import io
 import math
-import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from vfljax import papers, store
-from vfljax.errors import UserError
-from vfljax.papers import Number, gafm_gradients, paper_figures
-from vfljax.papers.agreement import AGREES, DIFFERS, Verdict, by_chance, verdict
+from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
+from vfljax.papers.comparisons import Compared
 from vfljax.report import summary, tables
 from vfljax.report.worst import attack_on
 from vfljax.sweep.experiment import Experiment
@@ -75,27 +71,9 @@ AVERAGES = {
 }  # variant -> over which rows, and whether runs that learned the labels inverted are turned
 
 
-class Compared(NamedTuple):
-    """One printed number and our figure for it."""
-
-    number: Number
-    variant: str
-    scale: str
-    point: str  # what our setting is called; "" where no arm of the sweep is the number's
-    federation: str
-    figure: str  # of ours: a column, and the attack's label where there is one
-    ours: tuple[float, ...]  # by seed, runs that did not diverge; () where it was not measured
-    run: str = ""  # ``--variant`` of the command that ran it
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """At the published setting; None of a smaller run, and of a figure that was not measured."""
-        return verdict(self.number, self.ours) if self.ours and self.scale == "full" else None
-
-
 def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
     """Every number of the table and data set, in the paper's order."""
-    numbers = papers.of(reproduces.table, reproduces.dataset)
+    numbers = papers.numbers_of(reproduces.table, reproduces.dataset)
     reader = Reader(sweep, reproduces)
     out = [one for n in numbers for one in reader.compared(n)]
     if any(n.metric in PARTS for n in numbers) and not reproduces.variant:
@@ -120,10 +98,12 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
         return tables.Extra()
     papers.check(reproduces)
     compared = compare(sweep, reproduces)
+    paper = papers.PAPERS[papers.paper_of(reproduces.table)]
+    source = f"{paper}, {reproduces.table}, {reproduces.dataset}"
     section = tables.Section(
         title="Beside the published figures",
-        caption=caption(compared, reproduces),
-        table=table(compared),
+        caption=comparisons.caption(compared, source, reproduces.scale),
+        table=comparisons.table(compared),
         leads=True,
     )
     draw = functools.partial(paper_figures.draw, sweep, reproduces)
@@ -262,148 +242,7 @@ def _same(ours: Any, printed: Any) -> bool:
     return ours == printed
 
 
-COLUMNS = (
-    *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
-    *("setting", "printed", "point", "federation", "figure", "ours", "run"),
-)
-
-
-def text(compared: Iterable[Compared]) -> str:
-    """What is stored of a comparison: a row a number that the sweep answers, with our figure by seed."""
-    rows = []
-    for one in compared:
-        if not one.ours:
-            continue
-        number = one.number
-        setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
-        rows.append(
-            [
-                *(number.id, number.table, number.dataset, one.variant, one.scale),
-                *(number.defense, number.attack, number.split, number.metric, setting),
-                *(number.printed, one.point, one.federation, one.figure),
-                *(" ".join(f"{value:.6g}" for value in one.ours), one.run),
-            ]
-        )
-    return tables.csv_text(COLUMNS, rows)
-
-
-def read(path: pathlib.Path) -> list[Compared]:
-    """What ``text`` wrote; raises UserError for a file that it did not, with the line."""
-    by_id = {number.id: number for number in papers.numbers()}
-    rows = list(csv.reader(io.StringIO(path.read_text())))
-    if not rows or tuple(rows[0]) != COLUMNS:
-        raise UserError(f"{path} is no table of launch.reproduce: its columns must be {COLUMNS}.")
-    out = []
-    for place, row in enumerate(rows[1:], 2):
-        try:
-            fields = dict(zip(COLUMNS, row, strict=True))
-            ours = tuple(map(float, fields["ours"].split()))
-            number = by_id[fields["id"]]
-        except (KeyError, ValueError) as error:
-            raise UserError(
-                f"{path}, line {place}: {error}: make it again by launch.reproduce."
-            ) from None
-        out.append(
-            Compared(
-                *(number, fields["variant"], fields["scale"]),
-                *(fields["point"], fields["federation"], fields["figure"], ours, fields["run"]),
-            )
-        )
-    return out
-
-
 def slug(dataset: str) -> str:
     """A data set's name as configs spell it: 'yahoo', 'cifar10'."""
     letters = "".join(c for c in dataset.lower() if c.isalnum())
     return "yahoo" if letters == "yahooanswers" else letters
-
-
-def table(compared: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of text: ours beside the printed number, and the verdict."""
-    header = ["setting", "figure", "ours (95 %)", "published", "difference", "verdict"]
-    return header, [row(one) for one in compared]
-
-
-def row(one: Compared) -> list[str]:
-    number = one.number
-    setting = " ".join(f"{name}={value}" for name, value in number.setting.items())
-    variant = f" [{one.variant}]" if one.variant else ""
-    head = [f"{number.defense} {setting}".strip() + variant, number.figure]
-    if not one.ours:
-        return [
-            *head,
-            one.figure if not one.point and one.figure else "not measured",
-            _printed(number),
-            "",
-            "",
-        ]
-    digits = max(3, len(f"{number.value:g}".partition(".")[2]))
-    said = verdict(number, one.ours)
-    low, high = (f"{x:.{digits}f}" for x in (said.low, said.high))
-    between = "" if math.isnan(said.low) else f" ({low} to {high})"
-    says = said.says if one.scale == "full" else f"{one.scale} run: no verdict"
-    return [
-        *head,
-        f"{said.mean:.{digits}f}{between}",
-        _printed(number),
-        f"{said.difference:+.{digits}f}",
-        says,
-    ]
-
-
-def _printed(number: Number) -> str:
-    spread = "" if number.spread is None else f" ± {number.spread:g}"
-    extremes = (
-        "" if number.worst is None else f" ({number.worst:g} to {number.best:g} of {number.runs})"
-    )
-    sign = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
-    return f"{sign.get(number.kind, '')}{number.printed}{spread}{extremes}"
-
-
-def caption(compared: Sequence[Compared], reproduces: Reproduces) -> str:
-    """What a table compares with, and how many of its numbers agree."""
-    table, dataset, scale = reproduces.table, reproduces.dataset, reproduces.scale
-    source = f"{papers.PAPERS[table.split('/')[0]]}, {table}, {dataset}"
-    if scale != "full":
-        return (
-            f"{source}. This run is not at the published setting ({scale}): it bears on the order of methods "
-            "and is judged against no number."
-        )
-    judged = [one.verdict for one in compared if one.verdict is not None]
-    says = [v.says for v in judged]
-    return (
-        f"{source}. Ours: mean over seeds and its 95 % interval. Agrees: Welch's test at 5 % where a spread "
-        f"is printed, else our interval, half a printed unit wider. {says.count(AGREES)} agree, "
-        f"{says.count(DIFFERS)} differ, of which chance alone would make up to {by_chance(judged):.1f}."
-    )
-
-
-LEAKS = ("setting", "federation", "attack", "accuracy", "auc", "leak", "success", "excess")
-
-
-def leaks(points: Sequence[summary.Point]) -> tuple[list[str], list[list[str]]]:
-    """What claims are weighed by beside the printed numbers: of every point and federation the utility, each
-    attack, and the worst case of all attackers (``WORST``, with who it is); means over seeds. ``excess`` is
-    over staying away."""
-    rows = []
-    for point in points:
-        for on, figures in point.figures.items():
-            values = (figures[name].mean for name in ("leak", "success", "excess"))
-            rows.append(_leak_row(point, on.federation, on.attack, *values))
-        for kind, worst in point.worst.items():
-            name = f"{WORST}: {worst.name}"
-            rows.append(_leak_row(point, kind, name, worst.leak.mean, math.nan, worst.excess.mean))
-    return list(LEAKS), rows
-
-
-WORST = "worst case"
-
-
-def _leak_row(
-    point: summary.Point, kind: str, attack: str, leak: float, success: float, excess: float
-) -> list[str]:
-    utilities = (
-        values[kind].mean if kind in values else math.nan for values in (point.accuracy, point.auc)
-    )
-    figures = (*utilities, leak, success, excess)
-    return [point.label, kind, attack, *("" if math.isnan(x) else f"{x:.4f}" for x in figures)]

@@ -1,19 +1,19 @@
-"""REPRODUCTION.md: the papers beside our runs, from small stored files alone.
+"""REPRODUCTION.md: the papers and our runs, from the small files that ``launch.reproduce --record`` stores.
 
-What enters: the folder that ``launch.reproduce --record`` writes to, one CSV a sweep (``reproduction.read``)
-and one of its leaks. What leaves: a page with the standing of every printed number, the claims of the
-papers, what differs and which variants were tried, and each table beside ours.
+It holds the coverage of the printed numbers, the claims of the papers, what differs and which variants were
+tried, and a table for every run.
 """
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from vfljax.papers import PAPERS, claims, coverage, reproduction
-from vfljax.papers.agreement import AGREES, DIFFERS, LEVEL
-from vfljax.papers.coverage import Standing
-from vfljax.papers.reproduction import Compared
+from vfljax.papers import PAPERS, claims, comparisons, coverage, leaks, paper_of
+from vfljax.papers.agreement import LEVEL, Status
+from vfljax.papers.comparisons import Compared
+from vfljax.papers.coverage import Covered
+from vfljax.papers.evidence import Evidence
 from vfljax.report import tables
 
 LEAKS = "_leaks.csv"
@@ -35,30 +35,60 @@ and a few (GAFM's Tables D.3 and D.6 on IMDB) need an hour or less of two cores.
 """
 
 
+CLAIMED = """\
+Each claim is in the paper's sense and our words. Where a paper prints numbers, **for**, **against**
+and **open** say where a paired difference over seeds and its 95 % interval lie. Where it prints none, lines
+name the sweep that they are of, and means over seeds are held against a threshold of ours, without an
+interval: with two or three seeds this is a hint. Runs that are reduced or of a sample are named as such, bear
+on the order of methods only, and prove nothing about the published setting."""
+
 DIFFERING = """Most variants were tried because the main form differed. That one agrees shows what would make
 a number as printed. It does not show that the authors ran it, and of several tries one agrees sooner by chance.
 The turned readings of Table D.3 (`oriented`) were added after the first two had differed."""
 
 
 def stored(folder: pathlib.Path) -> list[Compared]:
-    """Every comparison in the folder, by file name."""
+    """Returns every comparison in the folder, by file name."""
     files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
-    return [one for file in files for one in reproduction.read(file)]
+    return [compared for file in files for compared in comparisons.read(file)]
 
 
 def text(folder: pathlib.Path, command: Command) -> str:
-    """The page."""
+    """Returns the page.
+
+    Args:
+      folder: holds the stored comparisons, leaks and figures.
+      command: gives the command line of a run.
+    """
     compared = stored(folder)
-    standings = coverage.standings(compared)
-    lines = [HEAD, "## How the printed numbers stand", "", _sum(standings), ""]
-    lines += [*_markdown(*_tables(standings, command)), ""]
-    lines += ["## The claims of the papers", "", claims.HEAD, ""]
-    lines += claims.text(claims.Evidence(compared, _leaks(folder)))
+    covered = coverage.coverage(compared)
+    evidence = Evidence(
+        compared=compared,
+        leaks={f.name.removesuffix(LEAKS): leaks.read(f) for f in folder.glob(f"*{LEAKS}")},
+    )
+    header, rows = coverage.table(covered)
+    commands = (command(row[0], row[1], "") for row in rows)
+    rows = [[*row, line and f"`{line}`"] for row, line in zip(rows, commands, strict=True)]
+    lines = [HEAD, "## How the printed numbers stand", "", _sum(covered), ""]
+    lines += [*tables.markdown([*header, "command"], rows), ""]
+    lines += ["## The claims of the papers", "", CLAIMED, "", *_claims(evidence)]
     lines += ["## Figures in the papers' form", "", *_figures(folder)]
-    lines += ["## What differs", "", DIFFERING, "", *_differs(standings)]
-    lines += ["## What cannot be compared", "", *_not_comparable(standings)]
+    lines += ["## What differs", "", DIFFERING, "", *_differs(covered)]
+    lines += ["## What cannot be compared", "", *_not_comparable(covered)]
     lines += ["## Every number that was run", "", *_every(compared, command)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _claims(evidence: Evidence) -> list[str]:
+    """Every claim with its evidence."""
+    lines: list[str] = []
+    for paper, title in PAPERS.items():
+        lines += [f"### {title}", ""]
+        for claim in claims.CLAIMS:
+            if claim.paper == paper:
+                weighed = [f"- **{w.support}**: {w.text}" for w in claim.weigh(evidence)]
+                lines += [f"*{claim.text}*", "", *(weighed or ["- not run."]), ""]
+    return lines
 
 
 def _figures(folder: pathlib.Path) -> list[str]:
@@ -68,74 +98,58 @@ def _figures(folder: pathlib.Path) -> list[str]:
     return [line for image in shown or ["None was drawn yet."] for line in (image, "")]
 
 
-def _leaks(folder: pathlib.Path) -> dict[str, list[dict[str, str]]]:
-    return {f.name.removesuffix(LEAKS): claims.read_leaks(f) for f in folder.glob(f"*{LEAKS}")}
-
-
-def _sum(standings: Sequence[Standing]) -> str:
-    count = coverage.counts(standings)
-    judged = count[AGREES] + count[DIFFERS]
+def _sum(covered: Sequence[Covered]) -> str:
+    count = coverage.counts(covered)
+    judged = count[Status.AGREES] + count[Status.DIFFERS]
     return (
         f"Of {count.total()} printed numbers {judged} were run at the published setting and judged: "
-        f"{count[AGREES]} agree and {count[DIFFERS]} differ, where chance alone would make up to "
-        f"{LEVEL * judged:.0f} differ. {count[coverage.SHOWN]} more are shown without a verdict, "
-        f"{count[coverage.CLAIMS]} were run smaller and bear on claims only, {count[coverage.NOT_RUN]} "
-        f"were not run, and {count[coverage.NOT_COMPARABLE]} cannot be compared."
+        f"{count[Status.AGREES]} agree and {count[Status.DIFFERS]} differ, where chance alone would make up "
+        f"to {LEVEL * judged:.0f} differ. {count[Status.SHOWN]} more are shown without a verdict, "
+        f"{count[Status.CLAIMS]} were run smaller and bear on claims only, {count[Status.NOT_RUN]} "
+        f"were not run, and {count[Status.NOT_COMPARABLE]} cannot be compared."
     )
 
 
-def _tables(standings: Sequence[Standing], command: Command) -> tuple[list[str], list[list[str]]]:
-    header, rows = coverage.status(standings)
-    lines = [command(row[0], row[1], "") for row in rows]
-    out = [[*row, f"`{line}`" if line else ""] for row, line in zip(rows, lines, strict=True)]
-    return [*header, "command"], out
-
-
-def _differs(standings: Sequence[Standing]) -> list[str]:
+def _differs(covered: Sequence[Covered]) -> list[str]:
     """Each number that differs, and all variants of it that were run."""
     lines = []
-    for one in standings:
-        if one.says != DIFFERS or one.main is None:
-            continue
-        row = reproduction.row(one.main)
-        line = f"- {one.number.table}, {one.number.dataset}, {row[0]}, {row[1]}: {row[2]}, published {row[3]}."
-        tried = [f"`{v.variant}` {_short(v)}" for v in one.variants]
-        lines.append(line + (f" Variants tried: {'; '.join(tried)}." if tried else ""))
+    for entry in covered:
+        if entry.status is Status.DIFFERS and entry.main is not None:
+            setting, figure, ours, printed, *_ = comparisons.row(entry.main)
+            number = entry.number
+            where = f"{number.table}, {number.dataset}, {setting}, {figure}"
+            tried = "; ".join(f"`{v.variant}` {_short(v)}" for v in entry.variants)
+            variants = f" Variants tried: {tried}." if tried else ""
+            lines.append(f"- {where}: {ours}, published {printed}.{variants}")
     return [*(lines or ["Nothing that was run."]), ""]
 
 
 def _short(compared: Compared) -> str:
-    verdict = compared.verdict
-    assert verdict is not None
-    return f"{verdict.mean:.3f} ({verdict.low:.3f} to {verdict.high:.3f}, {verdict.says})"
+    ours = compared.agreement
+    assert ours is not None  # variants are at the published setting
+    return f"{ours.mean:.3f} ({ours.low:.3f} to {ours.high:.3f}, {ours.status})"
 
 
-def _not_comparable(standings: Iterable[Standing]) -> list[str]:
+def _not_comparable(covered: Sequence[Covered]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
-    for one in standings:
-        if one.says == coverage.NOT_COMPARABLE:
-            where = f"{one.number.table} {one.number.dataset}".strip()
-            by_reason.setdefault(one.why, []).append(f"{where} ({one.number.id})")
-    return [*(f"- {why}: {', '.join(where)}." for why, where in by_reason.items()), ""]
+    for entry in covered:
+        if entry.status is Status.NOT_COMPARABLE:
+            where = f"{entry.number.table} {entry.number.dataset}".strip()
+            by_reason.setdefault(entry.reason, []).append(f"{where} ({entry.number.id})")
+    return [*(f"- {reason}: {', '.join(where)}." for reason, where in by_reason.items()), ""]
 
 
 def _every(compared: Sequence[Compared], command: Command) -> list[str]:
+    """A table for every run."""
     groups: dict[tuple[str, str, str, str, str], list[Compared]] = {}
-    for one in compared:
-        key = (one.number.table, one.number.dataset, one.scale, one.variant, one.run)
-        groups.setdefault(key, []).append(one)
+    for c in compared:
+        key = (c.number.table, c.number.dataset, c.scale, c.variant, c.run)
+        groups.setdefault(key, []).append(c)
     lines = []
     for (table, dataset, scale, variant, run), members in sorted(groups.items()):
-        paper = PAPERS[table.split("/")[0]]
-        words = [
-            w for w in (scale if scale != "full" else "", variant and f"variant {variant}") if w
-        ]
-        seeds = max(len(one.ours) for one in members)
+        words = [scale] * (scale != "full") + [f"variant {variant}"] * bool(variant)
+        seeds = max(len(c.ours) for c in members)
         lines += [f"### {table}, {dataset}{': ' if words else ''}{', '.join(words)}", ""]
-        lines += [f"{paper}. {seeds} seeds. `{command(table, dataset, run)}`", ""]
-        lines += [*_markdown(*reproduction.table(members)), ""]
+        lines += [f"{PAPERS[paper_of(table)]}. {seeds} seeds. `{command(table, dataset, run)}`", ""]
+        lines += [*tables.markdown(*comparisons.table(members)), ""]
     return lines
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return tables.markdown(header, rows)

@@ -1,0 +1,138 @@
+"""A printed number and our figure for it: the record, its row in a table, and the CSV that is stored.
+
+Every verdict is computed again from the CSV, without the sweep.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from vfljax import papers
+from vfljax.errors import UserError
+from vfljax.papers import Number
+from vfljax.papers.agreement import Agreement, Status, agreement, by_chance
+from vfljax.report import tables
+
+COLUMNS = (
+    *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
+    *("setting", "printed", "point", "federation", "figure", "ours", "run"),
+)
+SIGNS = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
+
+
+class Compared(NamedTuple):
+    """One printed number and our figure for it."""
+
+    number: Number
+    variant: str = ""
+    scale: str = "full"
+    point: str = (
+        ""  # the label of our configuration; "" where no method of the sweep is the number's
+    )
+    federation: str = ""
+    figure: str = ""  # of ours: a column, and the attack's label where there is one
+    ours: tuple[float, ...] = ()  # by seed, runs that did not diverge; () where it was not measured
+    run: str = ""  # ``--variant`` of the command that ran it
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """None of a smaller run than the published setting, and of a figure that was not measured."""
+        full = bool(self.ours) and self.scale == "full"
+        return agreement(self.number, self.ours) if full else None
+
+    @property
+    def setting(self) -> str:
+        """The number's setting: 'sigma=0.01 delta=0.05 gamma=1'."""
+        return " ".join(f"{name}={value}" for name, value in self.number.setting.items())
+
+
+def text(compared: Iterable[Compared]) -> str:
+    """Returns the CSV: a row a number that was measured, with our figure by seed."""
+    rows = []
+    for c in compared:
+        if c.ours:
+            n, ours = c.number, " ".join(f"{value:.6g}" for value in c.ours)
+            row = [n.id, n.table, n.dataset, c.variant, c.scale, n.defense, n.attack, n.split]
+            row += [n.metric, c.setting, n.printed, c.point, c.federation, c.figure, ours, c.run]
+            rows.append(row)
+    return tables.csv_text(COLUMNS, rows)
+
+
+def read(path: pathlib.Path) -> list[Compared]:
+    """Returns what ``text`` wrote; raises UserError for another file, with the line."""
+    by_id = {number.id: number for number in papers.numbers()}
+    rows = list(csv.reader(io.StringIO(path.read_text())))
+    if not rows or tuple(rows[0]) != COLUMNS:
+        raise UserError(f"{path} is no table of launch.reproduce: its columns must be {COLUMNS}.")
+    out = []
+    for place, row in enumerate(rows[1:], 2):
+        try:
+            fields = dict(zip(COLUMNS, row, strict=True))
+            number, ours = by_id[fields["id"]], tuple(map(float, fields["ours"].split()))
+        except (KeyError, ValueError) as error:
+            raise UserError(
+                f"{path}, line {place}: {error}: make it again by launch.reproduce."
+            ) from None
+        kept = {name: fields[name] for name in Compared._fields if name in fields}
+        out.append(Compared(**{**kept, "number": number, "ours": ours}))
+    return out
+
+
+def table(compared: Iterable[Compared]) -> tuple[list[str], list[list[str]]]:
+    """Returns header and rows of text: ours, the printed number, and the verdict."""
+    header = ["setting", "figure", "ours (95 %)", "published", "difference", "verdict"]
+    return header, [row(c) for c in compared]
+
+
+def row(compared: Compared) -> list[str]:
+    """Returns the cells of a comparison in ``table``."""
+    number = compared.number
+    variant = f" [{compared.variant}]" if compared.variant else ""
+    cells = [f"{number.defense} {compared.setting}".strip() + variant, number.figure]
+    if not compared.ours:
+        unclear = compared.figure if not compared.point else ""
+        return [*cells, unclear or "not measured", _printed(number), "", ""]
+    digits = max(3, len(f"{number.value:g}".partition(".")[2]))
+    ours = agreement(number, compared.ours)
+    limits = f" ({ours.low:.{digits}f} to {ours.high:.{digits}f})" * (len(compared.ours) > 1)
+    verdict = str(ours.status)
+    if compared.scale != "full":
+        verdict = f"{compared.scale} run: no verdict"
+    elif ours.status is Status.SHOWN:
+        verdict = "shown, no verdict" if limits else "too few seeds"
+    difference = f"{ours.difference:+.{digits}f}"
+    return [*cells, f"{ours.mean:.{digits}f}{limits}", _printed(number), difference, verdict]
+
+
+def _printed(number: Number) -> str:
+    spread = "" if number.spread is None else f" ± {number.spread:g}"
+    extremes = (
+        "" if number.worst is None else f" ({number.worst:g} to {number.best:g} of {number.runs})"
+    )
+    return f"{SIGNS.get(number.kind, '')}{number.printed}{spread}{extremes}"
+
+
+def caption(compared: Sequence[Compared], source: str, scale: str) -> str:
+    """Returns what a table compares with, and how many of its numbers agree.
+
+    Args:
+      compared: the rows of the table.
+      source: the paper, its table and data set.
+      scale: "full", or how the run is smaller than the published setting.
+    """
+    if scale != "full":
+        return (
+            f"{source}. This run is not at the published setting ({scale}): it bears on the order of methods "
+            "and is judged against no number."
+        )
+    statuses = [c.agreement.status for c in compared if c.agreement is not None]
+    return (
+        f"{source}. Ours: mean over seeds and its 95 % interval. Agrees: Welch's test at 5 % where a spread "
+        f"is printed, else our interval, half a printed unit wider. {statuses.count(Status.AGREES)} agree, "
+        f"{statuses.count(Status.DIFFERS)} differ, of which chance alone would make up to "
+        f"{by_chance(statuses):.1f}."
+    )

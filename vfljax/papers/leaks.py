@@ -1,0 +1,112 @@
+"""What attacks read of a sweep: the figures by which claims are weighed, as a small CSV.
+
+A row is an attack, or the strongest of all, on a configuration and a federation, as means over seeds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from vfljax.errors import UserError
+from vfljax.report import summary, tables
+
+FIGURES = ("accuracy", "auc", "leak", "success", "excess")
+
+
+class LeakRow(NamedTuple):
+    """The figures of one attack on a configuration; NaN where there is none."""
+
+    table: str  # the paper's table that the sweep is a run of
+    configuration: str  # its label
+    method: str
+    defenses: tuple[str, ...]  # of its chain; () is undefended
+    knobs: Mapping[str, Any]  # "kdk.epsilon" -> .45
+    federation: str
+    attack: str  # its label
+    row: str  # of the attack in attacks.TABLE; "" for the local-only baseline
+    strongest: bool  # whether it is there as the strongest of all
+    accuracy: float = math.nan
+    auc: float = math.nan
+    leak: float = math.nan
+    success: float = math.nan
+    excess: float = math.nan  # leak beyond the local-only baseline
+
+
+def leak_rows(table: str, points: Iterable[summary.Point]) -> list[LeakRow]:
+    """Returns every attack, and the strongest, on every configuration and federation.
+
+    Args:
+      table: the paper's table that the sweep is a run of.
+      points: the sweep's configurations.
+    """
+    rows = []
+    for point in points:
+        for key, figures in point.figures.items():
+            row = _row(table, point, key.federation, key.attack)
+            means = {name: figures[name].mean for name in ("leak", "success", "excess")}
+            rows.append(row._replace(**means))
+        for federation, worst in point.worst.items():
+            row = _row(table, point, federation, worst.name)
+            means = {"leak": worst.leak.mean, "excess": worst.excess.mean}
+            rows.append(row._replace(strongest=True, **means))
+    return rows
+
+
+def _row(table: str, point: summary.Point, federation: str, attack: str) -> LeakRow:
+    accuracy, auc = (
+        values[federation].mean if federation in values else math.nan
+        for values in (point.accuracy, point.auc)
+    )
+    return LeakRow(
+        table=table,
+        configuration=point.label,
+        method=point.arm,
+        defenses=point.defenses,
+        knobs=point.knobs,
+        federation=federation,
+        attack=attack,
+        row=attack.split("/")[0],
+        strongest=False,
+        accuracy=accuracy,
+        auc=auc,
+    )
+
+
+def text(rows: Iterable[LeakRow]) -> str:
+    """Returns the rows as CSV, figures with four decimals."""
+    cells = []
+    for row in rows:
+        figures = (getattr(row, name) for name in FIGURES)
+        facts = row._replace(
+            defenses="+".join(row.defenses),
+            knobs=json.dumps(dict(row.knobs)),
+            strongest="1" * row.strongest,
+        )
+        shown = ("" if math.isnan(value) else f"{value:.4f}" for value in figures)
+        cells.append([*facts[: -len(FIGURES)], *shown])
+    return tables.csv_text(LeakRow._fields, cells)
+
+
+def read(path: pathlib.Path) -> list[LeakRow]:
+    """Returns the rows of a file that ``text`` wrote; raises UserError for another."""
+    reader = csv.DictReader(io.StringIO(path.read_text()))
+    if reader.fieldnames is None or tuple(reader.fieldnames) != LeakRow._fields:
+        raise UserError(
+            f"{path} is no table of launch.reproduce: its columns must be {LeakRow._fields}."
+        )
+    return [_read(row) for row in reader]
+
+
+def _read(row: Mapping[str, str]) -> LeakRow:
+    values: dict[str, Any] = dict(row)
+    values |= {name: float(row[name] or "nan") for name in FIGURES}
+    values["defenses"] = tuple(name for name in row["defenses"].split("+") if name)
+    values["knobs"] = json.loads(row["knobs"])
+    values["strongest"] = row["strongest"] == "1"
+    return LeakRow(**values)
