@@ -1,1 +1,1 @@
-"""Entry points: they parse flags and call the library."""
+"""The commands of ``vfljax.cli``, run from a checkout as ``python -m launch.NAME``."""

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from analysis.benchmark_peers import peers, torch_peers, workers
+from analysis.benchmark_peers.minimal import Least
+from analysis.benchmark_peers.problem import NETWORKS, Problem, draw
 from tests.reference import grid_step
-from vfljax.benchmark import grid_speed, measuring, peers, torch_peers, workers
-from vfljax.benchmark.minimal import Least
-from vfljax.benchmark.problem import NETWORKS, Problem, draw
+from vfljax.benchmark import grid_speed, measuring
 from vfljax.federation import training
 from vfljax.models import MLP
 from vfljax.sweep import batch_layout
@@ -68,7 +69,7 @@ def check_weights(weights, expected):
 
 def test_the_peers_problem_is_the_structure_that_vfljax_trains():
     assert peers.problem_of(SPEC, 3, 3) == TINY
-    published = peers.problem_of(grid_speed.GRID, grid_speed.COLUMNS, grid_speed.PEERS)
+    published = peers.problem_of(grid_speed.GRID, grid_speed.COLUMNS, 50)
     assert published.bottom == (32, 64, 64, 16)
     assert (published.top, published.batch) == ((32, 64, 10), 256)
 
@@ -165,7 +166,7 @@ def test_a_process_without_pytorch_says_why_in_one_line():
     """Whether or not PyTorch is installed here: a module that cannot be imported stands before it."""
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from vfljax.benchmark import torch_peers; torch_peers.main(sys.argv[1])"
+        "from analysis.benchmark_peers import torch_peers; torch_peers.main(sys.argv[1])"
     )
     asked = {"form": "eager", "problem": TINY, "first": 0, "threads": 1, "device": "cpu"}
     done = subprocess.run(
@@ -199,7 +200,7 @@ def test_ratios_are_to_vfljax_and_a_process_that_fails_is_left_out(monkeypatch, 
     monkeypatch.setattr(peers, "Worker", Silent)
     monkeypatch.setattr(peers, "cores", lambda: 2)
     monkeypatch.setattr(Least, "measure", lambda least, seconds: 2.0)
-    monkeypatch.setattr(case, "measure", lambda seconds: case.microseconds.append(4.0))
+    monkeypatch.setattr(case, "measure", lambda seconds: 4.0)
     result, text = peers.measured(case, TINY, 3)
     rows = {row["name"]: row for row in result["rows"]}
     names = [
@@ -233,6 +234,8 @@ def test_without_pytorch_a_line_says_how_to_get_it(monkeypatch, case):
 
 def test_the_rows_are_timed_in_turn():
     asked = []
-    rows = [peers.Row(name, lambda seconds, name=name: asked.append(name) or 1.0) for name in "ab"]
-    assert peers.in_turn(rows, 2, 0.0) == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
+    rows = [
+        measuring.Row(name, lambda seconds, name=name: asked.append(name) or 1.0) for name in "ab"
+    ]
+    assert measuring.in_turn(rows, 2, 0.0) == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
     assert asked == ["a", "b", "a", "b"]

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from vfljax.benchmark import convolutions, defense_cost, disk, grid_speed, measuring, peers, workers
+from vfljax.benchmark import convolutions, defense_cost, disk, grid_speed, measuring
 from vfljax.models import MLP, Generator
 
 
@@ -16,7 +16,6 @@ def quick(monkeypatch):
     measure = measuring.Case.measure
     monkeypatch.setattr(measuring.Case, "measure", lambda case, seconds=0.0: measure(case, 0.0))
     monkeypatch.setattr(grid_speed, "matmul_rate", lambda: 1.0)
-    monkeypatch.setattr(peers, "SECONDS", 0.0)
 
 
 def table_rows(text):
@@ -37,19 +36,14 @@ def test_the_grid_s_sizes_are_a_program_and_a_row_each(monkeypatch):
     )
     monkeypatch.setattr(grid_speed, "GRID", tiny)
     monkeypatch.setattr(grid_speed, "SIZES", (1, 2))
-    monkeypatch.setattr(grid_speed, "PEERS", 2)
-    monkeypatch.setattr(workers, "absent", lambda: "PyTorch is not looked for")
-    result, text = grid_speed.measured(2, None, 3)
+    result, text = grid_speed.measured(2, None)
     assert [row["settings"] for row in result["rows"]] == [1, 2]
     assert [row["compiles"] for row in result["rows"]] == [1, 1]
     for row in result["rows"]:
         assert row["lowest"] <= row["microseconds_a_setting_and_step"] <= row["highest"]
     assert result["width"] == 1
-    sizes, beside = text.split("2 settings and their peers")
-    assert [row[0] for row in table_rows(sizes)] == ["1", "2"]
-    assert "median of 2 pairs" in sizes
-    assert [row[0] for row in table_rows(beside)] == ["vfljax", "the least JAX program"]
-    assert result["peers"]["turns"] == 3
+    assert [row[0] for row in table_rows(text)] == ["1", "2"]
+    assert "median of 2 pairs" in text
 
 
 def test_a_defense_s_rows_stand_beside_its_undefended_twin(monkeypatch, capsys):
@@ -87,7 +81,6 @@ def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
 def test_convolutions_have_a_row_a_form(monkeypatch):
     monkeypatch.setattr(convolutions, "FORMS", (("matmul", "vmap"), ("xla", "vmap")))
     monkeypatch.setattr(convolutions, "WIDTHS", (2,))
-    monkeypatch.setattr(convolutions, "torch_s", lambda *sizes: None)
     small = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
     result, text = convolutions.measured(1, 2, small)
     forms = [(row["width"], row["form"]) for row in result["rows"]]
@@ -101,9 +94,8 @@ def test_slow_forms_are_timed_at_the_first_width_and_ratios_are_to_pytorch(
     monkeypatch, backend, count
 ):
     monkeypatch.setattr(convolutions, "ours", lambda *form: lambda: 6.0)
-    monkeypatch.setattr(convolutions, "torch_s", lambda *sizes: lambda: 2.0)
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    rows = convolutions.measured(2, 2)[0]["rows"]
+    rows = convolutions.measured(2, 2, reference=lambda width: lambda: 2.0)[0]["rows"]
     ours = [row for row in rows if row["form"] != "PyTorch"]
     assert len(ours) == count
     assert len(rows) == count + 2  # PyTorch's, at each width

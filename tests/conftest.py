@@ -17,7 +17,6 @@ import pathlib
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
@@ -164,37 +163,28 @@ def defended(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def launch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """``launch(name, *arguments)``: an entry point in this process, with its flags alone."""
-    from absl import flags
-
-    from launch import common
+    """``launch(name, *arguments)``: a command as ``python -m launch.name`` runs it, in this process."""
+    import vfljax
+    from vfljax import cli
 
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)  # JAX has started
+    monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
 
     def run(name: str, *arguments: str) -> types.SimpleNamespace:
-        module, before = f"launch.{name}", set(flags.FLAGS)
         handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
         out, err = io.StringIO(), io.StringIO()
-        monkeypatch.setattr(sys, "argv", [str(ROOT / "launch" / f"{name}.py"), *arguments])
         try:
-            sys.modules.pop(module, None)  # anew, for it to define its flags
             with (
                 contextlib.redirect_stdout(out),
                 contextlib.redirect_stderr(err),
                 pytest.raises(SystemExit) as ended,
             ):
-                common.start(importlib.import_module(module).run)
+                cli.start(name, arguments)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            for flag in set(flags.FLAGS) - before:  # entry points share names of flags
-                if flag in flags.FLAGS:
-                    delattr(flags.FLAGS, flag)
-            flags.FLAGS.unparse_flags()
-        code = ended.value.code
         return types.SimpleNamespace(
-            returncode=code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+            returncode=ended.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
         )
 
     return run

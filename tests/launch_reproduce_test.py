@@ -10,6 +10,7 @@ from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
 from vfljax import papers
+from vfljax.cli import reproduce
 from vfljax.papers import reproduction, reproduction_page
 from vfljax.sweep.experiment import parse
 
@@ -86,7 +87,7 @@ def test_a_table_is_trained_resumed_compared_and_kept(launch, tmp_path, monkeypa
     assert beside
     assert [line for line in again.stdout.splitlines() if line.startswith("none ")] == beside
     monkeypatch.chdir(tmp_path)  # where --record keeps it
-    sys.modules["launch.reproduce"]._keep(workdir, [])
+    reproduction_page.keep(reproduce.STORED, workdir, [])
     assert [f.name for f in tmp_path.rglob("*.csv") if "analysis" in str(f)] == ["tiny_leaks.csv"]
 
 
@@ -134,6 +135,5 @@ def test_the_first_run_of_a_data_set_is_the_published_setting():
 
 def test_the_page_is_the_one_that_the_stored_files_make(launch):
     assert launch("reproduce", "--status").returncode == 0  # in the checkout's folder
-    module = sys.modules["launch.reproduce"]
-    text = reproduction_page.text(module.STORED, module._command)
-    assert module.PAGE.read_text() == text
+    text = reproduction_page.text(reproduce.STORED, reproduce._command)
+    assert reproduce.PAGE.read_text() == text

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import jax
 import pytest
 
-from launch import common
-from vfljax import store
+import vfljax
+from vfljax import cli, store
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -130,39 +131,41 @@ def test_a_config_file_that_gives_no_config_is_refused(launch, tmp_path):
     ],
 )
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):
-    def run():
+    def run(options, command):
         raise error
 
-    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
-    monkeypatch.setattr(common.signal, "signal", lambda *arguments: None)
-    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)
     with pytest.raises(SystemExit, match="2"):
-        common.start(run)
-    said = capsys.readouterr().err
-    assert line in said
-    assert said.count("\n") == 1
+        start(run, monkeypatch)
+    shown = capsys.readouterr().err
+    assert line in shown
+    assert shown.count("\n") == 1
+
+
+def start(run, monkeypatch, resumes=False):
+    """Start a command that does nothing but ``run``."""
+    command = types.SimpleNamespace(define=lambda values: None, run=run, RESUMES=resumes)
+    monkeypatch.setattr(vfljax, "use_this_machine", lambda **_: None, raising=False)
+    monkeypatch.setitem(cli.COMMANDS, "attack", command)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    # as in a terminal: what a script runs in the background is told to ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        cli.start("attack", [])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.fixture
 def stopped(monkeypatch, capsys):
-    """``stopped(run, **options)``: the exit status of an entry point within this process, and what it says."""
-    monkeypatch.setattr(common.app, "run", lambda main, flags_parser: main(["launch"]))
-    monkeypatch.setattr(common, "use_this_machine", lambda **options: None)
-    monkeypatch.setattr(sys, "argv", ["launch/attack.py", "--workdir=runs/a b"])
+    """``stopped(run, **options)``: the exit status of a command within this process, and what it prints."""
 
-    def of(run, **options):
-        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-        # as in a terminal: what a script runs in the background is told to ignore it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            with pytest.raises(SystemExit) as ended:
-                common.start(run, **options)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def status(run, **options):
+        with pytest.raises(SystemExit) as ended:
+            start(lambda *_: run(), monkeypatch, **options)
         return ended.value.code, capsys.readouterr().err
 
-    return of
+    return status
 
 
 def wait():
@@ -172,7 +175,7 @@ def wait():
 
 
 SIGNALS = [(signal.SIGTERM, 143, " by SIGTERM"), (signal.SIGINT, 130, "")]
-COMMAND = "\n  python -m launch.attack '--workdir=runs/a b'\n"
+COMMAND = "\n  python -m launch.attack \n"
 
 
 @pytest.mark.parametrize(("number", "status", "by"), SIGNALS)
@@ -239,11 +242,13 @@ def test_a_signal_within_a_callback_of_jax_waits_for_its_end(stopped, number, st
     assert done
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "launch").glob("[a-z]*.py")))
-def test_entry_points_that_store_as_they_go_say_so(name):
-    source = (ROOT / "launch" / f"{name}.py").read_text()
-    resumes = name in ("attack", "audit", "reproduce", "sweep")
-    assert ("common.start(run, resumes=True)" in source) == resumes
+def test_commands_that_store_as_they_go_name_the_command_that_continues():
+    resumes = {name for name, module in cli.COMMANDS.items() if module.RESUMES}
+    assert resumes == {"attack", "audit", "reproduce", "sweep"}
+
+
+def test_every_command_is_a_module_of_launch_too():
+    assert {path.stem for path in (ROOT / "launch").glob("[a-z]*.py")} == set(cli.COMMANDS)
 
 
 def test_help_says_what_it_does_and_how():
@@ -359,11 +364,9 @@ def test_a_reader_that_goes_away_is_no_error():
         assert one.wait() == 0
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "launch").glob("[a-z]*.py")))
-def test_help_is_told_without_loading_jax(name):
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_help_is_printed_without_loading_jax(name):
     """So that it takes no seconds; a misspelt flag is found before JAX is loaded too."""
-    if name == "common":
-        return
     program = f"""
 import runpy, sys
 class NoJax:

@@ -10,7 +10,13 @@ the arm's own ``top`` and ``top_hidden`` in place of ``config.model``'s. In ``at
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import os
+import pathlib
+import traceback
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from typing import Any
 
 import numpy as np
@@ -115,6 +121,90 @@ def ordered(values: Mapping[str, Any]) -> ConfigDict:
     """A config file's values as a ConfigDict that keeps listing order at every level (the default
     sorts names), with every field it does not name at its default, so that all can be overridden."""
     return _ordered(_filled(DEFAULT, values, ""))
+
+
+def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Read a config file and change some of its fields.
+
+    Args:
+      source: the path of a Python file with ``get_config()``, or PATH:VARIANT for
+        ``get_config("VARIANT")``.
+      fields: new values as texts, by dotted path, such as {"training.epochs": "100"}.
+
+    Returns:
+      the config, with every field that the file does not name at its default.
+
+    Raises:
+      UserError: for a file that is missing or raises, and for a field that does not exist.
+    """
+    path, _, variant = source.partition(":")
+    if not pathlib.Path(path).is_file():
+        raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
+    # Exception and SystemExit: a config file is a program, and may fail in any way
+    try:
+        loader = SourceFileLoader("config", path)
+        spec = importlib.util.spec_from_file_location("config", path, loader=loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+        values = module.get_config(variant) if variant else module.get_config()
+    except (Exception, SystemExit) as error:
+        raise UserError(f"config: {_raised(error, path)}") from error
+    if not isinstance(values, (Mapping, ConfigDict)):
+        raise UserError(
+            f"{path}: get_config() returned {type(values).__name__}: let it return ordered({{...}})."
+        )
+    config = _filled(DEFAULT, _plain(values), "")
+    for field, text in fields.items():
+        _change(config, field, text)
+    return config
+
+
+def _raised(error: BaseException, path: str) -> str:
+    """Return what a config file raised, with the file and the line if it was raised there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if os.path.realpath(f.filename) == os.path.realpath(path)]
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if isinstance(error, SyntaxError):
+        lines, text = [error.lineno], f"{type(error).__name__}: {error.msg}"
+    elif isinstance(error, SystemExit):
+        text = f"it called sys.exit({error.code!r}), and should give a config"
+    elif isinstance(error, UserError):
+        text = str(error)
+    return f"{path}, line {lines[-1]}: {text}" if lines else f"{path}: {text}"
+
+
+def _change(config: dict[str, Any], field: str, text: str) -> None:
+    """Set a field of a config, by its dotted path, to what a text means there."""
+    *groups, last = field.split(".")
+    group, path = config, ""
+    for name in [*groups, last]:
+        known = list(group) if isinstance(group, dict) else []
+        if name not in known and path.startswith(tuple(FREE)):
+            raise UserError(
+                f"the config file has no field {name!r} for --config.{field} to change: add it to the "
+                "file, or give a config that has it."
+            )
+        if name not in known:
+            raise unknown("config field", field, [f"{path}.{k}" if path else k for k in known])
+        if name is not last:
+            group, path = group[name], f"{path}.{name}" if path else name
+    group[last] = _from_text(text, group[last])
+
+
+def _from_text(text: str, present: Any) -> Any:
+    """Return a Python literal, or the text itself; ``typed`` checks its type."""
+    if isinstance(present, str):
+        return text
+    if isinstance(present, bool):
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        value = text
+    if isinstance(present, (list, tuple)) and not isinstance(value, (list, tuple)):
+        return (value,)
+    return float(value) if type(present) is float and type(value) is int else value
 
 
 def _ordered(values: Mapping[str, Any]) -> ConfigDict:

@@ -125,3 +125,20 @@ def unknown(kind: Text | Field, name: object, known: Iterable[str], remedy: Text
     hint = f"did you mean {near[0]!r}? " if near else ""
     choice = f"choose from {', '.join(known)}" if known else "there is none"
     return UserError(("unknown ", *_parts(kind), f" {name!r}: {hint}{choice}.", *_parts(remedy)))
+
+
+def not_in_use(name: str, plugin: str) -> UserError:
+    """Returns the error for a row of a plugin that this process has not been told to use."""
+    return UserError(
+        f"{name!r} is of the plugin {plugin}, which is not in use: name it by --plugin={plugin} or "
+        f"--plugin=PATH/{plugin}.py (in Python, vfljax.plugins.use)."
+    )
+
+
+def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
+    """Returns the error for a name that is in no table; it may be of a plugin that is not in use."""
+    plugin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+    known = list(table)
+    if colon and plugin.isidentifier() and not any(row.startswith(f"{plugin}:") for row in known):
+        return not_in_use(name, plugin)
+    return unknown(kind, name, known)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax.types import Array
+Array = jax.Array
 
 
 def accuracy(scores: Array, labels: Array, weights: Array | None = None) -> Array:

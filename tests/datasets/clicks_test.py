@@ -138,7 +138,7 @@ def test_a_failed_prepare_leaves_nothing(tmp_path):
 
 @pytest.mark.parametrize("form", ["codes", "unique"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch, form):
-    for function in (ctr.read, ctr_forms.Plan.blocks, ctr_forms.stream):
+    for function in (ctr.read, ctr_forms.ClickPlan.chunks, ctr_forms.stream):
         monkeypatch.setattr(
             function, "__defaults__", (1 << 17,)
         )  # 32 blocks, Arrow's most, are 4 MB

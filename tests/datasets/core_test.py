@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from vfljax.datasets import core
 from vfljax.datasets import scaling as scalings
 from vfljax.datasets.core import (
-    Block,
     Column,
     Dataset,
+    PartyColumns,
     Vocabulary,
     checksum,
     classes,
@@ -140,7 +140,7 @@ def test_categories_and_codes_stay_and_a_category_never_trained_on_reads_zero():
     split = split_rows(made(), 0, 0.5, 0.2, 0.3)._replace(
         train=np.array([0, 1]), validation=np.array([2]), test=np.array([2])
     )
-    block = Block(x, Input("table", (4,), (0, 0, 0, 9)), columns)
+    block = PartyColumns(x, Input("table", (4,), (0, 0, 0, 9)), columns)
     for scaling in ("standard", "minmax"):
         table = make_table([block], dataset.labels, [split], scaling)
         (read,) = rows_of(table, jnp.int32(0), jnp.arange(3))
@@ -228,7 +228,7 @@ def test_every_seed_has_rows_and_statistics_of_its_own():
     one, other = (split_rows(held, seed, 0.5, 0.2, 0.5) for seed in range(2))
     assert set(one.train) != set(other.train)
     assert set(one.test) != set(other.test)
-    table = make_table([Block(x, Input("table", (3,)))], data.labels, splits, "standard")
+    table = make_table([PartyColumns(x, Input("table", (3,)))], data.labels, splits, "standard")
     for seed, split in enumerate(splits):
         np.testing.assert_allclose(table.mean[0][seed], x[split.train].mean(0), atol=1e-6)
         np.testing.assert_allclose(table.scale[0][seed], x[split.train].std(0), rtol=1e-5)
@@ -257,7 +257,7 @@ def test_token_ids_are_never_scaled(scaling, rows):
     ids = np.random.default_rng(0).integers(0, 50, (200, 5)).astype(np.int32)
     data = made(kind="text")
     split = split_rows(data, 0, 0.5, 0.2, 0.3)
-    block = Block(ids, Input("text", (5,), (50,), 0))
+    block = PartyColumns(ids, Input("text", (5,), (50,), 0))
     table = make_table([block], data.labels, [split], scaling, rows)
     (read,) = rows_of(table, jnp.int32(0), jnp.arange(200))
     np.testing.assert_array_equal(read, ids)

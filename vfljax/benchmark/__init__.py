@@ -1,1 +1,1 @@
-"""Measuring speed: one file a suite of ``launch.benchmark``, and what they share."""
+"""Measuring speed: one file a suite of ``vfljax benchmark``, and what they share."""

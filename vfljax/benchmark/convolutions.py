@@ -1,15 +1,13 @@
-"""The step of a convolutional bottom over settings, in each form, beside PyTorch's: a suite of
-``launch.benchmark``. What leaves: the figures and their table.
+"""The step of a convolutional bottom over trials, in each form: a suite of ``vfljax benchmark``.
 
 One step of ResNet-18 (width 16 and the published 64, batch 64 of 32 x 16 x 3 images, CIFAR-10's half):
-forward, cross entropy, backward, momentum SGD. Settings run as a sweep runs them: a program over all
-devices, mapped one after the other ("map") or together ("vmap") on each. PyTorch runs one setting on
-all threads. On a CPU XLA's own convolutions take 40 times as long here and are timed at width 16 only.
+forward, cross entropy, backward, momentum SGD. Trials run as a sweep runs them: a program over all devices,
+mapped one after the other ("map") or together ("vmap") on each. On a CPU XLA's own convolutions take 40 times
+as long here and are timed at width 16 only.
 """
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +23,7 @@ from vfljax.sweep import batch_layout, programs
 from vfljax.types import HostArray, PyTree
 
 WIDTHS = (16, 64)
+REFERENCE = "PyTorch"
 FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
 
 
@@ -95,40 +94,27 @@ def network(implementation: str, width: int, images: Images) -> Any:
     )
 
 
-def torch_s(width: int, images: Images = IMAGES) -> Callable[[], float] | None:
-    """The same for PyTorch, one setting; None where it, or the tests' twin, is not there."""
-    try:
-        torch: Any = importlib.import_module("torch")
-        twins: Any = importlib.import_module("tests.reference.torch_nets")
-    except ImportError:
-        return None
-    net = twins.ResNet(images.blocks, width, images.classes)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-    height, across, channels = images.image
-    x = torch.rand(images.batch, channels, height, across)
-    y = torch.randint(images.classes, (images.batch,))
+def measured(
+    repeats: int,
+    settings: int,
+    images: Images = IMAGES,
+    reference: Callable[[int], Callable[[], float]] | None = None,
+) -> tuple[dict[str, Any], str]:
+    """Figures and table of every form at each width, in turn.
 
-    def measure() -> float:
-        began = time.perf_counter()
-        for _ in range(images.steps):
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(net(x), y).backward()
-            optimizer.step()
-        return (time.perf_counter() - began) / images.steps * 1e3
-
-    measure()
-    return measure
-
-
-def measured(repeats: int, settings: int, images: Images = IMAGES) -> tuple[dict[str, Any], str]:
-    """Figures and table: at each width every form and PyTorch in turn, ``repeats`` times."""
+    Args:
+      repeats: times that each is measured.
+      settings: trials of each program.
+      images: the sizes.
+      reference: ``reference(width)`` measures what ratios are to; see ``analysis.benchmark_peers``.
+    """
     rows = []
     lines = [
         "| width | form | ms a setting and step (median; range) | to PyTorch's |",
         "|---" * 4 + "|",
     ]
     for width in WIDTHS:
-        for form, times, ratio in _timed(width, repeats, settings, images):
+        for form, times, ratio in _timed(width, repeats, settings, images, reference):
             median = statistics.median(times)
             rows.append(
                 {"width": width, "form": form, "milliseconds": median, "all": times, "ratio": ratio}
@@ -140,7 +126,11 @@ def measured(repeats: int, settings: int, images: Images = IMAGES) -> tuple[dict
 
 
 def _timed(
-    width: int, repeats: int, settings: int, images: Images
+    width: int,
+    repeats: int,
+    settings: int,
+    images: Images,
+    reference: Callable[[int], Callable[[], float]] | None,
 ) -> Iterator[tuple[str, list[float], float | None]]:
     # (form, every time, median of its ratios to PyTorch's time of the same turn)
     slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
@@ -149,9 +139,8 @@ def _timed(
         for how, mode in FORMS
         if not (slow and how == "xla")
     }
-    reference = torch_s(width, images)
     if reference is not None:
-        cases["PyTorch"] = reference
+        cases[REFERENCE] = reference(width)
     times: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(repeats):
         for name, measure in cases.items():
@@ -160,6 +149,6 @@ def _timed(
         ratio = None
         if reference is not None:
             ratio = statistics.median(
-                a / b for a, b in zip(measured_times, times["PyTorch"], strict=True)
+                a / b for a, b in zip(measured_times, times[REFERENCE], strict=True)
             )
         yield name, measured_times, ratio

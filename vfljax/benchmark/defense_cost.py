@@ -1,4 +1,4 @@
-"""The time that each defense adds to a step: a suite of ``launch.benchmark``.
+"""The time that each defense adds to a step: a suite of ``vfljax benchmark``.
 
 64 settings a program, at the grid suite's batch x cut and the papers': the same bottoms, averaged, a
 top of 64 (for defenses of two classes: the generator and two classes). Teachers and drawn labels are

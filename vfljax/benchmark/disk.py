@@ -1,5 +1,5 @@
 """How long it takes to read a table in each form it could be prepared in: a suite of
-``launch.benchmark``. What leaves: the figures and their table.
+``vfljax benchmark``. What leaves: the figures and their table.
 
 100,000 rows of 39 float32 numbers: our prepared form (.npy mapped from disk, all rows copied once), the
 same rows in random order, Parquet (pyarrow), and TFDS's array_record a row at a time (a fifth of the

@@ -1,19 +1,16 @@
-"""What a GPU makes of many settings at once: a suite of ``launch.benchmark``.
+"""What a GPU makes of many trials at once: a suite of ``vfljax benchmark``.
 
-Three questions, each with its aim, on whatever accelerator JAX uses. How much faster are 1,024 settings
-of the grid suite's structure than eager PyTorch, which trains one at a time on the same device? Which
-share of the device's matrix rate do 16 settings of ResNet-18 (``convolutions``) reach? And how do XLA's
-convolutions, which over settings become grouped ones ("xla vmap"), compare with matrix products ("matmul
-vmap"), and both with settings one after the other ("map")?
+It times 1,024 trials of the grid suite's structure and 16 of ResNet-18 (``convolutions``), whose share of the
+device's matrix rate has an aim, and compares XLA's convolutions, which over trials become grouped ones ("xla
+vmap"), with matrix products ("matmul vmap"), and both with trials one after the other ("map").
 
 Useful operations of a step are three times those of the forward pass: 6 a weight and row of a linear
 layer. The matrix rate is measured on the same devices, with the same precision of products. On a machine
-without a GPU the suite runs at sizes that take seconds, and says so in its first line.
+without a GPU the suite runs at sizes that take seconds, and its first line tells so.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -22,18 +19,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from vfljax.benchmark import convolutions, peers, workers
+from vfljax.benchmark import convolutions
 from vfljax.benchmark.convolutions import Images
 from vfljax.benchmark.grid_speed import COLUMNS, GRID
-from vfljax.benchmark.measuring import Case, matmul_rate, peak_memory
-from vfljax.benchmark.peers import Row, Times, times
+from vfljax.benchmark.measuring import Case, Row, in_turn, matmul_rate, peak_memory, ratios, times
 from vfljax.models import MLP
 from vfljax.types import Spec
 
-TORCH = "PyTorch eager, one setting at a time"
 GROUPED, PRODUCTS = "xla vmap", "matmul vmap"
 FORMS = (("xla", "vmap"), ("matmul", "vmap"), ("xla", "map"), ("matmul", "map"))
-LEAST_OF_TORCH, LEAST_SHARE = 100, 0.4  # the aims
+LEAST_SHARE = 0.4  # the aim
 
 
 class Sizes(NamedTuple):
@@ -76,10 +71,9 @@ def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], st
     """Figures and table, everything in ``turns`` turns; ``sizes`` None: by what the machine is."""
     gpu = jax.default_backend() != "cpu"
     sizes = sizes or (Sizes() if gpu else SMALL)
-    tabular, notes = _tabular(sizes, turns)
-    networks = _networks(sizes, turns)
+    tabular, networks = _tabular(sizes, turns), _networks(sizes, turns)
     rate = matmul_rate(sizes.matrix)
-    lines = [*tabular, *networks]
+    lines = [tabular, *networks]
     table = [
         "| what | us a setting and step (median; range) | useful GFLOP/s | of the matrix rate | "
         "peak so far, GiB |",
@@ -88,7 +82,7 @@ def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], st
     ]
     config: Any = jax.config
     precision = config.jax_default_matmul_precision or "the backend's default"
-    notes.append(
+    note = (
         f"Matrix rate: {rate:,.0f} GFLOP/s, products of {sizes.matrix:,} x {sizes.matrix:,} float32 "
         f"matrices, precision {precision}."
     )
@@ -100,10 +94,9 @@ def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], st
         "matmul_gflops": rate,
         "precision": precision,
         "rows": [{**line._asdict(), **_figures(line, rate)} for line in lines],
-        "notes": notes,
+        "notes": [note],
     }
-    verdicts = _verdicts(tabular, networks, rate)
-    ending = [f"- {line}" for line in (*verdicts, *notes)]
+    ending = [f"- {line}" for line in (*_verdicts(networks, rate), note)]
     return result, "\n".join([_device(gpu), "", *table, "", *ending])
 
 
@@ -119,34 +112,14 @@ def _device(gpu: bool) -> str:
     return f"{count} {first.device_kind}{text}."
 
 
-def _tabular(sizes: Sizes, turns: int) -> tuple[list[Line], list[str]]:
-    """vfljax's many settings and PyTorch's one, in turn, and notes."""
+def _tabular(sizes: Sizes, turns: int) -> Line:
+    """Many tabular trials of vfljax."""
     case = Case(sizes.spec, sizes.settings, COLUMNS, {}, None)
-    problem = peers.problem_of(sizes.spec, COLUMNS, 1)
+    for _ in range(turns):
+        case.measure(1.0)
     operations = 6.0 * case.weights * sizes.spec.batch_size
-    ours = f"{sizes.settings:,} tabular settings"
-    torch_name = f"{TORCH}, {peers.device()}"
-
-    def measure(seconds: float) -> float:
-        case.measure(seconds)
-        return case.microseconds[-1]
-
-    rows, notes = [Row(ours, measure)], []
-    with contextlib.ExitStack() as alive:
-        if workers.absent():
-            notes.append(f"PyTorch's row is left out. {workers.absent()} brings it.")
-        else:
-            worker = workers.Worker("eager", problem, device=peers.device())
-            try:
-                notes.append(f"PyTorch is {alive.enter_context(workers.started([worker]))}.")
-                rows.append(Row(torch_name, lambda seconds: workers.measure([worker], seconds)))
-            except workers.Failed as failed:
-                notes.append(f"Left out: {torch_name}. {failed}")
-        every = peers.in_turn(rows, turns, peers.SECONDS)
-    return [
-        Line(name, tuple(each), operations, case.memory if name == ours else None)
-        for name, each in every.items()
-    ], notes
+    name = f"{sizes.settings:,} tabular settings"
+    return Line(name, tuple(case.microseconds), operations, case.memory)
 
 
 def _networks(sizes: Sizes, turns: int) -> list[Line]:
@@ -166,7 +139,7 @@ def _networks(sizes: Sizes, turns: int) -> list[Line]:
             continue
         rows.append(Row(form, _microseconds(measure)))
         peaks[form] = peak_memory()
-    every = peers.in_turn(rows, turns, 0.0)
+    every = in_turn(rows, turns, 0.0)
     lines = [Line(form, tuple(each), operations, peaks[form]) for form, each in every.items()]
     return [*lines, *(Line(form, (), operations, None) for form in too_large)]
 
@@ -214,7 +187,7 @@ def _row(line: Line, rate: float) -> str:
     peak = "" if line.peak is None else f"{line.peak:.2f}"
     share = line.share(rate)
     return (
-        f"| {_named(line)} | {_shown(times(line.microseconds), ',.2f')} | {share * rate:,.1f} | "
+        f"| {_named(line)} | {times(line.microseconds).shown(',.2f')} | {share * rate:,.1f} | "
         f"{share:.0%} | {peak} |"
     )
 
@@ -224,20 +197,9 @@ def _named(line: Line) -> str:
     return f"{line.name} ({forms[line.name]})" if line.name in forms else line.name
 
 
-def _shown(values: Times, form: str) -> str:
-    return f"{values.median:{form}} ({values.lowest:{form}} to {values.highest:{form}})"
-
-
-def _verdicts(tabular: list[Line], networks: list[Line], rate: float) -> list[str]:
-    """The figures that have an aim, and grouped convolutions against products."""
+def _verdicts(networks: list[Line], rate: float) -> list[str]:
+    """The figure that has an aim, and grouped convolutions against products."""
     lines = []
-    if len(tabular) > 1:
-        ours, torch = tabular
-        ratio = _ratio(torch, ours)
-        lines.append(
-            f"For a tabular setting's step PyTorch takes {_shown(ratio, ',.0f')} times as long as vfljax; "
-            f"the aim is at least {LEAST_OF_TORCH}."
-        )
     timed = {line.name: line for line in networks if line.microseconds}
     if timed:
         best = max(timed.values(), key=lambda line: line.share(rate))
@@ -246,11 +208,6 @@ def _verdicts(tabular: list[Line], networks: list[Line], rate: float) -> list[st
             f"the matrix rate; the aim is at least {LEAST_SHARE:.0%}."
         )
     if GROUPED in timed and PRODUCTS in timed:
-        ratio = _ratio(timed[PRODUCTS], timed[GROUPED])
-        lines.append(f"Products take {_shown(ratio, '.2f')} times as long as grouped convolutions.")
+        ratio = ratios(timed[PRODUCTS].microseconds, timed[GROUPED].microseconds).shown(".2f")
+        lines.append(f"Products take {ratio} times as long as grouped convolutions.")
     return lines
-
-
-def _ratio(these: Line, those: Line) -> Times:
-    pairs = zip(these.microseconds, those.microseconds, strict=True)
-    return times([a / b for a, b in pairs])

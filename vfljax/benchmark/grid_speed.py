@@ -1,10 +1,10 @@
-"""What a setting costs when many are trained in one program: a suite of ``launch.benchmark``.
+"""What a setting costs when many are trained in one program: a suite of ``vfljax benchmark``.
 
 8, 50 and 1,000 settings of one two-party MLP structure (32 columns a party, hidden 64-64, cut 16, top
 64, 10 classes, batch 256, SGD with momentum), each size one compiled program. The sizes are timed in
 turn; read the ratios and the spread, single times drift with the machine. Useful rate: 6 operations a
 weight and row over the time of a step, beside the rate at which the same devices multiply
-1024 x 1024 float32 matrices. A second table has the 50 settings beside their peers (``peers``).
+1024 x 1024 float32 matrices. ``python -m analysis.benchmark_peers`` compares 50 of them with their peers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from typing import Any
 
 import jax
 
-from vfljax.benchmark import peers
 from vfljax.benchmark.measuring import Case, matmul_rate
 from vfljax.models import MLP
 from vfljax.types import Spec
 
 SIZES = (8, 50, 1000)
-PEERS = 50  # settings beside their peers
 COLUMNS = 32
 GRID = Spec(
     bottoms=(MLP((64, 64), 16),) * 2,
@@ -34,20 +32,7 @@ GRID = Spec(
 )
 
 
-def measured(
-    repeats: int, width: int | None, turns: int | None = None
-) -> tuple[dict[str, Any], str]:
-    """Figures and tables: every size in turn, ``repeats`` times, then the peers, ``turns`` times."""
-    result, text = _sizes(repeats, width)
-    case = Case(GRID, PEERS, COLUMNS, {}, width)
-    problem = peers.problem_of(GRID, COLUMNS, PEERS)
-    beside, lines = peers.measured(case, problem, repeats if turns is None else turns)
-    beside["width"] = case.program.layout.width
-    heading = f"{PEERS} settings and their peers, in turns:"
-    return {**result, "peers": beside}, f"{text}\n\n{heading}\n\n{lines}"
-
-
-def _sizes(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
+def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
     """Figures and table: every size in turn, ``repeats`` times."""
     sizes = [Case(GRID, n, COLUMNS, {}, width) for n in SIZES]
     for _ in range(repeats):

@@ -1,12 +1,13 @@
-"""What the benchmark suites share: a random table, and a timed grid of settings of one structure."""
+"""What the benchmark suites share: a timed grid of trials of one structure, and turns of timed programs."""
 
 from __future__ import annotations
 
 import platform
 import resource
+import statistics
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -110,14 +111,57 @@ class Case:
                 self.results[place] = ended
         return state
 
-    def measure(self, seconds: float = 0.5) -> None:
-        """One repeat: at least ``seconds`` of training."""
+    def measure(self, seconds: float = 0.5) -> float:
+        """Train for at least ``seconds``; returns, and keeps, microseconds a trial and step."""
         runs, began = 0, time.perf_counter()
         while runs == 0 or time.perf_counter() - began < seconds:
             self.train()
             runs += 1
         steps = runs * self.spec.epochs * self.spec.steps_per_epoch * self.settings
         self.microseconds.append((time.perf_counter() - began) / steps * 1e6)
+        return self.microseconds[-1]
+
+
+class Row(NamedTuple):
+    """One program: its name and ``measure(seconds) -> microseconds a trial and step``."""
+
+    name: str
+    measure: Callable[[float], float]
+
+
+class Spread(NamedTuple):
+    """Median and range of several times, or of their ratios."""
+
+    median: float
+    lowest: float
+    highest: float
+
+    def shown(self, form: str) -> str:
+        """The three numbers in a number format, such as ".2f"."""
+        return f"{self.median:{form}} ({self.lowest:{form}} to {self.highest:{form}})"
+
+
+def times(values: Sequence[float]) -> Spread:
+    """Median and range of some measurements.
+
+    >>> times([3.0, 1.0, 2.0]).shown("g")
+    '2 (1 to 3)'
+    """
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+def ratios(these: Sequence[float], those: Sequence[float]) -> Spread:
+    """Median and range of the ratios of times of the same turns."""
+    return times([a / b for a, b in zip(these, those, strict=True)])
+
+
+def in_turn(rows: Sequence[Row], turns: int, seconds: float) -> dict[str, list[float]]:
+    """Each row's times, ``turns`` times one after the other."""
+    measured: dict[str, list[float]] = {row.name: [] for row in rows}
+    for _ in range(turns):
+        for row in rows:
+            measured[row.name].append(row.measure(seconds))
+    return measured
 
 
 def peak_memory() -> float:

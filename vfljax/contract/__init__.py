@@ -21,12 +21,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from vfljax import attacks, defenses, plugins
+from vfljax import attacks, defenses
 from vfljax.attacks import Attack
 from vfljax.contract import of_attacks, of_defenses
 from vfljax.contract.keeping import ContractError
 from vfljax.contract.keeping import rule as keeping
-from vfljax.errors import unknown
+from vfljax.errors import unknown, unknown_row
 from vfljax.types import SPLIT, Origin
 
 __all__ = ["ContractError", "check", "check_plugins", "rules"]
@@ -45,7 +45,7 @@ def rules(name: str) -> tuple[str, ...]:
         return tuple(of_defenses.RULES)
     if name in attacks.TABLE:
         return tuple(of_attacks.RULES)
-    raise plugins.unknown_row("defense or attack", name, [*defenses.TABLE, *attacks.TABLE])
+    raise unknown_row("defense or attack", name, [*defenses.TABLE, *attacks.TABLE])
 
 
 def check(

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import keys
 from vfljax.defenses import with_networks
 from vfljax.federation import protocol
 from vfljax.models import MLP
@@ -113,7 +112,7 @@ def make_weights(spec: Spec, seed: int) -> Weights:
     """Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
     rng = np.random.default_rng(seed)
     examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
-    shapes = jax.eval_shape(protocol.make_weights(spec), keys.run_key(0), examples)
+    shapes = jax.eval_shape(protocol.make_weights(spec), jax.random.key(0), examples)
 
     def fill(path: Any, leaf: Any) -> Any:
         if path[-1].key in ("scale", "var", "mean"):

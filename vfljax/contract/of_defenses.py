@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vfljax import attacks, defenses, keys, plugins
+from vfljax import attacks, defenses
 from vfljax.contract.exchanges import BOTTOMS
 from vfljax.contract.federations import (
     make_batch,
@@ -29,6 +29,7 @@ from vfljax.contract.federations import (
 )
 from vfljax.contract.keeping import broken, finite, numbers, rule, same_bits, same_shape
 from vfljax.defenses import DefenseRow, TrainingData
+from vfljax.errors import unknown_row
 from vfljax.federation import protocol
 from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, PyTree, Spec, State
 
@@ -112,7 +113,7 @@ def _start(spec: Spec, hparams: HParams, seed: Any = 0, rows: int = BATCH) -> St
     networks = dataclasses.replace(spec, defenses=(), optimizers=(), scope="all")
     cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
     weights, data = make_weights(networks, 0), _training_data(spec)
-    return protocol.make_init(spec)(keys.run_key(seed), weights, hparams, data, cut)
+    return protocol.make_init(spec)(jax.random.key(seed), weights, hparams, data, cut)
 
 
 @functools.cache
@@ -181,7 +182,7 @@ def _known(trial: Trial, says: str) -> None:
             raise broken(name, says, f"known_by has no attack for {kind!r}")
         for attack, option in knowers:
             if attack not in attacks.TABLE:
-                raise broken(name, says, str(plugins.unknown_row("attack", attack, attacks.TABLE)))
+                raise broken(name, says, str(unknown_row("attack", attack, attacks.TABLE)))
             if kind not in attacks.TABLE[attack](BOTTOMS, 2).federations:
                 raise broken(name, says, f"the attack {attack} is not defined on {kind!r}")
             if option and not any(

@@ -1,6 +1,6 @@
 """The visible table of data sets: name -> ``loader(folder, **options) -> Dataset``.
 
-A new set is one file and one row of ``TABLE``; embedded sets, loaders that prepare block by block, and
+A new set is one file and one row of ``TABLE``; embedded sets, loaders that prepare chunk by chunk, and
 formats stand in ``EMBEDDED``, ``STREAMS`` and ``FORMS`` too. A loader's keyword-only parameters are its
 options (``config.data.options``). A folder written by ``prepared.write`` is read as it is, whatever the
 set: it holds what the loader once made.
@@ -48,7 +48,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-# what is prepared block by block: name -> planned(folder, **options) -> (Plan, Form)
+# what is prepared chunk by chunk: name -> planned(folder, **options) -> (ClickPlan, ClickEncoding)
 STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
 READERS = {"table": user_table.READER}  # versions of reading, where they are not 1
 FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets
@@ -131,7 +131,7 @@ def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[
 
 @permitted()
 def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
-    """The data set ``name`` into the new folder ``out`` in its prepared form, block by block where
+    """The data set ``name`` into the new folder ``out`` in its prepared form, chunk by chunk where
     its loader can; what ``load`` then reads there. Raises UserError as ``load`` does."""
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)

@@ -42,9 +42,11 @@ def _time(value: str) -> datetime.datetime | None:
         return None
 
 
-def _part(name: str, size: int, of: Callable[[Any], int]) -> ctr_forms.Coding:
+def _part(name: str, size: int, number_of: Callable[[Any], int]) -> ctr_forms.Coding:
     column = Column(name, "code", "", size)
-    return ctr_forms.Coding(column, "hour", lambda v: np.array([of(_time(value)) for value in v]))
+    return ctr_forms.Coding(
+        column, "hour", lambda v: np.array([number_of(_time(value)) for value in v])
+    )
 
 
 HOURS = (lambda v: np.array([bool(_time(value)) for value in v.to_pylist()]), "a time YYMMDDHH")
@@ -52,7 +54,7 @@ PARTS = [
     _part("hour_of_day", 24, lambda time: time.hour),
     _part("day_of_week", 7, lambda time: time.weekday()),
 ]
-LAYOUT = ctr.Layout(
+LAYOUT = ctr.ClickLayout(
     "avazu",
     "click",
     FIELDS,
@@ -74,7 +76,7 @@ def planned(
     offset: int = 0,
     balanced: bool = False,
     file: str = "",
-) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
+) -> tuple[ctr_forms.ClickPlan, ctr_forms.ClickEncoding]:
     """Read Avazu; every fault of the file is one clear line.
 
     ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
@@ -83,7 +85,7 @@ def planned(
     first ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label
     are dropped, 50/50 to one row.
     """
-    selection = ctr.Rows(rows, offset, balanced)
+    selection = ctr.RowSelection(rows, offset, balanced)
     plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
     parts = PARTS if hour == "parts" else []
     names = FIELDS[1:] if parts else FIELDS

@@ -124,8 +124,8 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         notes = [f"read image folders in {root}", *class_folders.notes(present, SPLITS)]
     has = [len(labels) for _, labels in parts]
     if has != [min(n or full, full) for n, full in zip(part_rows(rows), OFFICIAL)]:
-        said = f"{has[0]:,} training and {has[1]:,} test rows"
-        notes.append(f"{said}; the official set has 50,000 and 10,000")
+        counts = f"{has[0]:,} training and {has[1]:,} test rows"
+        notes.append(f"{counts}; the official set has 50,000 and 10,000")
     names = NAMES10 if version is CIFAR10 else names
     return class_folders.joined(version.name, parts, names, version.below[byte], notes, rows)
 

@@ -42,7 +42,7 @@ def notes(present: Found, splits: Sequence[str]) -> list[str]:
     """What lies in the folders ``splits`` and is no row."""
     rows = of_splits(present, splits)
     others = [i for i in present.others if any(part.lower() in splits for part in i.parts[:-1])]
-    said = [
+    more_notes = [
         f"{len(left):,} {kind} left out, such as {'/'.join(min(left).parts)}"
         for kind, left in (
             ("images that do not lie in <split>/<class>/", set(present.images) - set(rows)),
@@ -51,8 +51,9 @@ def notes(present: Found, splits: Sequence[str]) -> list[str]:
         if left
     ]
     if any(not image.parts[-1].lower().endswith(".png") for image in rows):
-        said.append("pixels were decoded from JPEG, which is lossy: they are not the official ones")
-    return [*said, *present.notes]
+        what = "pixels were decoded from JPEG, which is lossy: they are not the official ones"
+        more_notes.append(what)
+    return [*more_notes, *present.notes]
 
 
 def parts(
@@ -65,7 +66,7 @@ def parts(
     """The training and the test part, each of some ``splits``; labels are places in ``names``."""
     out = []
     for names_of_part, most in zip(splits, part_rows(rows), strict=True):
-        both = [one for split in names_of_part for one in _labeled(root, present, split, names)]
+        both = [row for split in names_of_part for row in _labeled(root, present, split, names)]
         images, labels = zip(*both[: most or None])
         out.append((pixels(images, shape=(32, 32)), np.array(labels, np.int64)))
     return out
@@ -89,7 +90,7 @@ def _labeled(
         remedy = ("remove that folder, or correct ", Field("data.name"))
         raise fault(f"{root}: {split}/{name}", what, remedy)
     rounds = itertools.zip_longest(*(folders[name] for name in names))
-    return [(i, y) for one in rounds for y, i in enumerate(one) if i is not None]
+    return [(i, y) for row in rounds for y, i in enumerate(row) if i is not None]
 
 
 def joined(
@@ -97,7 +98,7 @@ def joined(
     parts: Sequence[Part],
     names: Sequence[str],
     num_classes: int,
-    said: Sequence[str],
+    more_notes: Sequence[str],
     rows: int,
 ) -> Dataset:
     """One image ``Dataset`` of a training part and a published test part; ``rows`` is the option that
@@ -119,7 +120,7 @@ def joined(
         "image",
         classes=tuple(map(one_line, names)),
         test=np.repeat([False, True], [len(y) for _, y in parts]),
-        notes=tuple(said),
+        notes=tuple(more_notes),
     )
 
 
@@ -144,5 +145,5 @@ def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset
     splits = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
     halves = parts(root, present, splits, NAMES10, rows)
     note = f"read image folders in {root}; published validation part: {validation}"
-    said = (note, *notes(present, CINIC))
-    return joined("cinic10", halves, NAMES10, 10, said, rows)
+    more_notes = (note, *notes(present, CINIC))
+    return joined("cinic10", halves, NAMES10, 10, more_notes, rows)

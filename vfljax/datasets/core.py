@@ -1,6 +1,6 @@
 """What a loader returns, and how rows are divided between parts.
 
-What enters: plain NumPy arrays. What leaves: ``Dataset``, ``Block`` and ``Split``, plain records on
+What enters: plain NumPy arrays. What leaves: ``Dataset``, ``PartyColumns`` and ``Split``, plain records on
 the host. How features are divided between parties is ``vfljax.datasets.partition``'s business; scaling
 statistics are ``vfljax.datasets.scaling``'s; what training reads of them is made by
 ``vfljax.sweep.plan``.
@@ -74,7 +74,7 @@ class Dataset(NamedTuple):
     reader: int = 1  # raised where a loader reads the same files otherwise than before
 
 
-class Block(NamedTuple):
+class PartyColumns(NamedTuple):
     """One party's columns."""
 
     features: Any  # [R, ...] an array, or a ``npy.Part`` of one that is mapped from disk
@@ -130,8 +130,8 @@ def identity(dataset: Dataset, values: str = "") -> str:
     """SHA-256 of all that reaches a split or a network: the values (their ``checksum``, where it is
     known already), and what they are taken for."""
     digest = hashlib.sha256((values or checksum(dataset)).encode())
-    said = (dataset.kind, dataset.num_classes, dataset.columns, dataset.tokens, dataset.length)
-    digest.update(repr([tuple(x) if isinstance(x, tuple) else x for x in said]).encode())
+    described = (dataset.kind, dataset.num_classes, dataset.columns, dataset.tokens, dataset.length)
+    digest.update(repr([tuple(x) if isinstance(x, tuple) else x for x in described]).encode())
     for array in (dataset.test, dataset.groups):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
@@ -232,8 +232,8 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
             if len(rest) < sizes[0]:
                 raise ValueError(f"{len(rest)} rows of other groups are left: ask for fewer rows")
             spare = len(rest) - sizes[0]
-            some = spare if spare >= dataset.num_classes else 0
-            train_rows, _ = _stratified(dataset, rest, sizes[0], some, seed)
+            left_over = spare if spare >= dataset.num_classes else 0
+            train_rows, _ = _stratified(dataset, rest, sizes[0], left_over, seed)
     except ValueError as error:
         raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
     parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
@@ -343,7 +343,7 @@ def _by_group(
     queue = np.lexsort((rng.permutation(len(rows)), rank))
     part, edge = queue[:size], rank[queue[size - 1]]
     rest = queue[rank[queue] > edge]
-    for some in (part, rest):
-        if len(np.unique(dataset.labels[rows[some]])) < dataset.num_classes:
+    for places in (part, rest):
+        if len(np.unique(dataset.labels[rows[places]])) < dataset.num_classes:
             raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
     return rows[rest], rows[part]

@@ -37,7 +37,7 @@ CATEGORIES = tuple(f"C{j}" for j in range(1, 27))
 # and the buckets that buckets=0 means
 FORMS = {"codes": 10_000, "hashed": 8192, "unique": 0, "frequent": 0}
 LEAST = 10  # rows of a frequent word
-LAYOUT = ctr.Layout(
+LAYOUT = ctr.ClickLayout(
     "criteo",
     "Label",
     (*NUMBERS, *CATEGORIES),
@@ -62,7 +62,7 @@ def planned(
     balanced: bool = False,
     positive_ratio: float = 0.0,
     file: str = "",
-) -> tuple[ctr_forms.Plan, ctr_forms.Form]:
+) -> tuple[ctr_forms.ClickPlan, ctr_forms.ClickEncoding]:
     """Read Criteo; every fault of the file is one clear line.
 
     ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
@@ -73,7 +73,7 @@ def planned(
     by a fixed draw, until that share of the rest are clicks (0: none is left out): Sun et al. 2022,
     Appendix G.
     """
-    selection = ctr.Rows(rows, offset, balanced)
+    selection = ctr.RowSelection(rows, offset, balanced)
     plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
     if (crosses or counts) and form != "hashed":
         what = f"crosses and counts are of form='hashed', not {form!r}"

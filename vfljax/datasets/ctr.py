@@ -1,7 +1,7 @@
-"""Click-through files: rows of text fields with a label 0 or 1, read in blocks of bounded memory.
+"""Click-through files: rows of text fields with a label 0 or 1, read in chunks of bounded memory.
 
 What enters: a file (plain or gzip; tab-separated without header, or CSV with one), its fields' names
-and which rows are selected. What leaves: ``Block`` after ``Block``, each field as distinct values and
+and which rows are selected. What leaves: ``ClickChunk`` after ``ClickChunk``, each field as distinct values and
 each row's place among them, so that whatever is computed of a value is computed once. What becomes
 of the values is ``ctr_forms``' business.
 """
@@ -24,14 +24,14 @@ from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import Field, UserError
 
 pc: Any = pyarrow.compute  # whose functions are made as it is imported
-SIZE = 1 << 22  # bytes of text a block, the most that a line may have; Arrow holds 32 blocks
+SIZE = 1 << 22  # bytes of text a chunk, the most that a line may have; Arrow holds 32 blocks
 HEADER = 1 << 16  # bytes
 # of a value: the sets' own have 8 characters, and quotes around the whole at most
 PLAIN = (lambda v: pc.match_substring_regex(v, '^[^\\x00"]{0,64}$'), "up to 64 plain characters")
 INTEGER = (lambda v: pc.match_substring_regex(v, "^(-?[0-9]{1,15})?$"), "an integer or empty")
 
 
-class Layout(NamedTuple):
+class ClickLayout(NamedTuple):
     """The fields of one set's files."""
 
     name: str
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     source: str  # where to get the files
 
 
-class Block(NamedTuple):
+class ClickChunk(NamedTuple):
     """Some rows of a file."""
 
     fields: dict[str, Any]  # arrays of Arrow's type dictionary, of strings
@@ -51,7 +51,7 @@ class Block(NamedTuple):
     lines: np.ndarray  # [r] of the file, from 1
 
 
-class Rows(NamedTuple):
+class RowSelection(NamedTuple):
     """Which rows are read: after ``offset`` rows the first ``rows`` (0: all) that count."""
 
     rows: int = 0
@@ -65,25 +65,27 @@ def spread(field: Any, values: np.ndarray) -> np.ndarray:
     return values[field.indices.to_numpy()]
 
 
-def read(path: pathlib.Path, layout: Layout, selection: Rows, size: int = SIZE) -> Iterator[Block]:
+def read(
+    path: pathlib.Path, layout: ClickLayout, selection: RowSelection, size: int = SIZE
+) -> Iterator[ClickChunk]:
     """The selected rows of a file, in its order; every fault is one UserError that names the line.
-    Blocks come of ``size`` bytes of text; what they hold together does not depend on it."""
+    Chunks come of ``size`` bytes of text; what they hold together does not depend on it."""
     skipped = kept = 0
     last = 1  # as in Fu et al.'s released code: the first row kept is a 0
     drawn = draw(*selection.negatives, np.random.default_rng(0))
-    for block in _parsed(path, layout, size):
-        rows = np.arange(len(block.labels))[max(0, selection.offset - skipped) :]
-        skipped += len(block.labels) - len(rows)
+    for chunk in _parsed(path, layout, size):
+        rows = np.arange(len(chunk.labels))[max(0, selection.offset - skipped) :]
+        skipped += len(chunk.labels) - len(rows)
         if selection.balanced:
-            rows = rows[np.diff(block.labels[rows], prepend=last) != 0]
+            rows = rows[np.diff(chunk.labels[rows], prepend=last) != 0]
         if selection.rows:
             rows = rows[: selection.rows - kept]
         if len(rows):
-            last = int(block.labels[rows[-1]])
+            last = int(chunk.labels[rows[-1]])
             kept += len(rows)
-            rows = rows[drawn(block.labels[rows])]
+            rows = rows[drawn(chunk.labels[rows])]
         if len(rows):
-            yield _checked(path, layout, _taken(block, rows))
+            yield _checked(path, layout, _taken(chunk, rows))
         if selection.rows and kept == selection.rows:
             return
     if not kept or kept < selection.rows:
@@ -97,12 +99,14 @@ def read(path: pathlib.Path, layout: Layout, selection: Rows, size: int = SIZE) 
         )
 
 
-def down_sampled(path: pathlib.Path, layout: Layout, selection: Rows, ratio: float) -> Rows:
+def down_sampled(
+    path: pathlib.Path, layout: ClickLayout, selection: RowSelection, ratio: float
+) -> RowSelection:
     """``selection`` with as many of its rows of label 0 as make the others this share of all. It takes a
     pass through the file. Raises UserError where even all of them are too few."""
     counts = np.zeros(2, int)
-    for block in read(path, layout, selection):
-        counts += np.bincount(block.labels, minlength=2)
+    for chunk in read(path, layout, selection):
+        counts += np.bincount(chunk.labels, minlength=2)
     negative, positive = counts.tolist()
     kept = round(positive * (1 - ratio) / ratio)
     if not 0 < kept <= negative:
@@ -118,9 +122,9 @@ def down_sampled(path: pathlib.Path, layout: Layout, selection: Rows, ratio: flo
 
 
 def draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
-    """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as blocks come
+    """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as chunks come
     by: which rows of labels [r] stay. Each next one does with probability (still to keep) / (still to
-    come) (Knuth, algorithm 3.4.2S), whatever the size of the blocks. Of 0 rows all stay."""
+    come) (Knuth, algorithm 3.4.2S), whatever the size of the chunks. Of 0 rows all stay."""
     everything = not whole
 
     def stay(labels: np.ndarray) -> np.ndarray:
@@ -135,30 +139,30 @@ def draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarra
     return stay
 
 
-def _taken(block: Block, rows: np.ndarray) -> Block:
+def _taken(chunk: ClickChunk, rows: np.ndarray) -> ClickChunk:
     """Some of the rows, and the values that they hold: others are not even looked at."""
-    if len(rows) == len(block.labels):
-        return block
+    if len(rows) == len(chunk.labels):
+        return chunk
     fields = {
         name: field.take(pa.array(rows)).dictionary_decode().dictionary_encode()
-        for name, field in block.fields.items()
+        for name, field in chunk.fields.items()
     }
-    return Block(fields, block.labels[rows], block.lines[rows])
+    return ClickChunk(fields, chunk.labels[rows], chunk.lines[rows])
 
 
-def _checked(path: pathlib.Path, layout: Layout, block: Block) -> Block:
-    """The block, if every value of its rows is what its field holds."""
-    for name, field in block.fields.items():
+def _checked(path: pathlib.Path, layout: ClickLayout, chunk: ClickChunk) -> ClickChunk:
+    """The chunk, if every value of its rows is what its field holds."""
+    for name, field in chunk.fields.items():
         for right, words in {PLAIN, layout.valid.get(name, PLAIN)}:
-            good = np.asarray(right(field.dictionary))
-            if not good.all():
-                row = int(np.argmin(spread(field, good)))
+            right_values = np.asarray(right(field.dictionary))
+            if not right_values.all():
+                row = int(np.argmin(spread(field, right_values)))
                 what = f"is {field[row].as_py()[:40]!r}, not {words}"
-                raise fault(path, what, line=block.lines[row], column=name)
-    return block
+                raise fault(path, what, line=chunk.lines[row], column=name)
+    return chunk
 
 
-def _parsed(path: pathlib.Path, layout: Layout, size: int) -> Iterator[Block]:
+def _parsed(path: pathlib.Path, layout: ClickLayout, size: int) -> Iterator[ClickChunk]:
     """All rows, labels checked, other values not yet.
 
     Arrow would join lines where a quote is not closed, without a word. So no quote is one to it, every
@@ -186,7 +190,7 @@ def _parsed(path: pathlib.Path, layout: Layout, size: int) -> Iterator[Block]:
         try:
             with _opened(path) as file, pa_csv.open_csv(file, *options) as batches:
                 for batch in batches:
-                    yield _block(path, layout, batch, line, quotes=not tabs)
+                    yield _chunk(path, layout, batch, line, quotes=not tabs)
                     line += batch.num_rows
         except pa.ArrowInvalid as error:
             column, why = "", str(error)
@@ -207,7 +211,7 @@ def _opened(path: pathlib.Path) -> Any:
     return pa.input_stream(str(path), compression="gzip" if zipped else None)
 
 
-def _header(path: pathlib.Path, layout: Layout) -> list[str]:
+def _header(path: pathlib.Path, layout: ClickLayout) -> list[str]:
     """A CSV's columns; none of a file with tabs, which has no header."""
     with reading(path), _opened(path) as file:
         start = file.read(HEADER)
@@ -226,7 +230,9 @@ def _header(path: pathlib.Path, layout: Layout) -> list[str]:
     return names
 
 
-def _block(path: pathlib.Path, layout: Layout, batch: Any, line: int, quotes: bool) -> Block:
+def _chunk(
+    path: pathlib.Path, layout: ClickLayout, batch: Any, line: int, quotes: bool
+) -> ClickChunk:
     fields = dict(zip(batch.schema.names, batch.columns, strict=True))
     for name, field in fields.items() if quotes else ():
         values = pc.replace_substring_regex(field.dictionary, '^"(.*)"$', r"\1")
@@ -238,4 +244,4 @@ def _block(path: pathlib.Path, layout: Layout, batch: Any, line: int, quotes: bo
         row = int(np.argmin(labels))
         what = f"is {label[row].as_py()[:40]!r}, not 0 or 1"
         raise fault(path, what, line=line + row, column=layout.label)
-    return Block(fields, labels, np.arange(line, line + len(labels)))
+    return ClickChunk(fields, labels, np.arange(line, line + len(labels)))

@@ -1,7 +1,7 @@
 """What becomes of click-through rows: columns of numbers and codes, or one wide row of hashes.
 
-What enters: blocks of a file (``ctr``) and a ``Form``. What leaves: features and labels block by
-block, a whole ``Dataset``, or a prepared folder. Per distinct value and not per row, wherever it can.
+What enters: chunks of a file (``ctr``) and a ``ClickEncoding``. What leaves: features and labels chunk by
+chunk, a whole ``Dataset``, or a prepared folder. Per distinct value and not per row, wherever it can.
 
 The one hash is CRC-32 (zlib's, polynomial 0xEDB88320) of the UTF-8 bytes ``field=value``, modulo the
 buckets: public and equal on every machine, unlike Python's own, which each process seeds anew.
@@ -39,26 +39,26 @@ class Coding(NamedTuple):
     encoder: Callable[[list[str]], Any]
 
 
-class Form(NamedTuple):
-    """How a block's fields become features."""
+class ClickEncoding(NamedTuple):
+    """How a chunk's fields become features."""
 
-    encode: Callable[[ctr.Block], Iterator[np.ndarray]]  # [r, F], in one or several pieces
+    encode: Callable[[ctr.ClickChunk], Iterator[np.ndarray]]  # [r, F], in one or several pieces
     columns: tuple[Column, ...] = ()
 
 
-class Plan(NamedTuple):
+class ClickPlan(NamedTuple):
     """A file and which of its rows become what."""
 
     path: pathlib.Path
-    layout: ctr.Layout
-    selection: ctr.Rows
+    layout: ctr.ClickLayout
+    selection: ctr.RowSelection
     buckets: int
 
-    def blocks(self, size: int = ctr.SIZE) -> Iterator[ctr.Block]:
+    def chunks(self, size: int = ctr.SIZE) -> Iterator[ctr.ClickChunk]:
         return ctr.read(self.path, self.layout, self.selection, size)
 
 
-def loader(planned: Callable[P, tuple[Plan, Form]]) -> Callable[P, Dataset]:
+def loader(planned: Callable[P, tuple[ClickPlan, ClickEncoding]]) -> Callable[P, Dataset]:
     """The loader that reads what ``planned`` plans, with its options."""
 
     @functools.wraps(planned)
@@ -69,14 +69,14 @@ def loader(planned: Callable[P, tuple[Plan, Form]]) -> Callable[P, Dataset]:
 
 
 def plan_of(
-    layout: ctr.Layout,
+    layout: ctr.ClickLayout,
     forms: Mapping[str, int],
     folder: str,
     file: str,
     form: str,
     buckets: int,
-    selection: ctr.Rows,
-) -> Plan:
+    selection: ctr.RowSelection,
+) -> ClickPlan:
     """The file, and the options that Criteo and Avazu share. ``forms``: each one's own number of buckets."""
     if buckets and not forms[form]:
         remedy = f"form={form!r} has none; leave it out"
@@ -85,10 +85,10 @@ def plan_of(
     if forms[form] and buckets < 2:
         raise UserError(field="data.options.buckets", value=buckets, remedy="give at least 2")
     path = find(folder, layout.source, PATTERNS, file=file)
-    return Plan(path, layout, selection, buckets)
+    return ClickPlan(path, layout, selection, buckets)
 
 
-def columned(codings: Sequence[Coding], dtype: Any) -> Form:
+def columned(codings: Sequence[Coding], dtype: Any) -> ClickEncoding:
     """A column an entry."""
     for column, _, _ in codings:
         if column.vocabulary > EXACT:
@@ -98,14 +98,14 @@ def columned(codings: Sequence[Coding], dtype: Any) -> Form:
                 remedy=options_in("choose {form}='codes' with fewer {buckets}"),
             )
 
-    def encode(block: ctr.Block) -> Iterator[np.ndarray]:
-        out = np.empty((len(block.labels), len(codings)), dtype)
+    def encode(chunk: ctr.ClickChunk) -> Iterator[np.ndarray]:
+        out = np.empty((len(chunk.labels), len(codings)), dtype)
         for j, (_, name, encoder) in enumerate(codings):
-            field = block.fields[name]
+            field = chunk.fields[name]
             out[:, j] = ctr.spread(field, np.asarray(encoder(field.dictionary.to_pylist()), dtype))
         yield out
 
-    return Form(encode, tuple(coding.column for coding in codings))
+    return ClickEncoding(encode, tuple(coding.column for coding in codings))
 
 
 def crc(field: str, values: list[str]) -> np.ndarray:
@@ -118,15 +118,15 @@ def crc(field: str, values: list[str]) -> np.ndarray:
     return np.array([zlib.crc32(value.encode(), start) for value in values], np.int64)
 
 
-def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> Form:
+def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> ClickEncoding:
     """[r, buckets] uint8: which buckets the hashes of a row's fields fall into (``counts``: how many of
     them, at most 255), with ``crosses`` those of all pairwise XORs of its hashes too."""
 
-    def encode(block: ctr.Block) -> Iterator[np.ndarray]:
-        hashes = np.empty((len(block.labels), len(fields)), np.int64)
+    def encode(chunk: ctr.ClickChunk) -> Iterator[np.ndarray]:
+        hashes = np.empty((len(chunk.labels), len(fields)), np.int64)
         for j, name in enumerate(fields):
-            values = block.fields[name].dictionary.to_pylist()
-            hashes[:, j] = ctr.spread(block.fields[name], crc(name, values) % buckets)
+            values = chunk.fields[name].dictionary.to_pylist()
+            hashes[:, j] = ctr.spread(chunk.fields[name], crc(name, values) % buckets)
         pairs = np.triu_indices(len(fields), 1)
         step = max(1, min(512, COUNTED // buckets))
         for first in range(0, len(hashes), step):
@@ -137,7 +137,7 @@ def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> 
             out = np.bincount(flat.ravel(), minlength=len(row) * buckets).reshape(len(row), buckets)
             yield np.minimum(out, 255 if counts else 1).astype(np.uint8)
 
-    return Form(encode)
+    return ClickEncoding(encode)
 
 
 def bucketed(name: str, buckets: int) -> Coding:
@@ -149,7 +149,7 @@ def bucketed(name: str, buckets: int) -> Coding:
     return Coding(Column(name, "code", "", buckets), name, encoder)
 
 
-def numbered(plan: Plan, rewrites: Mapping[str, Rewrite], least: int = 0) -> list[Coding]:
+def numbered(plan: ClickPlan, rewrites: Mapping[str, Rewrite], least: int = 0) -> list[Coding]:
     """Fields as their (rewritten) values' places among the field's sorted ones in the rows read, which
     takes a pass; with ``least`` those that fewer rows have share the code after the last."""
 
@@ -176,19 +176,21 @@ def number(name: str, scale: str) -> Coding:
     return Coding(Column(name), name, encoder)
 
 
-def vocabularies(plan: Plan, rewrites: Mapping[str, Rewrite], least: int) -> dict[str, np.ndarray]:
+def vocabularies(
+    plan: ClickPlan, rewrites: Mapping[str, Rewrite], least: int
+) -> dict[str, np.ndarray]:
     """Each field's distinct (rewritten) values that ``least`` rows or more have, as sorted bytes.
-    What is held is a few times the distinct values and a block: new ones are merged when they
+    What is held is a few times the distinct values and a chunk: new ones are merged when they
     outnumber the known ones."""
     parts = {name: [(np.array([], "S1"), np.array([], np.int64))] for name in rewrites}
-    for block in plan.blocks():
+    for chunk in plan.chunks():
         for name, rewrite in rewrites.items():
-            field, of = block.fields[name], parts[name]
+            field, counted = chunk.fields[name], parts[name]
             rows = np.bincount(field.indices.to_numpy(), minlength=len(field.dictionary))
-            of.append((_bytes(field.dictionary.to_pylist(), rewrite), rows))
-            if sum(len(values) for values, _ in of[1:]) > max(1 << 12, len(of[0][0])):
-                of[:] = [_merged(of)]
-    merged = {name: _merged(of) for name, of in parts.items()}
+            counted.append((_bytes(field.dictionary.to_pylist(), rewrite), rows))
+            if sum(len(values) for values, _ in counted[1:]) > max(1 << 12, len(counted[0][0])):
+                counted[:] = [_merged(counted)]
+    merged = {name: _merged(counted) for name, counted in parts.items()}
     return {name: values[counts >= least] for name, (values, counts) in merged.items()}
 
 
@@ -203,16 +205,18 @@ def _bytes(values: list[str], rewrite: Rewrite) -> np.ndarray:
     return np.array([rewrite(v).encode() for v in values], "S")  # UTF-8 sorts as its characters do
 
 
-def stream(plan: Plan, form: Form, size: int = ctr.SIZE) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(features, labels) of the plan's rows in the file's order, a block at a time."""
-    for block in plan.blocks(size):
+def stream(
+    plan: ClickPlan, form: ClickEncoding, size: int = ctr.SIZE
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(features, labels) of the plan's rows in the file's order, a chunk at a time."""
+    for chunk in plan.chunks(size):
         first = 0
-        for features in form.encode(block):
-            yield features, block.labels[first : first + len(features)]
+        for features in form.encode(chunk):
+            yield features, chunk.labels[first : first + len(features)]
             first += len(features)
 
 
-def load(plan: Plan, form: Form) -> Dataset:
+def load(plan: ClickPlan, form: ClickEncoding) -> Dataset:
     """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
     kept, negatives = plan.selection.negatives
     expected = plan.selection.rows - (negatives - kept)  # below 1 where it is the file that says
@@ -221,7 +225,7 @@ def load(plan: Plan, form: Form) -> Dataset:
     for features, labels in stream(plan, form):
         parts.append((features, labels))
         taken, rows = taken + features.nbytes, rows + len(labels)
-        # of the rows asked for, twice: blocks are held while they are joined
+        # of the rows asked for, twice: chunks are held while they are joined
         if (whole := 2 * max(taken, taken * expected // rows)) > MAX_BYTES:
             raise UserError(
                 f"{plan.path}: {max(rows, expected):,} rows {'asked for' if expected > 0 else 'read so far'}"
@@ -236,9 +240,11 @@ def load(plan: Plan, form: Form) -> Dataset:
     return Dataset(plan.layout.name, features, labels, 2, **about)
 
 
-def prepare(make: Callable[[], tuple[Plan, Form]], out: str, options: Mapping[str, Any]) -> Dataset:
+def prepare(
+    make: Callable[[], tuple[ClickPlan, ClickEncoding]], out: str, options: Mapping[str, Any]
+) -> Dataset:
     """A plan's rows in the new prepared folder ``out``, made with ``options``: in the memory of a few
-    blocks of text and of the vocabularies, however many rows. The plan is made once ``out`` is known to be
+    chunks of text and of the vocabularies, however many rows. The plan is made once ``out`` is known to be
     free: it may take a pass through the file."""
     with prepared.begin(out) as writer:
         plan, form = make()
@@ -250,6 +256,6 @@ def prepare(make: Callable[[], tuple[Plan, Form]], out: str, options: Mapping[st
         return writer.finish(name, 2, **about, options=options, loader=name)
 
 
-def _about(plan: Plan, form: Form, rows: int, clicks: int) -> dict[str, Any]:
+def _about(plan: ClickPlan, form: ClickEncoding, rows: int, clicks: int) -> dict[str, Any]:
     note = f"{plan.path.name}: {rows:,} rows read, {clicks / rows:.2%} clicks"
     return {"columns": form.columns, "classes": CLASSES, "notes": (note,)}

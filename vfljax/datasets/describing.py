@@ -9,14 +9,14 @@ import numpy as np
 
 from vfljax import datasets
 from vfljax.datasets import options, prepared
-from vfljax.datasets.core import Block, Dataset, checksum
+from vfljax.datasets.core import Dataset, PartyColumns, checksum
 from vfljax.datasets.notes import columns_table
 
 SHOWN = 40  # columns and classes listed before the rest is counted
 
 
 def describe(
-    dataset: Dataset, blocks: Sequence[Block], label_features: bool, networks: Sequence[str]
+    dataset: Dataset, blocks: Sequence[PartyColumns], label_features: bool, networks: Sequence[str]
 ) -> str:
     """Every line a user needs to see that a copy is right and divided as meant. ``networks`` are the
     names of those that can read the first block."""
@@ -54,7 +54,7 @@ def _clean(line: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in line)
 
 
-def _codes(block: Block) -> bool:
+def _codes(block: PartyColumns) -> bool:
     return block.input.kind == "table" and any(block.input.vocabulary)
 
 

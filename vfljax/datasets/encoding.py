@@ -22,25 +22,25 @@ ENCODINGS = ("onehot", "codes")
 OTHER = "(other)"  # the category that pools the rarest
 
 
-def pooled(one: Source, most: int) -> Source:
+def pooled(column: Source, most: int) -> Source:
     """A category source of at most ``most`` values: the rarest are one, ``OTHER``. Of equally frequent
     ones the last in order are pooled; a missing value keeps its own category."""
-    if one.codes is None or len(one.values) <= most:
-        return one
-    last = len(one.values) - bool(one.missing)  # NONE comes after all others, and stays there
-    counts = np.bincount(one.codes, minlength=len(one.values))[:last]
-    kept = np.sort(np.argsort(-counts, kind="stable")[: max(0, most - 1 - bool(one.missing))])
-    places = np.full(len(one.values), len(kept), np.int32)
+    if column.codes is None or len(column.values) <= most:
+        return column
+    last = len(column.values) - bool(column.missing)  # NONE comes after all others, and stays there
+    counts = np.bincount(column.codes, minlength=len(column.values))[:last]
+    kept = np.sort(np.argsort(-counts, kind="stable")[: max(0, most - 1 - bool(column.missing))])
+    places = np.full(len(column.values), len(kept), np.int32)
     places[kept] = np.arange(len(kept))
     places[last:] = len(kept) + 1
-    values = (*(one.values[k] for k in kept), OTHER, *one.values[last:])
-    return one._replace(codes=places[one.codes], values=values, pooled=last - len(kept))
+    values = (*(column.values[k] for k in kept), OTHER, *column.values[last:])
+    return column._replace(codes=places[column.codes], values=values, pooled=last - len(kept))
 
 
 def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
     """(columns, features [R, F] float32). "onehot": a category column a value, 0 or 1; "codes": one
     column of codes 0..vocabulary-1 a category source. Numbers stay, NaN where missing."""
-    columns = tuple(column for one in sources for column in columns_of(one, encoding))
+    columns = tuple(column for source in sources for column in columns_of(source, encoding))
     if len(columns) > MOST_COLUMNS:
         raise UserError(
             f"makes {len(columns):,} columns, more than {MOST_COLUMNS:,}",
@@ -60,26 +60,26 @@ def encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...]
         )
     features = np.zeros((rows, len(columns)), np.float32)
     place = 0
-    for one in sources:
-        if one.numbers is not None:
-            features[:, place] = one.numbers
+    for column in sources:
+        if column.numbers is not None:
+            features[:, place] = column.numbers
         elif encoding == "codes":
-            features[:, place] = one.codes
+            features[:, place] = column.codes
         else:
-            assert one.codes is not None
-            known = np.flatnonzero(one.codes >= 0)
-            features[known, place + one.codes[known]] = 1
-        place += len(columns_of(one, encoding))
+            assert column.codes is not None
+            known = np.flatnonzero(column.codes >= 0)
+            features[known, place + column.codes[known]] = 1
+        place += len(columns_of(column, encoding))
     return columns, features
 
 
-def columns_of(one: Source, encoding: str) -> tuple[Column, ...]:
+def columns_of(column: Source, encoding: str) -> tuple[Column, ...]:
     """The feature columns a source becomes."""
-    if one.numbers is not None:
-        return (Column(one.name),)
+    if column.numbers is not None:
+        return (Column(column.name),)
     if encoding == "codes":
-        return (Column(one.name, "code", vocabulary=len(one.values)),)
-    return tuple(Column(one.name, "category", value) for value in one.values)
+        return (Column(column.name, "code", vocabulary=len(column.values)),)
+    return tuple(Column(column.name, "category", value) for value in column.values)
 
 
 def joined(

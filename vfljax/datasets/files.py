@@ -60,9 +60,9 @@ def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pa
         return path
     if file and (path / file).is_file():
         return path / file
-    for some in () if file else patterns:
-        if one := only(path, some, ("give the path of one as ", FOLDER)):
-            return one
+    for kind in () if file else patterns:
+        if found := only(path, kind, ("give the path of one as ", FOLDER)):
+            return found
     names = file or ", ".join(itertools.chain(*patterns))
     raise fault(path, f"holds no file {names}", f"give {what}")
 
@@ -80,8 +80,8 @@ def only(
 
 def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> UserError:
     """A folder that holds nothing of a set's ``layouts``; ``notes`` may say why."""
-    said = "".join(f" ({note})" for note in notes)
-    return fault(root, f"does not hold {layouts}{said}", ("correct ", FOLDER))
+    reasons = "".join(f" ({note})" for note in notes)
+    return fault(root, f"does not hold {layouts}{reasons}", ("correct ", FOLDER))
 
 
 def inside(folder: pathlib.Path) -> list[pathlib.Path]:

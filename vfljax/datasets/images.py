@@ -75,13 +75,13 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
         notes.append(f"{where}: {names}")
     first: dict[Any, Image] = {}
     pairs = [(first.setdefault(key(image), image), image) for image in images]
-    copies = [(one, other) for one, other in pairs if one is not other]
+    copies = [(kept, copy) for kept, copy in pairs if kept is not copy]
     read = list(dict.fromkeys(image for pair in copies for image in pair))
     digests = {read[at]: hashlib.sha256(data).digest() for at, data in stored(read)}
-    for one, other in copies:
-        if digests[one] != digests[other]:
-            what = f"and {other.where} have one name and are not the same file"
-            raise fault(one.where, what, "remove the wrong one")
+    for kept, copy in copies:
+        if digests[kept] != digests[copy]:
+            what = f"and {copy.where} have one name and are not the same file"
+            raise fault(kept.where, what, "remove the wrong one")
     if copies:
         notes.append(f"{len(copies):,} second copies of an image left out")
     return Found(list(first.values()), others, tuple(notes))
@@ -90,10 +90,11 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
 def _apart(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
     """Images in order of their names, and all other files; hidden ones are neither."""
     images, others = [], []
-    for one in every:
-        if one.parts and not any(part.startswith(HIDDEN) for part in one.parts):
-            named = one.parts[-1].lower().endswith(SUFFIXES)
-            (images if named and (one.member or one.source.is_file()) else others).append(one)
+    for image in every:
+        if image.parts and not any(part.startswith(HIDDEN) for part in image.parts):
+            named = image.parts[-1].lower().endswith(SUFFIXES)
+            is_image = named and (image.member or image.source.is_file())
+            (images if is_image else others).append(image)
     return sorted(images), others
 
 
@@ -110,7 +111,7 @@ def _loose(
         parts = (*above, path.name)
         if path.is_dir() and len(parts) <= DEPTH:
             real = _real(path)
-            if any(one.is_relative_to(real) for one in over):
+            if any(parent.is_relative_to(real) for parent in over):
                 raise fault(path, f"leads back to {real}, a folder above it", "remove that link")
             yield from _loose(path, parts, (*over, real))
         else:
@@ -158,7 +159,7 @@ def decoded(
     groups = _groups(contents)
     first = next(groups)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of metadata that nobody reads here
+        warnings.simplefilter("ignore")  # of metadata, which is not read
         shape = (size, size) if size else shape or _shape(first[0][1], names[first[0][0]])
         out = _room((len(names), *shape), gray, max_bytes)
 
@@ -169,8 +170,8 @@ def decoded(
             for group in itertools.chain([first], groups):
                 jobs = [pool.submit(work, at, data) for at, data in group]
                 try:
-                    for one in jobs:
-                        one.result()
+                    for job in jobs:
+                        job.result()
                 except BaseException:
                     pool.shutdown(wait=False, cancel_futures=True)
                     raise

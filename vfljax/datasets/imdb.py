@@ -85,7 +85,7 @@ def imdb(
     kept = [review for part in parts for review in part]
     labels = np.array([review.label for review in kept], np.int32)
     held = np.array([review.test for review in kept], bool) if published else None
-    features = texts.Form(form, words, length, vocabulary, vocabulary_size, lowercase)
+    features = texts.TextForm(form, words, length, vocabulary, vocabulary_size, lowercase)
     data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, features)
     notes = list(data.notes)
     if rows == 0 and published and [len(part) for part in parts] != [OFFICIAL, OFFICIAL]:

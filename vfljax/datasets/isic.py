@@ -45,7 +45,7 @@ LAYOUTS = (
 )
 
 
-class Rows(NamedTuple):
+class LesionRows(NamedTuple):
     """What the files say of all rows."""
 
     labels: np.ndarray
@@ -102,16 +102,18 @@ def isic(
     )
 
 
-def _stored(path: pathlib.Path, size: int, max_bytes: int) -> Rows:
+def _stored(path: pathlib.Path, size: int, max_bytes: int) -> LesionRows:
     stored = arrays(path, ("x", "y"), GROUPS, max_bytes)
     x, labels = rgb(path, "x", stored["x"]), labels_of(path, "y", stored["y"], 2)
     group = next((key for key in GROUPS if key in stored), "")
     note = f"images of {x.shape[2]}x{x.shape[1]} pixels" + f" resized to {size}x{size}" * (size > 0)
     groups = stored.get(group, labels)
-    return Rows(labels, group, groups, [note], lambda at, **form: images.changed(x[at], **form))
+    return LesionRows(
+        labels, group, groups, [note], lambda at, **form: images.changed(x[at], **form)
+    )
 
 
-def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
+def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> LesionRows:
     header, records = csv_table(path)
     column = target if target in header else "dx"
     allowed = DIAGNOSES if column == "dx" else ("0", "1", "0.0", "1.0")
@@ -121,24 +123,25 @@ def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> Rows:
     lines: dict[str, int] = {}  # of each image's name
     labels, groups = [], []
     for line, record in records:
-        one, value = record[name], record[column]
+        image_name, value = record[name], record[column]
         if value not in allowed:
             what = f"is {value[:40]!r} and not one of {', '.join(allowed)}"
             raise fault(path, what, line=line, column=column)
-        if one not in named:
-            what = f"names the image {one[:40]!r}, which is not in {root}"
+        if image_name not in named:
+            what = f"names the image {image_name[:40]!r}, which is not in {root}"
             raise fault(path, what, "; ".join(["put the images there", *folder.notes]), line=line)
-        if lines.setdefault(one, line) != line:
-            raise fault(path, f"names the image {one!r}, as does line {lines[one]}", line=line)
+        if lines.setdefault(image_name, line) != line:
+            what = f"names the image {image_name!r}, as does line {lines[image_name]}"
+            raise fault(path, what, line=line)
         labels.append(value in ("1", "1.0", "mel"))
         # whose patient or lesion is not said is a group alone
         groups.append((record[group] if group else "") or f"row {len(labels) - 1}")
     if not labels:
         raise fault(path, "has no row")
-    every = [named[one] for one in lines]
+    every = [named[image_name] for image_name in lines]
     more = len(named) - len(every)
     notes = [f"{more:,} images that {path.name} does not name left out"] if more else []
-    return Rows(
+    return LesionRows(
         np.array(labels, np.int64),
         group,
         np.array(groups),

@@ -44,9 +44,9 @@ class Growing:
     def append(self, array: np.ndarray) -> None:
         """Rows of the first block's type and shape."""
         if array.dtype != self.dtype or array.shape[1:] != self.shape:
-            said = f"{self.path.name}: a block of {array.dtype} {array.shape[1:]}"
+            what = f"{self.path.name}: a block of {array.dtype} {array.shape[1:]}"
             raise UserError(
-                f"{said} follows rows of {self.dtype} {self.shape}: all blocks need the same."
+                f"{what} follows rows of {self.dtype} {self.shape}: all blocks need the same."
             )
         step = max(1, BYTES // max(1, array.itemsize * int(np.prod(self.shape))))
         for first in range(0, len(array), step):
@@ -93,8 +93,8 @@ class Part:
         self.ndim = len(self.shape)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
 
-    def _cut(self, some: np.ndarray) -> np.ndarray:
-        return some[:, *self._where]
+    def _cut(self, rows: np.ndarray) -> np.ndarray:
+        return rows[:, *self._where]
 
     def __len__(self) -> int:
         return self.shape[0]

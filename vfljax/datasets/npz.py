@@ -47,8 +47,8 @@ def npz(
     if table or features.dtype != np.uint8:
         with np.errstate(over="ignore"):
             features = features.astype(np.float32)
-        good = np.isfinite(features) | (np.isnan(features) & table)
-        for at in np.argwhere(~good)[:1]:
+        right = np.isfinite(features) | (np.isnan(features) & table)
+        for at in np.argwhere(~right)[:1]:
             nan = ", or NaN for missing" * table
             what = f"holds {stored[x][*at]}"
             remedy = f"numbers must be finite in float32{nan}"
@@ -90,8 +90,8 @@ def arrays(
     lengths = [len(array) if array.ndim else 0 for array in stored.values()]
     usual = statistics.mode(lengths) if lengths else 0
     for (key, array), length in zip(stored.items(), lengths, strict=True):
-        good = length == usual > 0
-        must(path, key, array, good, f"of {usual or 'some'} rows, as others are")
+        right = length == usual > 0
+        must(path, key, array, right, f"of {usual or 'some'} rows, as others are")
     return stored
 
 
@@ -113,9 +113,9 @@ def _size(path: pathlib.Path, key: str, archive: zipfile.ZipFile, max_bytes: int
     return size
 
 
-def must(path: pathlib.Path, key: str, array: np.ndarray, good: bool, be: str) -> None:
+def must(path: pathlib.Path, key: str, array: np.ndarray, right: bool, be: str) -> None:
     """Raise UserError that shows an array's type and shape, and what they must be."""
-    if not good:
+    if not right:
         what = f"is {array.dtype} of shape {array.shape}"
         raise fault(f"{path}: {key}", what, f"it must be {be}")
 
@@ -124,8 +124,8 @@ def labels_of(
     path: pathlib.Path, key: str, labels: np.ndarray, num_classes: int | None = None
 ) -> np.ndarray:
     """Labels [R] int32, every class of 0..C-1 present."""
-    good = labels.ndim == 1 and labels.dtype.kind in "biuf"
-    must(path, key, labels, good, "one integer a row")
+    right = labels.ndim == 1 and labels.dtype.kind in "biuf"
+    must(path, key, labels, right, "one integer a row")
     out = classes(f"{path}, array {key}", labels, num_classes)
     present = np.unique(out)
     for absent in np.setdiff1d(np.arange(min(present[-1], len(present))), present)[:1]:
@@ -136,8 +136,8 @@ def labels_of(
 
 def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
     """Groups [R] as int32, numbered in the order of their values."""
-    good = groups.ndim == 1 and groups.dtype.kind in "biufUS"
-    must(path, key, groups, good, "one number or word a row")
+    right = groups.ndim == 1 and groups.dtype.kind in "biufUS"
+    must(path, key, groups, right, "one number or word a row")
     if groups.dtype.kind == "f" and not np.isfinite(groups).all():
         row = int(np.argmax(~np.isfinite(groups)))
         raise fault(f"{path}: {key}", f"is {groups[row]}", "every row needs a group", row=row + 1)
@@ -147,7 +147,7 @@ def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
 def rgb(path: pathlib.Path, key: str, x: np.ndarray, side: int | None = None) -> np.ndarray:
     """Images [R, H, W, 3] uint8, of ``side`` x ``side`` pixels if given."""
     sized = x.ndim == 4 and x.shape[1:] == ((side, side, 3) if side else (*x.shape[1:3], 3))
-    good = x.dtype == np.uint8 and sized and x.size > 0
+    right = x.dtype == np.uint8 and sized and x.size > 0
     sides = "height, width" if side is None else f"{side}, {side}"
-    must(path, key, x, good, f"uint8 [rows, {sides}, 3]")
+    must(path, key, x, right, f"uint8 [rows, {sides}, 3]")
     return x

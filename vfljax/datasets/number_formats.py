@@ -50,7 +50,7 @@ def numbers(texts: Series, notation: Notation) -> np.ndarray:
     point, mark = re.escape(notation.decimal), re.escape(notation.thousands)
     if notation.thousands == " ":  # and those that do not break a line
         texts = texts.str.replace("[\u00a0\u202f]", " ", regex=True)
-    # nobody writes 123 as 0,123: that is a decimal comma
+    # 0,123 is no way to write 123: its comma is a decimal one
     whole = rf"(\d+|[1-9]\d{{0,2}}({mark}\d{{3}})+)" if mark else r"\d+"
     digits = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
     share = " ?%?" if notation.percent else ""

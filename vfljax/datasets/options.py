@@ -66,21 +66,21 @@ def _plain(option: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return tuple(_scalar(option, one, value) for one in value)
+        return tuple(_scalar(option, item, value) for item in value)
     return _scalar(option, value, value)
 
 
-def _scalar(option: str, one: Any, whole: Any) -> Any:
-    if isinstance(one, np.generic):
-        one = one.item()
+def _scalar(option: str, item: Any, whole: Any) -> Any:
+    if isinstance(item, np.generic):
+        item = item.item()
     # a set's order depends on the process, and nothing is found by NaN
-    good = one is None or isinstance(one, bool | int | float | str)
-    if not good or (isinstance(one, float) and not math.isfinite(one)):
+    plain_value = item is None or isinstance(item, bool | int | float | str)
+    if not plain_value or (isinstance(item, float) and not math.isfinite(item)):
         raise UserError(
             (Field(f"data.options.{option}"), f"={shown(whole)}"),
             remedy="give a number, a text, True or False, or a list of such",
         )
-    return one
+    return item
 
 
 MOST = 1_000_000_000  # rows

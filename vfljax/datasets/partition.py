@@ -1,6 +1,6 @@
 """Which party owns which columns, pixels or words.
 
-What enters: a ``Dataset`` and ``Parties``. What leaves: one ``Block`` a party, passive
+What enters: a ``Dataset`` and ``Parties``. What leaves: one ``PartyColumns`` a party, passive
 parties first, the label party's own (if it owns any) last. The rules:
 
     table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import Block, Column, Dataset, Ragged
+from vfljax.datasets.core import Column, Dataset, PartyColumns, Ragged
 from vfljax.datasets.npy import part
 from vfljax.datasets.table_errors import one_line
 from vfljax.errors import Field, UserError, unknown
@@ -89,7 +89,7 @@ class Parties:
         return "the label party" if party == self.passive else f"passive party {party}"
 
 
-def divide(dataset: Dataset, parties: Parties) -> tuple[Block, ...]:
+def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
     """Every party's block; raises UserError for a party without columns, columns nobody owns by
     name, or a rule that this kind of data does not know."""
     shares = _shares(parties.shares, parties.owners)
@@ -148,7 +148,7 @@ def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
-def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     named = bool(dataset.columns)
     columns = dataset.columns or tuple(
         Column(f"column {j}") for j in range(dataset.features.shape[1])
@@ -167,7 +167,7 @@ def _table(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bloc
         run = which == list(range(first, last))
         vocabulary = tuple(column.vocabulary for column in block)
         blocks.append(
-            Block(
+            PartyColumns(
                 part(dataset.features, slice(first, last) if run else np.array(which)),
                 Input("table", (len(which),), vocabulary if any(vocabulary) else ()),
                 block if named else (),
@@ -193,7 +193,7 @@ def _by_name(
             f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
             "give one tuple of names or globs each, passive parties first."
         )
-    patterns = [list(one) if isinstance(one, (list, tuple)) else [one] for one in given]
+    patterns = [list(entry) if isinstance(entry, (list, tuple)) else [entry] for entry in given]
     for pattern in itertools.chain.from_iterable(patterns):
         if not isinstance(pattern, str):
             raise UserError(f"config.parties.columns: {pattern!r} is no name or glob of a column.")
@@ -250,7 +250,7 @@ def owned_columns(
     return owned
 
 
-def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     x = dataset.features
     height, width = x.shape[1:3]
     if parties.rule == "grid":
@@ -260,7 +260,7 @@ def _image(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bloc
     else:
         cells = [(0, height, a, b) for a, b in places(shares, width)]
     return tuple(
-        Block(
+        PartyColumns(
             part(x, slice(top, bottom), slice(left, right)),
             Input("image", (bottom - top, right - left, *x.shape[3:])),
             about=f"rows {top}-{bottom - 1}, columns {left}-{right - 1}",
@@ -283,7 +283,7 @@ def _grid(
     return [(*rows, *cols) for rows in edges(down, height) for cols in edges(count // down, width)]
 
 
-def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     count, has = len(shares) - 1, dataset.features.shape[1]
     if has != count or parties.shares:
         raise UserError(
@@ -294,7 +294,7 @@ def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bl
             ),
         )
     return tuple(
-        Block(
+        PartyColumns(
             part(dataset.features, p),
             Input("image", dataset.features.shape[2:]),
             about=f"patch {p}",
@@ -303,13 +303,13 @@ def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Bl
     )
 
 
-def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Block, ...]:
+def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     del parties
     assert dataset.tokens is not None
     size, pad, cls, sep = dataset.tokens
     parts = spans(dataset.features, np.diff(shares).tolist(), dataset.length, cls, sep, pad)
     return tuple(
-        Block(
+        PartyColumns(
             part,
             Input("text", part.shape[1:], (size,), pad),
             about=f"words from {a:.0%} to {b:.0%} of each text, {dataset.length} tokens",
@@ -369,7 +369,7 @@ def _wrapped(
     return out
 
 
-_DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[Block, ...]]] = {
+_DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[PartyColumns, ...]]] = {
     "table": _table,
     "image": _image,
     "patches": _patches,

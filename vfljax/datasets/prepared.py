@@ -262,7 +262,7 @@ def description(folder: Folder) -> dict[str, Any]:
 def _is(value: Any, form: Any) -> bool:
     """Whether a value read from JSON has the form; a bool is no integer."""
     if isinstance(form, list):
-        return type(value) is list and all(_is(one, form[0]) for one in value)
+        return type(value) is list and all(_is(item, form[0]) for item in value)
     if isinstance(form, dict):
         return type(value) is dict and all(_is(value.get(k), of) for k, of in form.items())
     if isinstance(form, tuple):
@@ -270,7 +270,7 @@ def _is(value: Any, form: Any) -> bool:
     if isinstance(form, range):
         return type(value) is int and value in form
     if isinstance(form, set):
-        return any(_is(value, one) for one in form)
+        return any(_is(value, item) for item in form)
     return type(value) is form if isinstance(form, type) else value == form
 
 
@@ -283,25 +283,25 @@ def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.
         _must(path, False, f"has label {labels[row]} in row {row + 1} of {classes} classes")
     for name, kinds in (("test", "b"), ("groups", "iu")):
         array = arrays.get(name, np.zeros(rows, bool if kinds == "b" else int))
-        good = array.shape == (rows,) and array.dtype.kind in kinds and array.min() >= 0
-        _must(path, good, f"has not one value a row in {name}, or not of its type")
+        right = array.shape == (rows,) and array.dtype.kind in kinds and array.min() >= 0
+        _must(path, right, f"has not one value a row in {name}, or not of its type")
     if kind == "text":
         values, offsets = arrays["values"], arrays["offsets"]
-        good = values.ndim == 1 and values.dtype.kind == "i" and offsets.dtype.kind == "i"
-        _must(path, good, "has values and offsets that are not rows of integers")
+        right = values.ndim == 1 and values.dtype.kind == "i" and offsets.dtype.kind == "i"
+        _must(path, right, "has values and offsets that are not rows of integers")
         rising = offsets.shape == (rows + 1,) and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
-        good = rising and offsets[-1] == len(values)
-        _must(path, bool(good), "has offsets that do not divide the values into rows")
+        right = rising and offsets[-1] == len(values)
+        _must(path, bool(right), "has offsets that do not divide the values into rows")
         return
     shape, columns = arrays["features"].shape, spec["columns"]
-    good = len(shape) in RANKS[kind] and shape[0] == rows
-    _must(path, good, f"has features {shape}, which are no {kind} of {rows} rows")
-    good = not columns or (kind == "table" and len(columns) == shape[1])
-    _must(path, good, f"names {len(columns)} columns of features {shape}")
+    right = len(shape) in RANKS[kind] and shape[0] == rows
+    _must(path, right, f"has features {shape}, which are no {kind} of {rows} rows")
+    right = not columns or (kind == "table" and len(columns) == shape[1])
+    _must(path, right, f"names {len(columns)} columns of features {shape}")
 
 
-def _must(path: pathlib.Path, good: bool, what: str) -> None:
-    if not good:
+def _must(path: pathlib.Path, right: bool, what: str) -> None:
+    if not right:
         raise fault(path, what, AGAIN)
 
 

@@ -45,8 +45,8 @@ def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
     except MemoryError as error:
         raise fault(file, "does not fit in memory", "read fewer rows or columns") from error
     except Exception as error:
-        said = f"{type(error).__name__}: {NAMELESS.sub('', str(error))[:200]}"
-        raise fault(file, f"cannot be read ({said})", remedy) from error
+        why = f"{type(error).__name__}: {NAMELESS.sub('', str(error))[:200]}"
+        raise fault(file, f"cannot be read ({why})", remedy) from error
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ LIMITS = {
 }
 
 
-class Form(NamedTuple):
+class TextForm(NamedTuple):
     """What texts become: the options that all loaders of texts have."""
 
     form: str
@@ -88,7 +88,7 @@ def to_dataset(
     labels: np.ndarray,
     test: np.ndarray | None,
     classes: Sequence[str],
-    form: Form,
+    form: TextForm,
 ) -> Dataset:
     """The data set of these rows [R]; raises UserError for a part without a row of some class, too few
     different words, or any fault of the vocabulary file."""

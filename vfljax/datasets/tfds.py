@@ -111,4 +111,4 @@ def parts(
         labels = np.array([record[label] for record in records], np.int64)
         where = [f"{version}, {split} row {row + 1}" for row in range(len(records))]
         out.append((decoded(enumerate(images), where, shape=(32, 32)), labels))
-    return out, () if all(one.isdecimal() for one in names) else names
+    return out, () if all(class_name.isdecimal() for class_name in names) else names

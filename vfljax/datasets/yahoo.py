@@ -62,7 +62,7 @@ def yahoo(
     rows = first + list(texts.balanced(_rows(test, columns), test_rows, names, str(test)))
     labels = np.array([label for label, _ in rows], np.int32)
     held = np.arange(len(rows)) >= len(first)
-    features = texts.Form(form, words, length, vocabulary, vocabulary_size, lowercase)
+    features = texts.TextForm(form, words, length, vocabulary, vocabulary_size, lowercase)
     return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, features)
 
 

@@ -8,6 +8,6 @@ those that failed. Shards are independent, and doing one twice changes nothing, 
 """
 
 from vfljax.launching.backends import ENGINES, opened
-from vfljax.launching.scheduler import INLINE, Way, way
+from vfljax.launching.scheduler import INLINE, Way, chosen, way
 
-__all__ = ["ENGINES", "INLINE", "Way", "opened", "way"]
+__all__ = ["ENGINES", "INLINE", "Way", "chosen", "opened", "way"]

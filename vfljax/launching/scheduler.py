@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import store
-from vfljax.attacking import run
+from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import FormPlan, identity
+from vfljax.attacking.jobs import FormPlan, key_of
 from vfljax.errors import UserError
 from vfljax.launching import worker
-from vfljax.launching.backends import Engine, Handle, Lost
+from vfljax.launching.backends import Engine, Handle, Lost, opened
 from vfljax.launching.worker import Job, Outcome
 from vfljax.sweep import train
 from vfljax.sweep.experiment import Experiment
@@ -95,9 +95,58 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
         names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
         for form_plan in todo:
-            yield form_plan.of_shards(names), costs.get(form_plan.form.label, run.NO_COST)
+            yield form_plan.of_shards(names), costs.get(form_plan.form.label, versions.NO_COST)
 
     return Way(False, train_there, attack_there, given_up)
+
+
+@contextlib.contextmanager
+def chosen(
+    name: str,
+    jobs: int,
+    options: Sequence[str],
+    plugins: Sequence[str] = (),
+    names: Iterable[str] | None = None,
+) -> Iterator[Way]:
+    """Open the way that a launcher's name and options ask for.
+
+    Args:
+      name: "inline" or a name of ``backends.ENGINES``.
+      jobs: jobs at once, 0 for as many as there is room for.
+      options: "KEY=VALUE" of the launcher.
+      plugins: files or modules of plugins that workers use too.
+      names: attacks besides the config's own.
+
+    Raises:
+      UserError: for options that cannot be meant; at the end, if shards were given up.
+    """
+    if name == "inline":
+        if options or jobs:
+            raise UserError(
+                "--jobs and --launcher_options are for --launcher=local, slurm or ray: inline uses all that "
+                "this process has."
+            )
+        yield INLINE
+        return
+    with opened(name, jobs, dict(map(_option, options))) as engine:
+        opened_way = way(engine, plugins, names)
+        yield opened_way
+    if opened_way.given_up:
+        first, rest = opened_way.given_up[0], len(opened_way.given_up) - 1
+        more = f" (and {rest} more)" if rest else ""
+        raise UserError(f"{first}{more}. All else is done; the same command tries again.")
+
+
+def _option(text: str) -> tuple[str, str | int | float]:
+    key, is_there, value = text.partition("=")
+    if not key or not is_there:
+        raise UserError(
+            f"--launcher_options={text!r}: give KEY=VALUE, for example timeout_min=240."
+        )
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return key, kind(value)
+    return key, value
 
 
 def _job(
@@ -135,9 +184,9 @@ def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for form_plan in todo:
-        done = {identity(row) for row in stored.rows(form_plan.form)}
+        done = {key_of(row) for row in stored.rows(form_plan.form)}
         every = (job for jobs in form_plan.jobs.values() for job in jobs)
-        counts.update(job.row["shard"] for job in every if job.identity not in done)
+        counts.update(job.row["shard"] for job in every if job.key not in done)
     return dict(sorted(counts.items()))
 
 

@@ -33,7 +33,6 @@ PAPERS = {
     "gafm": "Han and Guan 2023 (GAFM)",
     "sun": "Sun et al. 2022",
 }
-UNNUMBERED = {"unnumbered table (attack performance)": "attacks"}
 FIGURES = {
     "kdk": ("figure6", "figure7"),
     "gafm": ("figure2", "figure3"),
@@ -46,21 +45,21 @@ class Number(NamedTuple):
 
     id: str
     table: str  # "gafm/2", "gafm/C.1", "kdk/text", "fu/attacks"
-    dataset: str  # as the paper calls it; "" for a statement about several
     defense: str
-    attack: str  # "" for a utility
     setting: Mapping[str, Any]
-    split: str  # "train", "test" or "": not said
     metric: str
     value: float
-    spread: float | None  # a standard deviation over runs
-    worst: float | None  # of the runs
-    best: float | None
-    runs: int | None
     kind: str  # "reported", "approx", "lower_bound", "upper_bound"
-    uncertain: bool  # what is meant is not certain, or what setting
     printed: str
-    note: str
+    dataset: str = ""  # as the paper calls it; "" for a statement about several
+    attack: str = ""  # "" for a utility
+    split: str = ""  # "train", "test" or "": not stated
+    spread: float | None = None  # a standard deviation over runs
+    worst: float | None = None  # of the runs
+    best: float | None = None
+    runs: int | None = None
+    uncertain: bool = False  # what is meant is not certain, or what setting
+    note: str = ""
 
     @property
     def figure(self) -> str:
@@ -79,29 +78,10 @@ class Number(NamedTuple):
 @functools.cache
 def numbers() -> tuple[Number, ...]:
     """Returns every printed number, by paper, table and row."""
-    return tuple(map(_number, json.loads(FILE.read_text())))
-
-
-def _number(record: Mapping[str, Any]) -> Number:
-    name = record["table"].removeprefix("Table ")
-    return Number(
-        id=record["id"],
-        table=f"{record['paper']}/{UNNUMBERED.get(name, name)}",
-        dataset=record.get("dataset", ""),
-        defense=record["defense"],
-        attack=record.get("attack", ""),
-        setting=record["setting"],
-        split=record.get("split", ""),
-        metric=record["metric"],
-        value=record["value"],
-        spread=record.get("std"),
-        worst=record.get("worst"),
-        best=record.get("best"),
-        runs=record.get("n_runs"),
-        kind=record["value_kind"],
-        uncertain=bool(record.get("uncertain") or record.get("setting_uncertain")),
-        printed=record["raw"],
-        note=record.get("note", ""),
+    records = json.loads(FILE.read_text())
+    return tuple(
+        Number(**{name: record[name] for name in Number._fields if name in record})
+        for record in records
     )
 
 

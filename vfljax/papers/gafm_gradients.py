@@ -1,9 +1,7 @@
-"""GAFM's figures that no stored column holds: its gradient taken apart, and leak over training AUC.
+"""GAFM's figures that no stored column holds (Han and Guan 2023).
 
-What enters: a stored sweep with a gafm arm. What leaves: for one setting, the gradients of the GAN loss
-and of the cross entropy in the last recorded epoch (``parts``; Han and Guan 2023, figures 2, C.1 to C.3)
-and their averages (``averages``; Table D.3); for every setting, leak AUC over training AUC (``ratios``;
-Table D.6).
+``parts`` are the gradients of the GAN loss and of the cross entropy in the last recorded epoch (figures 2,
+C.1 to C.3), ``averages`` their averages (Table D.3), and ``ratios`` leak AUC over training AUC (Table D.6).
 
 The label party sends gamma a / |a| + b / |b|, with norms over the batch, of the gradients a of the GAN
 loss and b of the cross entropy with respect to f. The second term is known from what is stored: f is the
@@ -48,8 +46,8 @@ def _unit(g: np.ndarray) -> np.ndarray:
     return g / (norm if norm > 0 else 1.0)
 
 
-def _chain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The knobs and options of a setting whose only defense is gafm."""
+def _knobs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the knobs and options of a trial whose only defense is gafm."""
     if row["defenses"] != "gafm":
         raise UserError(
             f"setting {row['setting']} has the defenses {row['defenses']!r}: only the gradients of gafm "
@@ -62,14 +60,19 @@ def _chain(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parts(sweep: Sweep, setting: int) -> Parts:
-    """The two parts of what one setting's parties received in its last recorded epoch.
+    """Returns the two parts of what the parties of a trial received in its last recorded epoch.
 
-    Raises UserError for a setting with other defenses than gafm, or where a sweep recorded fewer rows
-    than it trained on (``config.training.record_rows``).
+    Args:
+      sweep: the stored sweep.
+      setting: the trial's id.
+
+    Raises:
+      UserError: if the trial has other defenses than gafm, or the sweep recorded fewer rows than it
+        trained on (``config.training.record_rows``).
     """
     stored = sweep.setting(setting)
     row, exchange, splits = stored.row, stored.exchange(), sweep.splits()
-    knobs, experiment = _chain(row), experiment_of(sweep)
+    knobs, experiment = _knobs(row), experiment_of(sweep)
     model, training = experiment.model, experiment.training
     train = splits["train"][row["seed"]]
     order, sent = exchange["order"][-1], exchange["sent"][-1]
@@ -106,7 +109,7 @@ def parts(sweep: Sweep, setting: int) -> Parts:
 def averages(
     sweep: Sweep, setting: int, over: str = "last_batch", oriented: bool = True
 ) -> tuple[float, float]:
-    """The average gradient of the GAN loss and of the cross entropy (Table D.3).
+    """Returns the average gradient of the GAN loss and of the cross entropy (Table D.3).
 
     A row's gradient is summed over its D entries, and the average is over rows. Both parts are those
     that are sent: each over its norm, and the GAN's times gamma. So a batch of B rows averages to
@@ -115,9 +118,9 @@ def averages(
 
     Args:
       sweep: the stored sweep.
-      setting: the setting's id.
+      setting: the trial's id.
       over: "last_batch", the last batch of the last recorded epoch, usually a shorter one, which is all
-        that the released code keeps; or "epoch", all rows of that epoch. The paper does not say.
+        that the released code keeps; or "epoch", all rows of that epoch. The paper leaves it open.
       oriented: whether both signs are turned for a run that learned the labels inverted, as its
         predictions are. Without it, averages over seeds are near 0: either sign is as likely.
     """
@@ -131,20 +134,25 @@ def averages(
 
 
 def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
-    """Leak AUC over oriented training AUC of every setting, averaged over ``attacks`` (Table D.6).
+    """Returns leak AUC over oriented training AUC of every trial, averaged over attacks (Table D.6).
 
-    ``attacks`` are labels as the report prints them. With "median/oracle" for "global_median" these
-    are the ratios that ``--select_delta`` averages over seeds. Raises UserError for an attack that the
-    sweep was not attacked with.
+    With "median/oracle" for "global_median" these are the ratios that ``--select_delta`` averages over seeds.
+
+    Args:
+      sweep: the stored sweep.
+      attacks: labels of attacks.
+
+    Raises:
+      UserError: if the sweep was not attacked with one of them.
     """
     rows = sweep.attacks.to_pylist()
-    labels = sorted({row["attack"] for row in rows})
+    labels = sorted({row["label"] for row in rows})
     for attack in attacks:
         if attack not in labels:
             raise unknown("attack of this sweep", attack, labels)
     leaks: dict[int, list[float]] = {}
     for row in rows:
-        if row["attack"] in attacks:
+        if row["label"] in attacks:
             leaks.setdefault(row["setting"], []).append(row["leak"])
     auc = {row["setting"]: row["train_auc"] for row in sweep.results.to_pylist()}
     return {

@@ -9,12 +9,13 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Sequence
 
+from vfljax import store
 from vfljax.papers import PAPERS, claims, comparisons, coverage, leaks, paper_of
 from vfljax.papers.agreement import LEVEL, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.papers.coverage import Covered
 from vfljax.papers.evidence import Evidence
-from vfljax.report import tables
+from vfljax.report import page, summary, tables
 
 LEAKS = "_leaks.csv"
 Command = Callable[[str, str, str], str]
@@ -51,6 +52,26 @@ def stored(folder: pathlib.Path) -> list[Compared]:
     """Returns every comparison in the folder, by file name."""
     files = sorted(f for f in folder.glob("*.csv") if not f.name.endswith(LEAKS))
     return [compared for file in files for compared in comparisons.read(file)]
+
+
+def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compared]) -> None:
+    """Stores what the page needs of a sweep: its comparison, its figure and its leaks.
+
+    Args:
+      folder: where ``stored`` reads comparisons.
+      workdir: the folder of the sweep, with its report.
+      compared: the sweep's numbers and the printed ones.
+    """
+    sweep = store.load(workdir)
+    name = sweep.config["name"]
+    folder.mkdir(parents=True, exist_ok=True)
+    if compared:
+        store.write_text(folder / f"{name}.csv", comparisons.text(compared))
+    figure = workdir / "figures" / f"{page.PAPER}.png"
+    if figure.exists():
+        store.write_bytes(folder / f"{name}.png", figure.read_bytes())
+    rows = leaks.leak_rows(sweep.config["reproduces"]["table"], summary.points(sweep))
+    store.write_text(folder / f"{name}{LEAKS}", leaks.text(rows))
 
 
 def text(folder: pathlib.Path, command: Command) -> str:

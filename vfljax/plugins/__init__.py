@@ -7,13 +7,13 @@ are, and ``vfljax.contract.check("mine:shuffle")`` says whether it keeps what a 
 
 A stored sweep describes the rows of plugins that it was made with, and names their version and the
 SHA-256 of their files. Reading and reporting it use the description and import nothing
-(``standing_in``). Whoever trains or attacks must name the plugin again, and it must be the same file
+(``stand_in``). Whoever trains or attacks must name the plugin again, and it must be the same file
 (``required``).
 """
 
 from __future__ import annotations
 
-from vfljax.plugins.described import described, required, stand_in, standing_in, unknown_row
+from vfljax.plugins.described import described, required, stand_in
 from vfljax.plugins.use import Plugin, use
 
 __all__ = [
@@ -21,7 +21,5 @@ __all__ = [
     "described",
     "required",
     "stand_in",
-    "standing_in",
-    "unknown_row",
     "use",
 ]

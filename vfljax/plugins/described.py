@@ -7,11 +7,11 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vfljax import attacks, defenses, store
+from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
 from vfljax.attacks.core import Reading
 from vfljax.defenses import DefenseRow, Knower, Remarks
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, not_in_use
 from vfljax.plugins.use import Row, table_of
 from vfljax.types import Origin
 
@@ -86,16 +86,14 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
-def standing_in(sweep: store.Sweep) -> None:
-    """Add rows that stand for those of plugins that a stored sweep was made with, where the plugins are
-    not in use: enough to read and report it, and refused wherever it would be trained or attacked."""
-    stand_in(sweep.header.get("plugins", {}))
-    for entry in store.attack_summary(sweep.workdir).values():
-        stand_in(entry.get("plugins", {}))
-
-
 def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Likewise, of descriptions by the rows' names."""
+    """Add rows in place of those of plugins that are not in use.
+
+    They suffice to read and report a stored sweep, and are refused where it is trained or attacked.
+
+    Args:
+      descriptions: ``Sweep.plugins``, by the rows' names.
+    """
     rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
     for name, about in descriptions.items():
         present = rows.get(name)
@@ -122,14 +120,7 @@ class _Absent:
         )
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        raise _unnamed(self.name, self.plugin)
-
-
-def _unnamed(name: str, plugin: str) -> UserError:
-    return UserError(
-        f"{name!r} is of the plugin {plugin}, which is not in use: name it by --plugin={plugin} or "
-        f"--plugin=PATH/{plugin}.py (in Python, vfljax.plugins.use)."
-    )
+        raise not_in_use(self.name, self.plugin)
 
 
 def _origin(about: Mapping[str, Any]) -> Origin:
@@ -201,7 +192,7 @@ def required(
         if origin is None:
             continue
         if not origin.loaded:
-            raise _unnamed(name, origin.plugin)
+            raise not_in_use(name, origin.plugin)
         before = stored.get(name)
         if before is not None and before["sha256"] != origin.sha256:
             version = f" (version {before['version']})" if before["version"] else ""
@@ -211,12 +202,3 @@ def required(
                 f"{before['sha256'][:12]}...{version} and is {origin.sha256[:12]}...: restore that file, or "
                 f"choose another --workdir{anew if isinstance(rows[name], AttackRow) else ''}."
             )
-
-
-def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
-    """The error for a name that is in no table; it may be of a plugin that is not in use."""
-    plugin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
-    known = list(table)
-    if colon and plugin.isidentifier() and not any(one.startswith(f"{plugin}:") for one in known):
-        return _unnamed(name, plugin)
-    return unknown(kind, name, known)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from vfljax import attacks, plugins
 from vfljax.config import AXES, resolve
 from vfljax.datasets.partition import Parties
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.store import Sweep
 from vfljax.sweep.limits import LIMITS, Limits, chain_lengths, lengths
 from vfljax.sweep.methods import Method, combinations, parse_methods
@@ -290,7 +290,7 @@ def parse_stored(config: Mapping[str, Any]) -> Experiment:
 
 def experiment_of(sweep: Sweep) -> Experiment:
     """The experiment that a stored sweep was made by. Rows of plugins that are not in use are stood in for."""
-    plugins.stand_in(sweep.header.get("plugins", {}))
+    plugins.stand_in(sweep.plugins)
     return parse_stored(sweep.config)
 
 
@@ -348,7 +348,7 @@ def _attacks(requests: Any, attackers: int, limits: Limits) -> tuple[AttackReque
 
 def _check_attack(name: str, values: Any, limits: Limits) -> None:
     if name not in attacks.TABLE:
-        raise plugins.unknown_row("attack", name, attacks.TABLE)
+        raise unknown_row("attack", name, attacks.TABLE)
     if not isinstance(values, Mapping):
         raise UserError(f"config.attacks.{name}={values!r} must be {{option: values}}.")
     for option, axis in values.items():

@@ -12,9 +12,9 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from vfljax import defenses, plugins
+from vfljax import defenses
 from vfljax.config import DEFAULT, typed
-from vfljax.errors import UserError, unknown
+from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.models.making import sizes
 from vfljax.sweep.records import Model, as_axis, tuples
 from vfljax.types import DefenseSpec
@@ -134,7 +134,7 @@ def _chains(method: str, entry: Mapping[str, Any]) -> tuple[Chain, ...]:
 def _choices(method: str, name: str, values: Any) -> list[tuple[dict[str, float], dict[str, Any]]]:
     """Every combination of one defense's knobs and options; knobs that are not named have their default."""
     if name not in defenses.TABLE:
-        raise plugins.unknown_row("defense", name, defenses.TABLE)
+        raise unknown_row("defense", name, defenses.TABLE)
     if not isinstance(values, Mapping):
         raise UserError(f"config.grid.{method}.{name}={values!r} must be {{knob: values}}.")
     row = defenses.TABLE[name]

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, machine
-from vfljax.datasets.core import Block, Dataset, Split, split_rows
+from vfljax.datasets.core import Dataset, PartyColumns, Split, split_rows
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
 from vfljax.datasets.scaling import statistics
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
     experiment: Experiment
     dataset: Dataset
-    party_columns: tuple[Block, ...]  # of each party that owns columns
+    party_columns: tuple[PartyColumns, ...]  # of each party that owns columns
     table: Table
     splits: list[Split]
     seeds: HostArray  # [Q] uint32
@@ -126,7 +126,7 @@ def make_plan(experiment: Experiment) -> Plan:
 
 
 def make_table(
-    party_columns: Sequence[Block],
+    party_columns: Sequence[PartyColumns],
     labels: np.ndarray,
     splits: Sequence[Split],
     scaling: str,

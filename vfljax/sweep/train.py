@@ -130,13 +130,19 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     }
 
 
+def plan_of(experiment: Experiment, stored: Mapping[str, Any] | None) -> Plan:
+    """The plan of a sweep; what is refused of its data names what changed since the ``stored`` header."""
+    data = experiment.data
+    with store.explained(stored, datasets.reader_of(data.name, data.dir)):
+        return make_plan(experiment)
+
+
 def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
     """The plan of a sweep, and what it needs, in words; refuses, before anything is written, what cannot be
     served and what does not fit."""
-    stored, data = store.header_of(workdir), experiment.data
+    stored = store.header_of(workdir)
     plugins.required(experiment.defense_values, (stored or {}).get("plugins", {}), workdir)
-    with store.explained(stored, datasets.reader_of(data.name, data.dir)):
-        plan = make_plan(experiment)
+    plan = plan_of(experiment, stored)
     if stored is None:  # what a stored sweep cannot serve is skipped, not refused
         serving.check(plan)
     return plan, size.needs(plan, workdir)

@@ -1,0 +1,48 @@
+"""Compare vfljax's time for a step with that of its peers, on one machine and in turns.
+
+    python -m analysis.benchmark_peers --suite=grid --out=runs/benchmark
+    python -m analysis.benchmark_peers --suite=convolutions --out=runs/benchmark
+
+It runs in the root of a checkout; PyTorch's rows need the extra "parity".
+"""
+
+import argparse
+import json
+import pathlib
+
+import jax
+
+import vfljax
+from analysis.benchmark_peers import peers, workers
+from analysis.benchmark_peers.convolutions_peer import torch_step
+from vfljax.benchmark import convolutions, measuring
+from vfljax.benchmark.grid_speed import COLUMNS, GRID
+
+
+def main() -> None:
+    """Measure a suite, and write and print its table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--suite", choices=("grid", "convolutions"), default="grid")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the files")
+    parser.add_argument("--turns", type=int, default=9, help="times each program is measured")
+    parser.add_argument("--settings", type=int, default=50, help="trials; 1,024 on a GPU")
+    asked = parser.parse_args()
+    vfljax.use_this_machine(min_compile_seconds=0.1)
+    if asked.suite == "grid":
+        case = measuring.Case(GRID, asked.settings, COLUMNS, {}, None)
+        problem = peers.problem_of(GRID, COLUMNS, asked.settings)
+        result, text = peers.measured(case, problem, asked.turns)
+    else:
+        reference = None if workers.absent() else torch_step
+        count = 2 * jax.device_count()
+        result, text = convolutions.measured(asked.turns, count, reference=reference)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    described = {**measuring.machine(asked.suite), **result}
+    name = f"{asked.suite}_peers"
+    (asked.out / f"{name}.json").write_text(json.dumps(described, indent=1))
+    (asked.out / f"{name}.md").write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""vfljax's time for a setting's step beside that of its peers, on one machine and in turns.
+
+The peers train what vfljax trains: the same network, batch and update (``problem``). They are the least
+JAX program that records the same (``minimal``), and PyTorch's ways (``torch_peers``): one setting at a time
+on one thread, the same in a process a core, all settings by ``torch.func`` on all cores, and that
+compiled, its gradient alone or the whole step. Every turn times each of them once; a ratio is one of the
+same turn. Where PyTorch is not installed, its rows are left out and a line says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from analysis.benchmark_peers import workers
+from analysis.benchmark_peers.minimal import Least
+from analysis.benchmark_peers.problem import Problem
+from analysis.benchmark_peers.workers import Failed, Worker
+from vfljax.benchmark.measuring import Case, Row, in_turn, ratios, times
+from vfljax.models import MLP
+from vfljax.types import Spec
+
+SECONDS = 1.0  # of training, each turn
+OURS, LEAST = "vfljax", "the least JAX program"
+MOST_OF_LEAST, LEAST_OF_TORCH = 1.1, 1.5  # the aims
+ENSEMBLES = (
+    ("ensemble", "eager"),
+    ("gradient", "compiled gradient"),
+    ("compiled", "compiled step"),
+)
+HEADER = "| program | us a setting and step (median; range) | to vfljax's (median; range) |\n|---|---|---|"
+
+
+def problem_of(spec: Spec, columns: int, settings: int) -> Problem:
+    """What the peers of ``settings`` settings of a structure of two MLPs train."""
+    first, top = spec.bottoms[0], spec.top
+    assert isinstance(first, MLP)
+    assert isinstance(top, MLP)
+    return Problem(
+        bottom=(columns, *first.hidden, first.out),
+        top=(2 * first.out, *top.hidden, top.out),
+        rows=spec.num_rows,
+        batch=spec.batch_size,
+        settings=settings,
+    )
+
+
+def cores() -> int:
+    """Cores for PyTorch: as many as JAX has CPU devices (``vfljax.use_this_machine``), also beside a GPU."""
+    return len(jax.devices("cpu"))
+
+
+def device() -> str:
+    """Where PyTorch is to train: on the device that JAX uses."""
+    return "cuda" if jax.default_backend() == "gpu" else "cpu"
+
+
+def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[list[Row], list[str]]:
+    """PyTorch's rows, whose processes live as long as ``alive``, and notes: its version, what is left out."""
+    if workers.absent():
+        return [], [f"PyTorch's rows are left out. {workers.absent()} brings them."]
+    count, where = cores(), device()
+    pool = [Worker("eager", problem, k % problem.settings, 1, where) for k in range(count)]
+    all_at_once = f"torch.func, {problem.settings} settings at once"
+    groups: list[tuple[list[Worker], list[tuple[str, int]]]] = [
+        (pool, [("eager, one thread", 1), (f"eager, {count} processes", count)]),
+    ]
+    for form, name in ENSEMBLES:
+        worker = Worker(form, problem, 0, count, where)
+        groups.append(([worker], [(f"{all_at_once}, {name}", 1)]))
+    rows, version, left_out = [], "", []
+    for group, names in groups:
+        try:
+            version = alive.enter_context(workers.started(group))
+        except Failed as failed:
+            left_out += [f"Left out: PyTorch {name}. {failed}" for name, _ in names]
+            continue
+        for name, first in names:
+            rows.append(Row(f"PyTorch {name}", _measure_of(group[:first])))
+    return rows, [*([f"PyTorch is {version}."] if version else []), *left_out]
+
+
+def _measure_of(group: list[Worker]) -> Callable[[float], float]:
+    return lambda seconds: workers.measure(group, seconds)
+
+
+def measured(case: Case, problem: Problem, turns: int) -> tuple[dict[str, Any], str]:
+    """Figures and table: ``case`` and its peers, ``turns`` times."""
+    least = Least(problem)
+    least.epoch()  # compiles
+    rows = [Row(OURS, case.measure), Row(LEAST, least.measure)]
+    with contextlib.ExitStack() as alive:
+        torch, notes = torch_rows(problem, alive)
+        rows += torch
+        every = in_turn(rows, turns, SECONDS)
+    to_ours = {name: ratios(each, every[OURS]) for name, each in every.items()}
+    lines = [HEADER]
+    for name, each in every.items():
+        ratio = "1" if name == OURS else to_ours[name].shown(".2f")
+        lines.append(f"| {name} | {times(each).shown('.0f')} | {ratio} |")
+    lines += ["", *(f"- {line}" for line in (*_verdicts(every), *notes))]
+    result = {
+        "settings": problem.settings,
+        "turns": turns,
+        "least_width": least.width,
+        "rows": [
+            {"name": name, "all": each, **times(each)._asdict(), "ratio": to_ours[name]._asdict()}
+            for name, each in every.items()
+        ],
+        "notes": notes,
+    }
+    return result, "\n".join(lines)
+
+
+def _verdicts(every: dict[str, list[float]]) -> list[str]:
+    """The two ratios that have an aim, each with it."""
+    to_least = ratios(every[OURS], every[LEAST])
+    lines = [
+        f"vfljax takes {to_least.shown('.2f')} times as long as {LEAST}; the aim is at most "
+        f"{MOST_OF_LEAST}."
+    ]
+    torch = [name for name in every if name not in (OURS, LEAST)]
+    if torch:
+        best = min(torch, key=lambda name: statistics.median(every[name]))
+        of_best = ratios(every[best], every[OURS])
+        lines.append(
+            f"PyTorch's best, {best.removeprefix('PyTorch ')}, takes {of_best.shown('.2f')} times as "
+            f"long as vfljax; the aim is at least {LEAST_OF_TORCH}."
+        )
+    return lines

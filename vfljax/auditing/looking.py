@@ -1,0 +1,70 @@
+"""A data set described before anything is trained on it, and prepared for fast reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vfljax import datasets
+from vfljax.datasets import describing, prepared
+from vfljax.datasets import options as loader_options
+from vfljax.datasets.describing import catalog
+from vfljax.datasets.partition import divide
+from vfljax.errors import UserError
+from vfljax.models.making import networks_for
+from vfljax.sweep.experiment import parse
+
+__all__ = ["catalog", "look", "look_by_flags"]
+
+
+def look(
+    config: Mapping[str, Any], prepare: str | None = None, say: Callable[[str], None] = print
+) -> None:
+    """Describe the data set of a config: rows, classes, who owns what, and a checksum.
+
+    Args:
+      config: its fields, of which "data" and "parties" are used.
+      prepare: a new folder to write a prepared copy to.
+      say: is given each part of the description.
+    """
+    experiment = parse(config)
+    data, parties = experiment.data, experiment.parties
+    if prepare:
+        dataset = datasets.prepare(data.name, data.dir, prepare, data.options)
+        say(f"prepared: {prepare}")
+    else:
+        dataset = datasets.load(data.name, data.dir, data.options)
+    source = prepare or data.dir
+    is_prepared = bool(source) and prepared.is_prepared(source)
+    if is_prepared:
+        prepared.verify(source)  # before any of its content is shown
+    columns = divide(dataset, parties)
+    networks = networks_for(columns[0].input)
+    say(describing.describe(dataset, columns, parties.label_features, networks))
+    if is_prepared:
+        say(describing.origin(source))
+        say("the prepared folder holds what was written: its checksum is right")
+
+
+def look_by_flags(
+    name: str,
+    folder: str,
+    options: Sequence[str],
+    parties: Mapping[str, Any],
+    prepare: str | None = None,
+) -> None:
+    """Describe a data set that is named by flags; errors name flags in place of config fields.
+
+    Args:
+      name: a name of ``datasets.TABLE``.
+      folder: the folder or file that holds it; "" for those that come with the install.
+      options: "name=value" of the loader.
+      parties: fields of ``config.parties``.
+      prepare: see ``look``.
+    """
+    known = datasets.options_of(name) if name in datasets.TABLE else {}
+    try:
+        given = loader_options.of_flags(options, known)
+        look({"data": {"name": name, "dir": folder, "options": given}, "parties": parties}, prepare)
+    except UserError as error:
+        raise UserError(error.line(loader_options.flag_of)) from error

@@ -1,0 +1,61 @@
+"""The console command ``vfljax``, whose subcommands ``python -m launch.NAME`` runs from a checkout.
+
+A command is a module with a docstring, which is its help, ``define`` for its flags, ``run`` and ``RESUMES``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+from vfljax.cli import attack, audit, benchmark, common, data, report, reproduce, sweep, verify
+from vfljax.errors import unknown
+
+COMMANDS: dict[str, ModuleType] = {
+    "sweep": sweep,
+    "attack": attack,
+    "audit": audit,
+    "report": report,
+    "data": data,
+    "reproduce": reproduce,
+    "verify": verify,
+    "benchmark": benchmark,
+}
+
+USAGE = """Measure label leakage in vertical federated learning, and what defenses against it cost.
+
+    vfljax COMMAND --FLAG=VALUE ...
+    vfljax COMMAND --help
+    vfljax --version
+
+{commands}
+"""
+
+
+def console() -> NoReturn:
+    """Run the installed command ``vfljax``."""
+    sys.path.insert(0, os.getcwd())  # as ``python -m`` does, for plugins and configs of this folder
+    name, *rest = sys.argv[1:] or ["--help"]
+    if name in COMMANDS:
+        start(name, rest, f"vfljax {name}")
+    if common.HELP.fullmatch(name):
+        lines = [f"{known:10s} {_summary(module)}" for known, module in COMMANDS.items()]
+        common.end_with_help(USAGE.format(commands="\n".join(lines)))
+    if name == "--version":
+        from vfljax import __version__
+
+        print(__version__)
+        sys.exit(0)
+    sys.exit(common.fail(unknown("command", name, COMMANDS)))
+
+
+def start(name: str, arguments: Sequence[str], program: str | None = None) -> NoReturn:
+    """Run a command and exit; see ``common.start``. ``program`` is how the user started it."""
+    common.start(COMMANDS[name], arguments, program or f"python -m launch.{name}", f"vfljax {name}")
+
+
+def _summary(module: ModuleType) -> str:
+    return (module.__doc__ or "").splitlines()[0]

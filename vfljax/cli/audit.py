@@ -1,0 +1,87 @@
+r"""Audit a table of your own: what leaks, to whom, and what to switch on.
+
+    vfljax audit --data=table.csv --label=default --workdir=runs/audit \
+        --parties="bank: LIMIT_BAL, EDUCATION, AGE; telco: PAY_*, BILL_*"
+
+Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has them as
+{"bank": ["AGE"], "telco": ["PAY_*"]}. The first party has the labels unless --label_party names another.
+Columns that nobody owns are left out. The audit trains the undefended federation and attacks it with every
+attack that applies, tries every defense that applies, and audits each at the operating points around which it
+begins to cost more than --max_cost. The same command again continues an audit that was stopped or killed.
+
+It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes the
+same tables.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import resource
+import sys
+import time
+
+from vfljax.cli import common
+from vfljax.errors import UserError
+
+RESUMES = True
+
+
+def define(options: common.Options) -> None:
+    """Define the flags of the command."""
+    options.add("data", "the table's file: CSV or other delimited text, Parquet, .npz")
+    options.add("label", "the column that holds the labels")
+    options.add("parties", "who owns which columns: 'bank: AGE; telco: PAY_*', or a .json", "")
+    options.add("workdir", "folder of the audit: new, or the one to continue")
+    options.add("label_party", "who has the labels; the first party by default")
+    options.add("federation", "with a top model (split), without one (no_split), or both", "split")
+    options.add(
+        "attackers", "who attacks, each alone: telco,shop; default: all but the label party", []
+    )
+    options.add("known", "labels that attackers know; by default 40, or two a class", 0)
+    options.add("budget", "how long it may take: 90s, 10m, 2h", "10m")
+    options.add(
+        "max_leak",
+        "the most that may leak, on the report's scale, such as 0.6; by default any",
+        math.nan,
+    )
+    options.add("max_cost", "the most test accuracy that a defense may cost", 0.02)
+    options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
+    options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
+
+
+def run(options: common.Options, command: str) -> None:
+    """Run the audit that the flags ask for, and print its report."""
+    from vfljax.auditing import request
+    from vfljax.auditing.stages import audit
+    from vfljax.report import page
+
+    began = time.monotonic()
+    folder = common.required(options, "workdir", "the folder that the audit is written to")
+    parties = request.parties_of(options.parties)
+    attackers = (name.strip() for names in options.attackers for name in names.split(","))
+    if options["max_leak"].present and math.isnan(options.max_leak):
+        raise UserError("--max_leak=nan: give a number from 0 to 1.")
+    asked = request.Request(
+        data=options.data or "",
+        label=options.label or "",
+        parties=parties,
+        label_party=next(iter(parties)) if options.label_party is None else options.label_party,
+        federation=options.federation,
+        attackers=tuple(filter(None, attackers)),
+        known=options.known,
+        budget=request.seconds_of(options.budget),
+        max_leak=options.max_leak,
+        max_cost=options.max_cost,
+        seeds=options.seeds,
+        options=request.options_of(options.option),
+    )
+    try:
+        workdir = audit(asked, pathlib.Path(folder), command)
+    except UserError as error:  # there is no config that it could name fields of
+        raise UserError(error.line(request.flag_of)) from error
+    print(page.present(workdir))
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    print(f"config: {workdir / 'config.py'} (`vfljax sweep` makes the same tables by it)")
+    print(f"audit: {time.monotonic() - began:.0f} s, peak memory {peak / 1e9:.1f} GB")

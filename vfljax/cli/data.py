@@ -1,0 +1,78 @@
+"""Look at a data set before anything is trained on it, or prepare it once for fast reading.
+
+    vfljax data                                     # every data set and its options
+    vfljax data --dataset=cifar10 --data_dir=DIR    # rows, classes, parties, checksum
+    vfljax data --dataset=table --data_dir=FILE.csv --option=label=default --option=drop=a,b
+    vfljax data --dataset=criteo --data_dir=DIR --option=form=codes --prepare=NEW_DIR
+    vfljax data --config=configs/NAME.py            # the data and parties of a config
+
+The checksum is of the values, not the files: it is equal for the same data in every layout that keeps
+the order of rows (a loader's page says which do). A prepared folder is used in place of the original:
+--config.data.dir=NEW_DIR. Of an option that takes several names, commas part them; a name that holds a
+comma is given as a Python list, --option=drop="['a,b']".
+"""
+
+from __future__ import annotations
+
+from vfljax.cli import common
+from vfljax.errors import UserError
+
+RESUMES = False
+# what a config has fields for, and --config therefore excludes
+FIELDS = ("dataset", "data_dir", "option", "passive", "label_features", "shares", "rule")
+
+
+def define(options: common.Options) -> None:
+    """Define the flags of the command."""
+    common.define_config(options, "read data and parties from a config")
+    options.add("dataset", "a name of the table of data sets")
+    options.add("data_dir", "the folder or file that holds it", "")
+    options.add("option", "name=value of the loader, once for each", [])
+    options.add("passive", "passive parties", 1)
+    options.add("label_features", "whether the label party owns columns too", True)
+    options.add("shares", "shares of the parties, such as 2,2,1", ())
+    options.add("rule", "how images are divided: contiguous, rows, grid", "contiguous")
+    options.add("prepare", "write a prepared copy to this new folder")
+
+
+def run(options: common.Options, command: str) -> None:
+    """Print the catalog, or what a data set is, and prepare it if asked."""
+    from vfljax.auditing import looking
+
+    del command  # nothing is stored but what --prepare writes
+    _refuse(options)
+    if options.config is not None:
+        looking.look(options.config, options.prepare)
+    elif options.dataset is None:
+        print(looking.catalog())
+    else:
+        parties = {
+            "passive": options.passive,
+            "label_features": options.label_features,
+            "shares": [_number(share, options.shares) for share in options.shares],
+            "rule": options.rule,
+        }
+        looking.look_by_flags(
+            options.dataset, options.data_dir, options.option, parties, options.prepare
+        )
+
+
+def _refuse(options: common.Options) -> None:
+    """Raise UserError for flags that exclude or need each other."""
+    present = [name for name in (*FIELDS, "prepare") if options[name].present]
+    both = [f"--{name}" for name in present if name in FIELDS]
+    if options.config is not None and both:
+        raise UserError(
+            f"{', '.join(both)} beside --config: change its fields by --config.data.dir=DIR and the like."
+        )
+    if options.config is None and options.dataset is None and present:
+        raise UserError(f"--{present[0]} needs --dataset=NAME (or --config=FILE).")
+    if options.prepare == "":
+        raise UserError("--prepare is empty: name a new folder.")
+
+
+def _number(share: str, shares: list[str]) -> float:
+    try:
+        return float(share)
+    except ValueError:
+        raise UserError(f"--shares={','.join(shares)} must be numbers.") from None

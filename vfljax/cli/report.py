@@ -1,0 +1,47 @@
+"""Write report.html and the figures of a sweep again, from what is stored.
+
+vfljax report --workdir=runs/quickstart
+vfljax report --workdir=runs/quickstart --out=analysis/results/quickstart  # tables.md, leaks.csv
+vfljax report --workdir=runs/quickstart --times  # seconds of training and of each attack, alone
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from vfljax.cli import common
+from vfljax.errors import UserError
+
+RESUMES = False
+
+
+def define(options: common.Options) -> None:
+    """Define the flags of the command."""
+    options.add("workdir", "folder of a sweep")
+    options.add("out", "also write every table (Markdown) and the frontier here")
+    options.add("times", "print what training and each attack took, and write nothing", False)
+    options.add("unfinished", "report what there is of a sweep that is not finished", False)
+
+
+def run(options: common.Options, command: str) -> None:
+    """Print and write the report of a stored sweep."""
+    from vfljax import load
+    from vfljax.papers import reproduction
+    from vfljax.report import page, terminal, times
+
+    del command  # the sweep has its own
+    workdir = pathlib.Path(common.required(options, "workdir", common.SWEEP))
+    sweep = load(workdir)
+    if not sweep.results.num_rows:
+        raise UserError(f"{workdir} has no finished trials yet: run `vfljax sweep` again.")
+    if not options.unfinished:
+        sweep.require_finished()
+    if options.times:
+        print(f"{terminal.aligned(*times.table(sweep))}\n{times.CAPTION}")
+        return
+    if options.out and pathlib.Path(options.out).is_file():
+        raise UserError(f"--out={options.out} is a file: name a folder.")
+    print(page.present(workdir, reproduction.extend))
+    if options.out:
+        page.excerpt(workdir, pathlib.Path(options.out), reproduction.extend)
+        print(f"tables and figure: {options.out}")

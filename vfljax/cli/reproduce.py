@@ -1,0 +1,151 @@
+"""Run a paper's table and compare ours with the printed numbers.
+
+    vfljax reproduce --table=gafm/2 --dataset=spambase --data_dir=DIR
+    vfljax reproduce --table=gafm/2 --dataset=spambase --variant=minmax --data_dir=DIR
+    vfljax reproduce --table=gafm/2 --data_dir=DIR --attacks=residual,probe,spectral
+    vfljax reproduce --list      # every table and figure: time and needs
+    vfljax reproduce --status    # how each of the 549 printed numbers stands
+    vfljax reproduce --write     # analysis/REPRODUCTION.md again, from stored files
+
+It runs in a checkout, whose configs/papers it needs. The first trains or resumes, in --workdir, and prints our
+mean over seeds with its 95 % interval, the printed value and its spread, the difference, and a verdict
+(vfljax.papers.agreement has the rule). --attacks attacks further than the paper does, for the strongest attack
+in its claims. --record keeps the comparison, a few KB, where --status and --write read it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from vfljax.cli import common
+from vfljax.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from configs.papers.tables import Run
+
+RESUMES = True
+STORED = pathlib.Path("analysis/results/reproduction")
+PAGE = pathlib.Path("analysis/REPRODUCTION.md")
+
+
+def define(options: common.Options) -> None:
+    """Define the flags of the command."""
+    options.add("table", "paper and number: gafm/2, gafm/C.1, kdk/figure6")
+    options.add("dataset", "a data set of the table; default: its first")
+    options.add("variant", "a named variant of the config; default: the published", "")
+    options.add("workdir", "folder of the sweep; default: runs/papers/NAME")
+    options.add("data_dir", "where the data is, config.data.dir", "")
+    options.add("attacks", "further attacks than the config's, by name", ())
+    options.add("list", "print every table: what it needs, and how long it takes", False)
+    options.add("status", "print how each printed number stands", False)
+    options.add("record", f"keep the comparison in {STORED}", False)
+    options.add("write", f"write {PAGE} again from what is kept", False)
+
+
+def run(options: common.Options, command: str) -> None:
+    """Run a table, or print or write what the flags ask for."""
+    from vfljax.papers import coverage, reproduction_page
+    from vfljax.report import terminal
+
+    if options.list:
+        print(terminal.aligned(*_listed()))
+    elif options.status:
+        print(
+            terminal.aligned(*coverage.table(coverage.coverage(reproduction_page.stored(STORED))))
+        )
+    elif options.table:
+        _reproduce(options, _chosen(options.table, options.dataset, options.variant), command)
+    elif not options.write:
+        raise UserError("give --table, --list, --status or --write; see --help.")
+    if options.write:
+        PAGE.write_text(reproduction_page.text(STORED, _command))
+        print(f"written: {PAGE}")
+
+
+def tables() -> dict[str, dict[str, tuple[Run, ...]]]:
+    """Return the runs by table and data set; raise UserError outside a checkout."""
+    try:
+        from configs.papers.tables import TABLES
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "the folder configs/papers is not here: run this command in the root of a checkout."
+        ) from error
+    return TABLES
+
+
+def _listed() -> tuple[list[str], list[list[str]]]:
+    from vfljax import papers
+
+    header = ["table", "data set", "numbers", "needs", "device", "hours", "variants"]
+    rows = []
+    for table, datasets in tables().items():
+        for dataset, runs in datasets.items():
+            first = runs[0]
+            count = len(papers.numbers_of(table, dataset))
+            row = [table, dataset, str(count or ""), first.data, first.device, f"{first.hours:g}"]
+            rows.append([*row, ", ".join(run.rule for run in runs[1:])])
+    return header, rows
+
+
+def _chosen(table: str, dataset: str | None, variant: str) -> Run:
+    """Return the run that the flags name."""
+    from vfljax.papers import reproduction
+
+    known = tables()
+    if table not in known:
+        raise unknown("--table", table, known)
+    by_slug = {reproduction.slug(name): runs for name, runs in known[table].items()}
+    name = next(iter(by_slug)) if dataset is None else reproduction.slug(dataset)
+    if name not in by_slug:
+        raise unknown(f"data set of {table}", dataset or "", by_slug)
+    runs = {run.rule: run for run in by_slug[name]}
+    if variant not in runs:
+        raise unknown(f"variant of {table} on {name}", variant, [r for r in runs if r] or ["none"])
+    return runs[variant]
+
+
+def _reproduce(options: common.Options, run: Run, command: str) -> None:
+    from vfljax import load
+    from vfljax.launching import INLINE
+    from vfljax.launching.running import finish, parse
+    from vfljax.launching.stored import attack_stored, refuse_other
+    from vfljax.papers import comparisons, reproduction, reproduction_page
+    from vfljax.report import page, terminal
+
+    began = time.monotonic()
+    config = importlib.import_module(f"configs.papers.{run.config}").get_config(run.variant)
+    if options.data_dir:
+        config["data"]["dir"] = options.data_dir
+    experiment = parse(config)
+    workdir = pathlib.Path(options.workdir or f"runs/papers/{experiment.name}")
+    refuse_other(workdir, experiment)
+    plan = finish(experiment, workdir, command)
+    if options.attacks:
+        attack_stored(plan, workdir, options.attacks, INLINE)
+    page.write(workdir, reproduction.extend)
+    reproduces = experiment.reproduces
+    assert reproduces is not None  # of every config in tables(), by a test
+    compared = [
+        figure._replace(run=run.rule) for figure in reproduction.compare(load(workdir), reproduces)
+    ]
+    if compared:
+        print(terminal.aligned(*comparisons.table(compared)))
+    print(f"{time.monotonic() - began:.0f} s; figures and every attack: {workdir}/report.html")
+    if options.record:
+        reproduction_page.keep(STORED, workdir, compared)
+        print(f"kept: {STORED / experiment.name}*")
+
+
+def _command(table: str, dataset: str, variant: str = "") -> str:
+    """Return the command of a run; "" where no config makes the table."""
+    from vfljax.papers import reproduction
+
+    if dataset not in tables().get(table, {}):
+        return ""
+    words = [f"--table={table}", f"--dataset={reproduction.slug(dataset)}"]
+    words += [f"--variant={variant}"] * bool(variant)
+    return f"python -m launch.reproduce {shlex.join(words)} --data_dir=DIR"

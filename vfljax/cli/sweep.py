@@ -1,0 +1,76 @@
+"""Train a grid of configurations, attack every trial, and report.
+
+    vfljax sweep --config=configs/quickstart.py --workdir=runs/quickstart
+    vfljax sweep --config=configs/quickstart.py --workdir=runs/ten --config.seeds=10
+    vfljax sweep --config=CONFIG --workdir=DIR --select_delta
+    vfljax sweep --config=CONFIG --workdir=DIR --plugin=mine.py   # which the config names "mine:row"
+    vfljax sweep --config=CONFIG --workdir=DIR --dry_run    # prints what it would take
+    vfljax sweep --config=CONFIG --workdir=DIR --launcher=slurm --launcher_options=slurm_partition=gpu
+    vfljax sweep --workdir=DIR                   # continues what is there
+    vfljax sweep --workdir=DIR --mend            # likewise, and makes what is damaged again
+
+The same command again continues a sweep that was stopped or killed, and ends with the same table. The exit
+status is 0 where all is done, 2 after a mistake, 130 on Ctrl-C and 143 on SIGTERM, which save what is trained.
+With --launcher=local, slurm or ray other processes train and attack the shards, in the same WORKDIR, which all
+of them must see; a shard that fails three times is left out, and named at the end.
+It writes results.parquet and .csv (one row per trial), attacks.parquet and .csv, report.html, figures/*.png,
+and per shard the final weights and the exchange; see vfljax.store.load.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import time
+
+from vfljax.cli import common
+from vfljax.errors import UserError
+
+RESUMES = True
+
+
+def define(options: common.Options) -> None:
+    """Define the flags of the command."""
+    common.define_config(options, "a config file, such as configs/quickstart.py, or FILE:VARIANT")
+    options.add("workdir", "folder of the sweep: new, or the one to continue")
+    options.add(
+        "select_delta",
+        "first choose GAFM's Delta on a tenth of the rows, in WORKDIR/select_delta",
+        False,
+    )
+    options.add("beyond_limits", "plan sizes that are refused otherwise", False)
+    options.add("mend", "set aside what is damaged, in WORKDIR/damaged, and make it again", False)
+    options.add(
+        "dry_run", "train nothing: print programs, shards, memory, disk, attacks and a time", False
+    )
+    common.define_launcher(options)
+
+
+def run(options: common.Options, command: str) -> None:
+    """Train, attack and report the sweep of a config, or continue the stored one."""
+    from vfljax.launching import chosen, stored
+    from vfljax.launching.running import finish, forecast
+    from vfljax.papers import reproduction
+    from vfljax.report import page
+
+    example = "configs/quickstart.py --workdir=runs/quickstart"
+    workdir = pathlib.Path(common.required(options, "workdir", f"for example --config={example}"))
+    began = time.monotonic()
+    experiment, command = stored.experiment_for(
+        options.config, workdir, command, beyond_limits=options.beyond_limits
+    )
+    if options.select_delta and options.config is None:
+        raise UserError("--select_delta needs a --config: a stored sweep has its Delta.")
+    if options.dry_run:
+        if options.mend or options.select_delta:
+            raise UserError("--dry_run changes nothing: leave --mend and --select_delta out.")
+        print(forecast(experiment, workdir))
+        return
+    if options.mend:
+        stored.mend(workdir)
+    with chosen(options.launcher, options.jobs, options.launcher_options, options.plugin) as way:
+        if options.select_delta:  # in this process
+            experiment = stored.with_selected_delta(experiment, workdir, command)
+        finish(experiment, workdir, command, way=way)
+        took = time.monotonic() - began
+        print(page.present(workdir, reproduction.extend))
+        print(f"sweep, compiles and attacks included: {took:.0f} s")

@@ -1,0 +1,29 @@
+"""Check every file of a sweep by its checksum: what is sound, what is damaged, what a rerun will redo.
+
+    vfljax verify --workdir=runs/quickstart
+
+Nothing is changed. The exit status is 0 where everything that is there is sound, and 2 where something
+is damaged; `vfljax sweep --workdir=DIR --mend` then sets that aside and makes it again. The sweep
+that chose GAFM's Delta (--select_delta) is checked too.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from vfljax.cli import common
+
+RESUMES = False
+
+
+def define(options: common.Options) -> None:
+    """Define the flags of the command."""
+    options.add("workdir", "folder of a sweep")
+
+
+def run(options: common.Options, command: str) -> None:
+    """Print the state of every part of a sweep, and of the one that selected Delta."""
+    from vfljax.launching import stored
+
+    del command  # nothing is made
+    stored.verify(pathlib.Path(common.required(options, "workdir", common.SWEEP)))
