@@ -64,8 +64,8 @@ def offered() -> Offered:
     """What the default backend offers. Whatever is sized by the backend asks here which it is."""
     if jax.default_backend() == "cpu":
         return Offered(cpu=True)
-    stats = (one.memory_stats() or {} for one in jax.local_devices())
-    limits = (of_one.get("bytes_limit", math.inf) for of_one in stats)
+    stats = (device.memory_stats() or {} for device in jax.local_devices())
+    limits = (known.get("bytes_limit", math.inf) for known in stats)
     try:
         host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -134,7 +134,7 @@ def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
 def free_disk(path: pathlib.Path) -> float:
     """Bytes that are free where ``path``, which need not exist yet, would be written; infinity where
     that cannot be known."""
-    folder = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    folder = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     try:
         return float(shutil.disk_usage(folder).free)
     except OSError:
@@ -145,7 +145,7 @@ def device_memory() -> float:
     """Bytes of memory that all devices have for a program together, infinity where that cannot be known."""
     if jax.default_backend() == "cpu":
         return free_memory()
-    return sum((one.memory_stats() or {}).get("bytes_limit", math.inf) for one in jax.devices())
+    return sum((d.memory_stats() or {}).get("bytes_limit", math.inf) for d in jax.devices())
 
 
 def exhausted(error: BaseException) -> bool:

@@ -192,7 +192,7 @@ def make_epoch(
         chex.assert_axis_dimension(table.train, 1, spec.num_rows)
         order, place = now.order[member.seed], now.place[member.seed]
 
-        def one(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
+        def train_batch(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
             state, records = carry
             raw = table.train[member.seed, index]
             scores = None if table.scores is None else table.scores[member.teacher, index]
@@ -215,14 +215,16 @@ def make_epoch(
         carry: Any = (snapshot.state, empty if few else ())
         if full:
             batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
-            carry, (crossed, batch_metrics, watched) = jax.lax.scan(one, carry, batches)
+            carry, (crossed, batch_metrics, watched) = jax.lax.scan(train_batch, carry, batches)
             pieces.append(jax.tree.map(jnp.ravel, watched))
             flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
             parts.append(
                 (flat, batch_metrics.loss.sum() * spec.batch_size, batch_metrics.correct.sum())
             )
         if rest:
-            carry, (crossed, batch_metrics, watched) = one(carry, order[spec.num_rows - rest :])
+            carry, (crossed, batch_metrics, watched) = train_batch(
+                carry, order[spec.num_rows - rest :]
+            )
             pieces.append(watched)
             parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
         state, records = carry
@@ -295,13 +297,13 @@ def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
     alone, once for all trials."""
     chex.assert_rank([number, seeds], [0, 1])
 
-    def one(seed: Array) -> tuple[Array, Array]:
+    def draw(seed: Array) -> tuple[Array, Array]:
         order = jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
         # a scatter inverts a permutation without a third sort
         places = jnp.arange(rows, dtype=jnp.int32)
         return order, jnp.zeros_like(places).at[order].set(places, unique_indices=True)
 
-    return Epoch(number, *jax.vmap(one)(seeds))
+    return Epoch(number, *jax.vmap(draw)(seeds))
 
 
 def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
@@ -312,10 +314,10 @@ def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
         check_table(table)
         chex.assert_shape(seeds, (len(table.train),))
 
-        def one(seed: Array, index: Array) -> Weights:
+        def draw(seed: Array, index: Array) -> Weights:
             example = rows_of(table, index, table.train[index, :2])
             return weights(keys.run_key(seed), example)
 
-        return jax.vmap(one)(seeds, jnp.arange(len(seeds)))
+        return jax.vmap(draw)(seeds, jnp.arange(len(seeds)))
 
     return initial

@@ -58,20 +58,20 @@ class Layout:
             raise ValueError(f"{count} members given to a program of {self.capacity}")
         by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER)
 
-        def one(a: Any) -> Any:
+        def on_devices(a: Any) -> Any:
             if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
                 raw = np.asarray(jax.random.key_data(a))
-                return jax.random.wrap_key_data(one(raw))
+                return jax.random.wrap_key_data(on_devices(raw))
             if count < self.capacity:
                 a = np.asarray(a)  # on the host: nothing to compile for each shape
                 a = np.concatenate([a, np.repeat(a[-1:], self.capacity - count, axis=0)])
             return jax.device_put(a, by_member)
 
-        return jax.tree.map(one, members)
+        return jax.tree.map(on_devices, members)
 
-    def shapes(self, one: PyTree) -> PyTree:
-        """The shapes of what ``pad`` makes of members like this ``one``, which has no member axis."""
-        return jax.tree.map(lambda a: placed(a, BY_MEMBER, self.capacity), one)
+    def shapes(self, member: PyTree) -> PyTree:
+        """The shapes of what ``pad`` makes of members like this ``member``, which has no member axis."""
+        return jax.tree.map(lambda a: placed(a, BY_MEMBER, self.capacity), member)
 
 
 class TooLarge(jax.errors.JaxRuntimeError):

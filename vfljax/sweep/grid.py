@@ -242,8 +242,8 @@ def _check_model(trial: Trial, shape: DataShape) -> None:
     if model.top != "probability" or not trial.federation.split:
         return
     # the top without parameters reads one number that is a probability already
-    one = owners == 1 or model.aggregation == "mean"
-    if model.cut != 1 or model.output != "sigmoid" or not one:
+    single = owners == 1 or model.aggregation == "mean"
+    if model.cut != 1 or model.output != "sigmoid" or not single:
         raise UserError(
             "config.model.top='probability' reads the embedding as the probability of class 1: set "
             f"config.model.cut=1 (it is {model.cut}), output='sigmoid' (it is {model.output!r}) "

@@ -115,7 +115,9 @@ def train_teachers(
     if teacher.pretrained:
         # what the file does not hold differs by seed
         drawn = [teacher_start(table, spec, int(seed)) for seed in seeds]
-        loaded = [pretrained.load(spec.network, one, teacher.pretrained)[0] for one in drawn]
+        loaded = [
+            pretrained.load(spec.network, weights, teacher.pretrained)[0] for weights in drawn
+        ]
         start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
     scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, spec, start))
     if not np.all(np.isfinite(scores)):

@@ -38,8 +38,8 @@ class Orders:
 
     def __init__(self, plan: Plan) -> None:
         self._seeds, self._rows = jnp.asarray(plan.seeds), len(plan.splits[0].train)
-        one = 8 * len(plan.seeds) * self._rows * jax.device_count()  # order and place, int32
-        self._most = ORDER_BYTES // one
+        each = 8 * len(plan.seeds) * self._rows * jax.device_count()  # order and place, int32
+        self._most = ORDER_BYTES // each
         self._kept: dict[int, training.Epoch] = {}
 
     def of(self, epoch: int) -> training.Epoch:
@@ -125,8 +125,8 @@ def empty_snapshot(
 ) -> training.Snapshot:
     """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
     # by shape alone: a member taken from arrays that lie on several devices would be a program of its own
-    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), member)
-    shapes = jax.eval_shape(training.make_start(spec), one, table, weights)
+    single = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), member)
+    shapes = jax.eval_shape(training.make_start(spec), single, table, weights)
     count = batch_layout.leading(member)
 
     def zeros(a: jax.ShapeDtypeStruct) -> Any:
