@@ -60,7 +60,7 @@ def test_precisions_are_paired_by_setting_federation_and_seed():
 
 def test_the_precisions_compared_differ_in_that_alone():
     exact, rounded = (config_file.resolve(precision.get_config(p)) for p in ("float32", "bfloat16"))
-    assert config_file.differences(exact, rounded) == [
+    assert [*map(str, config_file.differences(exact, rounded))] == [
         "name: products in float32 -> products in bfloat16",
         "training.precision: float32 -> bfloat16",
     ]

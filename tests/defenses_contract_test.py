@@ -297,7 +297,7 @@ def test_one_trace_serves_all_knobs(name, options):
 
 
 @every_form
-def test_a_vmapped_lane_equals_the_setting_alone(name, options):
+def test_a_member_of_a_vmapped_batch_equals_the_trial_alone(name, options):
     spec, _ = federation(name, classes_of(name)[-1], knobs_of(name), options)
     settings_ = [
         harness.make_hparams(spec, {name: knobs_of(name)}),
@@ -305,14 +305,14 @@ def test_a_vmapped_lane_equals_the_setting_alone(name, options):
     ]
     step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
     states = harness.stack([harness.make_state(spec, numbers, seed=3) for numbers in settings_])
-    hparams, batches, lanes = harness.stack(settings_), batches_of(spec, 2), []
+    hparams, batches, members = harness.stack(settings_), batches_of(spec, 2), []
     for batch in batches:
         states, exchange, metrics = step(states, batch, hparams)
-        lanes.append((exchange, metrics))
+        members.append((exchange, metrics))
     for i, numbers in enumerate(settings_):
         state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=3)
         alone = state, list(zip(exchanges, metrics))
-        harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
+        harness.assert_close(harness.member((states, members), i), alone, 1e-5)
 
 
 @pytest.mark.parametrize(

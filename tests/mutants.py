@@ -546,7 +546,7 @@ DAMAGE = (
     Mutant(
         "blocks-are-named-by-their-place",
         'f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"',
-        'f"{name}-{len(identities)}.parquet"',
+        'f"{name}-{len(keys)}.parquet"',
         ("tests/store/attacks_test.py", "tests/attacking/run_test.py"),
     ),
     Mutant(
@@ -557,8 +557,8 @@ DAMAGE = (
     ),
     Mutant(
         "oracles-are-known-at-the-end-alone",
-        "summary[form.label] = {**summary.get(form.label, {}), **about}",
-        'summary[form.label] = {**summary.get(form.label, {}), **about, "oracle": False}',
+        "summary[form.variant] = {**NO_COST, **before, **about}",
+        'summary[form.variant] = {**NO_COST, **before, **about, "oracle": False}',
         ("tests/attacking/run_test.py",),
     ),
     Mutant(
