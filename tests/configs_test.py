@@ -59,7 +59,7 @@ def one_step(path):
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = batch_layout.share((table, weights, now))
     arguments = (member, layout.pad(trainer.empty_snapshot(spec, member, *shared[:2]))), shared
-    return (spec, training.nobody), layout, arguments
+    return (spec, training.unobserved), layout, arguments
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

@@ -30,7 +30,7 @@ def planned(**changes):
     return plan_of(tiny(**SMALL, **changes))
 
 
-def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nobody):
+def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.unobserved):
     """Train the trials at ``places`` of the first group in one program; returns what they end with."""
     plan = plan or planned()
     group = plan.groups[0]
@@ -143,7 +143,7 @@ def test_sums_add_up_what_was_received():
 
 def test_nobody_observes_by_default_and_nothing_is_left_of_it_in_the_epoch():
     spec = planned().groups[0].spec
-    observer = training.nobody(spec)
+    observer = training.unobserved(spec)
     assert observer.step(None, None, None) == ()
     observed = np.full(3, 7.0)
     assert observer.end(observed, 0, [(), ()]) is observed

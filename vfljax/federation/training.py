@@ -96,7 +96,7 @@ class Observer(NamedTuple):
     end: Callable[[Array, Array, list[PyTree]], Array] = _keep
 
 
-def nobody(spec: Spec) -> Observer:
+def unobserved(spec: Spec) -> Observer:
     """No observer: nothing is computed beside training."""
     del spec
     return Observer()
@@ -170,7 +170,7 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
 
 
 def make_epoch(
-    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+    spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
     padding corrupts batch statistics and norms). The exchange is recorded of the first
@@ -267,7 +267,7 @@ def make_epoch(
 
 
 def make_run(
-    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+    spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[..., tuple[Snapshot, Array]]:
     """``run((member, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
 

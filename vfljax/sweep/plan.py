@@ -24,7 +24,7 @@ from vfljax.federation.training import Table
 from vfljax.machine import Offered, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import Streamed
-from vfljax.sweep import attack_variants, codebooks, grid, initial, teachers
+from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
 from vfljax.sweep.attack_variants import Form
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import HostArray, PyTree, Spec
@@ -95,7 +95,7 @@ def make_plan(experiment: Experiment) -> Plan:
     )
     grid.check_counts(experiment, federations)
     trials = grid.trials(experiment, federations)
-    grid.check(experiment, shape, trials)
+    feasibility.check(experiment, shape, trials)
     groups = grid.groups(experiment, shape, trials)
     teachers.check(experiment.teacher, groups, table, shape)
     weights = tuple(
@@ -193,11 +193,15 @@ def weights_size(spec: Spec, table: Table) -> int:
 def plan_shards(
     groups: Sequence[grid.Group], weights: Sequence[int], seconds: float, epochs: int
 ) -> list[Shard]:
-    """Divide groups into shards by an estimate of their work and memory: of their ``weights``, and of
-    the ``epochs`` that are recorded, for what the backend offers.
+    """Returns the groups divided into shards by a rough estimate of work and memory on this backend.
 
-    The estimate is rough (``trial_seconds``); what bounds the work a kill can lose is that unfinished
-    shards are saved every 5 s.
+    Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
+
+    Args:
+      groups: the trials.
+      weights: numbers in the networks and codebooks of a trial of each group.
+      seconds: of work that a shard is to have at most, by ``trial_seconds``.
+      epochs: how many are recorded.
     """
     shards: list[Shard] = []
     devices, offer = jax.device_count(), machine.offered()
@@ -260,7 +264,12 @@ def recorded(plan: Plan) -> Plan:
 
 
 def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.ndarray]:
-    """What is stored of the splits, and the seeds' order of known rows and halves for scoring."""
+    """Returns what is stored of the splits, and each seed's order of known rows and halves for scoring.
+
+    Args:
+      labels: [R] int32.
+      splits: one a seed.
+    """
     orders, halves = [], []
     for seed, split in enumerate(splits):
         rng = np.random.default_rng([seed, 7919])

@@ -69,8 +69,15 @@ def most(groups: Sequence[Group]) -> int:
 
 
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
-    """One lesson for each distinct (seed, labels) of trials whose chain reads a teacher's scores,
-    and which trial (by id) has which. None where no chain reads any."""
+    """Returns one lesson for each distinct seed and labels of trials whose chain reads a teacher's scores.
+
+    Args:
+      groups: the trials of the sweep.
+      table: the data, of which labels are read.
+
+    Returns:
+      The lessons, None if no chain reads scores; and which of them a trial (by id) has.
+    """
     places: dict[tuple[int, bytes, bytes], int] = {}
     kept: list[tuple[int, HostArray, HostArray]] = []
     teacher_of: dict[int, int] = {}
@@ -109,7 +116,19 @@ def train_teachers(
     num_classes: int,
     seeds: HostArray,
 ) -> HostArray:
-    """Scores [T, N, C] of every teacher; raises UserError where one diverged."""
+    """Returns the scores [T, N, C] of every teacher, trained.
+
+    Args:
+      teacher: ``config.teacher``.
+      taught: the lessons, one a teacher.
+      table: the data.
+      reads: the columns of the label party.
+      num_classes: C.
+      seeds: [Q] of the sweep.
+
+    Raises:
+      UserError: if one diverged.
+    """
     spec = make_teacher(teacher, reads, num_classes)
     start: Any = None
     if teacher.pretrained:

@@ -155,8 +155,18 @@ def train_sweep(
     say: Callable[[str], None] = print,
     trained: TrainShards | None = None,
 ) -> Plan:
-    """Train every trial that is not stored yet. Returns the plan; results are in ``workdir``. ``trained``
-    trains the shards that are left, None: ``train_shards``, one after the other in this process."""
+    """Train every trial that is not stored yet.
+
+    Args:
+      experiment: what is trained.
+      workdir: the folder of the sweep, for all results.
+      command: what the sweep is made by.
+      say: is given each line of what is being done.
+      trained: trains the shards that are left; None: ``train_shards``, one after the other in this process.
+
+    Returns:
+      The plan.
+    """
     plan, needs = planned(experiment, workdir)
     with store.writing(workdir):
         return _train_sweep(plan, workdir, command, needs, say, trained or train_shards)

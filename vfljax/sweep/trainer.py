@@ -79,7 +79,7 @@ class Trainer:
         weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
         self.table, self.initial = batch_layout.share((plan.table, weights))
         released = experiment.training.evaluation == "released"
-        self.observe = pooled_auc if released else training.nobody
+        self.observe = pooled_auc if released else training.unobserved
         arguments = self.start(shard), self.shared(0)
         into = self.spare(shard)
         self.program = programs.program(
@@ -123,7 +123,14 @@ class Trainer:
 def empty_snapshot(
     spec: Spec, member: training.Member, table: training.Table, weights: Weights
 ) -> training.Snapshot:
-    """What a run that starts at epoch 0 is given (and ignores): the shapes matter."""
+    """Returns zeros that a run is given at epoch 0, whose shapes alone matter.
+
+    Args:
+      spec: of the trials.
+      member: their numbers, with a leading member axis.
+      table: the data.
+      weights: every seed's initial weights [Q, ...].
+    """
     # by shape alone: a member taken from arrays that lie on several devices would be a program of its own
     single = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), member)
     shapes = jax.eval_shape(training.make_start(spec), single, table, weights)
@@ -140,7 +147,15 @@ def empty_snapshot(
 def train_shard(
     trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
 ) -> None:
-    """Train one shard epoch by epoch, saving now and then, and commit it."""
+    """Train one shard epoch by epoch, saving now and then, and write it when it is whole.
+
+    Args:
+      trainer: the compiled programs of its group.
+      shard: which trials.
+      plan: of the sweep.
+      workdir: the folder of the sweep.
+      progress: is told of steps and trials.
+    """
     trials = [trainer.group.trials[i] for i in shard.trials]
     count, epochs = len(trials), plan.experiment.training.recorded_epochs
     member, snapshot = trainer.start(shard)
