@@ -94,7 +94,7 @@ def named_figures(
     known label.
 
     The worst case counts leak_report for the names that an attack gives, and named_report beside it as
-    that of an attacker who knows ``naming`` labels (``report.naming``).
+    that of an attacker who knows ``naming`` labels (``report.stored_rows``).
     """
     scores, i = output.scores.train, output.seed
     labels, turn = true.labels[i], turns(true, i)
