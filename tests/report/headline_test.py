@@ -230,7 +230,11 @@ def by_hand(results, attacks, alone, arm, federation, known):
         figures = {}
         for row in attacks:
             if row["trial"] in kinds and row["known"] <= known:
-                key = row["label"], federation_of(row["federation"]).kind, row["attack_configuration"]
+                key = (
+                    row["label"],
+                    federation_of(row["federation"]).kind,
+                    row["attack_configuration"],
+                )
                 figures.setdefault(key, []).append((row["leak_select"], row["leak_report"]))
         figures["away"] = [
             (r["leak_select"], r["leak_report"]) for r in alone if r["known"] == known

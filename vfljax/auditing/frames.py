@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +75,7 @@ def audit(
             attackers=tuple(attackers),
             known=known,
             budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
-            max_leak=math.nan if max_leak is None else max_leak,
+            max_leak=max_leak,
             max_cost=max_cost,
             seeds=seeds,
             options=dict(options or {}),
