@@ -17,7 +17,7 @@ import pytest
 import vfljax
 from vfljax import cli, store
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def process(name, *arguments):
