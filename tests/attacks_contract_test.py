@@ -246,8 +246,6 @@ def test_the_row_s_rules_are_values_of_its_option_and_the_published_one_its_defa
         assert row.options["rule"] == row.reading.published
         adaptive = [row(cases.BOTTOMS, 2, rule=rule).adaptive for rule in row.reading]
         assert adaptive == [False, True, True]
-        label = f"{name}/{row.reading.published}/epoch=0/parties=1"
-        assert row.reading.label_with(label, "x") == f"{name}/x/epoch=0/parties=1"
 
 
 @every_row

@@ -118,18 +118,18 @@ def half_finished(workdir: pathlib.Path) -> None:
 def half_attacked(workdir: pathlib.Path, plan: Plan) -> None:
     """A trained sweep killed after the first block of its first attack."""
     training.train_sweep(plan.experiment, workdir, "test", silent)
-    write = store.write_block
+    write = store.write_chunk
 
     def kill(where: pathlib.Path, label: str, *rest: Any) -> None:
         write(where, label, *rest)
         raise Killed
 
-    store.write_block = kill
+    store.write_chunk = kill
     try:
         with contextlib.suppress(Killed):
             attack_sweep(plan, workdir, say=silent)
     finally:
-        store.write_block = write
+        store.write_chunk = write
 
 
 # --- damage: each changes one file and says what it did ---

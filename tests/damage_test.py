@@ -32,7 +32,7 @@ def test_damage_changes_no_figure_unsaid(states, name):
     ("name", "path", "kind"),
     [
         ("finished", "shards/*/results.parquet", damage.flip),
-        ("finished", "attacks/probe/*.parquet", damage.delete),
+        ("finished", "attacks/probe.rule*/*.parquet", damage.delete),
         ("killed in training", "partial/*/*/manifest.json", damage.flip),
         ("killed in training", "teacher.npz", damage.truncate),
         ("killed in attacks", "attacks.json", damage.flip),

@@ -37,7 +37,7 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
     assert frame.columns.is_unique
     row = sweep.attacks.to_pylist()[-1]
     (same,) = frame[
-        (frame["attack"] == row["attack"])
+        (frame["label"] == row["label"])
         & (frame["setting"] == row["setting"])
         & (frame["seed"] == row["seed"])
     ].to_dict("records")
@@ -51,14 +51,14 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
 def test_labeled_arrays_hold_what_the_rows_hold(sweep):
     pytest.importorskip("xarray")
     arrays = sweep.to_xarray()
-    assert arrays["test_accuracy"].dims == ("point", "structure", "seed")
+    assert arrays["test_accuracy"].dims == ("point", "federation", "seed")
     for row in sweep.results.to_pylist():
-        one = arrays.sel(point=row["point"], structure=row["structure"], seed=row["seed"])
+        one = arrays.sel(point=row["point"], federation=row["federation"], seed=row["seed"])
         assert float(one["test_accuracy"]) == row["test_accuracy"]
         assert str(one["arm"].values) == row["arm"]
         knob = float(one["noise.scale"])
         assert knob == row["noise.scale"] or (math.isnan(knob) and row["noise.scale"] is None)
-    assert not np.isnan(arrays["test_accuracy"].sel(structure="split")).any()
+    assert not np.isnan(arrays["test_accuracy"].sel(federation="split")).any()
 
 
 def test_a_frame_is_audited(tmp_path, monkeypatch):

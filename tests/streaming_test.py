@@ -148,5 +148,5 @@ def test_attacks_see_and_are_judged_on_recorded_rows(few):
     assert some.splits()["test"].shape == every.splits()["test"].shape  # of the results: all
     known = plan.recorded(plan_of(tiny(**CHANGES, **{"training.record_rows": 100})))
     assert len(known.splits[0].test) == known.table.test.shape[1] == 100
-    names = {row["attack"] for row in some.attacks.to_pylist()}
+    names = {row["label"] for row in some.attacks.to_pylist()}
     assert {"passive", "probe"} <= names

@@ -14,10 +14,10 @@ from vfljax.report.confidence import Interval
 from vfljax.report.summary import Point
 from vfljax.report.worst import AttackOn, Worst
 from vfljax.store import header, manifest
-from vfljax.store.attacks import unit_of
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
+from vfljax.types import AttackIdentity
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -64,14 +64,37 @@ def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True)
     return store.load(workdir)
 
 
+def identity(text: str, **fields: Any) -> AttackIdentity:
+    """The attack of a label such as "direct/most_negative" or "probe", whose option is a rule."""
+    attack, _, rule = text.partition("/")
+    options: Any = ((("rule", rule),), ("rule",)) if rule else ((), ())
+    return AttackIdentity(attack, *options, **fields)
+
+
+def columns(text: str, federation: str = "split", **fields: Any) -> dict[str, Any]:
+    """The columns that a stored row of that attack has of it."""
+    return store.identity_columns(identity(text, federation=federation, **fields))
+
+
+def folder_of(workdir: pathlib.Path, label: str, rule: int | None = None) -> str:
+    """The folder of an attack's rows, below the workdir."""
+    units = [
+        f"attacks/{variant}"
+        for variant, about in store.attack_summary(workdir).items()
+        if about["label"] == label and rule in (None, about["rule"])
+    ]
+    return units[-1]
+
+
 def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -> list[str]:
-    """Take blocks of an attack's rows away, as if it had been killed before it wrote them; their names."""
-    folder = workdir / unit_of(label)
+    """Take chunks of an attack's rows away, as if it had been killed before it wrote them; their names."""
+    unit = folder_of(workdir, label)
+    folder = workdir / unit
     dropped = sorted(path.name for path in folder.glob(pattern))
     for name in dropped:
         (folder / name).unlink()
     rest = [path.name for path in sorted(folder.glob("*.parquet"))]
-    manifest.add_files(workdir, unit_of(label), header.identity(workdir), rest, keep=False)
+    manifest.add_files(workdir, unit, header.identity(workdir), rest, keep=False)
     return dropped
 
 
@@ -109,8 +132,15 @@ def point(
     three = (0, 1, 2)
     candidates = judging.candidates([attack], [[leak] * 3], [0.5] * 3, 1000)
     strongest = Worst(
-        *(attack, "split", attack, judging.worst_case(candidates), three, 0.55),
-        *(2 * leak - 1, candidates),
+        attack=attack,
+        federation="split",
+        name=attack,
+        identity=identity(attack, federation="split"),
+        case=judging.worst_case(candidates),
+        seeds=three,
+        null=0.55,
+        advantage=2 * leak - 1,
+        candidates=candidates,
     )
 
     return Point(
@@ -127,6 +157,7 @@ def point(
         by_seed={"split": dict.fromkeys(three, accuracy)},
         validated={"split": dict.fromkeys(three, accuracy if validation is None else validation)},
         attacks={AttackOn(name, on): constant(value) for name, value in attacks.items()},
+        identities={AttackOn(name, on): identity(name, federation=on) for name in attacks},
         figures={},
         worst={"split": strongest},
         published={},

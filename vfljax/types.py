@@ -108,6 +108,54 @@ def federation_of(name: str) -> Federation:
     return Federation(kind != NO_SPLIT, tuple(map(int, malicious)))
 
 
+class AttackIdentity(NamedTuple):
+    """Which attack a figure is of: what tells it from the figures of every other attack on a trial.
+
+    ``label`` is the one place that makes text of it, and nothing reads that text back.
+    """
+
+    attack: str  # its row in attacks.TABLE
+    options: tuple[tuple[str, Any], ...] = ()  # static options, sorted by name
+    shown: tuple[str, ...] = ()  # names of the options that the label shows, in its order
+    federation: str = ""  # name of the attacked federation
+    attackers: tuple[int, ...] = (0,)  # passive parties
+    named: bool = False  # whether its classes were matched by known labels
+    rule: int = 1  # number of the attack's rule (``attacks.core.AttackRow``)
+    known: int = 0  # number of known labels
+    outdated: bool = False  # whether the attack has another rule now, which the label then shows
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that the label shows, as it shows them: ("most_negative", "epoch=0")."""
+        options = dict(self.options)
+        return tuple(_option_word(name, options[name]) for name in self.shown)
+
+    @property
+    def label(self) -> str:
+        """The attack's name in tables and figures.
+
+        >>> rule, epoch = ("rule", "most_negative"), ("epoch", 0)
+        >>> AttackIdentity("direct", (epoch, rule), ("rule", "epoch"), attackers=(0, 1)).label
+        'direct/most_negative/epoch=0/parties=0+1'
+        >>> AttackIdentity("passive", named=True, rule=2, outdated=True).label
+        'passive/rule=2/named'
+        """
+        words = [self.attack, *self.words]
+        if self.outdated:
+            words.append(f"rule={self.rule}")
+        if self.named:
+            words.append("named")
+        if self.attackers != (0,):
+            words.append(f"parties={'+'.join(map(str, self.attackers))}")
+        return "/".join(words)
+
+
+def _option_word(option: str, value: Any) -> str:
+    if value is True:
+        return option
+    return str(value) if isinstance(value, str) else f"{option}={value}"
+
+
 class CutLayer(NamedTuple):
     """What a defense may know of the cut between the parties and the top model; static."""
 

@@ -29,7 +29,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
     sweep = store.load(tiny_sweep)
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
     plans = [
-        jobs.plan_form(attack_variants.Form(name, name, {}, points), plan, sweep)
+        jobs.plan_form(attack_variants.Form(name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
     assert alone.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
@@ -45,9 +45,9 @@ def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on
     rows = {row["seed"]: row for row in sweep.alone.to_pylist()}
     assert sorted(rows) == [0, 1]
     for seed, row in rows.items():
-        assert (row["attack"], row["parties"], row["attack.known"]) == ("logistic", "0", 20.0)
+        assert (row["label"], row["attackers"], row["known"]) == ("logistic", "[0]", 20)
         beside = [
-            a for a in sweep.attacks.to_pylist() if a["attack"] == "passive" and a["seed"] == seed
+            a for a in sweep.attacks.to_pylist() if a["label"] == "passive" and a["seed"] == seed
         ]
         # the same regression as the baseline beside attacks with as many labels
         assert {a["logistic_leak"] for a in beside} == {row["leak"]}
@@ -66,8 +66,8 @@ def test_his_halves_are_those_of_the_attacks(tiny_sweep, plan, monkeypatch):
     tests = np.zeros((len(arrays["test"][1]), 10), np.float32)
     monkeypatch.setattr(alone, "logistic_scores", lambda *_: Scores(guess, tests))
     scorer, written = Scorer(arrays, None), []
-    monkeypatch.setattr(store, "write_block", lambda *block: written.extend(block[-1]))
-    monkeypatch.setattr(store, "read_form", lambda *_: pa.table({}))
+    monkeypatch.setattr(store, "write_chunk", lambda *block: written.extend(block[-1]))
+    monkeypatch.setattr(store, "read_variant", lambda *_: pa.table({}))
     alone.run([alone.AloneJob((0,), 20, 1)], plan, tiny_sweep, arrays, scorer)
     (row,) = written
     assert (row["leak_select"], row["leak_report"]) == (1, 0)
@@ -94,7 +94,7 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
                 row["leak_select"]
                 for row in rows
                 if point_of[row["setting"]] == point.number
-                and (row["attack"], row["structure"].split("-")[0])
+                and (row["label"], row["federation"].split("-")[0])
                 == (worst.attack, worst.federation)
             ]
             assert np.mean(chosen) >= his  # two seeds: chosen by halves
@@ -118,15 +118,15 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
     run.attack_sweep(plan_of(more), workdir, say=silent)
     assert fitted == [(0, 30), (1, 30)]
     sweep = store.load(workdir)
-    about = store.attack_summary(workdir)[alone.LABEL]
+    about = store.by_label(store.attack_summary(workdir))[alone.LABEL]
     assert (about["rows"], about["knobs"]) == (4, [{"known": 20.0}, {"known": 30.0}])
     rows = comparable(sweep.alone)
-    assert [row for row in rows if row["attack.known"] == 20] == before
+    assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
     assert {known: list(budget.away) for known, budget in summary.budgets_of(sweep).items()} == {
-        20: ["0"],
+        20: ["[0]"],
         0: [],
-        30: ["0"],
+        30: ["[0]"],
     }
 
 

@@ -51,11 +51,11 @@ def attacked(plan, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "make_attack_lane", counted)
         run.attack_sweep(plan, workdir, say=lambda line: None)
-    return store.load(workdir), store.attack_summary(workdir), programs
+    return store.load(workdir), store.by_label(store.attack_summary(workdir)), programs
 
 
 def setting(stored, structure):
-    (row,) = [r for r in stored.results.to_pylist() if r["structure"] == structure]
+    (row,) = [r for r in stored.results.to_pylist() if r["federation"] == structure]
     return row, stored.setting(row["setting"]).exchange()
 
 
@@ -101,15 +101,19 @@ def training_columns(plan, p):
 def test_direct_reads_the_average_of_what_colluders_received(attacked, plan):
     stored, _, _ = attacked
     row, arrays = setting(stored, "no_split")
-    rows = {r["parties"]: r for r in stored.attacks.to_pylist() if r["attack"].startswith("direct")}
+    rows = {r["attackers"]: r for r in stored.attacks.to_pylist() if r["attack"] == "direct"}
     labels = plan.dataset.labels[plan.splits[0].train]
     received = [np.asarray(arrays[f"party{p}_gradients"][-1]) for p in BOTH]
-    for who, g in (("0", received[0]), ("1", received[1]), ("0+1", np.mean(received, axis=0))):
+    for who, g in (
+        ("[0]", received[0]),
+        ("[1]", received[1]),
+        ("[0, 1]", np.mean(received, axis=0)),
+    ):
         expected = np.mean(np.array(reference.most_negative(g)) == labels)
         assert rows[who]["success"] == pytest.approx(expected, abs=1e-6)
         assert rows[who]["setting"] == row["setting"]
     # independent noise: two copies tell more than one
-    assert rows["0+1"]["success"] > max(rows["0"]["success"], rows["1"]["success"])
+    assert rows["[0, 1]"]["success"] > max(rows["[0]"]["success"], rows["[1]"]["success"])
 
 
 def test_the_baseline_without_a_federation_has_all_colluders_columns(attacked, plan):
@@ -117,7 +121,7 @@ def test_the_baseline_without_a_federation_has_all_colluders_columns(attacked, p
     arrays = planning.split_arrays(plan.dataset.labels, plan.splits)
     known = arrays["known_order"][0][:20]
     labels = plan.dataset.labels[plan.splits[0].train]
-    (row,) = [r for r in stored.attacks.to_pylist() if r["attack"].startswith("active")]
+    (row,) = [r for r in stored.attacks.to_pylist() if r["attack"] == "active"]
     x = np.concatenate([training_columns(plan, p) for p in BOTH], axis=1)
     model = LogisticRegression(max_iter=1000).fit(x[known], labels[known])
     assert row["logistic_success"] == pytest.approx(model.score(x, labels), abs=0.02)
@@ -128,18 +132,18 @@ def test_the_baseline_without_a_federation_has_all_colluders_columns(attacked, p
 
 def test_malicious_runs_are_attacked_by_those_who_were_malicious(attacked):
     stored, _, _ = attacked
-    pairs = {(r["structure"], r["parties"], r["attack"]) for r in stored.attacks.to_pylist()}
+    pairs = {(r["federation"], r["attackers"], r["label"]) for r in stored.attacks.to_pylist()}
     assert {pair for pair in pairs if pair[0].startswith("malicious")} == {
-        ("malicious-0-1", "0+1", "active/parties=0+1"),
-        ("malicious-0-1", "0+1", "mean/parties=0+1"),
+        ("malicious-0-1", "[0, 1]", "active/parties=0+1"),
+        ("malicious-0-1", "[0, 1]", "mean/parties=0+1"),
     }
     # once each, though three groups of attackers have a form of the mean attack
-    malicious = [r for r in stored.attacks.to_pylist() if r["structure"] == "malicious-0-1"]
+    malicious = [r for r in stored.attacks.to_pylist() if r["federation"] == "malicious-0-1"]
     assert len(malicious) == 2
     assert {pair[1:] for pair in pairs if pair[0] == "split" and pair[2].startswith("mean")} == {
-        ("0", "mean"),
-        ("1", "mean/parties=1"),
-        ("0+1", "mean/parties=0+1"),
+        ("[0]", "mean"),
+        ("[1]", "mean/parties=1"),
+        ("[0, 1]", "mean/parties=0+1"),
     }
 
 
@@ -148,7 +152,7 @@ def test_one_attack_has_figures_of_its_own_on_every_federation(attacked):
     stored, _, _ = attacked
     (point,) = summary.points(stored)
     label = "mean/parties=0+1"
-    rows = {worst.attack_on(r): r for r in stored.attacks.to_pylist() if r["attack"] == label}
+    rows = {worst.attack_on(r): r for r in stored.attacks.to_pylist() if r["label"] == label}
     kinds = ("split", "malicious", "no_split")
     assert {key.federation for key in rows} == set(kinds)
     successes = [point.attacks[label, kind].mean for kind in kinds]
@@ -193,11 +197,11 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
     assert not any(one["oracle"] for label, one in described.items() if "spectral" not in label)
     (point,) = summary.points(stored)
     split = {
-        (a["attack"], a["structure"].split("-")[0]): a["leak_select"]
+        (a["label"], a["federation"].split("-")[0]): a["leak_select"]
         for a in stored.attacks.to_pylist()
-        if a["structure"] != "no_split"
+        if a["federation"] != "no_split"
     }
-    his = {(r["attack"], "no federation"): r["leak_select"] for r in stored.alone.to_pylist()}
+    his = {(r["label"], "no federation"): r["leak_select"] for r in stored.alone.to_pylist()}
     assert {name for name, _ in his} == {"logistic", "logistic/parties=1", "logistic/parties=0+1"}
     for strongest, diagnostic in ((point.worst["split"], False), (point.oracle["split"], True)):
         candidates = {k: v for k, v in split.items() if oracle.get(k[0], False) == diagnostic}

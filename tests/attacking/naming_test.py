@@ -11,7 +11,7 @@ from tests.reference import naming as reference
 from vfljax import metrics, store
 from vfljax.attacking.scoring import AttackOutput, score
 from vfljax.report import naming, rules, summary
-from vfljax.types import Scores
+from vfljax.types import AttackIdentity, Scores
 
 jitted = harness.quick_jit(score, static_argnums=2)
 names_of = harness.quick_jit(metrics.names)
@@ -138,9 +138,10 @@ def test_who_names_by_all_labels_leaves_no_row_to_score():
 
 
 def test_labels_say_that_classes_were_named_and_by_whom():
-    for label in ("direct", "direct/most_negative", "direct/most_negative/parties=0+1"):
-        assert naming.plain(naming.label_of(label)) == label
-    assert naming.label_of("fusion/parties=1") == "fusion/named/parties=1"
+    attack = AttackIdentity("fusion", attackers=(1,), named=True)
+    assert attack.label == "fusion/named/parties=1"
+    assert attack._replace(named=False, attackers=(0, 1)).label == "fusion/parties=0+1"
+    assert attack._replace(rule=2, outdated=True).label == "fusion/rule=2/named/parties=1"
 
 
 DIRECT = "direct/most_negative"
@@ -151,7 +152,7 @@ def exchanged(sweep):
     rows = sweep.attacks.to_pylist()
     for row in rows:
         row |= {"renamed": 0.0, "leak_select": 0.1, "leak_report": 0.1, "leak": 0.1}
-        if row["attack"] == DIRECT:
+        if row["label"] == DIRECT:
             row["renamed"] = 1.0
             row |= {"leak_named": 0.99, "named_select": 0.99, "named_report": 0.98}
     return sweep._replace(attacks=pa.Table.from_pylist(rows, sweep.attacks.schema))
@@ -161,17 +162,17 @@ def test_where_known_labels_name_better_the_renamed_attack_is_a_candidate_of_the
     tiny_sweep,
 ):
     sweep = store.load(tiny_sweep)
-    stored = {row["attack"]: row["naming"] for row in sweep.attacks.to_pylist()}
+    stored = {row["label"]: row["naming"] for row in sweep.attacks.to_pylist()}
     assert stored == {"passive": 20, "direct/first_negative": 20, DIRECT: 20}
     shown = naming.with_named(exchanged(sweep))
-    named = [row for row in shown.attacks.to_pylist() if row["attack"] == f"{DIRECT}/named"]
+    named = [row for row in shown.attacks.to_pylist() if row["label"] == f"{DIRECT}/named"]
     assert len(named) == 12
     assert {(row["attack.known"], row["success"]) for row in named} == {(20, None)}
     for point in summary.points(shown):
         worst = point.worst["no_split"]
         assert (worst.attack, worst.leak.mean) == (f"{DIRECT}/named", 0.98)
     # it is adaptive as the attack is
-    assert f"{DIRECT}/named" in summary.marks(shown, [f"{DIRECT}/named"]).adaptive
+    assert f"{DIRECT}/named" in summary.marks(shown).adaptive
     (note,) = [line for line in naming.notes(shown) if line.startswith(f"{DIRECT}/named")]
     assert "named by 20 known labels" in note
     # what was shown before stands beside it

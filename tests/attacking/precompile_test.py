@@ -79,8 +79,8 @@ def test_whoever_stays_away_is_scored_by_what_was_compiled_ahead(
     (task,) = (t for t in precompile.attack_tasks(plan) if t.func is scoring.compile_one_ahead)
     task()
     monkeypatch.setattr(alone, "logistic_scores", no_scores)
-    monkeypatch.setattr(store, "read_form", lambda *_: pa.table({}))
-    monkeypatch.setattr(store, "write_block", lambda *_: None)
+    monkeypatch.setattr(store, "read_variant", lambda *_: pa.table({}))
+    monkeypatch.setattr(store, "write_chunk", lambda *_: None)
     job = alone.AloneJob((0,), 20, 0)
     alone.run([job], plan, tiny_sweep, arrays, scoring.Scorer(arrays, None))
     assert len(keys) == 2
@@ -107,7 +107,7 @@ def test_attacks_make_no_program_of_their_own(tiny_sweep, tmp_path, every_progra
     run.attack_sweep(plan, workdir, ["direct"], silent)
     assert len(every_program) == count
     assert [program.traces for program in every_program] == [1] * count
-    assert store.attack_summary(workdir)["direct"]["compiles"] == 1
+    assert store.by_label(store.attack_summary(workdir))["direct"]["compiles"] == 1
 
 
 def test_an_attack_of_other_shapes_than_expected_compiles_its_own(

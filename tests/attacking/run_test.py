@@ -11,13 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import harness
-from tests.sweeps import TINY, comparable, drop_blocks, plan_of, tiny, train
+from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, jobs, run, scoring, view
 from vfljax.errors import UserError
 from vfljax.report import not_run, summary
 from vfljax.store import exchange as wire
-from vfljax.store.attacks import unit_of
 from vfljax.sweep import attack_variants, batch_layout, programs
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
@@ -98,23 +97,23 @@ def test_the_halves_for_choosing_and_reporting_are_disjoint(plan):
 
 def test_every_passive_figure_stands_beside_its_baselines(tiny_sweep):
     rows = store.load(tiny_sweep).attacks.to_pylist()
-    passive = [r for r in rows if r["attack"] == "passive"]
-    assert [row["structure"] for row in passive].count("split") == 12
-    assert [row["structure"] for row in passive].count("no_split") == 12
+    passive = [r for r in rows if r["label"] == "passive"]
+    assert [row["federation"] for row in passive].count("split") == 12
+    assert [row["federation"] for row in passive].count("no_split") == 12
     for row in passive:
         for what in store.BASELINES:
             assert 0 <= row[f"{what}_success"] <= 1
             assert 0 <= row[f"{what}_test_success"] <= 1
     untrained, logistic = {}, {}
     for row in passive:  # they depend on the seed and the federation's bottoms, or the seed alone
-        of_seed = untrained.setdefault((row["structure"], row["seed"]), set())
+        of_seed = untrained.setdefault((row["federation"], row["seed"]), set())
         of_seed.add(row["untrained_success"])
         logistic.setdefault(row["seed"], set()).add(row["logistic_success"])
     assert [len(values) for values in untrained.values()] == [1] * 4
     assert [len(values) for values in logistic.values()] == [1] * 2
     assert untrained["split", 0] != untrained["no_split", 0]
     assert passive[0]["all_labels_success"] != passive[0]["success"]
-    direct = next(r for r in rows if r["attack"].startswith("direct"))
+    direct = next(r for r in rows if r["attack"] == "direct")
     assert direct["logistic_success"] is None
 
 
@@ -135,7 +134,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     stored, plan = probed
     workdir = shutil.copytree(stored, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    folder = workdir / "attacks" / "probe_embeddings"
+    folder = workdir / folder_of(workdir, "probe/embeddings")
     assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
     monkeypatch.setattr(batching, "BLOCK", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
@@ -148,7 +147,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     after = comparable(store.load(workdir).attacks)
     assert len(after) == len(before)
     for a, b in zip(after, before, strict=True):
-        assert (a["attack"], a["setting"], a["seed"]) == (b["attack"], b["setting"], b["seed"])
+        assert (a["label"], a["setting"], a["seed"]) == (b["label"], b["setting"], b["seed"])
 
 
 @pytest.fixture
@@ -158,7 +157,7 @@ def computed(monkeypatch):
     run_group, logistic_figures = run._run_group, run.logistic_figures
 
     def counted_group(form, group, attack, todo, *rest):
-        by_program.extend(job.identity for job in todo)
+        by_program.extend(job.key for job in todo)
         return run_group(form, group, attack, todo, *rest)
 
     def counted_logistic(common, inputs, num_classes, seed, count):
@@ -176,7 +175,7 @@ def test_a_resumed_attack_computes_only_what_is_missing(
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    folder = workdir / "attacks" / "passive"
+    folder = workdir / folder_of(workdir, "passive")
     removed = []
     if missing == "logistic":
         assert len(drop_blocks(workdir, "passive", "logistic-*.parquet")) == 1
@@ -187,10 +186,10 @@ def test_a_resumed_attack_computes_only_what_is_missing(
         removed = list(first.values())
         drop_blocks(workdir, "passive", path.name)
         kept = [row for row in rows if row not in removed]
-        store.write_block(workdir, "passive", "split-0", list(map(jobs.identity, kept)), kept)
+        store.write_chunk(workdir, folder.name, "split-0", list(map(jobs.key_of, kept)), kept)
     run.attack_sweep(plan, workdir, say=silent)
     by_program, by_host = computed
-    assert sorted(by_program) == sorted(map(jobs.identity, removed))
+    assert sorted(by_program) == sorted(map(jobs.key_of, removed))
     assert len(by_program) == (3 if missing == "some rows" else 0)
     assert by_host == ([0, 1] if missing == "logistic" else [])
     assert comparable(store.load(workdir).attacks) == before
@@ -210,7 +209,9 @@ def test_the_baseline_on_the_host_is_fitted_once_for_all_attacks(probed, tmp_pat
 
 
 def blocks_of(workdir, label):
-    return {path: path.read_bytes() for path in (workdir / unit_of(label)).glob("*.parquet")}
+    return {
+        path: path.read_bytes() for path in (workdir / folder_of(workdir, label)).glob("*.parquet")
+    }
 
 
 @pytest.fixture
@@ -228,7 +229,7 @@ def direct(tiny_sweep, tmp_path, monkeypatch):
 def test_a_deleted_block_costs_no_row_on_a_machine_with_other_blocks(direct):
     workdir, plan, rows = direct
     sorted(blocks_of(workdir, DIRECT))[0].unlink()
-    with pytest.raises(UserError, match=r"most_negative is damaged .*--mend` sets it aside"):
+    with pytest.raises(UserError, match=r"most_negative.rule1 is damaged .*--mend` sets it aside"):
         run.attack_sweep(plan, workdir, ["direct"], silent)
     store.mend(workdir)
     run.attack_sweep(plan, workdir, ["direct"], silent)
@@ -251,25 +252,25 @@ def test_what_is_missing_is_written_beside_the_blocks_that_are_there(direct):
 def test_an_attack_does_not_end_with_rows_missing(direct, monkeypatch):
     workdir, plan, _ = direct
     drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(store, "write_block", lambda *arguments: None)
-    with pytest.raises(UserError, match=r"most_negative is damaged \(12 rows are missing\)"):
+    monkeypatch.setattr(store, "write_chunk", lambda *arguments: None)
+    with pytest.raises(UserError, match=r"most_negative.rule1 is damaged \(12 rows are missing\)"):
         run.attack_sweep(plan, workdir, ["direct"], silent)
 
 
 def test_killed_before_its_end_an_oracle_is_still_no_attack(tiny_sweep, tmp_path, monkeypatch):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
-    original = store.write_block
+    original = store.write_chunk
 
     def killed(*arguments):
         original(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "write_block", killed)
+    monkeypatch.setattr(store, "write_chunk", killed)
     config = tiny(attacks={"mean": {"oracle": True}}, federations=("split", "no_split"))
     with pytest.raises(KeyboardInterrupt):
         run.attack_sweep(plan_of(config), workdir, ["mean"], silent)
     stored = store.load(workdir)
-    assert any(row["attack"] == ORACLE for row in stored.attacks.to_pylist())
+    assert any(row["label"] == ORACLE for row in stored.attacks.to_pylist())
     worst, oracle = zip(*((p.worst, p.oracle) for p in summary.points(stored)), strict=True)
     assert {w.attack for of_point in oracle for w in of_point.values()} == {ORACLE}
     assert all(w.attack != ORACLE for of_point in worst for w in of_point.values())
@@ -290,7 +291,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     wild = parse(tiny(attacks=attacks, federations=both), Limits.none())
     run.attack_sweep(make_plan(wild), workdir, say=silent)
     stored = store.load(workdir)
-    passive = [a for a in stored.attacks.to_pylist() if a["attack"] == "passive"]
+    passive = [a for a in stored.attacks.to_pylist() if a["label"] == "passive"]
     assert len(passive) == 24
     assert all(np.isnan(a["success"]) and np.isnan(a["leak_select"]) for a in passive)
     assert all(a["logistic_success"] > 0.2 for a in passive)
@@ -309,17 +310,17 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
         **{"training.record": (1, 0), "seeds": 1},
     )
     stored = train(tmp_path, config)
-    (row,) = [r for r in stored.results.to_pylist() if r["structure"] == "no_split"]
+    (row,) = [r for r in stored.results.to_pylist() if r["federation"] == "no_split"]
     exchange = stored.setting(row["setting"]).exchange()
     assert exchange["epochs"].tolist() == [0, 1, 2]  # the last always
     g = exchange["party0_gradients"]
     assert np.any(g[0] != g[1])
-    labels = {r["attack"] for r in stored.attacks.to_pylist()}
+    labels = {r["label"] for r in stored.attacks.to_pylist()}
     assert labels == {"direct/most_negative/epoch=0", "direct/most_negative/epoch=1"}
 
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
-    form = attack_variants.Form("direct/epoch=7", "direct", {"epoch": 7}, [{}])
+    form = attack_variants.Form("direct", {"epoch": 7}, [{}])
     _, rows, reason = jobs.attackable(form, plan_of(config), stored)
     assert rows == []
     assert "reads epoch 7" in reason
@@ -344,8 +345,8 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
     """A program is traced once: one given rows of another shape would be traced again."""
     fewer_test = plan_of(tiny(**{"data.test": 150}))
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
-    honest = attack_variants.Form("mean", "mean", {}, [{}])
-    diagnostic = attack_variants.Form("spectral", "spectral", {"signal": "party0.cut"}, [{}])
+    honest = attack_variants.Form("mean", {}, [{}])
+    diagnostic = attack_variants.Form("spectral", {"signal": "party0.cut"}, [{}])
     for form in (honest, diagnostic):
         assert program_for(form, plan) is program_for(form, plan)
         assert program_for(form, fewer_test) is not program_for(form, plan)
@@ -354,11 +355,9 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
 
 def test_attacks_that_compute_the_same_share_a_program(plan):
     options = {"finetune_bottom": True, "steps": 3}
-    passive, active = (
-        attack_variants.Form(name, name, options, [{}]) for name in ("passive", "active")
-    )
+    passive, active = (attack_variants.Form(name, options, [{}]) for name in ("passive", "active"))
     assert program_for(active, plan) is program_for(passive, plan)
-    other = attack_variants.Form("passive", "passive", {**options, "steps": 4}, [{}])
+    other = attack_variants.Form("passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
 
 

@@ -45,7 +45,7 @@ def attacked(tmp_path_factory):
         )
         for name in (diagnostics.CLEAN, "top.hidden.0")
     }
-    rows = {r["attack"].split("/")[0]: r for r in stored.attacks.to_pylist()}
+    rows = {r["attack"]: r for r in stored.attacks.to_pylist()}
     return stored, plan, rows, seen, np.asarray(labels)
 
 
@@ -68,7 +68,7 @@ def test_a_layer_of_the_label_party_is_read_after_training(attacked):
 
 def test_both_are_marked_and_stand_beside_the_worst_case_not_in_it(attacked):
     stored, _, rows, _, _ = attacked
-    described = store.attack_summary(stored.workdir)
+    described = store.by_label(store.attack_summary(stored.workdir))
     assert {label: one["oracle"] for label, one in described.items()} == {
         "norm": False,
         "cosine/oracle": True,
@@ -77,4 +77,4 @@ def test_both_are_marked_and_stand_beside_the_worst_case_not_in_it(attacked):
     (point,) = summary.points(stored)
     assert point.worst["split"].attack == "norm"
     assert point.oracle["split"].attack in ("cosine/oracle", "spectral/top.hidden.0/whole")
-    assert set(point.attacks) == {(r["attack"], "split") for r in rows.values()}
+    assert set(point.attacks) == {(r["label"], "split") for r in rows.values()}

@@ -14,6 +14,7 @@ from vfljax.store.check import SOUND
 
 FORM = "direct/most_negative"
 OLD = f"{FORM}/rule=1"
+VARIANT = "direct_most_negative.rule1"
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,14 @@ def attacked(workdir, plan, **options):
 
 
 def rows_of(workdir, label):
-    rows = [row for row in comparable(store.load(workdir).attacks) if row["attack"] == label]
-    return [{k: v for k, v in row.items() if k not in ("attack", "rule")} for row in rows]
+    rows = [row for row in comparable(store.load(workdir).attacks) if row["label"] == label]
+    apart = ("label", "rule", "variant", "outdated")
+    return [{k: v for k, v in row.items() if k not in apart} for row in rows]
 
 
 def rules_of(workdir, label):
     rows = store.load(workdir).attacks.to_pylist()
-    return {row["rule"] for row in rows if row["attack"] == label}
+    return {row["rule"] for row in rows if row["label"] == label}
 
 
 def test_a_form_that_is_whole_under_another_rule_is_left_as_it_is(workdir, plan, changed):
@@ -88,11 +90,9 @@ def test_on_request_it_is_attacked_anew_and_both_rules_rows_are_kept_apart(workd
 
 def test_what_no_rule_can_complete_is_attacked_anew_without_being_asked(workdir, plan, changed):
     before = rows_of(workdir, FORM)
-    (path,) = (workdir / "attacks" / "direct_most_negative").glob("*.parquet")
-    drop_blocks(workdir, FORM, path.name)
-    rows = store.read_form(workdir, "direct/first_negative").to_pylist()
-    some = [{**row, "attack": FORM} for row in rows[:3]]
-    store.write_block(workdir, FORM, "no_split-0", [1, 2, 3], some)
+    rows = store.read_variant(workdir, VARIANT).to_pylist()
+    drop_blocks(workdir, FORM)
+    store.write_chunk(workdir, VARIANT, "no_split-0", [1, 2, 3], rows[:3])
     changed(2)
     (line,) = attacked(workdir, plan)
     assert "attacked anew" in line
@@ -119,12 +119,12 @@ def test_a_form_without_rows_takes_the_present_rule(workdir, plan, changed):
     changed(2)
     assert attacked(workdir, plan) == []
     assert rules_of(workdir, FORM) == {2}
-    assert store.attack_summary(workdir)[FORM]["rule"] == 2
+    assert store.by_label(store.attack_summary(workdir))[FORM]["rule"] == 2
 
 
 def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     sweep = store.load(workdir)
-    assert comparable(rules.shown(sweep).attacks) == comparable(sweep.attacks)
+    assert rules.shown(sweep).attacks == sweep.attacks
     assert rules.notes(store.attack_summary(workdir)) == []
     changed(2)
     shown = rules.shown(sweep)
@@ -132,9 +132,8 @@ def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     assert AttackOn(OLD, "no_split") in on
     assert all(key.attack != FORM for key in on)
     # what is told of a form is told of its rows
-    described = store.attack_summary(workdir)
-    assert described[FORM]["adaptive"]
-    assert OLD in summary.marks(shown, [OLD]).adaptive
+    assert store.attack_summary(workdir)[VARIANT]["adaptive"]
+    assert OLD in summary.marks(shown).adaptive
     names = [row[0] for row in tables.attack_rows(shown)[1]]
     assert f"{FORM} (rule 1; this version has rule 2)" in names
     text = page.write(workdir).read_text()
@@ -142,18 +141,8 @@ def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     assert "its rows are shown as direct/most_negative/rule=1" in text
 
 
-def test_labels_take_the_rule_before_the_parties_and_give_it_back():
-    for label in ("passive", "passive/parties=0+1", "direct/first_negative/parties=1"):
-        old = store.with_rule(label, 3)
-        assert "/rule=3" in old
-        assert store.with_rule(old, 3) == old
-        assert store.without_rule(old) == label
-    assert store.with_rule("passive/parties=1", 1) == "passive/rule=1/parties=1"
-    assert store.rule_of({}) == store.rule_of({"rule": None}) == 1
-
-
 def test_the_command_attacks_anew_on_request_only(workdir, changed, launch, monkeypatch):
-    monkeypatch.setattr(page, "present", lambda workdir: "")
+    monkeypatch.setattr(page, "present", lambda *_: "")
     changed(2)
     command = ("attack", f"--workdir={workdir}", "--attacks=direct")
     assert "left as it is; launch.attack --renew_rules" in launch(*command).stdout

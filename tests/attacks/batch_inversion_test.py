@@ -178,7 +178,7 @@ def sweeps(tmp_path_factory):
 
 def test_a_sweep_that_records_them_is_attacked_through_sums_alone(sweeps):
     *_, sweep = sweeps
-    leak = {row["attack"]: row["leak"] for row in sweep.attacks.to_pylist()}
+    leak = {row["label"]: row["leak"] for row in sweep.attacks.to_pylist()}
     assert leak["direct/most_negative"] == 1
     assert leak["batch_inversion"] > 0.97
     whole = sweep.setting(0).exchange()
@@ -210,7 +210,7 @@ def test_a_sweep_that_did_not_is_skipped_with_the_remedy(sweeps):
     reason = plan_form(form, plan, sweeps[0])
     assert isinstance(reason, str)
     assert "set config.training.record_parameter_gradients" in reason
-    assert {row["attack"] for row in sweeps[0].attacks.to_pylist()} == {"direct/most_negative"}
+    assert {row["label"] for row in sweeps[0].attacks.to_pylist()} == {"direct/most_negative"}
 
 
 @pytest.mark.parametrize(

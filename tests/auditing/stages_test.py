@@ -43,7 +43,7 @@ def test_it_leaves_a_finished_sweep_with_a_report(finished):
     assert {row["arm"] for row in rows} == {"undefended", "noise", "max_norm"}
     assert {row["seed"] for row in rows} == {0, 1, 2}
     assert len({row["noise.scale"] for row in rows if row["arm"] == "noise"}) >= 2
-    attacked = {row["attack"] for row in sweep.attacks.to_pylist()}
+    attacked = {row["label"] for row in sweep.attacks.to_pylist()}
     assert {"norm", "mean/distance"} <= attacked
     assert page.present(finished / "out")
     assert "telco" in (finished / "out" / "report.html").read_text()

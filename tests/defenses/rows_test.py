@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from tests.sweeps import identity
 from vfljax.defenses import TABLE, Defense, DefenseRow, Knower, Remarks
 
 
@@ -48,12 +49,14 @@ def test_a_mapping_of_both_is_taken_apart_and_what_is_neither_is_left_out():
 
 def test_forms_are_recognized_by_federation_name_and_option():
     kdk, noise = TABLE["kdk"], TABLE["noise"]
-    assert kdk.known_to("no_split", ["direct/most_negative/epoch=0"])
-    assert not kdk.known_to("no_split", ["direct/first_negative/epoch=0", "probe"])
-    assert kdk.known_to("split", ["norm", "probe/epoch=3"])
-    assert noise.known_to("split", ["mean/mean/distance"])
-    assert not noise.known_to("split", ["mean/oracle", "norm", "direct/mean"])
-    assert not TABLE["gafm"].known_to("no_split", ["residual", "probe"])
+    assert kdk.known_to("no_split", [identity("direct/most_negative")])
+    assert not kdk.known_to("no_split", [identity("direct/first_negative"), identity("probe")])
+    assert kdk.known_to("split", [identity("norm"), identity("probe")])
+    assert noise.known_to("split", [identity("mean/mean")])
+    assert not noise.known_to(
+        "split", [identity("mean/oracle"), identity("norm"), identity("direct/mean")]
+    )
+    assert not TABLE["gafm"].known_to("no_split", [identity("residual"), identity("probe")])
 
 
 def test_advice_names_the_forms_in_a_config_s_words():

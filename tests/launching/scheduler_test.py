@@ -48,7 +48,7 @@ def here(perform: Any = None, jobs: int = 2) -> backends.Engine:
 def tables(workdir: pathlib.Path) -> list[list[dict[str, Any]]]:
     """Results and attacks, in one order and without times."""
     sweep = store.load(workdir)
-    order = ("attack", "structure", "view", "setting", "what", "point", "seed")
+    order = ("attack", "federation", "view", "setting", "what", "point", "seed")
     rows = [
         [{k: v for k, v in row.items() if k not in TIMES} for row in table.to_pylist()]
         for table in (sweep.results, sweep.attacks)
@@ -97,7 +97,7 @@ def test_jobs_give_the_tables_of_one_process(alone, tmp_path):
     assert {job.do for job in attacking} == {worker.attack_shards}
     run(tmp_path / "w", way)  # all is done
     assert len(sent) == 4
-    assert store.attack_summary(tmp_path / "w")["norm"]["seconds"] > 0
+    assert store.by_label(store.attack_summary(tmp_path / "w"))["norm"]["seconds"] > 0
 
 
 def test_what_a_dead_job_had_not_begun_is_done_by_others(alone, tmp_path):
@@ -144,7 +144,7 @@ def test_a_shard_that_fails_three_times_is_given_up_and_named(tmp_path, monkeypa
     assert len(sweep.unfinished) > 0  # the table says what is missing
     others = {shard["name"] for shard in sweep.header["shards"]} - {tries[0]}
     assert set(sweep.results["shard"].to_pylist()) == others
-    assert set(sweep.attacks["attack"].to_pylist()) >= {"norm", "direct"}
+    assert set(sweep.attacks["label"].to_pylist()) >= {"norm", "direct"}
     monkeypatch.setattr(train, "train_shard", train_shard)
     run(tmp_path / "w", launching.INLINE)  # the same command goes on
     assert not store.load(tmp_path / "w").unfinished
@@ -174,7 +174,7 @@ def test_an_attack_that_fails_leaves_the_others(tmp_path, monkeypatch):
     assert {one.what for one in way.given_up} == {"attacked"}
     assert {one.why for one in way.given_up} == {"norm: RuntimeError: no"}
     sweep = store.load(tmp_path / "w")
-    assert "direct" in sweep.attacks["attack"].to_pylist()
+    assert "direct" in sweep.attacks["label"].to_pylist()
     assert any(line.startswith("the attack norm has 0 of") for line in sweep.unfinished)
 
 
@@ -193,7 +193,7 @@ def test_what_was_asked_for_beside_the_config_goes_along(alone, tmp_path):
     attack_sweep(plan, tmp_path / "w", ["mean"], lambda line: None, run=way.attack)
     assert {job.names for job in sent} == {("mean",)}
     assert {job.attacks for job in sent} == {("mean",)}
-    assert "mean" in store.load(tmp_path / "w").attacks["attack"].to_pylist()
+    assert "mean" in store.load(tmp_path / "w").attacks["label"].to_pylist()
 
 
 def test_plugins_go_along_by_their_paths(alone, tmp_path, monkeypatch):

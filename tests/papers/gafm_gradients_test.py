@@ -138,7 +138,7 @@ def table(rows):
 def test_the_ratio_is_the_mean_leak_over_the_oriented_training_auc():
     results = table([{"setting": 4, "train_auc": 0.2}, {"setting": 7, "train_auc": 0.9}])
     leaks = {("norm", 4): 0.6, ("norm", 7): 0.9, ("mean/oracle", 4): 0.8, ("mean/oracle", 7): 0.9}
-    rows = [{"attack": a, "setting": s, "leak": leak} for (a, s), leak in leaks.items()]
+    rows = [{"label": a, "setting": s, "leak": leak} for (a, s), leak in leaks.items()]
     sweep = store.Sweep(None, {}, results, table(rows))
     ratios = gafm_gradients.ratios(sweep, ("norm", "mean/oracle"))
     assert ratios == pytest.approx({4: 0.7 / 0.8, 7: 1.0})

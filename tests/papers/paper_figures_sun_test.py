@@ -9,6 +9,7 @@ from vfljax.errors import UserError
 from vfljax.papers import paper_figures_sun as sun
 from vfljax.report.confidence import Interval
 from vfljax.report.worst import AttackOn
+from vfljax.types import AttackIdentity
 
 LEAKS = {
     "party0.deep.hidden.0": 0.6,
@@ -37,7 +38,13 @@ def made(arm, auc, leaks, knobs=None):
     }
     figures[AttackOn("norm", "split")] = {"leak": Interval(1.0, 0.0, 5)}
     one = point(arm, 0.7, 0.8, knobs)
-    return one._replace(figures=figures, auc={"split": Interval(auc, 0.01, 5)})
+    identities = {
+        on: AttackIdentity("spectral", (("signal", on.attack.removeprefix("spectral/")),))
+        for on in figures
+    }
+    return one._replace(
+        figures=figures, identities=identities, auc={"split": Interval(auc, 0.01, 5)}
+    )
 
 
 def lines(ax):

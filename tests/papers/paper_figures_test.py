@@ -23,7 +23,7 @@ def test_figure_6_has_a_panel_a_k_and_begins_undefended(tiny_sweep):
     sweep = store.load(tiny_sweep)
     figure = paper_figures.draw(sweep, Reproduces("kdk/figure6", dataset="CIFAR-10"))
     assert figure is not None
-    rows = [r for r in sweep.results.to_pylist() if r["structure"] == "split"]
+    rows = [r for r in sweep.results.to_pylist() if r["federation"] == "split"]
     ks = sorted({r["kdk.k"] for r in rows if r["kdk.k"] is not None})
     assert [ax.get_title() for ax in figure.axes] == [f"k = {k:g}" for k in ks]
     for ax, k in zip(figure.axes, ks, strict=True):
@@ -55,7 +55,7 @@ def test_figure_3_has_a_bar_an_arm_and_a_dot_a_seed(defended):
     figure = paper_figures.draw(defended, one)
     assert figure is not None
     (ax,) = figure.axes
-    auc = [r for r in defended.results.to_pylist() if r["structure"] == "split"]
+    auc = [r for r in defended.results.to_pylist() if r["federation"] == "split"]
     arms = list(dict.fromkeys(r["point"] for r in auc))
     assert len(ax.containers) == len(arms)
     for bars, point in zip(ax.containers, arms, strict=True):

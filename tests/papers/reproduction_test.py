@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.sweeps import columns
 from vfljax import papers, store
 from vfljax.errors import UserError
 from vfljax.papers import comparisons, reproduction
@@ -28,7 +29,7 @@ def rows_of(sweep, federation, **fields):
     return [
         row
         for row in sweep.results.to_pylist()
-        if row["structure"] == federation and all(row[k] == v for k, v in fields.items())
+        if row["federation"] == federation and all(row[k] == v for k, v in fields.items())
     ]
 
 
@@ -60,7 +61,7 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
 ):
     one = number(compared, "none", "norm")
     settings = [row["setting"] for row in rows_of(defended, "no_split", arm="undefended")]
-    leaks = {a["setting"]: a["leak"] for a in defended.attacks.to_pylist() if a["attack"] == RULE}
+    leaks = {a["setting"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
     assert one.ours == tuple(leaks[setting] for setting in settings)
     assert (one.federation, one.figure) == ("no_split", f"{RULE} leak")
     assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack
@@ -105,12 +106,12 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
     leaks = {"norm": 0.6, "mean": 0.7, "median": 0.95}
     attacked = [
-        {**defended.attacks.to_pylist()[0], "attack": name, "leak": leak, "structure": "split"}
+        {**defended.attacks.to_pylist()[0], **columns(name), "leak": leak}
         | {"setting": row["setting"], "seed": row["seed"]}
         for row in rows
         for name, leak in leaks.items()
     ]
-    about = {name: {"structure": ["split"]} for name in leaks}
+    about = {name: {"label": name, "federations": ["split"]} for name in leaks}
     monkeypatch.setattr(store, "attack_summary", lambda _: about)
     arms = Reproduces("gafm/D.6", "IMDB", arms={"gafm": "gafm"}, setting={"sampling_ratio": 1.0})
     sweep = defended._replace(attacks=pa.Table.from_pylist(attacked))

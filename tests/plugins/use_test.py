@@ -185,7 +185,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     trained, html = figures(workdir), html_of(workdir)
     assert "mine:shuffle" in html
     assert "Rows are swapped." in html
-    assert {row["attack"] for row in trained[1]} == {"norm", "mine:guess/plus", "mine:guess/minus"}
+    assert {row["label"] for row in trained[1]} == {"norm", "mine:guess/plus", "mine:guess/minus"}
     about = store.read_header(workdir)["plugins"]["mine:shuffle"]
     assert (about["plugin"], about["version"]) == ("mine", "0.1")
 
@@ -235,5 +235,5 @@ def test_an_attack_of_ones_own_on_a_sweep_that_does_not_name_it(mine, tmp_path, 
     pathlib.Path(mine).write_text(text)
     plugins.use(mine)
     attack_sweep(make_plan(experiment), workdir, ["mine:guess"], lines.append, renew_rules=True)
-    names = {row["attack"] for row in store.load(workdir).attacks.to_pylist()}
+    names = {row["label"] for row in store.load(workdir).attacks.to_pylist()}
     assert names == {"norm", "mine:guess", "mine:guess/rule=1"}

@@ -156,9 +156,9 @@ def test_label_dp_bounds_are_printed_except_where_there_is_none(defended):
 
 
 def test_what_cannot_be_trained_without_a_top_model_is_not_trained_and_said(defended):
-    rows = defended.results.select(["arm", "structure"]).to_pylist()
-    assert {r["structure"] for r in rows if r["arm"] == "gafm"} == {"split"}
-    assert {r["structure"] for r in rows if r["arm"] == "plain"} == {"split", "no_split"}
+    rows = defended.results.select(["arm", "federation"]).to_pylist()
+    assert {r["federation"] for r in rows if r["arm"] == "gafm"} == {"split"}
+    assert {r["federation"] for r in rows if r["arm"] == "plain"} == {"split", "no_split"}
     said = findings.findings(defended, summary.points(defended))
     assert any(line.startswith("gafm is not trained without model splitting") for line in said)
     assert not any("no strength of gafm" in line and "ithout" in line[:9] for line in said)

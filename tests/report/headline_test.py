@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.sweeps import point
+from tests.sweeps import columns, point
 from vfljax import store
 from vfljax.report import cards, headline, judging, summary
 from vfljax.sweep.experiment import experiment_of
 from vfljax.sweep.records import Goal
-from vfljax.types import federation_of
+from vfljax.types import AttackIdentity, federation_of
 
 NOISE = {"noise.scale": 1.0}
 TWO = {"chance": 0.5, "majority": 0.5, "scale": "leak AUC", "classes": 2, "alone": 0.5}
@@ -179,12 +179,14 @@ def test_nothing_is_switched_on_where_nothing_is_to_protect_or_nothing_helps():
 
 
 def test_who_attacks_is_named_alone_together_and_staying_away():
-    def by(attack, federation="split"):
-        worst = PLAIN.worst["split"]._replace(attack=attack, name=attack, federation=federation)
-        return PLAIN._replace(worst={"split": worst})
+    def by(attack, federation="split", **fields):
+        attack = AttackIdentity(attack, **fields)
+        label = attack.label
+        worst = PLAIN.worst["split"]._replace(attack=label, name=label, federation=federation)
+        return PLAIN._replace(worst={"split": worst._replace(identity=attack)})
 
-    assert said(by("norm/parties=1")).whom.startswith("shop, with the attack norm; assumed")
-    one = said(by("joint/rule=1/parties=0+1"))
+    assert said(by("norm", attackers=(1,))).whom.startswith("shop, with the attack norm; assumed")
+    one = said(by("joint", attackers=(0, 1), outdated=True))
     assert one.whom.startswith("telco and shop together, with the attack joint/rule=1;")
     assert "telco and shop together rank the labels" in one.sentence
     one = said(by("logistic", "no federation"), known=0)
@@ -241,18 +243,20 @@ def by_hand(results, attacks, alone, arm, federation, known):
             points.setdefault(row["point"], {})[row["setting"]] = row
     out = {}
     for number, members in points.items():
-        kinds = {s for s, r in members.items() if federation_of(r["structure"]).split == federation}
+        kinds = {
+            s for s, r in members.items() if federation_of(r["federation"]).split == federation
+        }
         figures = {}
         for row in attacks:
-            if row["setting"] in kinds and (row["attack.known"] or 0) <= known:
-                key = row["attack"], federation_of(row["structure"]).kind, row["point"]
+            if row["setting"] in kinds and row["known"] <= known:
+                key = row["label"], federation_of(row["federation"]).kind, row["point"]
                 figures.setdefault(key, []).append((row["leak_select"], row["leak_report"]))
         figures["away"] = [
-            (r["leak_select"], r["leak_report"]) for r in alone if r["attack.known"] == known
+            (r["leak_select"], r["leak_report"]) for r in alone if r["known"] == known
         ]
         select, report = max(np.mean(pairs, axis=0).tolist() for pairs in figures.values())
         kind = "split" if federation else "no_split"
-        rows = [r for r in members.values() if federation_of(r["structure"]).kind == kind]
+        rows = [r for r in members.values() if federation_of(r["federation"]).kind == kind]
         rows.sort(key=lambda r: r["seed"])
         out[number] = (
             select,
@@ -275,7 +279,7 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
     alone = sweep.alone.to_pylist()
     experiment = experiment_of(sweep)
     opened = headline.opening(summary.points(sweep), cards.about(sweep, experiment))
-    away = np.mean([r["leak_report"] for r in alone if r["attack.known"] == 20])
+    away = np.mean([r["leak_report"] for r in alone if r["known"] == 20])
     assert len(opened.cards) == 4
     for card in opened.cards:
         split = card.federation == "split"
@@ -324,7 +328,7 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
     results, attacks = [], []
     for place, (arm, by_seed) in enumerate(accuracy.items()):
         for seed, reached in enumerate(by_seed):
-            common = {"setting": 3 * place + seed, "seed": seed, "structure": "split"}
+            common = {"setting": 3 * place + seed, "seed": seed, "federation": "split"}
             row = {**common, "point": place, "arm": arm or "plain", "defenses": arm, **numbers}
             knobs = {"noise.scale": 1.0 if arm else None}
             figures = {"status": "ok", "test_accuracy": reached, "validation_accuracy": reached}
@@ -332,7 +336,7 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
             for attack in ("norm", "mean"):
                 leak = leaks[arm, attack][seed]
                 figures = dict.fromkeys(("leak", "leak_select", "leak_report"), leak)
-                given = {"attack": attack, "point": 0, "attack.known": None, "success": 0.5}
+                given = {**columns(attack), "variant": attack, "point": 0, "success": 0.5}
                 attacks.append({**common, **given, **figures, "leak_null": 0.55})
     tables = map(pa.Table.from_pylist, (results, attacks))
     header = {"data": {"balance": [1, 1], "train": 4000}}

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from tests.sweeps import columns
 from vfljax import store
 from vfljax.report import summary, tables
 
@@ -47,7 +48,7 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
                 a
                 for a in attacks
                 if rows[a["setting"]]["point"] == one.number
-                and (a["attack"], a["structure"]) == (worst.attack, worst.federation)
+                and (a["label"], a["federation"]) == (worst.attack, worst.federation)
             ]
         assert worst.by_seed == pytest.approx({a["seed"]: a["leak_report"] for a in outcomes})
 
@@ -66,17 +67,18 @@ def point_of(workdir, known=None, alone=None, **leaks):
     the number of known labels."""
     results, attacks = [], []
     for seed in range(len(next(iter(leaks.values())))):
-        common = {"setting": seed, "point": 0, "seed": seed, "structure": "split"}
+        common = {"setting": seed, "point": 0, "seed": seed, "federation": "split"}
         arm = {"arm": "undefended", "defenses": "", **dict.fromkeys(summary.NUMBERS, 0.0)}
         figures = {"status": "ok", "test_accuracy": 0.9, "validation_accuracy": 0.9}
         results.append({**common, **arm, **figures})
         for attack, by_seed in leaks.items():
             select, report = by_seed[seed]
             for number, count in enumerate((known or {}).get(attack, (None,))):
-                row = {**common, "point": number, "attack": attack, "attack.known": count}
+                row = {**common, "point": number, "variant": attack, "attack.known": count}
+                row |= columns(attack, known=int(count or 0))
                 attacks.append({**row, **scored(select, report)})
     away = [
-        {"attack": "logistic", "parties": "0", "seed": seed, "attack.known": count, **scored(*pair)}
+        {**columns("logistic", "", known=int(count)), "seed": seed, **scored(*pair)}
         for count, pairs in (alone or {}).items()
         for seed, pair in enumerate(pairs)
     ]
@@ -121,7 +123,7 @@ def test_an_attack_is_a_candidate_unless_it_diverged_on_every_seed(tmp_path):
 
 
 def test_oracle_attacks_stay_out_of_the_worst_case(tiny_sweep, monkeypatch):
-    described = {"passive": {"status": "ok", "oracle": True}}
+    described = {"passive.rule3": {"status": "ok", "oracle": True}}
     monkeypatch.setattr(store, "attack_summary", lambda workdir: described)
     assert all("split" not in p.worst for p in summary.points(store.load(tiny_sweep)))
 

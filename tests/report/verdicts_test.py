@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.sweeps import point
+from tests.sweeps import columns, point
 from vfljax import store
 from vfljax.report import judging, summary, verdicts, worst
 from vfljax.report.knowledge_table import Budget
@@ -39,10 +39,11 @@ def test_nobody_who_knows_more_labels_or_an_oracle_is_a_candidate(sweep):
 
 def test_without_labels_staying_away_reaches_chance_and_the_best_party_stays_away():
     def row(leak):
-        return {"attack": "logistic", "leak_report": leak, "leak_select": leak, "leak_null": 0.55}
+        figures = {"leak_report": leak, "leak_select": leak, "leak_null": 0.55}
+        return {**columns("logistic"), **figures}
 
     rows = {"0": {0: row(0.6), 1: row(0.7)}, "1": {0: row(0.9)}}
-    by_both = {who: [{"parties": who}] for who in ("0", "1")}
+    by_both = {who: [{"attackers": who}] for who in ("0", "1")}
     assert worst._staying_away(by_both, Budget(0, rows), SCALE).leaks.tolist() == [0.5, 0.5]
     away = worst._staying_away(by_both, Budget(20, rows), SCALE)
     assert away.leaks[0] == 0.9

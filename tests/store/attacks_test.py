@@ -1,6 +1,5 @@
 """Rows of attacks: blocks by what they hold, damage that is said, and what an attack lacks."""
 
-import pathlib
 import shutil
 
 import pytest
@@ -11,8 +10,8 @@ from vfljax.errors import UserError
 from vfljax.store import attacks, header
 
 LABEL = "direct/most_negative"
-UNIT = "attacks/direct_most_negative"
-FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"  # of schema 3
+VARIANT = "direct_most_negative.rule1"
+UNIT = f"attacks/{VARIANT}"
 
 
 @pytest.fixture
@@ -34,12 +33,12 @@ def damage(workdir, why, unit=UNIT):
 
 
 def test_a_block_is_named_by_its_rows_and_takes_no_other_s_place(tmp_path):
-    store.open_form(tmp_path, LABEL)
+    store.open_variant(tmp_path, VARIANT)
     for numbers in ([1, 2], [3, 4], [2, 1]):
         rows = [{"setting": number} for number in numbers]
-        store.write_block(tmp_path, LABEL, "split-0", numbers, rows)
+        store.write_chunk(tmp_path, VARIANT, "split-0", numbers, rows)
     assert len(blocks(tmp_path)) == 2
-    table = store.read_form(tmp_path, LABEL)
+    table = store.read_variant(tmp_path, VARIANT)
     assert sorted(table["setting"].to_pylist()) == [1, 2, 3, 4]
 
 
@@ -61,13 +60,13 @@ def test_a_damaged_block_is_one_line_and_never_other_figures(workdir, harm):
 
 def test_a_form_s_folder_that_is_renamed_or_put_for_another_is_damage(workdir):
     folder = workdir / UNIT
-    other = folder.with_name("direct_first_negative")
+    other = folder.with_name("direct_first_negative.rule1")
     moved = folder.rename(folder.with_name("new"))
     damage(workdir, r"attacks\.json does not name it", unit="attacks/new")
     moved.rename(workdir / "elsewhere")
     damage(workdir, "no such file")
     shutil.copytree(other, folder)
-    damage(workdir, "it is attacks/direct_first_negative")
+    damage(workdir, "it is attacks/direct_first_negative.rule1")
 
 
 def test_a_block_that_a_kill_left_without_its_place_in_the_manifest_is_not_read(workdir):
@@ -75,14 +74,14 @@ def test_a_block_that_a_kill_left_without_its_place_in_the_manifest_is_not_read(
     (path,) = (workdir / UNIT).glob("*.parquet")
     path.with_name("split-0-0123456789ab.parquet").write_bytes(path.read_bytes()[:100])
     assert comparable(store.load(workdir).attacks) == rows
-    store.open_form(workdir, LABEL)
+    store.open_variant(workdir, VARIANT)
     assert list(blocks(workdir)) == [path.name]
 
 
 def test_rows_that_an_attack_lacks_are_said_when_it_is_loaded(workdir):
     assert store.load(workdir).unfinished == ()
     drop_blocks(workdir, LABEL)
-    rows = store.attack_summary(workdir)[LABEL]["rows"]
+    rows = store.by_label(store.attack_summary(workdir))[LABEL]["rows"]
     stored = store.load(workdir)
     assert stored.unfinished == (f"the attack {LABEL} has 0 of {rows} rows",)
     with pytest.raises(UserError, match=f"is not finished: the attack {LABEL} has 0 of"):
@@ -91,10 +90,10 @@ def test_rows_that_an_attack_lacks_are_said_when_it_is_loaded(workdir):
 
 def test_an_attack_that_was_not_run_or_saw_fewer_shards_is_said(workdir):
     summary = store.attack_summary(workdir)
-    tables = attacks.read_forms(workdir, summary)
+    tables = attacks.read_variants(workdir, summary)
     names = ["passive", "direct", "norm", "probe"]
-    count = summary[LABEL]["shards"]
-    lines = attacks.unfinished_forms(names, summary, tables, count + 1)
+    count = summary[VARIANT]["shards"]
+    lines = attacks.unfinished_variants(names, summary, tables, count + 1)
     assert lines[0] == "the attack probe was not run"
     assert f"the attack {LABEL} saw {count} of {count + 1} shards" in lines
     assert len(lines) == 5  # three forms, and staying away
@@ -115,14 +114,3 @@ def test_another_sweep_s_summary_is_not_believed(workdir):
     content = {"sweep": "another", "attacks": store.attack_summary(workdir)}
     header.write_root(workdir, "attacks", content)
     damage(workdir, "it is another sweep's", unit="attacks.json")
-
-
-def test_rows_of_an_old_sweep_are_taken_over_as_they_are(tmp_path):
-    old = shutil.copytree(FIXTURE, tmp_path / "old")
-    rows = store.load(old).attacks
-    before = blocks(old)
-    store.open_form(old, LABEL)
-    assert blocks(old) == before
-    assert store.load(old).attacks == rows
-    flip(next((old / UNIT).glob("*.parquet")))
-    damage(old, "does not match its checksum")

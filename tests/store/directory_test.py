@@ -11,8 +11,7 @@ from tests.sweeps import TINY, comparable, flip, plan_of, train
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.store import atomic, directory, exchange
-from vfljax.store.header import write_root
+from vfljax.store import atomic, directory, exchange, header
 
 
 @pytest.fixture
@@ -107,12 +106,12 @@ def test_a_damaged_summary_of_attacks_is_one_clear_line(tmp_path, content):
 
 
 def test_a_field_that_came_later_had_its_default_then(workdir):
-    header = directory.read_header(workdir)
-    old = json.loads(json.dumps(header))
+    stored = directory.read_header(workdir)
+    old = json.loads(json.dumps(stored))
     del old["config"]["training"]["class_weights"]
-    write_root(workdir, "sweep", old)
-    assert directory.begin(workdir, header)["config"] == old["config"]
-    changed = json.loads(json.dumps(header))
+    header.write_root(workdir, "sweep", old)
+    assert directory.begin(workdir, stored)["config"] == old["config"]
+    changed = json.loads(json.dumps(stored))
     changed["config"]["training"]["class_weights"] = [1.0] * 10
     with pytest.raises(UserError, match="training.class_weights"):
         directory.begin(workdir, changed)

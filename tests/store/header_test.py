@@ -2,7 +2,6 @@
 
 import copy
 import json
-import pathlib
 import shutil
 
 import pytest
@@ -12,8 +11,6 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import header
 
-STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"  # of schema 3
-OLD = json.loads((STORED / "sweep.json").read_text())
 SMALL = {
     **dict.fromkeys(header.FIELDS, ""),
     "schema": store.SCHEMA,
@@ -35,24 +32,26 @@ STRIDE = 61  # bits from one flip to the next: any place within a byte
 
 
 def test_whatever_bit_of_a_record_flips_its_copy_is_read(workdir):
-    content_read = store.read_header(workdir)
-    assert {name: content_read[name] for name in SMALL} == SMALL
+    header = store.read_header(workdir)
+    assert {name: header[name] for name in SMALL} == SMALL
     for name in ("sweep.json", "sweep.copy.json"):
         whole = (workdir / name).read_bytes()
         for bit in range(0, 8 * len(whole), STRIDE):
             flip(workdir / name, bit)
-            assert store.read_header(workdir) == content_read
+            assert store.read_header(workdir) == header
             (workdir / name).write_bytes(whole)
 
 
 @pytest.mark.parametrize("gone", ["sweep.json", "sweep.copy.json"])
-def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(tmp_path, gone):
-    content = {**OLD, "schema": store.SCHEMA}
-    content_read = store.begin(tmp_path, content)
+def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(
+    tiny_sweep, tmp_path, gone
+):
+    content = {**store.read_header(tiny_sweep)}
+    stored = store.begin(tmp_path, content)
     (tmp_path / gone).unlink()
-    assert store.read_header(tmp_path) == content_read
+    assert store.read_header(tmp_path) == stored
     assert header.damaged_roots(tmp_path) == [gone]
-    assert store.begin(tmp_path, content) == content_read
+    assert store.begin(tmp_path, content) == stored
     assert header.damaged_roots(tmp_path) == []
 
 
@@ -79,7 +78,7 @@ def test_a_record_of_another_kind_is_not_believed(workdir):
 
 
 PLACES = [
-    *((name,) for name in ("schema", *header.FIELDS)),
+    *((name,) for name in header.FIELDS),
     *(("data", name) for name in header.DATA_FIELDS),
     *(("shards", 3, name) for name in header.SHARD_FIELDS),
     ("versions", "jax"),
@@ -87,19 +86,23 @@ PLACES = [
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: ".".join(map(str, place)))
-def test_a_field_that_an_old_header_lacks_is_named(tmp_path, place):
-    content = copy.deepcopy(OLD)
+def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
+    content = copy.deepcopy(store.read_header(tiny_sweep))
     part = content
     for name in place[:-1]:
         part = part[name]
     del part[place[-1]]
-    (tmp_path / "sweep.json").write_text(json.dumps(content))
-    why = ".".join(map(str, place)) if place != ("schema",) else "checksum"
+    header.write_root(tmp_path, "sweep", content)
+    why = ".".join(map(str, place))
     with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}") as error:
         store.load(tmp_path)
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_an_old_sweep_is_said_to_be_read_unchecked(workdir):
-    assert store.unsealed(workdir) == ""
-    assert "(schema 3)" in store.unsealed(STORED)
+@pytest.mark.parametrize(("schema", "by"), [(3, "commit 97df115"), (99, "the version that wrote")])
+def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
+    tmp_path, schema, by
+):
+    (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, "schema": schema}))
+    with pytest.raises(UserError, match=f"has schema {schema}, this version reads 5: use {by}"):
+        store.load(tmp_path)

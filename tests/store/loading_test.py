@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.sweeps import folder_of
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import checkpoint
@@ -67,7 +68,8 @@ def test_tables_are_exported_whole(workdir):
     assert (workdir / "results.csv").read_text().count("\n") == 25
     attacks = json.loads((workdir / "attacks.json").read_text())["attacks"]
     # with model splitting and without, the cut has two widths
-    assert attacks["passive"]["compiles"] == attacks["passive"]["views"] == 2
+    (passive,) = (about for about in attacks.values() if about["attack"] == "passive")
+    assert passive["compiles"] == passive["views"] == 2
 
 
 def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
@@ -89,14 +91,14 @@ def test_a_part_of_a_sweep_is_read_as_far_as_it_went(workdir):
 
 
 def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(workdir):
-    shutil.rmtree(workdir / "attacks" / "passive")
-    with pytest.raises(UserError, match=r"passive is damaged .*--mend` sets it aside"):
+    shutil.rmtree(workdir / folder_of(workdir, "passive"))
+    with pytest.raises(UserError, match=r"passive\.rule\d is damaged .*--mend` sets it aside"):
         store.load(workdir)
 
 
 def test_an_attack_s_baselines_stand_beside_it(tiny_sweep):
     rows = store.load(tiny_sweep).attacks.to_pylist()
-    passive = [row for row in rows if row["attack"] == "passive"]
+    passive = [row for row in rows if row["label"] == "passive"]
     assert passive
     for row in passive:
         for name in store.BASELINES:

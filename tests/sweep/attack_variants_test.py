@@ -69,8 +69,6 @@ def test_who_attacks_is_an_axis_except_of_those_who_were_malicious():
     active = every[-1]
     assert attack_variants.attackers_of("malicious-0-1", active) == (0, 1)
     assert attack_variants.attackers_of("split", active) == (0,)
-    assert attack_variants.label_of(active, (0, 1)) == "active/parties=0+1"
-    assert attack_variants.label_of(every[1], (0, 1)) == "probe/parties=0+1"
 
 
 def test_only_the_federations_that_some_attack_needs_are_trained():
@@ -106,7 +104,6 @@ def test_several_groups_of_attackers_leave_malicious_runs_to_one_form():
         assert attack_variants.serves(second, attack, federation)
     assert attack_variants.serves(first, attack, "malicious-0")
     assert not attack_variants.serves(second, attack, "malicious-0")
-    assert attack_variants.label_of(first, (0,)) == "mean"
 
 
 @pytest.mark.parametrize(

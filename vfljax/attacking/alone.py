@@ -22,8 +22,8 @@ from vfljax.attacking.jobs import FormPlan
 from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.store import ALONE as LABEL
-from vfljax.sweep.attack_variants import label_by
 from vfljax.sweep.plan import Plan
+from vfljax.types import AttackIdentity
 
 BY_BATCH = (
     "auc_batch_q95",
@@ -40,24 +40,24 @@ class AloneJob(NamedTuple):
 
     def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
         """Its row of the form ``LABEL``."""
+        identity = AttackIdentity(LABEL, attackers=self.attackers, known=self.known)
         head = {
-            "attack": label_by(LABEL, self.attackers),
+            **store.identity_columns(identity),
+            "variant": LABEL,
             "seed": self.seed,
-            "parties": "+".join(map(str, self.attackers)),
             "what": LABEL,
-            "attack.known": float(self.known),
         }
         return {**head, **{name: float(v) for name, v in values.items() if name not in BY_BATCH}}
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """What makes a stored row this job's."""
-        return identity(self.figures({}))
+    def key(self) -> tuple[Any, ...]:
+        """What tells its stored row from the others."""
+        return key_of(self.figures({}))
 
 
-def identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes a row of the form the same row."""
-    return row["parties"], row["attack.known"], row["seed"]
+def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells a stored row from the others."""
+    return row["attackers"], row["known"], row["seed"]
 
 
 def jobs(form_plans: Iterable[FormPlan], seeds: int) -> list[AloneJob]:
@@ -71,17 +71,17 @@ def jobs(form_plans: Iterable[FormPlan], seeds: int) -> list[AloneJob]:
 
 def described(todo: Iterable[AloneJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
     """What ``attacks.json`` says of the form, stored rows included; ``shards`` are trained."""
-    stored = {identity(row) for row in store.read_form(workdir, LABEL).to_pylist()}
-    every = stored | {job.identity for job in todo}
+    stored = {key_of(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
+    every = stored | {job.key for job in todo}
     return {
+        **store.identity_columns(AttackIdentity(LABEL)),
         "status": "ok",
         "steps": 0,
         "knobs": [{"known": known} for known in sorted({known for _, known, _ in every})],
-        "options": {},
         "oracle": False,
         "labels": "",
         "adaptive": False,
-        "structure": [],
+        "federations": [],
         "settings": 0,
         "diverged": 0,
         "rows": len(every),
@@ -102,8 +102,8 @@ def run(
     """Fit, score and store every job that is not stored yet; on the host."""
     if not todo:
         return
-    stored = {identity(row) for row in store.read_form(workdir, LABEL).to_pylist()}
-    missing = [job for job in todo if job.identity not in stored]
+    stored = {key_of(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
+    missing = [job for job in todo if job.key not in stored]
 
     @functools.cache
     def common_of(attackers: tuple[int, ...]) -> CommonData:
@@ -120,4 +120,4 @@ def run(
         output = AttackOutput(scores, *on_host)
         rows.append(job.figures(scorer.figures_of_one(output, plan.groups[0].spec.batch_size)))
     if rows:
-        store.write_block(workdir, LABEL, "rows", [job.identity for job in missing], rows)
+        store.write_chunk(workdir, LABEL, "rows", [job.key for job in missing], rows)

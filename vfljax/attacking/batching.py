@@ -40,20 +40,16 @@ class Stored(NamedTuple):
     sweep: store.Sweep
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
-    summary: dict[str, dict[str, Any]]  # what ``attacks.json`` says, which names folders
+    summary: dict[str, dict[str, Any]]  # what ``attacks.json`` says
     shard: Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, np.ndarray]]] = read_shard
 
     @property
     def workdir(self) -> pathlib.Path:
         return self.sweep.workdir
 
-    def folder(self, form: Form) -> str:
-        """What the folder of the form's rows is called."""
-        return store.folder_of(form.label, self.summary)
-
     def rows(self, form: Form) -> list[dict[str, Any]]:
         """The form's rows."""
-        return store.read_form(self.workdir, self.folder(form)).to_pylist()
+        return store.read_variant(self.workdir, form.variant).to_pylist()
 
 
 class Block(NamedTuple):

@@ -20,8 +20,7 @@ from vfljax import attacks, store
 from vfljax.attacking import alone, versions
 from vfljax.attacking.baselines import logistic_figures
 from vfljax.attacking.batching import Block, Stored, attack_block, make_block, narrowed
-from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, identity, plan_form
-from vfljax.attacking.run import described
+from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, key_of, plan_form
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
 from vfljax.sweep import batch_layout, programs
@@ -34,7 +33,7 @@ from vfljax.types import HostArray, PyTree, Spec
 
 ATTACKING = ("attack", "federations", "settings", "calls", "attacking")
 AGAIN = 20.0  # seconds of a first call up to which a second is measured
-COLUMNS = ["setting", "seed", "structure", "status", "shard", "lane"]
+COLUMNS = ["setting", "seed", "federation", "status", "shard", "lane"]
 
 
 class AttackCost(NamedTuple):
@@ -121,18 +120,14 @@ def _stored(
 def _left(form_plan: FormPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
     """The jobs of a form that are not stored, or why it is left as it is."""
     form, workdir = form_plan.form, stored.workdir
-    folder = stored.folder(form)
-    exists = (workdir / store.unit_of(folder)).is_dir()
-    rows = store.read_form(workdir, folder).to_pylist() if exists else []
-    trained = len(stored.sweep.header["shards"])
-    about = described(form_plan, trained)
-    if rows and store.rule_of(rows[0]) != about["rule"]:
-        if versions.is_whole(stored.summary.get(form.label), len(rows), trained):
-            return f"it is stored by its rule {store.rule_of(rows[0])}, and left as it is"
-        rows = []
-    done = {identity(row) for row in rows}
+    summary, trained = stored.summary, len(stored.sweep.header["shards"])
+    earlier = versions.earlier(form, summary)
+    if earlier and versions.is_whole(earlier, summary, workdir, trained):
+        return f"it is stored by its rule {summary[earlier]['rule']}, and left as it is"
+    exists = (workdir / store.unit_of(form.variant)).is_dir()
+    done = {key_of(row) for row in stored.rows(form)} if exists else set()
     return {
-        group: [job for job in jobs if job.identity not in done]
+        group: [job for job in jobs if job.key not in done]
         for group, jobs in form_plan.jobs.items()
     }
 
@@ -204,10 +199,10 @@ def _fits(form_plans: Sequence[FormPlan], stored: Stored) -> tuple[int, float]:
     of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(alone.LABEL)).is_dir()
-    rows = store.read_form(workdir, alone.LABEL).to_pylist() if exists else []
-    done = {alone.identity(row) for row in rows}
+    rows = store.read_variant(workdir, alone.LABEL).to_pylist() if exists else []
+    done = {alone.key_of(row) for row in rows}
     jobs = alone.jobs(form_plans, plan.experiment.seeds)
-    wanted = [job for job in jobs if job.identity not in done]
+    wanted = [job for job in jobs if job.key not in done]
     count = len(wanted) + sum(len(one.logistic) for one in form_plans if not rows)
     if not wanted:
         return 0, 0.0

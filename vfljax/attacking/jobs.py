@@ -7,25 +7,23 @@ share a compiled program.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
-from vfljax.sweep.attack_variants import Form, attackers_of, label_of, make_attack, serves
+from vfljax.sweep.attack_variants import Form, attackers_of, make_attack, serves
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.known import error_of
 from vfljax.sweep.plan import Plan
 from vfljax.types import Spec
 
 ATTACK, ALL_LABELS, UNTRAINED, LOGISTIC = "attack", "all_labels", "untrained", "logistic"
-IDENTITY = ("structure", "view", "setting", "what", "point", "seed")
+KEY = ("federation", "view", "setting", "what", "point", "seed")
 
 
 class ViewGroup(NamedTuple):
@@ -61,38 +59,33 @@ class Job(NamedTuple):
 
     def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
         """Its row of ``attacks``."""
-        head = {
-            "attack": label_of(self.form, self.group.attackers),
-            "setting": self.row.get("setting"),
+        knobs = self.form.knobs[self.point]
+        identity = self.form.identity._replace(
+            federation=self.group.federation,
+            attackers=self.group.attackers,
+            known=int(knobs.get("known", 0)),
+        )
+        return {
+            **store.identity_columns(identity),
+            "variant": self.form.variant,
+            "setting": self.row.get("setting"),  # none of LOGISTIC
             "seed": self.seed,
-            "structure": self.group.federation,
             "view": self.group.number,
-            "parties": "+".join(map(str, self.group.attackers)),
             "what": self.what,
             "point": self.point,
-            "options": options_text(self.form),
-            "rule": attack_table.TABLE[self.form.name].rule,
-            **{f"attack.{k}": float(v) for k, v in self.form.knobs[self.point].items()},
+            **{f"attack.{k}": float(v) for k, v in knobs.items()},
+            **values,
         }
-        if self.what == LOGISTIC:  # it has no setting, and no parties or options of its own
-            kept = ("attack", "seed", "structure", "view", "what", "point", "rule")
-            head = {name: head[name] for name in kept}
-        return {**head, **values}
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """What makes a stored row this job's."""
-        return identity(self.figures({}))
+    def key(self) -> tuple[Any, ...]:
+        """What tells its stored row from the others of the form."""
+        return key_of(self.figures({}))
 
 
-def identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes a row of an attack the same row."""
-    return tuple(row.get(name) for name in IDENTITY)
-
-
-def options_text(form: Form) -> str:
-    """A form's options as they are stored beside its rows."""
-    return json.dumps(form.options, sort_keys=True)
+def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells a stored row from the others of its form."""
+    return tuple(row[name] for name in KEY)
 
 
 class FormPlan(NamedTuple):
@@ -163,10 +156,10 @@ def _view_groups(
     spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
     out: dict[ViewGroup, list[dict[str, Any]]] = {}
     for row in rows:
-        attackers = attackers_of(row["structure"], form)
+        attackers = attackers_of(row["federation"], form)
         spec = spec_of[row["shard"]]
         assert spec is not None, "the plan is another sweep's"
-        group = ViewGroup(row["structure"], attackers, spec, specs.index(spec))
+        group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
         out.setdefault(group, []).append(row)
     return out
 
@@ -203,9 +196,9 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
     num_classes = plan.dataset.num_classes
     spec = plan.groups[0].spec
     attack = make_attack(form, tuple(spec.bottoms[p] for p in form.attackers), num_classes)
-    columns = ["setting", "seed", "structure", "status", "shard", "lane"]
+    columns = ["setting", "seed", "federation", "status", "shard", "lane"]
     rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if serves(form, attack, row["structure"])]
+    rows = [row for row in rows if serves(form, attack, row["federation"])]
     recorded = plan.experiment.training.recorded_epochs
     if attack.binary and num_classes > 2:
         return attack, [], f"defined for two classes, {plan.dataset.name} has {num_classes}"

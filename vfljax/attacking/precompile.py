@@ -78,7 +78,7 @@ def as_trained(plan: Plan) -> store.Sweep:
         for shard in plan.shards
         for lane, place in enumerate(shard.trials)
     ]
-    columns = ("setting", "seed", "structure", "status", "shard", "lane")
+    columns = ("setting", "seed", "federation", "status", "shard", "lane")
     results = pa.table({name: [row[name] for row in rows] for name in columns})
     return store.Sweep(pathlib.Path(), {"shards": shards}, results, pa.table({}))
 

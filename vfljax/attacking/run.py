@@ -25,7 +25,7 @@ from vfljax.attacking.jobs import (
     FormPlan,
     Job,
     ViewGroup,
-    identity,
+    key_of,
     plan_form,
 )
 from vfljax.attacking.scoring import Scorer
@@ -44,7 +44,6 @@ Cost = dict[str, Any]  # of an attack: seconds, compiles, views
 Attacked = tuple[FormPlan, Cost]
 # runs the jobs of forms on settings; yields each form, of the settings that were attacked, and its cost
 RunForms = Callable[[Sequence[FormPlan], Stored], Iterable[Attacked]]
-NO_COST: Cost = {"seconds": 0.0, "compiles": 0, "views": 0}
 # (attackers, seed, known) -> figures
 Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
 
@@ -83,17 +82,17 @@ def _attack_sweep(
     for form, form_plan in _planned(experiment, stored):
         if isinstance(form_plan, str):
             say(f"skipped {form.label}: {form_plan}")
-            summary[form.label] = {"status": "skipped", "reason": form_plan}
+            about = {**store.identity_columns(form.identity), "status": "skipped"}
+            summary[form.variant] = {**about, "reason": form_plan}
             continue
         about = described(form_plan, len(trained))
         if not versions.settle(form, about, summary, workdir, renew_rules, say):
             left.append(form_plan)
             continue
         todo.append(form_plan)
-        summary[form.label] = {**summary.get(form.label, {}), **about}
     away = alone.jobs([*todo, *left], experiment.seeds)
     if away:
-        store.open_form(workdir, alone.LABEL)
+        store.open_variant(workdir, alone.LABEL)
         summary[alone.LABEL] = alone.described(away, workdir, len(trained))
     # what an attack is, is known before its first row
     store.write_attack_summary(workdir, summary)
@@ -101,8 +100,8 @@ def _attack_sweep(
     for form_plan, cost in run(todo, stored) if todo else ():
         _run_logistic(form_plan, stored, logistic)
         _check_complete(form_plan, stored)
-        label = form_plan.form.label
-        summary[label] = {**summary[label], **with_earlier_parts(cost, summary[label])}
+        about = summary[form_plan.form.variant]
+        about |= with_earlier_parts(cost, about)
         store.write_attack_summary(workdir, summary)
     alone.run(away, plan, workdir, stored.arrays, stored.scorer)
 
@@ -177,12 +176,12 @@ def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
     # what is stored is known by its rows, not its file: blocks differ between machines
     rows = stored.rows(form)
     versions.check_options(form, rows, stored.workdir)
-    done = {identity(row) for row in rows}
+    done = {key_of(row) for row in rows}
     total = sum(len(jobs) for jobs in form_plan.jobs.values())
     progress = Progress(f"attack {form.label}", form_plan.settings, steps * total)
     used = set()
     for group, jobs in form_plan.jobs.items():
-        todo = [job for job in jobs if job.identity not in done]
+        todo = [job for job in jobs if job.key not in done]
         progress.resume(_attacks(jobs) - _attacks(todo), steps * (len(jobs) - len(todo)))
         if todo:
             one = form_plan.attacks[group]
@@ -197,10 +196,10 @@ def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
 
 def _check_complete(form_plan: FormPlan, stored: Stored) -> None:
     """Refuse to end while a job has no row."""
-    rows = {identity(row) for row in stored.rows(form_plan.form)}
-    missing = sum(job.identity not in rows for job in form_plan.every_job)
+    rows = {key_of(row) for row in stored.rows(form_plan.form)}
+    missing = sum(job.key not in rows for job in form_plan.every_job)
     if missing:
-        unit = store.unit_of(stored.folder(form_plan.form))
+        unit = store.unit_of(form_plan.form.variant)
         raise store.Damaged(stored.workdir, unit, f"{missing} rows are missing")
 
 
@@ -213,19 +212,18 @@ def described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
     form, attack = form_plan.form, form_plan.attack
     owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in form_plan.attacks)
     return {
+        **store.identity_columns(form.identity),
         "status": "ok",
         "steps": attack.steps,
         "knobs": form.knobs,
-        "options": form.options,
         "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
         "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
-        "structure": list(attack.federations),
+        "federations": list(attack.federations),
         "settings": form_plan.settings,
         "diverged": form_plan.diverged,
         "rows": len(form_plan.every_job),
         "shards": shards,
-        "rule": attacks.TABLE[form.name].rule,
         **({"plugins": about} if (about := plugins.described([form.name])) else {}),
     }
 
@@ -275,8 +273,8 @@ def _logistic(stored: Stored) -> Logistic:
 
 def _run_logistic(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) -> None:
     """Write the baseline's rows of a form that are not stored yet, which are one file."""
-    done = {identity(row) for row in stored.rows(form_plan.form)}
-    jobs, rows = [job for job in form_plan.logistic if job.identity not in done], []
+    done = {key_of(row) for row in stored.rows(form_plan.form)}
+    jobs, rows = [job for job in form_plan.logistic if job.key not in done], []
     for job in jobs:
         known = int(job.knobs(len(stored.plan.splits[0].train))["known"])
         rows.append(job.figures(logistic_of(job.group.attackers, job.seed, known)))
@@ -287,5 +285,5 @@ def _run_logistic(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) ->
 def _write(
     form: Form, name: str, jobs: Sequence[Job], rows: list[dict[str, Any]], stored: Stored
 ) -> None:
-    identities = [job.identity for job in jobs]
-    store.write_block(stored.workdir, stored.folder(form), name, identities, rows)
+    identities = [job.key for job in jobs]
+    store.write_chunk(stored.workdir, form.variant, name, identities, rows)

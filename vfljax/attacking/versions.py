@@ -1,8 +1,8 @@
 """What becomes of stored rows that were made by another rule than the attack has now (``AttackRow.rule``).
 
-Rows of two rules never stand in one folder. A form that is whole under another rule is left as it is until
+Rows of each rule have a folder of their own. A variant that is whole under another rule is left as it is until
 it is asked to be attacked anew. One that is not whole cannot be completed, as the rule is gone: it is
-attacked anew. Either way its rows are kept, under a label with their rule's number ("passive/rule=1").
+attacked anew. Either way its rows are kept, and superseded.
 """
 
 from __future__ import annotations
@@ -12,11 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vfljax import store
-from vfljax.attacking.jobs import options_text
 from vfljax.errors import UserError
+from vfljax.store.attacks import Summary
 from vfljax.sweep.attack_variants import Form
 
-Summary = dict[str, dict[str, Any]]
+NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before it has run
+
+
+def earlier(form: Form, summary: Summary) -> str:
+    """The variant that is stored of a form by another rule and was not superseded, '' where none is."""
+    others = (
+        name
+        for name, about in summary.items()
+        if about["label"] == form.label and name != form.variant and not about.get("superseded")
+    )
+    return next(others, "")
 
 
 def settle(
@@ -27,52 +37,54 @@ def settle(
     renew: bool,
     say: Callable[[str], None],
 ) -> bool:
-    """Whether a form is to be attacked, into the folder that ``summary`` then names.
+    """Decide whether a form is attacked by its present rule.
 
-    ``about`` describes the form as it is now. Where its stored rows are of another rule, ``summary``
-    changes, or the form is left as it is; a line says so.
+    Args:
+      form: what is to be attacked with.
+      about: its entry of ``attacks.json``, as it is now.
+      summary: ``attacks.json``; where the form is to be attacked, it gets the entry, and an entry of another
+        rule is marked as superseded.
+      workdir: the stored sweep.
+      renew: attack anew what is whole under another rule.
+      say: is told a line where rows of another rule are stored.
+
+    Returns:
+      False where the form is left as it is.
     """
-    label, now = form.label, about["rule"]
-    store.open_form(workdir, store.folder_of(label, summary))
-    rows = store.read_form(workdir, store.folder_of(label, summary)).to_pylist()
-    rule = store.rule_of(rows[0]) if rows else now
-    if rule == now:
-        return True
-    said = f"{label} is stored by its rule {rule}, this version has rule {now}: "
-    if not renew and is_whole(summary.get(label), len(rows), about["shards"]):
-        say(f"{said}left as it is; launch.attack --renew_rules attacks anew.")
-        return False
-    say(f"{said}attacked anew; the earlier rows are kept.")
-    _begin_anew(summary, label, (rule, len(rows)), about)
-    store.open_form(workdir, store.folder_of(label, summary))
+    name = earlier(form, summary)
+    if name and (summary[name]["status"] == "skipped" or not _rows(workdir, name)):
+        del summary[name]
+    elif name:
+        stored = f"{form.label} is stored by its rule {summary[name]['rule']}"
+        now = f"this version has rule {about['rule']}"
+        if not renew and is_whole(name, summary, workdir, about["shards"]):
+            say(f"{stored}, {now}: left as it is; launch.attack --renew_rules attacks anew.")
+            return False
+        say(f"{stored}, {now}: attacked anew; the earlier rows are kept.")
+        summary[name]["superseded"] = True
+        summary[name]["rows"] = _rows(workdir, name)
+    # the present rule may be one that was attacked with, and superseded, before
+    before = {k: v for k, v in summary.get(form.variant, {}).items() if k != "superseded"}
+    summary[form.variant] = {**NO_COST, **before, **about}
+    store.open_variant(workdir, form.variant)
     return True
 
 
-def is_whole(entry: Mapping[str, Any] | None, rows: int, shards: int) -> bool:
-    """Whether as many ``rows`` are stored as were planned, of all ``shards`` that are trained."""
-    if entry is None or "rows" not in entry:
-        return entry is not None  # sweeps of schema 3 described an attack once it was done
-    return rows >= entry["rows"] and entry["shards"] >= shards
+def is_whole(variant: str, summary: Summary, workdir: pathlib.Path, shards: int) -> bool:
+    """Whether as many rows are stored as were planned, of all ``shards`` that are trained."""
+    about = summary[variant]
+    if about["status"] == "skipped":
+        return False
+    return _rows(workdir, variant) >= about["rows"] and about["shards"] >= shards
 
 
-def _begin_anew(
-    summary: Summary, label: str, stored: tuple[int, int], about: Mapping[str, Any]
-) -> None:
-    """Give stored rows, their rule and number, an entry of their own, and the form another folder."""
-    rule, rows = stored
-    folder = store.folder_of(label, summary)
-    # where a kill left rows without an entry, only what they are is known
-    before = summary.pop(label, {**about, "seconds": 0.0, "compiles": 0, "views": 0})
-    now = store.with_rule(label, about["rule"])
-    # the present rule may be one that was attacked with before
-    summary[label] = summary.pop(now, {"folder": now})
-    earlier = {**before, "rule": rule, "folder": folder, "rows": rows}
-    summary[store.with_rule(label, rule)] = earlier
+def _rows(workdir: pathlib.Path, variant: str) -> int:
+    return store.read_variant(workdir, variant).num_rows
 
 
 def check_options(form: Form, rows: Sequence[Mapping[str, Any]], workdir: pathlib.Path) -> None:
     """Refuse to add to rows that were made with other options or knobs under the same name."""
-    options = options_text(form)
+    options = store.identity_columns(form.identity)["options"]
     for row in rows:
         if row["what"] == "logistic":
             continue

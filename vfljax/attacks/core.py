@@ -59,17 +59,13 @@ class Attack(NamedTuple):
 class Reading(NamedTuple):
     """The rules by which an attack reads a label off the entries of a gradient.
 
-    Each is a value of the attack's option ``rule``, and hence a word of its forms' labels. The report
-    compares them to tell a defense that hides the label from one that stops the published rule only.
+    Each is a value of the attack's option ``rule``. The report compares them to tell
+    a defense that hides the label from one that stops the published rule only.
     """
 
     published: str  # the published rule
     largest: str  # takes the negative entry of largest magnitude
     smallest: str  # takes the negative entry of smallest magnitude
-
-    def label_with(self, label: str, rule: str) -> str:
-        """The label of the form that differs from the published ``label`` in its rule only."""
-        return "/".join(rule if word == self.published else word for word in label.split("/"))
 
 
 @dataclasses.dataclass(frozen=True)

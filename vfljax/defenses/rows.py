@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vfljax.defenses.core import Defense
-from vfljax.types import Array, HostArray, Origin, Spec
+from vfljax.types import Array, AttackIdentity, HostArray, Origin, Spec
 
 
 def prior_of(balance: Iterable[int]) -> HostArray:
@@ -226,15 +226,14 @@ class DefenseRow:
             {name: value for name, value in values.items() if name in options},
         )
 
-    def known_to(self, federation: str, labels: Iterable[str]) -> bool:
-        """Whether an attack form takes the defense into account, of those with these ``labels``
-        ("direct/most_negative/epoch=0") that were run on the ``federation``, "split" or
-        "no_split". False where no form is listed for the federation."""
-        words = [label.split("/") for label in labels]
+    def known_to(self, federation: str, attacks: Iterable[AttackIdentity]) -> bool:
+        """Whether one of these ``attacks``, which were run on the ``federation``, "split" or "no_split",
+        takes the defense into account. False where none is listed for the federation."""
+        run = list(attacks)
         return any(
-            form[0] == knower.attack and (not knower.option or knower.option in form[1:])
+            attack.attack == knower.attack and (not knower.option or knower.option in attack.words)
             for knower in self.known_by.get(federation, ())
-            for form in words
+            for attack in run
         )
 
     def advice(self, federation: str) -> str:

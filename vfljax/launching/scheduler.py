@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import store
-from vfljax.attacking import run
+from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import FormPlan, identity
+from vfljax.attacking.jobs import FormPlan, key_of
 from vfljax.errors import UserError
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
@@ -95,7 +95,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
         names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
         for form_plan in todo:
-            yield form_plan.of_shards(names), costs.get(form_plan.form.label, run.NO_COST)
+            yield form_plan.of_shards(names), costs.get(form_plan.form.label, versions.NO_COST)
 
     return Way(False, train_there, attack_there, given_up)
 
@@ -184,9 +184,9 @@ def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for form_plan in todo:
-        done = {identity(row) for row in stored.rows(form_plan.form)}
+        done = {key_of(row) for row in stored.rows(form_plan.form)}
         every = (job for jobs in form_plan.jobs.values() for job in jobs)
-        counts.update(job.row["shard"] for job in every if job.identity not in done)
+        counts.update(job.row["shard"] for job in every if job.key not in done)
     return dict(sorted(counts.items()))
 
 

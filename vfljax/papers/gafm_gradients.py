@@ -146,13 +146,13 @@ def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
       UserError: if the sweep was not attacked with one of them.
     """
     rows = sweep.attacks.to_pylist()
-    labels = sorted({row["attack"] for row in rows})
+    labels = sorted({row["label"] for row in rows})
     for attack in attacks:
         if attack not in labels:
             raise unknown("attack of this sweep", attack, labels)
     leaks: dict[int, list[float]] = {}
     for row in rows:
-        if row["attack"] in attacks:
+        if row["label"] in attacks:
             leaks.setdefault(row["setting"], []).append(row["leak"])
     auc = {row["setting"]: row["train_auc"] for row in sweep.results.to_pylist()}
     return {

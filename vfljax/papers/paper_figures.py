@@ -164,7 +164,7 @@ def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
     results = [
         row
         for row in sweep.results.to_pylist()
-        if row["status"] == "ok" and row["structure"] == SPLIT
+        if row["status"] == "ok" and row["federation"] == SPLIT
     ]
     attacks = sweep.attacks.to_pylist()
     labels = {name: reproduces.attacks.get(name, name) for name in GRADIENT_ATTACKS}
@@ -175,7 +175,7 @@ def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
             ids = {row["setting"] for row in results if row["point"] == point.number}
             groups = [[r["test_oriented_auc"] for r in results if r["setting"] in ids]]
             groups += [
-                [a["leak"] for a in attacks if a["setting"] in ids and a["attack"] == label]
+                [a["leak"] for a in attacks if a["setting"] in ids and a["label"] == label]
                 for label in labels.values()
             ]
             x = np.arange(len(groups)) + (number - (len(points) - 1) / 2) * width

@@ -30,7 +30,6 @@ from vfljax.report.worst import AttackOn
 from vfljax.store import Sweep
 from vfljax.types import SPLIT
 
-PREFIX = "spectral/"
 ALPHA = "dcor.alpha"
 CUT = "spectral/signed"  # the attack of figure 5: algorithm 1 on the cut
 Published = Mapping[str, Sequence[tuple[float, float]]]
@@ -62,9 +61,10 @@ def figure5(sweep: Sweep, published: Published | None = None, attack: str = CUT)
 def layers_of(point: Point) -> list[tuple[str, Interval]]:
     """(Layer, leak of the spectral attack on it), from the input on."""
     layers = [
-        (on.attack.removeprefix(PREFIX), figures["leak"])
+        (signal, figures["leak"])
         for on, figures in point.figures.items()
-        if on.attack.startswith(PREFIX) and "." in on.attack
+        if point.identities[on].attack == "spectral"
+        and "." in (signal := dict(point.identities[on].options).get("signal", ""))
     ]
     return sorted(layers, key=lambda one: _depth(one[0]))
 

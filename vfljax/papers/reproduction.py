@@ -127,9 +127,9 @@ class Reader:
         of_setting = {row["setting"]: row for rows in self._results.values() for row in rows}
         for row in sweep.attacks.to_pylist():
             if row["point"] == 0 and row["setting"] in of_setting:
-                key = (of_setting[row["setting"]]["point"], row["attack"])
+                key = (of_setting[row["setting"]]["point"], row["label"])
                 self._attacks.setdefault(key, []).append(row)
-        self._described = store.attack_summary(sweep.workdir)
+        self._described = store.by_label(store.attack_summary(sweep.workdir))
 
     def compared(self, number: Number) -> list[Compared]:
         """One number, without figures of ours where the sweep has none. Of several arms for the paper's
@@ -189,13 +189,13 @@ class Reader:
         rows = self._results.get(point, [])
         if column == "test_oriented_auc" and any(row.get(POOLED) is not None for row in rows):
             column = POOLED  # the sweep evaluated as the released code does
-        kinds = {row["structure"] for row in rows}
+        kinds = {row["federation"] for row in rows}
         federation = SPLIT if SPLIT in kinds else NO_SPLIT
         turned: Callable[[float], float] = _oriented if column == "train_auc" else float
         ours = {
             row["seed"]: turned(row[column])
             for row in rows
-            if row["structure"] == federation and row.get(column) is not None
+            if row["federation"] == federation and row.get(column) is not None
         }
         return federation, column, ours
 
@@ -211,7 +211,7 @@ class Reader:
     def _ratio(self, point: int) -> tuple[str, str, dict[int, float]]:
         """Mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
         labels = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
-        rows = [row for row in self._results.get(point, []) if row["structure"] == SPLIT]
+        rows = [row for row in self._results.get(point, []) if row["federation"] == SPLIT]
         attacked = {key[1] for key in self._attacks if key[0] == point}
         by_setting = (
             gafm_gradients.ratios(self._sweep, labels) if attacked.issuperset(labels) else {}
@@ -222,7 +222,7 @@ class Reader:
     def _part(self, number: int, point: int) -> tuple[str, str, dict[int, float]]:
         """The average gradient of one of GAFM's two losses."""
         over, oriented = AVERAGES.get(self._reproduces.variant, AVERAGES[""])
-        rows = [row for row in self._results.get(point, []) if row["structure"] == SPLIT]
+        rows = [row for row in self._results.get(point, []) if row["federation"] == SPLIT]
         ours = {
             row["seed"]: gafm_gradients.averages(self._sweep, row["setting"], over, oriented)[
                 number

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -227,20 +226,17 @@ def nearest(attacked: Sequence[Point], plain: Point | None, federation: str, of:
     return min(attacked, key=beyond)
 
 
-PARTIES = re.compile(r"/parties=([\d+]+)")
-
-
 def attack_of(worst: Worst) -> str:
     """The strongest attack, with what tells it from others, but without who ran it."""
-    return PARTIES.sub("", worst.name)
+    details = worst.name.removeprefix(worst.identity.label)
+    return worst.identity._replace(attackers=(0,)).label + details
 
 
 def attacker(worst: Worst, name_of: Callable[[int], str]) -> str:
     """Who ran the strongest attack, 'telco and shop together'; "" where it is staying away."""
     if worst.federation == AWAY:
         return ""
-    named = PARTIES.search(worst.attack)
-    parties = [name_of(int(p)) for p in (named[1] if named else "0").split("+")]
+    parties = [name_of(party) for party in worst.identity.attackers]
     together = " together" if len(parties) > 1 else ""
     return f"{', '.join(parties[:-1])} and {parties[-1]}{together}" if together else parties[0]
 

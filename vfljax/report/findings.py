@@ -176,11 +176,23 @@ def _reading_findings(all_points: Sequence[Point]) -> list[str]:
 
 
 def _misread(attack: str, rules: Reading, all_points: Sequence[Point]) -> list[str]:
-    keys = dict.fromkeys(key for p in all_points for key in p.attacks)
+    identities = {key: attack for p in all_points for key, attack in p.identities.items()}
     # the first epoch asked for, if several are
-    start = f"{attack}/{rules.published}"
-    first = next((key for key in keys if key.attack.startswith(start)), AttackOn("", ""))
-    most = first._replace(attack=rules.label_with(first.attack, rules.largest))
+    published = [
+        key
+        for key, identity in identities.items()
+        if identity.attack == attack and dict(identity.options).get("rule") == rules.published
+    ]
+    if not published:
+        return []
+    first = published[0]
+
+    def with_rule(rule: str) -> AttackOn:
+        options = {**dict(identities[first].options), "rule": rule}
+        wanted = identities[first]._replace(options=tuple(sorted(options.items())))
+        return first._replace(attack=wanted.label)
+
+    most = with_rule(rules.largest)
     both = [p for p in all_points if first in p.attacks and most in p.attacks]
     fooled = [p for p in both if p.attacks[most].mean - p.attacks[first].mean > 0.2]
     if not fooled:
@@ -196,7 +208,7 @@ def _misread(attack: str, rules: Reading, all_points: Sequence[Point]) -> list[s
         defenses.TABLE[name].remarks.misread
         for name in dict.fromkeys(name for p in fooled for name in p.defenses)
     ]
-    least = first._replace(attack=rules.label_with(first.attack, rules.smallest))
+    least = with_rule(rules.smallest)
     for name in dict.fromkeys(name for p in both for name in p.defenses):
         remarks = defenses.TABLE[name].remarks
         beyond = [
@@ -219,9 +231,7 @@ def _passive_findings(sweep: Sweep) -> list[str]:
     rows = sweep.attacks.to_pylist()
     out = []
     # the others' baselines stand in their table
-    completions = titles(
-        attack_on(row) for row in rows if attacks.TABLE[row["attack"].split("/")[0]].completion
-    )
+    completions = titles(attack_on(row) for row in rows if attacks.TABLE[row["attack"]].completion)
     for key, title in completions.items():
         outcomes = [row for row in rows if attack_on(row) == key and row["point"] == 0]
         comparisons = []

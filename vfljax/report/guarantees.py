@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from vfljax import defenses
+from vfljax import defenses, store
 from vfljax.defenses.rows import prior_of
 from vfljax.report.confidence import Interval, interval
 from vfljax.report.knowledge_table import known_of
@@ -73,10 +73,11 @@ def measured_without(sweep: Sweep, points: Sequence[Point]) -> Measured:
             for kind, accuracy in plain.accuracy.items()
             if accuracy.count and kind in FEDERATIONS
         ]
-    for (parties, known), rows in _grouped(sweep.alone.to_pylist(), "parties", "attack.known"):
+    for (_, known), rows in _grouped(sweep.alone.to_pylist(), "attackers", "known"):
         figure = interval(row["success_unlabeled"] for row in rows)
-        best += _measured(figure, f"staying away with {known:g} labels and columns of {parties}")
-    for (attack,), rows in _grouped(sweep.attacks.to_pylist(), "attack"):
+        parties = "+".join(map(str, store.identity_of(rows[0]).attackers))
+        best += _measured(figure, f"staying away with {known} labels and columns of {parties}")
+    for (attack,), rows in _grouped(sweep.attacks.to_pylist(), "label"):
         figure = interval(row.get("all_labels_test_success") for row in rows)
         best += _measured(figure, f"{attack} with all labels, test rows")
     return max(best)
@@ -97,14 +98,14 @@ def most_accurate(sweep: Sweep) -> dict[tuple[int, str], Measured]:
     """By point and panel, the attack of the highest top-1 accuracy on rows whose labels it does not know, of
     those that an attacker with the leading budget of labels can run."""
     attacks = sweep.attacks.to_pylist()
-    oracle = marks(sweep, dict.fromkeys(row["attack"] for row in attacks)).oracle
+    oracle = marks(sweep).oracle
     most = next(iter(budgets_of(sweep)))
     names = names_by_panel(attacks)
     columns = sweep.results.select(["setting", "point"]).to_pylist()
     point_of = {row["setting"]: row["point"] for row in columns}
     figures: dict[tuple[int, Run], list[float | None]] = {}
     for row in attacks:
-        if row["attack"] not in oracle and known_of(row) <= most:
+        if row["label"] not in oracle and known_of(row) <= most:
             key = point_of[row["setting"]], Run(attack_on(row), row["point"])
             figures.setdefault(key, []).append(row["success_unlabeled"])
     out: dict[tuple[int, str], Measured] = {}

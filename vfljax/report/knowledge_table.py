@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 from vfljax.store import Sweep
 
 Away = Mapping[str, Mapping[int, Mapping[str, Any]]]
-"""The rows of the attacker who stays away with one number of known labels, by parties ("0+1") and seed."""
+"""The rows of the attacker who stays away with one number of known labels, by parties ("[0, 1]") and seed."""
 
 
 def known_of(row: Mapping[str, Any]) -> int:
     """How many labels a stored attack knew; 0 of one that is given none."""
-    return int(row.get("attack.known") or 0)
+    return row["known"]
 
 
 def parties_of(row: Mapping[str, Any]) -> str:
-    """Who attacked, "0+1"."""
-    return row.get("parties") or "0"
+    """Who attacked, "[0, 1]"."""
+    return row["attackers"]
 
 
 class Budget(NamedTuple):

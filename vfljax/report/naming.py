@@ -23,7 +23,6 @@ from vfljax import store
 from vfljax.report import rules
 from vfljax.report.knowledge_table import known_of
 
-WORD = "named"
 FIGURES = {"leak": "leak_named", "leak_select": "named_select", "leak_report": "named_report"}
 OTHERS = (
     "success",
@@ -41,30 +40,15 @@ def shown(workdir: pathlib.Path) -> store.Sweep:
     return with_named(rules.shown(store.load(workdir)))
 
 
-def label_of(label: str) -> str:
-    """What an attack is called with its classes named by known labels.
-
-    >>> label_of("direct/most_negative/parties=0+1")
-    'direct/most_negative/named/parties=0+1'
-    """
-    form, parties, who = label.partition("/parties=")
-    return f"{form}/{WORD}{parties}{who}"
-
-
-def plain(label: str) -> str:
-    """The label of the attack whose classes were named."""
-    return label.replace(f"/{WORD}", "")
-
-
 def with_named(sweep: store.Sweep) -> store.Sweep:
     """The sweep, and the figures of attacks under other names where those are better anywhere."""
     rows = sweep.attacks.to_pylist()
     if len(sweep.header["data"]["balance"]) == 2:
         return sweep
     summary = store.attack_summary(sweep.workdir)
-    renamed = {row["attack"] for row in rows if _is_better(row)}
-    renamed -= {label for label in renamed if summary.get(label, {}).get("oracle")}
-    added = [_named(row) for row in rows if row["attack"] in renamed and row.get("naming")]
+    renamed = {row["label"] for row in rows if _is_better(row)}
+    renamed -= {row["label"] for row in rows if summary[row["variant"]]["oracle"]}
+    added = [_named(row) for row in rows if row["label"] in renamed and row.get("naming")]
     if not added:
         return sweep
     tables = [sweep.attacks, pa.Table.from_pylist(added)]
@@ -79,16 +63,17 @@ def _is_better(row: Mapping[str, Any]) -> bool:
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     kept = {k: v for k, v in row.items() if not k.startswith(OTHERS)}
     figures = {name: row[under] for name, under in FIGURES.items()}
-    head = {"attack": label_of(row["attack"]), "attack.known": row["naming"]}
+    attack = store.identity_of(row)._replace(named=True, known=int(row["naming"]))
+    head = {**store.identity_columns(attack), "attack.known": row["naming"]}
     return {**kept, **figures, **head}
 
 
 def notes(sweep: store.Sweep) -> list[str]:
     """A sentence for every attack that was renamed."""
-    rows = {row["attack"]: row for row in sweep.attacks.to_pylist()}
+    attacks = {row["label"]: store.identity_of(row) for row in sweep.attacks.to_pylist()}
     return [
-        f"{label}: {plain(label)} with its classes named by {known_of(row)} known labels, because that is "
-        "better than its own names somewhere."
-        for label, row in rows.items()
-        if plain(label) != label
+        f"{label}: {attack._replace(named=False).label} with its classes named by {attack.known} known "
+        "labels, because that is better than its own names somewhere."
+        for label, attack in attacks.items()
+        if attack.named
     ]

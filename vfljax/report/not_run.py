@@ -9,14 +9,13 @@ from typing import Any
 from vfljax import defenses, store
 from vfljax.report import summary
 from vfljax.report.worst import FEDERATIONS, AttackOn, attack_on, panel, titles
-from vfljax.sweep.attack_variants import without_parties
 
 
 def not_attacked(sweep: store.Sweep, points: Sequence[summary.Point]) -> list[str]:
     """What was not attacked, and why."""
     attacks = store.attack_summary(sweep.workdir)
     return [
-        *(f"{label}: {a['reason']}." for label, a in attacks.items() if a["status"] == "skipped"),
+        *(f"{a['label']}: {a['reason']}." for a in attacks.values() if a["status"] == "skipped"),
         *_not_known(attacks, summary.kinds_trained(sweep), points),
         *_diverged_attacks(sweep, attacks),
         *_diverged_settings(points),
@@ -43,15 +42,15 @@ def _not_known(
     out = []
     members = dict.fromkeys((p.arm, name) for p in points for name in p.defenses)
     for federation, words in FEDERATIONS.items():
-        labels = [
-            label
-            for label, a in attacks.items()
+        run = [
+            store.identity_of(a)
+            for a in attacks.values()
             if a["status"] == "ok"
             and federation in map(panel, trained.intersection(summary.kinds_of(a)))
         ]
-        for arm, name in members if labels else ():
+        for arm, name in members if run else ():
             row = defenses.TABLE[name]
-            if row.known_by.get(federation) and not row.known_to(federation, labels):
+            if row.known_by.get(federation) and not row.known_to(federation, run):
                 out.append(
                     f"{arm}, {words}: nobody who knows of {name} attacked it; in config.attacks, one "
                     f"of {row.advice(federation)}."
@@ -60,10 +59,10 @@ def _not_known(
 
 
 def _diverged_attacks(sweep: store.Sweep, attacks: dict[str, dict[str, Any]]) -> list[str]:
-    trained = {label for label, a in attacks.items() if a.get("steps")}
+    trained = {variant for variant, a in attacks.items() if a.get("steps")}
     successes: dict[AttackOn, list[float]] = {}
     for row in sweep.attacks.to_pylist():
-        if store.without_rule(without_parties(row["attack"])) in trained:
+        if row["variant"] in trained:
             successes.setdefault(attack_on(row), []).append(row["success"])
     names, out = titles(successes), []
     for key, values in successes.items():

@@ -153,11 +153,11 @@ def _notes(shown: Shown) -> list[str]:
     """What the stored attacks' rules, names and steps differ in from the published ones."""
     attacks = store.attack_summary(shown.workdir)
     notes = [*rules.notes(attacks), *naming.notes(shown.sweep)]
-    for label, a in attacks.items():
-        full = tables.steps_published(label) if a["status"] == "ok" else 0
+    for a in attacks.values():
+        full = tables.steps_published(a["attack"]) if a["status"] == "ok" else 0
         if full and a["steps"] < full:
             notes.append(
-                f"{label}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
+                f"{a['label']}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
             )
     return notes
 

@@ -1,7 +1,7 @@
 """Rows of attacks that another rule made than this version has, named as such.
 
-What enters: a loaded sweep. What leaves: the same with those rows under a label of their own, "passive/rule=1",
-so that no figure is of two rules; and the sentences that say so.
+``shown`` gives those rows a label of their own, "passive/rule=1", so that no figure is of two rules; ``title``
+and ``notes`` describe them.
 """
 
 from __future__ import annotations
@@ -13,41 +13,39 @@ import pyarrow as pa
 
 from vfljax import store
 from vfljax.attacks import TABLE
+from vfljax.types import AttackIdentity
 
 
-def _name_of(label: str) -> str:
-    return label.split("/")[0]
-
-
-def _shown(label: str, entry: Mapping[str, Any]) -> str:
-    """The label by which a row or an entry of ``attacks.json`` is shown."""
-    name, rule = _name_of(label), store.rule_of(entry)
-    return label if name not in TABLE or rule == TABLE[name].rule else store.with_rule(label, rule)
+def _identity(entry: Mapping[str, Any]) -> AttackIdentity:
+    """The identity of a row or an entry of ``attacks.json``, outdated where the rule is not this version's."""
+    attack = store.identity_of(entry)
+    row = TABLE.get(attack.attack)
+    return attack._replace(outdated=row is not None and row.rule != attack.rule)
 
 
 def shown(sweep: store.Sweep) -> store.Sweep:
-    """The sweep with the rows of other rules under labels that say so."""
-    if not sweep.attacks.num_rows:
+    """The sweep with the rows of other rules under labels that show the rule."""
+    rows = sweep.attacks.to_pylist()
+    if not rows:
         return sweep
-    place = sweep.attacks.column_names.index("attack")
-    labels = [_shown(row["attack"], row) for row in sweep.attacks.to_pylist()]
-    return sweep._replace(attacks=sweep.attacks.set_column(place, "attack", pa.array(labels)))
+    rows = [{**row, **store.identity_columns(_identity(row))} for row in rows]
+    return sweep._replace(attacks=pa.Table.from_pylist(rows, schema=sweep.attacks.schema))
 
 
-def title(label: str, entry: Mapping[str, Any]) -> str:
+def title(entry: Mapping[str, Any]) -> str:
     """'passive (rule 1; this version has rule 2)'; the label itself where the rule is this version's."""
-    form, rule = store.without_rule(label), store.rule_of(entry)
-    row = TABLE.get(_name_of(label))
-    if row is None or entry["status"] == "skipped" or rule == row.rule:
-        return form
-    return f"{form} (rule {rule}; this version has rule {row.rule})"
+    attack = _identity(entry)
+    if entry["status"] == "skipped" or not attack.outdated:
+        return entry["label"]
+    now = TABLE[attack.attack].rule
+    return f"{entry['label']} (rule {attack.rule}; this version has rule {now})"
 
 
 def notes(summary: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A sentence for every form whose rows another rule made."""
+    """A sentence for every attack variant whose rows another rule made."""
     return [
-        f"{title(label, entry)}: its rows are shown as {_shown(label, entry)}, and are part of no other "
+        f"{title(entry)}: its rows are shown as {_identity(entry).label}, and are part of no other "
         "figure. launch.attack --renew_rules attacks with the present rule."
-        for label, entry in summary.items()
-        if title(label, entry) != store.without_rule(label)
+        for entry in summary.values()
+        if title(entry) != entry["label"]
     ]

@@ -13,11 +13,10 @@ scored. Top-1 success grants nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax import defenses, plugins, store
-from vfljax.report import naming
 from vfljax.report.confidence import Interval, interval
 from vfljax.report.knowledge_table import Budget, budgets, known_of
 from vfljax.report.worst import (
@@ -34,8 +33,7 @@ from vfljax.report.worst import (
     worst_cases,
 )
 from vfljax.store import Sweep
-from vfljax.sweep.attack_variants import without_parties
-from vfljax.types import federation_of
+from vfljax.types import AttackIdentity, federation_of
 
 
 class Point(NamedTuple):
@@ -60,6 +58,7 @@ class Point(NamedTuple):
     worst: dict[str, Worst]  # "split" (honest or malicious parties) and "no_split"
     published: dict[str, Worst]  # likewise; these three are those of ``WorstCases``
     oracle: dict[str, Worst]
+    identities: Mapping[AttackOn, AttackIdentity]  # of the keys of ``attacks`` and ``figures``
     by_budget: dict[
         int, dict[str, Worst]
     ]  # ``worst`` with each number of known labels, the first leads
@@ -116,12 +115,12 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
     labels (``budgets``)."""
     plugins.stand_in(sweep.plugins)
     rows, attacks = sweep.results.to_pylist(), sweep.attacks.to_pylist()
-    marked = marks(sweep, dict.fromkeys(a["attack"] for a in attacks))
+    marked = marks(sweep)
     names, chance = names_by_panel(attacks), baseline(sweep)["chance"]
     scale = Scale(chance, tuple(sorted({row["seed"] for row in rows})), judged_rows(sweep))
     allowed = budgets_of(sweep, attack_point)
     for attack in attacks:  # whoever knows more than an attacker can has no equal who stays away
-        away = None if attack["attack"] in marked.oracle else allowed.get(known_of(attack))
+        away = None if attack["label"] in marked.oracle else allowed.get(known_of(attack))
         attack["excess"] = None if away is None else away.excess(attack, chance)
     of_point: dict[int, list[dict]] = {}
     for row in rows:
@@ -150,37 +149,34 @@ def points(sweep: Sweep, attack_point: int = 0) -> list[Point]:
 def budgets_of(sweep: Sweep, attack_point: int = 0) -> dict[int, Budget]:
     """The sweep's budgets of known labels, the one that the report leads with first."""
     rows = sweep.attacks.to_pylist()
-    oracle = marks(sweep, dict.fromkeys(row["attack"] for row in rows)).oracle
-    return budgets(sweep, (row for row in rows if row["attack"] not in oracle), attack_point)
+    oracle = marks(sweep).oracle
+    return budgets(sweep, (row for row in rows if row["label"] not in oracle), attack_point)
 
 
-def marks(sweep: Sweep, labels: Iterable[str]) -> Marked:
+def marks(sweep: Sweep) -> Marked:
+    """The labels of the sweep's attacks that know more than an attacker can, and of adaptive ones."""
     summary = store.attack_summary(sweep.workdir)
+    columns = ["label", "variant"] if sweep.attacks.num_rows else []
+    rows = sweep.attacks.select(columns).to_pylist()
 
-    def having(mark: str) -> set[str]:
-        # malicious parties beyond the first attack under the form's name and their own, and rows of
-        # another rule are shown under its number
-        return {label for label in labels if _entry(summary, label).get(mark)}
+    def about(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return summary.get(row["variant"], {})
 
-    return Marked(*map(having, Marked._fields))
-
-
-def _entry(summary: Mapping[str, Any], label: str) -> Mapping[str, Any]:
-    form = without_parties(label)
-    names = (label, form, naming.plain(form), store.without_rule(naming.plain(form)))
-    return next((summary[name] for name in names if name in summary), {})
+    return Marked(
+        oracle={row["label"] for row in rows if about(row).get("oracle")},
+        adaptive={row["label"] for row in rows if about(row).get("adaptive")},
+    )
 
 
 def kinds_of(about: Mapping[str, Any]) -> tuple[str, ...]:
     """The kinds of federation that an attack is defined on, from its entry of ``attacks.json``, the one
-    that papers attack first; () for one that was skipped. Older sweeps name that one alone."""
-    kinds = about.get("structure", ())
-    return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    that papers attack first; () for one that was skipped."""
+    return tuple(about.get("federations", ()))
 
 
 def kinds_trained(sweep: Sweep) -> set[str]:
     """The kinds of federation that were trained."""
-    names = sweep.results["structure"].unique().to_pylist() if sweep.results.num_rows else []
+    names = sweep.results["federation"].unique().to_pylist() if sweep.results.num_rows else []
     return {federation_of(name).kind for name in names}
 
 
@@ -218,7 +214,7 @@ def _point(
     knobs |= {name: first[name] for name in sorted(varied)}
     kinds: dict[str, list[dict]] = {}
     for row in rows:
-        kinds.setdefault(federation_of(row["structure"]).kind, []).append(row)
+        kinds.setdefault(federation_of(row["federation"]).kind, []).append(row)
     test, validation = (
         f"{part}_oriented_accuracy" if f"{part}_oriented_accuracy" in first else f"{part}_accuracy"
         for part in ("test", "validation")
@@ -244,6 +240,7 @@ def _point(
         worst=leading.worst,
         published=leading.published,
         oracle=leading.oracle,
+        identities={k: store.identity_of(v[0]) for k, v in attacked.items()},
         by_budget={known: case.worst for known, case in cases.items()},
         diverged=sum(row["status"] != "ok" for row in rows),
         inverted=sum(row.get("inverted") == 1 for row in rows),

@@ -158,16 +158,16 @@ def attack_rows(sweep: store.Sweep) -> Table:
         "settings",
     ]
     rows, trained = [], summary.kinds_trained(sweep)
-    for label, a in store.attack_summary(sweep.workdir).items():
+    for a in store.attack_summary(sweep.workdir).values():
         if a["status"] == "skipped":
-            rows.append([label, "skipped: " + a["reason"], *[""] * 7])
+            rows.append([a["label"], "skipped: " + a["reason"], *[""] * 7])
             continue
-        published_steps = steps_published(label)
+        published_steps = steps_published(a["attack"])
         known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
         known = a.get("labels") or known
         rows.append(
             [
-                rules.title(label, a),
+                rules.title(a),
                 ", ".join(WORDS[k] for k in summary.kinds_of(a) if k in trained) or "none",
                 known,
                 "yes" if a.get("oracle") else "no",
@@ -181,9 +181,8 @@ def attack_rows(sweep: store.Sweep) -> Table:
     return header, rows
 
 
-def steps_published(label: str) -> int:
+def steps_published(name: str) -> int:
     """Optimizer steps of the published attack; 0 of one that trains nothing, or takes no part."""
-    name = label.split("/")[0]
     return 0 if name == store.ALONE else attack_table.TABLE[name].published_steps
 
 

@@ -7,9 +7,6 @@ to figures, with what it compiled itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from vfljax import store
 from vfljax.report import rules
 
@@ -26,16 +23,12 @@ def table(sweep: store.Sweep) -> tuple[list[str], list[list[str]]]:
     trained = sum(s or 0.0 for s in sweep.results["seconds"].to_pylist())
     rows = [_row("training", trained, sweep.results.num_rows, trained, "")]
     summary = store.attack_summary(sweep.workdir)
-    ran = [(label, a) for label, a in summary.items() if a["status"] != "skipped" and a["settings"]]
-    for label, a in sorted(ran, key=lambda one: -one[1]["seconds"]):
-        name = rules.title(label, a)
-        rows.append(_row(name, a["seconds"], _runs(a), trained, str(a["compiles"])))
-    total = sum(a["seconds"] for _, a in ran)
-    return header, [*rows, _row("all attacks", total, sum(_runs(a) for _, a in ran), trained, "")]
-
-
-def _runs(about: Mapping[str, Any]) -> int:
-    return about.get("rows", about["settings"])  # older sweeps did not count their baselines
+    ran = [a for a in summary.values() if a["status"] != "skipped" and a["settings"]]
+    for a in sorted(ran, key=lambda a: -a["seconds"]):
+        name = rules.title(a)
+        rows.append(_row(name, a["seconds"], a["rows"], trained, str(a["compiles"])))
+    total = sum(a["seconds"] for a in ran)
+    return header, [*rows, _row("all attacks", total, sum(a["rows"] for a in ran), trained, "")]
 
 
 def _row(name: str, seconds: float, runs: int, trained: float, compiles: str) -> list[str]:

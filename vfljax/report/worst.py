@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vfljax import store
 from vfljax.report import judging
 from vfljax.report.intervals import Limits
 from vfljax.report.judging import Candidates, WorstCase
 from vfljax.report.knowledge_table import Budget, known_of, parties_of
-from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, federation_of
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
 
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
 """What a report compares: honest and malicious parties with a top model are one panel of it."""
@@ -54,7 +55,7 @@ class AttackOn(NamedTuple):
 
 def attack_on(row: Mapping[str, Any]) -> AttackOn:
     """What a stored row of an attack is about."""
-    return AttackOn(row["attack"], federation_of(row["structure"]).kind)
+    return AttackOn(row["label"], federation_of(row["federation"]).kind)
 
 
 class Run(NamedTuple):
@@ -112,6 +113,7 @@ class Worst(NamedTuple):
     attack: str  # its label, chosen on all seeds
     federation: str  # the kind of federation that it was run on
     name: str  # its label, with what tells it from others of the panel: federation and knobs
+    identity: AttackIdentity
     case: WorstCase
     seeds: tuple[int, ...]  # of ``case.by_seed`` and of the candidates' columns
     null: float  # what its scores reach under permuted labels, 95 % of the time; mean over seeds
@@ -195,7 +197,7 @@ def worst_cases(
 class Away(NamedTuple):
     """Whoever attacks, had he stayed away: his figures by seed."""
 
-    attack: str
+    attack: AttackIdentity
     leaks: np.ndarray  # [seeds], NaN where he was not scored
     selects: np.ndarray  # [seeds]
     null: float
@@ -203,18 +205,18 @@ class Away(NamedTuple):
     @classmethod
     def unknown(cls, scale: Scale) -> Away:
         blank = np.full(len(scale.seeds), np.nan)
-        return cls("", blank, blank, math.nan)
+        return cls(AttackIdentity(""), blank, blank, math.nan)
 
 
 def _staying_away(fair: Mapping[Run, Outcomes], budget: Budget, scale: Scale) -> Away:
     """The best of the parties who attack, with as many labels as the budget has."""
     if not budget.known:
         chance = np.full(len(scale.seeds), scale.chance)
-        return Away(judging.STAYING_AWAY, chance, chance, scale.chance)
+        return Away(AttackIdentity(judging.STAYING_AWAY), chance, chance, scale.chance)
     parties = dict.fromkeys(parties_of(x[0]) for x in fair.values())
     every = [
         Away(
-            next(iter(rows.values()))["attack"],
+            store.identity_of(next(iter(rows.values()))),
             _by_seed(rows, "leak_report", scale),
             _by_seed(rows, "leak_select", scale),
             _nanmean([row["leak_null"] for row in rows.values()]),
@@ -267,10 +269,20 @@ def _worst(
         attack, federation, null = his.attack, AWAY, his.null
     else:
         run = runs[case.place]
-        attack, federation = run.on
+        attack, federation = store.identity_of(attacked[run][0]), run.on.federation
         null = _nanmean([outcome["leak_null"] for outcome in attacked[run]])
     advantage = (case.leak - scale.chance) / (1 - scale.chance)
-    return Worst(attack, federation, case.attack, case, scale.seeds, null, advantage, candidates)
+    return Worst(
+        attack=attack.label,
+        federation=federation,
+        name=case.attack,
+        identity=attack,
+        case=case,
+        seeds=scale.seeds,
+        null=null,
+        advantage=advantage,
+        candidates=candidates,
+    )
 
 
 def _nanmean(values: Iterable[float]) -> float:

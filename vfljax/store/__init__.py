@@ -1,24 +1,23 @@
 """A sweep on disk: self-describing, written atomically, read lazily, every file by its checksum.
 
-``directory`` knows the files of a sweep, ``sealed`` the rule that makes them whole, ``roots`` the two
-records that say what the sweep is, ``attacks`` the rows of attacks, ``checkpoint`` trees of arrays by
-orbax, ``readers`` whether two sweeps are of one data set, ``exchange`` what crossed the wire, ``files`` how
-anything is written, ``lock`` that one process writes at a time, ``loading`` how a notebook reads all of it,
-and ``inspection`` what is damaged.
+``directory`` lists the files of a sweep, ``manifest`` has the checksums that make them whole, ``header`` the
+records that describe it, ``attacks`` the rows of attacks, ``checkpoint`` trees of arrays by orbax,
+``readers`` compares the data of two sweeps, ``exchange`` has what crossed the wire, ``atomic`` writes files,
+``lock`` admits one writer, ``loading`` reads all of it for notebooks, and ``check`` finds what is damaged.
 """
 
 from vfljax.store.atomic import full, write_bytes, write_file, write_text
 from vfljax.store.attacks import (
     attack_summary,
-    folder_of,
-    open_form,
-    read_form,
-    rule_of,
+    by_label,
+    identity_columns,
+    identity_of,
+    open_variant,
+    read_variant,
     unit_of,
-    with_rule,
-    without_rule,
+    variant_of,
     write_attack_summary,
-    write_block,
+    write_chunk,
 )
 from vfljax.store.check import Finding, inspect, mend
 from vfljax.store.directory import (
@@ -34,7 +33,7 @@ from vfljax.store.directory import (
     write_root_arrays,
     write_shard,
 )
-from vfljax.store.header import SCHEMA, header_of, identity, unsealed
+from vfljax.store.header import SCHEMA, header_of, identity
 from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.manifest import Damaged, remedy
@@ -51,35 +50,34 @@ __all__ = [
     "Sweep",
     "attack_summary",
     "begin",
+    "by_label",
     "difference",
     "explained",
     "export",
     "finished",
-    "folder_of",
     "full",
     "header_of",
     "identity",
+    "identity_columns",
+    "identity_of",
     "inspect",
     "load",
     "mend",
-    "open_form",
-    "read_form",
+    "open_variant",
     "read_header",
     "read_partial",
     "read_root_arrays",
+    "read_variant",
     "refuse_another",
     "remedy",
-    "rule_of",
     "unit_of",
-    "unsealed",
+    "variant_of",
     "verify",
     "width_of_shard",
-    "with_rule",
-    "without_rule",
     "working",
     "write_attack_summary",
-    "write_block",
     "write_bytes",
+    "write_chunk",
     "write_file",
     "write_partial",
     "write_root_arrays",

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from vfljax.store.attacks import (
     attack_summary,
-    folder_of,
-    read_form,
+    read_variant,
     unit_of,
+    unknown_units,
     write_attack_summary,
 )
 from vfljax.store.directory import (
@@ -29,7 +29,7 @@ from vfljax.store.directory import (
     strangers,
     verify,
 )
-from vfljax.store.header import damaged_roots, identity, is_sealed, places, read_root, write_root
+from vfljax.store.header import damaged_roots, identity, places, read_root, write_root
 from vfljax.store.manifest import ROOT, Damaged, add_files, open_folder
 
 SOUND, DAMAGED, MISSING = "sound", "damaged", "not there yet"
@@ -72,15 +72,11 @@ def _attacks(workdir: pathlib.Path) -> Iterator[Finding]:
     except Damaged as error:
         yield Finding(error.unit, DAMAGED, error.why)
         return
-    for label, about in summary.items():
-        if about.get("status") != "skipped":
-            folder = folder_of(label, summary)
-            yield _checked(unit_of(folder), lambda folder=folder: read_form(workdir, folder))
-    known = {unit_of(folder_of(label, summary)) for label in summary}
-    for path in sorted(workdir.glob("attacks/*")):
-        unit = f"attacks/{path.name}"
-        if unit not in known and any(path.glob("*.parquet")) and is_sealed(workdir):
-            yield Finding(unit, DAMAGED, "attacks.json does not name it")
+    for variant, about in summary.items():
+        if about["status"] != "skipped":
+            yield _checked(unit_of(variant), lambda name=variant: read_variant(workdir, name))
+    for unit in unknown_units(workdir, summary):
+        yield Finding(unit, DAMAGED, "attacks.json does not name it")
 
 
 def _listed(workdir: pathlib.Path, name: str) -> bool:
@@ -116,7 +112,7 @@ def _set_aside(workdir: pathlib.Path, unit: str) -> None:
         return
     path = workdir / unit
     _move(workdir, unit)
-    if unit == "attacks.json" and is_sealed(workdir):  # its copy is lost too
+    if unit == "attacks.json":  # its copy is lost too
         _move(workdir, places(workdir, "attacks")[1].name)
         write_attack_summary(workdir, {})  # what no record describes is attacked again
     if unit.startswith("attacks/"):  # its form has no rows now

@@ -10,21 +10,21 @@
                   exchange/        what crossed the wire (``store.exchange``): memory mapped
                   manifest.json    size and SHA-256 of every file, and of every setting's arrays
     partial/<name>/<epochs>/       progress of an unfinished shard: checkpoint/ and manifest.json
-    attacks.json                   what is run and was run, and what was skipped and why
-    attacks/<form>/<...>.parquet   one row a setting and attack, by block (``store.attacks``); of the form
-                                   "logistic", who stays away, one a seed and number of known labels
-                   manifest.json   sizes and SHA-256 of its blocks
+    attacks.json                   the attack variants: what is run and was run, what was skipped and why
+    attacks/<variant>/*.parquet    one row a setting and attack, by chunk (``store.attacks``); of the variant
+                                   "logistic", the local-only baseline, one a seed and number of known labels
+                      manifest.json  sizes and SHA-256 of its chunks
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/*.png     the report
     select_delta/                  a sweep of its own: GAFM's choice of Delta
     damaged/                       what ``launch.sweep --mend`` has set aside
 
 sweep.json and attacks.json have copies beside them (sweep.copy.json), which are read where the first is
-damaged. The column ``structure`` holds the name of a setting's federation (``types.Federation``).
+damaged. The column ``federation`` holds the name of the federation (``types.Federation``).
 
 A shard's folder is built under another name and moved into place, so that it exists if and only
 if it is complete. ``store.load`` reads a directory, ``store.manifest`` has the rule by which its files are
-checked. Sweeps of schema 3 have fewer checksums: they are read, and continued, as they are.
+checked. This is schema 5 (``store.header``): what was written with it stays readable.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from vfljax.config import differences, resolve
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import remove, write_arrays, write_folder, write_table
-from vfljax.store.header import ID, header_of, identity, is_sealed, write_root
+from vfljax.store.header import ID, header_of, identity, write_root
 from vfljax.store.manifest import (
     MANIFEST,
     ROOT,
@@ -92,8 +92,7 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         assert stored is not None
         return stored
     refuse_another(workdir, stored, header)
-    if is_sealed(workdir):
-        write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
+    write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
     return stored
 
 
@@ -131,7 +130,7 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
 
 def open_unit(workdir: pathlib.Path, unit: str) -> Folder:
     """A folder of the sweep, by its manifest."""
-    return open_folder(workdir, unit, identity(workdir), sealed=is_sealed(workdir))
+    return open_folder(workdir, unit, identity(workdir))
 
 
 def read_tables(paths: Iterable[pathlib.Path]) -> pa.Table:
@@ -140,7 +139,7 @@ def read_tables(paths: Iterable[pathlib.Path]) -> pa.Table:
     for path in paths:
         try:
             tables.append(pq.read_table(path))
-        except (pa.ArrowException, OSError) as error:  # of schema 3: nothing was to be checked
+        except (pa.ArrowException, OSError) as error:
             raise Damaged(
                 path.parents[2], str(path.relative_to(path.parents[2])), reason(error)
             ) from error
@@ -262,7 +261,7 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
             continue
         try:
             # its record alone: another process may be removing the save that it has replaced
-            folder = open_folder(workdir, unit, identity(workdir), is_sealed(workdir), only=())
+            folder = open_folder(workdir, unit, identity(workdir), only=())
         except Damaged:
             if record.exists():
                 raise
@@ -280,13 +279,9 @@ def read_partial(workdir: pathlib.Path, name: str) -> tuple[int, PyTree] | None:
         raise Damaged(workdir, f"partial/{name}", "it holds what no sweep writes")
     last = max(saves, key=lambda path: int(path.name))
     unit = f"partial/{name}/{last.name}"
-    if not (last / MANIFEST).exists() and not is_sealed(workdir):
-        state = last  # of schema 3: no checksums
-    else:
-        open_unit(workdir, unit).check_all()
-        state = last / "checkpoint"
+    open_unit(workdir, unit).check_all()
     try:
-        return int(last.name), checkpoint.load(state)
+        return int(last.name), checkpoint.load(last / "checkpoint")
     except ValueError as error:
         raise Damaged(workdir, unit, reason(error)) from error
 
@@ -302,17 +297,14 @@ def write_root_arrays(workdir: pathlib.Path, name: str, arrays: Mapping[str, np.
 
 def read_root_arrays(workdir: pathlib.Path, name: str) -> dict[str, np.ndarray] | None:
     """splits.npz, teacher.npz or codebooks.npz; None when there is none that was finished. Raises Damaged."""
-    path = workdir / name
-    if (workdir / MANIFEST).exists():
-        folder = open_folder(workdir, ROOT, identity(workdir), only=[name])
-        if name in folder.files:
-            path = folder.file(name)
-        elif is_sealed(workdir):
-            return None
-    elif is_sealed(workdir) and path.exists() and (workdir / "shards").exists():
-        raise Damaged(workdir, MANIFEST, "it is missing")
-    if not path.exists():
+    if not (workdir / MANIFEST).exists():
+        if (workdir / name).exists() and (workdir / "shards").exists():
+            raise Damaged(workdir, MANIFEST, "it is missing")
         return None
+    folder = open_folder(workdir, ROOT, identity(workdir), only=[name])
+    if name not in folder.files:
+        return None
+    path = folder.file(name)
     try:
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)

@@ -1,7 +1,7 @@
 """The two records that say what a sweep is: ``sweep.json`` and ``attacks.json``, each with a copy.
 
 The copy (``sweep.copy.json``) is written first and read where the other is damaged, so that no single
-damaged file loses them.
+damaged file loses them. What was written with schema 5 stays readable; earlier schemas are not read.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from vfljax.errors import UserError
 from vfljax.store.manifest import SEAL, Damaged, read_record, reason, seal, write_record
 
-SCHEMA = 4
-UNSEALED = 3  # the schema of sweeps without all checksums, which are still read
+SCHEMA = 5
+LAST_READER = "97df115"  # the last commit that reads earlier schemas
 KIND, ID = "of", "id"
 # what is read of sweep.json; fields that came later may be absent
 FIELDS = (
     *("config", "command", "versions", "revision", "backend", "devices"),
-    *("data", "checksum", "settings", "shards"),
+    *("data", "checksum", "settings", "shards", ID),
 )
 DATA_FIELDS = (
     *("name", "rows", "classes", "balance", "party_shapes"),
@@ -44,7 +44,7 @@ def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> 
 
 def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
     """A record, from its copy where it is damaged; None where there is neither. Raises Damaged where
-    there are only damaged ones, or one without checksums, of schema 3, cannot be read."""
+    there are only damaged ones. A record without a checksum, as earlier schemas had, is returned."""
     main, copy = places(workdir, kind)
     for path in (main, copy):
         record = _read(path, kind)
@@ -91,13 +91,14 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
     if header is None:
         return None
     schema = header.get("schema")
-    if schema not in (SCHEMA, UNSEALED) and isinstance(schema, int):
+    if isinstance(schema, int) and schema != SCHEMA:
+        newer = "the version that wrote it"
+        remedy = f"commit {LAST_READER}, the last that reads it" if schema < SCHEMA else newer
         raise UserError(
-            f"{workdir / 'sweep.json'} has schema {schema}, this version reads {UNSEALED} and {SCHEMA}: "
-            "use that version."
+            f"{workdir / 'sweep.json'} has schema {schema}, this version reads {SCHEMA}: use {remedy}."
         )
     missing = _missing(header)
-    if schema is None or missing or (schema == SCHEMA and SEAL not in header):
+    if schema is None or missing or SEAL not in header:
         why = f"it has no {missing!r}" if missing else "it has no checksum"
         raise UserError(f"{workdir / 'sweep.json'} is damaged ({why}): {remedy}")
     return header
@@ -115,35 +116,15 @@ def _missing(header: Mapping[str, Any]) -> str:
     )
 
 
-def _known(workdir: pathlib.Path) -> tuple[str, bool]:
+def identity(workdir: pathlib.Path) -> str:
+    """What tells this sweep from others: drawn from its header when that was first written; '' where
+    there is no header, of parts that tests write alone."""
     stats = [p.stat() if p.exists() else None for p in places(workdir, "sweep")]
     return _identity(workdir, tuple((s.st_mtime_ns, s.st_size) if s else None for s in stats))
 
 
 @functools.lru_cache(maxsize=16)
-def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> tuple[str, bool]:
+def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> str:
     del written  # when and what size: it is read anew when they change
     header = header_of(workdir)
-    if header is None:
-        return "", True  # not a sweep: of parts that tests write alone
-    return header.get(ID) or seal(header)[SEAL], SEAL in header
-
-
-def identity(workdir: pathlib.Path) -> str:
-    """What tells this sweep from others: drawn from its header when that was first written."""
-    return _known(workdir)[0]
-
-
-def is_sealed(workdir: pathlib.Path) -> bool:
-    """Whether all files of the sweep have checksums (schema 4)."""
-    return _known(workdir)[1]
-
-
-def unsealed(workdir: pathlib.Path) -> str:
-    """What to say of a sweep whose files do not all have checksums; '' of others."""
-    if is_sealed(workdir):
-        return ""
-    return (
-        f"{workdir} was stored before every file had a checksum (schema {UNSEALED}): sweep.json, partial "
-        "saves and rows of attacks that were written then are read unchecked."
-    )
+    return header[ID] if header else ""

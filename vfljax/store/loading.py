@@ -20,7 +20,13 @@ import pyarrow.compute
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import write_csv, write_table
-from vfljax.store.attacks import attack_summary, read_forms, unfinished_forms, unit_of
+from vfljax.store.attacks import (
+    attack_summary,
+    identity_columns,
+    identity_of,
+    read_variants,
+    unfinished_variants,
+)
 from vfljax.store.directory import (
     open_shard,
     open_unit,
@@ -37,7 +43,7 @@ NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 
-AXES = ("point", "structure", "seed")  # of ``Sweep.to_xarray``
+AXES = ("point", "federation", "seed")  # of ``Sweep.to_xarray``
 
 
 def _needing(package: str, use: Callable[[], Any]) -> Any:
@@ -83,8 +89,6 @@ class StoredSetting(NamedTuple):
 
     def _check(self, part: str, arrays: PyTree) -> None:
         folder = open_unit(self.workdir, shard_unit(self.row["shard"]))
-        if "settings" not in folder.record:  # of schema 3: sums of whole files only
-            return
         if digest_of_arrays(arrays) != folder.record["settings"][self.lane][part]:
             why = f"the {part} of setting {self.row['setting']} do not match their checksum"
             raise Damaged(self.workdir, folder.unit, why)
@@ -202,12 +206,12 @@ def attacks(tables: Mapping[str, pa.Table], settings: Collection[int]) -> pa.Tab
     """One row a setting and attack, of these ``settings``, its baselines' top-1 beside it: the same
     attack on an untrained bottom, logistic regression on the same labels (both per seed), and the same
     attack knowing every label (per setting)."""
-    stored = [tables[label] for label in sorted(tables, key=unit_of) if tables[label].num_rows]
+    stored = [tables[variant] for variant in sorted(tables) if tables[variant].num_rows]
     rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
     by_place = {}
     for row in rows:
         run = row["setting"] if row["what"] == "all_labels" else row["seed"]
-        by_place[row["attack"], row["structure"], row["view"], row["point"], row["what"], run] = row
+        by_place[*_place(row), row["what"], run] = row
     out = []
     for row in rows:
         if row["what"] != "attack" or row["setting"] not in settings:
@@ -215,16 +219,28 @@ def attacks(tables: Mapping[str, pa.Table], settings: Collection[int]) -> pa.Tab
         row = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
             run = row["setting"] if what == "all_labels" else row["seed"]
-            place = (row["attack"], row["structure"], row["view"], row["point"], what, run)
-            beside = by_place.get(place, {})
+            beside = by_place.get((*_place(row), what, run), {})
             row[f"{what}_success"] = beside.get("success")
             row[f"{what}_test_success"] = beside.get("test_success")
             leak = beside.get("leak")  # who knows every label leaves no row to score a leak on
             row[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
         out.append(row)
-    out.sort(key=lambda row: (row["attack"], row["setting"], row["point"]))
+    out.sort(key=lambda row: (row["label"], row["setting"], row["point"]))
     names = dict.fromkeys(name for row in out for name in row)
     return pa.table({name: [row.get(name) for row in out] for name in names})
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("variant", "federation", "view", "point"))
+
+
+def _superseded(table: pa.Table) -> pa.Table:
+    """Rows of a rule that a later one took the place of, under labels that show it."""
+    rows = [
+        {**row, **identity_columns(identity_of(row)._replace(outdated=True))}
+        for row in table.to_pylist()
+    ]
+    return pa.Table.from_pylist(rows)
 
 
 def load(workdir: str | os.PathLike[str]) -> Sweep:
@@ -237,14 +253,16 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     header = read_header(path)
     trained, missing = results(path, header)
     summary = attack_summary(path)
-    forms = read_forms(path, summary)
-    alone = forms.pop(ALONE, NO_ROWS)
+    tables = read_variants(path, summary)
+    for variant in [name for name, about in summary.items() if about.get("superseded")]:
+        tables[variant] = _superseded(tables[variant])
     shards = len(header["shards"])
     lines = [f"{len(missing)} of {shards} shards are not trained"] if missing else []
-    every, attacked = {**forms, ALONE: alone}, shards - len(missing)
-    lines += unfinished_forms(header["config"]["attacks"], summary, every, attacked)
+    names, attacked = header["config"]["attacks"], shards - len(missing)
+    lines += unfinished_variants(names, summary, tables, attacked)
+    alone = tables.pop(ALONE, NO_ROWS)
     ids = set(trained["setting"].to_pylist() if trained.num_rows else ())
-    return Sweep(path, header, trained, attacks(forms, ids), tuple(lines), alone)
+    return Sweep(path, header, trained, attacks(tables, ids), tuple(lines), alone)
 
 
 def export(workdir: pathlib.Path) -> None:

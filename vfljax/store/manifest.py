@@ -6,7 +6,7 @@ its files. It is written last, so that files which no manifest names were never 
 was renamed, or that belongs to another sweep, does not match its record.
 
 ``open_folder`` is how files are read. It checks the record at once, and a file the first time that a
-process asks for it. Sweeps that were stored before there were records (schema 3) are read as they are.
+process asks for it.
 """
 
 from __future__ import annotations
@@ -133,28 +133,23 @@ def open_folder(
     workdir: pathlib.Path,
     unit: str,
     sweep: str,
-    sealed: bool = True,
     only: Iterable[str] | None = None,
 ) -> Folder:
     """A folder of the sweep with the identity ``sweep``, by its manifest.
 
     Sizes of all its files are compared now, SHA-256 of one when it is asked for. Raises Damaged where
     the manifest is missing, is not whole, or is that of another folder or sweep, and where files are
-    missing or have other sizes (of ``only`` these, if they are given). ``sealed=False`` also takes
-    manifests without a sum of their own.
+    missing or have other sizes (of ``only`` these, if they are given).
     """
     path = workdir / unit
     blamed = MANIFEST
     try:
         record = read_record(path / MANIFEST)
-        if SEAL in record:
-            if (record["of"], record["sweep"]) != (unit, sweep):
-                raise ValueError(f"it is {record['of']} of the sweep {record['sweep'][:8]}")
-            files = record["files"]
-        elif sealed:
+        if SEAL not in record:
             raise ValueError(f"its {MANIFEST} has no checksum")
-        else:
-            files = record  # schema 3: file names alone
+        if (record["of"], record["sweep"]) != (unit, sweep):
+            raise ValueError(f"it is {record['of']} of the sweep {record['sweep'][:8]}")
+        files = record["files"]
         names = files if only is None else [name for name in only if name in files]
         for name in names:
             expected, blamed = files[name], name

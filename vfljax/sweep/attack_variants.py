@@ -8,26 +8,55 @@ from typing import Any, NamedTuple
 
 import flax.linen as nn
 
-from vfljax import attacks
+from vfljax import attacks, store
 from vfljax.attacks.core import Attack
 from vfljax.errors import UserError, unknown
 from vfljax.models.making import make_network
 from vfljax.sweep.experiment import AttackRequest, Experiment
 from vfljax.sweep.methods import combinations
 from vfljax.sweep.records import MOST, as_axis
-from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, Federation, Input, federation_of
+from vfljax.types import (
+    MALICIOUS,
+    NO_SPLIT,
+    SPLIT,
+    AttackIdentity,
+    Federation,
+    Input,
+    federation_of,
+)
 
 
 class Form(NamedTuple):
     """One attack with its options fixed: a row of results per setting it can serve."""
 
-    label: str  # e.g. "direct/most_negative"
     name: str  # its row in attacks.TABLE
     options: dict[str, Any]  # static
     knobs: list[dict[str, float]]  # points of its numeric knobs
+    shown: tuple[str, ...] = ()  # names of the options that its label shows
     attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
     # whether it is run where parties are malicious: they attack it themselves, hence in one form only
     with_malicious: bool = True
+
+    @property
+    def identity(self) -> AttackIdentity:
+        """What its rows have in common; those of malicious parties have other attackers."""
+        return AttackIdentity(
+            attack=self.name,
+            options=tuple(sorted(self.options.items())),
+            shown=self.shown,
+            attackers=self.attackers,
+            rule=attacks.TABLE[self.name].rule,
+        )
+
+    @property
+    def label(self) -> str:
+        """E.g. "direct/most_negative"."""
+        return self.identity.label
+
+    @property
+    def variant(self) -> str:
+        """Its key in ``attacks.json``, the name of the folder of its rows."""
+        return store.variant_of(self.identity)
 
 
 def attack_forms(experiment: Experiment, num_classes: int, reads: Input) -> list[Form]:
@@ -69,10 +98,11 @@ def _forms(
         _check_ranges(name, points, attack.ranges)
         # a malicious run is attacked by those who were malicious in it
         honest = [(0,)] if attack.federations == (MALICIOUS,) else attackers
-        words = [_word(k, v) for k, v in options.items() if _is_variant(axes[k], v)]
-        for parties in honest:
-            label = label_by("/".join([name, *words]), parties)
-            forms.append(Form(label, name, options, points, parties, parties == honest[0]))
+        shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
+        forms += [
+            Form(name, options, points, shown, parties, with_malicious=parties == honest[0])
+            for parties in honest
+        ]
     return forms
 
 
@@ -105,16 +135,10 @@ def _check_ranges(
                 )
 
 
-def _is_variant(values: Any, value: Any) -> bool:
+def _is_shown(values: Any, value: Any) -> bool:
     """Whether an option belongs in the label: it is an axis, or a string, and not a plain False."""
     several = len(as_axis(values)) > 1
     return (several or isinstance(value, str) or value is True) and value is not False
-
-
-def _word(option: str, value: Any) -> str:
-    if value is True:
-        return option
-    return str(value) if isinstance(value, str) else f"{option}={value}"
 
 
 def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
@@ -126,21 +150,6 @@ def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
 def make_attack(form: Form, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
     """The form's attack on parties with these bottoms."""
     return attacks.TABLE[form.name](bottoms, num_classes, **form.options)
-
-
-def label_by(label: str, attackers: tuple[int, ...]) -> str:
-    """The label of an attack by these parties; by the first passive one it is the attack's own."""
-    return label if attackers == (0,) else f"{label}/parties={'+'.join(map(str, attackers))}"
-
-
-def label_of(form: Form, attackers: tuple[int, ...]) -> str:
-    """What the form is called when these attack: malicious runs have attackers of their own."""
-    return label_by(without_parties(form.label), attackers)
-
-
-def without_parties(label: str) -> str:
-    """The label of the same attack by the first passive party."""
-    return label.partition("/parties=")[0]
 
 
 def attackers_of(federation: str, form: Form) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ class Trial:
             "point": self.configuration.number,
             "arm": self.configuration.method.name,
             "defenses": "+".join(self.chain.knobs),
-            "structure": self.federation.name,
+            "federation": self.federation.name,
             "seed": self.seed,
             **self.configuration.columns(),
         }

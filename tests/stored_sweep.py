@@ -1,0 +1,118 @@
+"""The stored sweep in tests/fixtures, which pins the schema: what it holds must stay readable.
+
+    python -m tests.stored_sweep
+
+makes it anew, after the schema has a new number: shards 00000 to 00004 are trained, 00005 was killed after
+one of three epochs, 00006 was never begun; direct, probe and norm were run on what was trained then, passive
+was killed after its first chunk, active was never run. ``stored_sweep_expected.json`` holds its tables and the
+digests of its arrays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import pathlib
+import shutil
+from typing import Any
+from unittest import mock
+
+import jax
+import numpy as np
+
+from vfljax import store
+from vfljax.attacking.run import attack_sweep
+from vfljax.sweep import train
+from vfljax.sweep.experiment import parse
+
+FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "stored_sweep"
+EXPECTED = FIXTURE.with_name("stored_sweep_expected.json")
+KILLED = "00005-kdk+noise"
+CONFIG: dict[str, Any] = {
+    "name": "stored_sweep",
+    "seeds": 2,
+    "data": {"name": "digits", "train": 48, "validation": 40, "test": 40, "scaling": "range"},
+    "model": {"hidden": (8,), "cut": 4, "top": "head"},
+    "training": {"epochs": 3, "batch_size": 16, "learning_rate": 0.05, "milestones": (2,)},
+    "teacher": {"hidden": (8,), "epochs": 2},
+    "grid": {
+        "undefended": {},
+        "kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}},
+        "wide": {"kdk": {"epsilon": 0.45, "k": 2}, "model": {"top": "mlp", "top_hidden": (6,)}},
+        "noise": {"noise": {"scale": 0.01}},
+        "kdk+noise": {"kdk": {"epsilon": 0.45, "k": 2}, "noise": {"scale": 0.01}},
+    },
+    "attacks": {
+        "passive": {"known": 20, "steps": 8, "ema": 0.9},
+        "active": {"known": 20, "steps": 8, "ema": 0.9},
+        "direct": {"rule": ("first_negative", "most_negative")},
+        "probe": {"known": (10, 20), "steps": 20},
+        "norm": {},
+    },
+}
+
+
+class Killed(BaseException):
+    """Stands for a signal."""
+
+
+def make(workdir: pathlib.Path) -> None:
+    """Train and attack the sweep as far as the module says."""
+    write_partial, write_chunk = store.write_partial, store.write_chunk
+
+    def in_training(where: pathlib.Path, name: str, *rest: Any) -> None:
+        write_partial(where, name, *rest)
+        if name == KILLED:
+            raise Killed
+
+    def in_attacking(*arguments: Any) -> None:
+        write_chunk(*arguments)
+        raise Killed
+
+    experiment = parse(CONFIG)
+    with (
+        contextlib.suppress(Killed),
+        mock.patch.object(store, "write_partial", in_training),
+        mock.patch.object(train, "SAVE_SECONDS", 0.0),
+    ):
+        train.train_sweep(experiment, workdir, "python -m tests.stored_sweep")
+    plan = train.make_plan(experiment)
+    attack_sweep(plan, workdir, ["direct", "probe", "norm"])
+    with contextlib.suppress(Killed), mock.patch.object(store, "write_chunk", in_attacking):
+        attack_sweep(plan, workdir, ["passive"])
+
+
+def digest(array: np.ndarray) -> str:
+    """A hash of an array's type, shape and values."""
+    array = np.ascontiguousarray(array)
+    text = f"{array.dtype} {array.shape} ".encode()
+    return hashlib.sha256(text + array.tobytes()).hexdigest()[:16]
+
+
+def digests(tree: Any) -> dict[str, str]:
+    """A digest for each array of a tree, by its path there."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): digest(x) for path, x in leaves}
+
+
+def contents(workdir: pathlib.Path) -> dict[str, Any]:
+    """All that can be read of the sweep, as JSON holds it: its tables, and digests of its arrays."""
+    sweep = store.load(workdir)
+    ids = sweep.results["setting"].to_pylist()
+    content = {
+        **{name: getattr(sweep, name).to_pydict() for name in ("results", "attacks", "alone")},
+        "weights": {str(number): digests(sweep.setting(number).weights()) for number in ids},
+        "exchange": {str(number): digests(sweep.setting(number).exchange()) for number in ids},
+        "splits": digests(sweep.splits()),
+    }
+    return json.loads(json.dumps(content))
+
+
+if __name__ == "__main__":
+    shutil.rmtree(FIXTURE, ignore_errors=True)
+    make(FIXTURE)
+    for path in (".lock", ".parts", ".writer.json"):
+        shutil.rmtree(FIXTURE / path, ignore_errors=True)
+        (FIXTURE / path).unlink(missing_ok=True)
+    EXPECTED.write_text(json.dumps(contents(FIXTURE)) + "\n")
