@@ -31,7 +31,7 @@ DEFAULT: dict[str, Any] = {
     "data": {
         "name": "digits",
         "dir": "",  # the folder (or file) of data sets that are not embedded
-        "options": {},  # the loader's own: `python -m launch.data` lists them
+        "options": {},  # the loader's own: `vfljax data` lists them
         "train": 0.6,  # shares (up to 1.0) of all rows, of the published part, or counts
         "validation": 0.2,
         "test": 0.2,

@@ -135,7 +135,9 @@ def alpha_panels(points: Sequence[Point], published: Published | None, attack: s
     if not series:
         raise UserError("the sweep has no arm with dcor: give config.grid one with several alpha.")
     if any(key not in p.figures for line in series.values() for _, p in line):
-        raise UserError(f"the sweep has no attack {attack!r} on every setting: run launch.attack.")
+        raise UserError(
+            f"the sweep has no attack {attack!r} on every setting: run `vfljax attack`."
+        )
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             1, 2 * len(series), figsize=(6.2 * len(series), 2.8), squeeze=False, sharey=True

@@ -81,7 +81,7 @@ def _nothing(points: Sequence[Point]) -> Headline:
         f"No attack has any figure, so nothing is known of what leaks{accuracy}.",
         "nothing is known",
         "nobody attacked",
-        "nothing yet: run launch.attack",
+        "nothing yet: run `vfljax attack`",
         "not at all",
     )
 

@@ -31,7 +31,7 @@ def _not_scored(sweep: store.Sweep) -> list[str]:
         return []
     return [
         f"Staying away with {' or '.join(missing)} known labels: it is no candidate of the worst case, and no "
-        "excess is known, because the sweep was attacked before that was scored. launch.attack adds it."
+        "excess is known, because the sweep was attacked before that was scored. `vfljax attack` adds it."
     ]
 
 

@@ -45,7 +45,7 @@ def notes(summary: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A sentence for every attack variant whose rows another rule made."""
     return [
         f"{title(entry)}: its rows are shown as {_identity(entry).label}, and are part of no other "
-        "figure. launch.attack --renew_rules attacks with the present rule."
+        "figure. `vfljax attack --renew_rules` attacks with the present rule."
         for entry in summary.values()
         if title(entry) != entry["label"]
     ]
