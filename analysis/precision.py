@@ -20,12 +20,13 @@ from typing import NamedTuple
 import vfljax
 from configs.precision import get_config
 from vfljax import store
-from vfljax.report import summary, tables
-from vfljax.report.confidence import Interval, interval
-from vfljax.report.worst import FEDERATIONS
+from vfljax.report import stored_rows, tables
+from vfljax.report.assessment import Assessed, assess
+from vfljax.report.intervals import Interval, interval
+from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
 
 EXACT, ROUNDED = "float32", "bfloat16"
-ACCURACY, LEAK = "accuracy", "worst case"
+ACCURACY, LEAK = "accuracy", "strongest attack"
 
 
 class Pair(NamedTuple):
@@ -57,31 +58,37 @@ class Pair(NamedTuple):
         ]
 
 
-def pairs(exact: Sequence[summary.Point], rounded: Sequence[summary.Point]) -> Iterator[Pair]:
-    """Test accuracy, and the leak of the worst case, of every point of both sweeps."""
-    for one, other in zip(exact, rounded, strict=True):
-        for federation in (name for name in FEDERATIONS if name in one.worst):
-            about = one.label, federation
-            yield Pair(*about, ACCURACY, one.by_seed[federation], other.by_seed[federation])
-            leaks = (point.worst[federation].by_seed for point in (one, other))
-            yield Pair(*about, LEAK, *leaks)
+def pairs(exact: Assessed, rounded: Assessed) -> Iterator[Pair]:
+    """Test accuracy, and the leak of the strongest attack, of every assessment of both sweeps."""
+    for one, other in zip(exact.attacked, rounded.attacked, strict=True):
+        about = one.label, one.federation
+        tests = (a.configuration.test[a.federation] for a in (one, other))
+        yield Pair(*about, ACCURACY, *tests)
+        yield Pair(*about, LEAK, *(a.strongest.by_seed for a in (one, other) if a.strongest))
 
 
-def by_attack(exact: Sequence[summary.Point], rounded: Sequence[summary.Point]) -> list[list[str]]:
-    """A row of cells per attack and federation: its leak, mean over all settings, in either precision, and
-    the setting in which its mean over seeds changes most."""
-    rows = []
-    for key in dict.fromkeys(key for point in exact for key in point.figures):
+def by_attack(exact: Assessed, rounded: Assessed) -> list[list[str]]:
+    """A row of cells per attack and federation: its leak, mean over all configurations, in either precision,
+    and the configuration in which its mean over seeds changes most."""
+    rows, every = [], list(zip(exact.configurations, rounded.configurations, strict=True))
+    for key in dict.fromkeys(key for c in exact.configurations for key in c.attacks):
         leaks = {
-            one.label: (one.figures[key]["leak"].mean, other.figures[key]["leak"].mean)
-            for one, other in zip(exact, rounded, strict=True)
-            if key in one.figures and key in other.figures
+            one.label: (one.attacks[key]["leak"].mean, other.attacks[key]["leak"].mean)
+            for one, other in every
+            if key in one.attacks and key in other.attacks
         }
         means = (sum(values) / len(leaks) for values in zip(*leaks.values(), strict=True))
         changes = {label: after - before for label, (before, after) in leaks.items()}
         most = max(changes, key=lambda label: abs(changes[label]))
         words = f"{changes[most]:+.3f} ({most})" if changes[most] else "none"
-        rows.append([key.attack, FEDERATIONS[key.panel], *(f"{m:.3f}" for m in means), words])
+        rows.append(
+            [
+                key.label,
+                FEDERATIONS[federation_of_kind(key.federation)],
+                *(f"{m:.3f}" for m in means),
+                words,
+            ]
+        )
     return rows
 
 
@@ -92,8 +99,8 @@ def text(every: Sequence[Pair], attacks: Sequence[Sequence[str]], scale: str) ->
     lines = [
         "# Products in bfloat16 beside float32",
         "",
-        f"Means over {len(every[0].exact)} seeds with 95 % t-intervals. Accuracy is of test rows; the worst "
-        f"case is the strongest attack's {scale}, chosen on the other seeds. *: the interval of the change "
+        f"Means over {len(every[0].exact)} seeds with 95 % t-intervals. Accuracy is of test rows; the figure "
+        f"of the strongest attack is its {scale}, chosen on the other seeds. *: the interval of the change "
         f"excludes 0, as {len(certain)} of {len(every)} do; by chance alone {len(every) / 20:.1f} would.",
         "",
         *tables.markdown(header, [pair.cells for pair in every]),
@@ -128,9 +135,9 @@ def compared(workdir: pathlib.Path) -> tuple[list[Pair], str]:
         vfljax.run_sweep(get_config(name), workdir / name, command=f"analysis.precision, {name}")
         for name in (EXACT, ROUNDED)
     ]
-    points = [summary.points(sweep) for sweep in sweeps]
-    every = list(pairs(*points))
-    return every, text(every, by_attack(*points), summary.baseline(sweeps[0])["scale"])
+    exact, rounded = (assess(stored_rows.read(sweep, named=False)) for sweep in sweeps)
+    every = list(pairs(exact, rounded))
+    return every, text(every, by_attack(exact, rounded), exact.reference.scale)
 
 
 def main() -> None:

@@ -1,12 +1,13 @@
 """The analysis scripts run; the notebooks are ``notebooks_test``'s."""
 
 import csv
+import dataclasses
 import sys
 
 from analysis import judging, precision
 from tests import sweeps
 from vfljax import config as config_file
-from vfljax.report import confidence, worst
+from vfljax.report.intervals import interval
 
 
 def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
@@ -22,33 +23,41 @@ def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
     lines = {path.stem: list(csv.DictReader(path.open())) for path in tmp_path.glob("*.csv")}
     counts = {name: len(rows) for name, rows in lines.items()}
     assert counts == {"choosing": 16, "limits": 16, "verdicts": 40, "strengths": 4}
-    shares = [float(lines["verdicts"][0][v]) for v in judging.simulation.judging.VERDICTS]
+    shares = [float(lines["verdicts"][0][v]) for v in map(str, judging.simulation.judging.VERDICTS)]
     assert abs(sum(shares) - 1) < 1e-3
 
 
 def test_precisions_are_paired_by_setting_federation_and_seed():
-    exact = [sweeps.point("undefended", 0.9, 0.7), sweeps.point("noise", 0.8, 0.5)]
-    rounded = [sweeps.point("undefended", 0.88, 0.7), sweeps.point("noise", 0.8, 0.56)]
+    def assessed(*figures):
+        names = ("undefended", "noise")
+        return sweeps.assessed(*(sweeps.assessment(n, *x) for n, x in zip(names, figures)))
+
+    exact, rounded = assessed((0.9, 0.7), (0.8, 0.5)), assessed((0.88, 0.7), (0.8, 0.56))
     every = list(precision.pairs(exact, rounded))
     assert [(p.setting, p.figure) for p in every] == [
-        (name, figure) for name in ("undefended", "noise") for figure in ("accuracy", "worst case")
+        (name, figure)
+        for name in ("undefended", "noise")
+        for figure in ("accuracy", "strongest attack")
     ]
     assert [round(pair.change.mean, 9) for pair in every] == [-0.02, 0.0, 0.0, 0.06]
     assert [pair.certain for pair in every] == [True, False, False, True]
-    key = worst.AttackOn("probe", "split")
+    key = sweeps.identity("probe")
     leaks = (
-        [
-            p._replace(figures={key: {"leak": confidence.interval([v])}})
-            for p, v in zip(points, values)
-        ]
-        for points, values in ((exact, (0.7, 0.5)), (rounded, (0.7, 0.56)))
+        dataclasses.replace(
+            found,
+            configurations=tuple(
+                c._replace(attacks={key: {"leak": interval([v])}})
+                for c, v in zip(found.configurations, values, strict=True)
+            ),
+        )
+        for found, values in ((exact, (0.7, 0.5)), (rounded, (0.7, 0.56)))
     )
     attacks = precision.by_attack(*leaks)
     assert attacks == [["probe", "with model splitting", "0.600", "0.630", "+0.060 (noise)"]]
     text = precision.text(every, attacks, "balanced top-1")
     assert "2 of 4 do" in text
     assert "change of the accuracy: -0.020 (undefended, with model splitting)" in text
-    assert "change of the worst case: +0.060 (noise, with model splitting)" in text
+    assert "change of the strongest attack: +0.060 (noise, with model splitting)" in text
     lines = list(csv.DictReader(precision.as_csv(every).splitlines()))
     assert len(lines) == 12
     assert (lines[0]["seed"], lines[0]["float32"], lines[0]["bfloat16"]) == (
@@ -60,7 +69,7 @@ def test_precisions_are_paired_by_setting_federation_and_seed():
 
 def test_the_precisions_compared_differ_in_that_alone():
     exact, rounded = (config_file.resolve(precision.get_config(p)) for p in ("float32", "bfloat16"))
-    assert config_file.differences(exact, rounded) == [
+    assert [*map(str, config_file.differences(exact, rounded))] == [
         "name: products in float32 -> products in bfloat16",
         "training.precision: float32 -> bfloat16",
     ]

@@ -70,5 +70,5 @@ def test_whole_numbers_of_any_length_resolve():
 
 def test_differences_name_the_fields():
     a, b = resolve(tiny()), resolve(tiny(**{"seeds": 4, "training.epochs": 9}))
-    assert differences(a, b) == ["seeds: 2 -> 4", "training.epochs: 3 -> 9"]
+    assert [*map(str, differences(a, b))] == ["seeds: 2 -> 4", "training.epochs: 3 -> 9"]
     assert differences(a, a) == []

@@ -103,13 +103,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: places[item.path])
 
 
+SETTINGS = (
+    *("jax_numpy_rank_promotion", "jax_enable_compilation_cache", "jax_compilation_cache_dir"),
+    "jax_default_matmul_precision",
+)
+
+
+def shared_state() -> list[Any]:
+    """What tests share with those after them: the folder, JAX's settings, and the rows of tables."""
+    from vfljax import attacks, datasets, defenses
+
+    tables = [list(table) for table in (attacks.TABLE, datasets.TABLE, defenses.TABLE)]
+    return [os.getcwd(), tables, *(getattr(jax.config, name) for name in SETTINGS)]
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _make_room() -> Iterator[None]:
-    """Between modules, compiled programs are forgotten if they near the limit of memory maps."""
+def _between_modules() -> Iterator[None]:
+    """A module leaves what it shares as it was, so that files pass in any order; and compiled programs are
+    forgotten if they near the limit of memory maps."""
+    before = shared_state()
     yield
     from vfljax.sweep import programs
 
     programs.make_room()
+    assert shared_state() == before
 
 
 def real_data(name: str) -> pathlib.Path:

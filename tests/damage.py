@@ -37,7 +37,8 @@ from tests.sweeps import comparable, tiny
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
-from vfljax.report import findings, page, summary
+from vfljax.report import findings, terminal
+from vfljax.report.assessment import assess_sweep
 from vfljax.sweep import train as training
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
@@ -71,8 +72,8 @@ def figures(workdir: pathlib.Path) -> Figures:
     """Tables and report of a sweep; raises UserError as launch.report does."""
     sweep = store.load(workdir)
     sweep.require_finished()
-    points = summary.points(sweep)  # what launch.report prints; the page draws the same
-    text = "\n".join([page.text_table(points), *findings.findings(sweep, points)])
+    found = assess_sweep(workdir)  # what launch.report prints; the page draws the same
+    text = "\n".join([terminal.text_table(found), *findings.findings(found)])
     return Figures(without_times(sweep.results), without_times(sweep.attacks), text)
 
 

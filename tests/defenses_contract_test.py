@@ -17,7 +17,7 @@ from vfljax import contract, defenses
 from vfljax.defenses import TABLE
 from vfljax.sweep import grid
 from vfljax.sweep.experiment import parse
-from vfljax.types import CutLayer, DefenseSpec, Federation, Input
+from vfljax.types import AttackIdentity, CutLayer, DefenseSpec, Federation, Input
 
 
 class Row(NamedTuple):
@@ -222,7 +222,9 @@ def test_a_report_names_the_attacks_that_know_of_it(name):
     row = TABLE[name]
     for kind, knowers in row.known_by.items():
         for attack, option in knowers:
-            assert row.known_to(kind, ["/".join(filter(None, (attack, option, "epoch=0")))])
+            options = (("epoch", 0), *([("rule", option)] if option else []))
+            shown = tuple(name for name, _ in options)
+            assert row.known_to(kind, [AttackIdentity(attack, options, shown)])
             assert f"{attack} {option}".strip() in row.advice(kind).split(", ")
 
 

@@ -142,7 +142,7 @@ def numbers(tree) -> list[np.ndarray]:
 
 
 def stack(trees):
-    """Trees of lanes as one tree with a leading lane axis, on the host: nothing to compile."""
+    """Trees of trials as one tree with a leading axis of members, on the host: nothing to compile."""
 
     def one(*leaves):
         if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
@@ -152,8 +152,8 @@ def stack(trees):
     return jax.tree.map(one, *trees)
 
 
-def lane(tree, i: int) -> list[np.ndarray]:
-    """The numbers of one lane."""
+def member(tree, i: int) -> list[np.ndarray]:
+    """The numbers of one member of a vmapped batch."""
     return [leaf[i] for leaf in numbers(tree)]
 
 

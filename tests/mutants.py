@@ -127,7 +127,7 @@ PROTOCOL = (
         "oriented-by-test-labels",
         "jnp.where(inverted, 1 - auc, auc)",
         "jnp.maximum(auc, 1 - auc)",
-        ("tests/federation/training_test.py", "tests/report/summary_test.py"),
+        ("tests/federation/training_test.py", "tests/report/configurations_test.py"),
     ),
     Mutant(
         "colluders-share-their-dropout",
@@ -409,37 +409,37 @@ SUMMARY = (
         "population-deviation-of-seeds",
         "sample.std(ddof=1)",
         "sample.std()",
-        ("tests/report/summary_test.py",),
+        ("tests/report/configurations_test.py",),
     ),
     Mutant(
         "worst-attack-chosen-on-the-reported-half",
-        'np.array([_by_seed(of, "leak_select", scale) for of in rows])',
-        'np.array([_by_seed(of, "leak_report", scale) for of in rows])',
-        ("tests/report/summary_test.py", "tests/report/findings_test.py"),
+        'selects=np.array([self._by_seed(rows, "leak_select") for rows in by_seed])',
+        'selects=np.array([self._by_seed(rows, "leak_report") for rows in by_seed])',
+        ("tests/report/assessment_test.py", "tests/report/findings_test.py"),
     ),
     Mutant(
         "worst-attack-scored-on-all-rows",
-        'np.array([_by_seed(of, "leak_report", scale) for of in rows])',
-        'np.array([_by_seed(of, "leak", scale) for of in rows])',
-        ("tests/report/summary_test.py", "tests/report/findings_test.py"),
+        'leaks=np.array([self._by_seed(rows, "leak_report") for rows in by_seed])',
+        'leaks=np.array([self._by_seed(rows, "leak") for rows in by_seed])',
+        ("tests/report/assessment_test.py", "tests/report/findings_test.py"),
     ),
     Mutant(
         "no-accuracy-may-be-lost",
         "MEAN_LOSS = 0.02",
         "MEAN_LOSS = 0.0",
-        ("tests/report/strengths_test.py", "tests/report/judging_test.py"),
+        ("tests/report/assessment_test.py", "tests/report/judging_test.py"),
     ),
     Mutant(
         "diverged-on-one-seed-is-no-candidate",
-        'any(math.isfinite(x["leak_select"]) for some in',
-        'all(math.isfinite(x["leak_select"]) for some in',
-        ("tests/report/summary_test.py", "tests/report/findings_test.py"),
+        "if not any(map(math.isfinite, figures)):",
+        "if not all(map(math.isfinite, figures)):",
+        ("tests/report/assessment_test.py", "tests/report/findings_test.py"),
     ),
     Mutant(
         "more-is-said-of-a-mean",
         "if lower > 0:",
         "if more.mean > 0:",
-        ("tests/report/findings_test.py", "tests/report/summary_test.py"),
+        ("tests/report/findings_test.py", "tests/report/assessment_test.py"),
     ),
     Mutant(
         "k-anonymity-turns-at-one-over-k",
@@ -546,7 +546,7 @@ DAMAGE = (
     Mutant(
         "blocks-are-named-by-their-place",
         'f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"',
-        'f"{name}-{len(identities)}.parquet"',
+        'f"{name}-{len(keys)}.parquet"',
         ("tests/store/attacks_test.py", "tests/attacking/run_test.py"),
     ),
     Mutant(
@@ -557,8 +557,8 @@ DAMAGE = (
     ),
     Mutant(
         "oracles-are-known-at-the-end-alone",
-        "summary[form.label] = {**summary.get(form.label, {}), **about}",
-        'summary[form.label] = {**summary.get(form.label, {}), **about, "oracle": False}',
+        "summary[form.variant] = {**NO_COST, **before, **about}",
+        'summary[form.variant] = {**NO_COST, **before, **about, "oracle": False}',
         ("tests/attacking/run_test.py",),
     ),
     Mutant(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import itertools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
+from vfljax.attacks import TABLE
 from vfljax.report import judging
-from vfljax.report.confidence import Interval
-from vfljax.report.summary import Point
-from vfljax.report.worst import AttackOn, Worst
+from vfljax.report.assessment import Assessed, Assessment, compare
+from vfljax.report.configurations import FIGURES, Configuration, Reference
+from vfljax.report.intervals import Interval, interval
+from vfljax.report.judging import Candidate
+from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import header, manifest
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
@@ -65,9 +70,14 @@ def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True)
 
 
 def identity(text: str, **fields: Any) -> AttackIdentity:
-    """The attack of a label such as "direct/most_negative" or "probe", whose option is a rule."""
-    attack, _, rule = text.partition("/")
-    options: Any = ((("rule", rule),), ("rule",)) if rule else ((), ())
+    """The attack of a label such as "direct/most_negative" or "norm/parties=0+1"; an option is a rule, or a
+    signal of the spectral attack."""
+    variant, _, parties = text.partition("/parties=")
+    attack, _, option = variant.partition("/")
+    name = "signal" if attack == "spectral" else "rule"
+    options: Any = (((name, option),), (name,)) if option else ((), ())
+    fields = {"rule": TABLE[attack].rule if attack in TABLE else 1} | fields
+    fields = {"attackers": tuple(map(int, parties.split("+")))} | fields if parties else fields
     return AttackIdentity(attack, *options, **fields)
 
 
@@ -111,59 +121,70 @@ def comparable(table: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]
 
 
-def point(
-    arm,
-    accuracy,
-    leak,
-    knobs=None,
-    validation=None,
-    attack="passive",
-    inverted=0,
-    defenses=None,
-    on="split",
-    **attacks,
-):
-    """A point whose seeds agree, and its ``attacks`` on one federation. Its chain has the ``defenses`` its
-    knobs are of, unless they are named."""
+_numbers = itertools.count()
 
-    def constant(value):
-        return Interval(value, 0.0, 3)
 
-    three = (0, 1, 2)
-    candidates = judging.candidates([attack], [[leak] * 3], [0.5] * 3, 1000)
-    strongest = Worst(
-        attack=attack,
-        federation="split",
-        name=attack,
-        identity=identity(attack, federation="split"),
-        case=judging.worst_case(candidates),
-        seeds=three,
-        null=0.55,
-        advantage=2 * leak - 1,
-        candidates=candidates,
-    )
-
-    return Point(
-        number=0,
-        arm=arm,
-        defenses=tuple(dict.fromkeys(name.split(".")[0] for name in knobs or {}))
-        if defenses is None
-        else defenses,
-        knobs=knobs or {},
-        named=tuple(knobs or {}),
+def assessment(
+    method: str,
+    accuracy: float,
+    leak: float | Sequence[Sequence[float]] | None,
+    knobs: Mapping[str, Any] | None = None,
+    /,
+    validation: float | None = None,
+    attack: str = "passive",
+    on: str = "split",
+    attacks: Mapping[str, float] | None = None,
+    **changes: Any,
+) -> Assessment:
+    """A configuration in one federation whose seeds agree, before it is compared; the local-only baseline
+    reaches .5. Of several attacks ``leak`` has rows by seed, of none it is None. ``attacks`` are successes.
+    Its chain has the defenses its knobs are of. ``changes`` are of fields of the configuration."""
+    knobs = dict(knobs or {})
+    leaks = [[leak] * 3] if isinstance(leak, int | float) else leak
+    seeds = range(3 if leaks is None else len(leaks[0]))
+    valid = accuracy if validation is None else validation
+    figures = {
+        identity(name, federation=on): {name: interval([value] * 3) for name in FIGURES}
+        for name, value in (attacks or {}).items()
+    }
+    configuration = Configuration(
+        number=next(_numbers),
+        method=method,
+        defenses=tuple(dict.fromkeys(name.split(".")[0] for name in knobs)),
+        knobs=knobs,
+        named=tuple(knobs),
+        accuracy={"split": Interval(accuracy, 0.0, len(seeds))},
         auc={},
-        accuracy={"split": constant(accuracy)},
-        validation={"split": constant(accuracy if validation is None else validation)},
-        by_seed={"split": dict.fromkeys(three, accuracy)},
-        validated={"split": dict.fromkeys(three, accuracy if validation is None else validation)},
-        attacks={AttackOn(name, on): constant(value) for name, value in attacks.items()},
-        identities={AttackOn(name, on): identity(name, federation=on) for name in attacks},
-        figures={},
-        worst={"split": strongest},
-        published={},
-        oracle={},
-        by_budget={20: {"split": strongest}},
+        test={"split": dict.fromkeys(seeds, accuracy)},
+        validation={"split": dict.fromkeys(seeds, valid)},
+        attacks=figures,
         diverged=0,
-        inverted=inverted,
-        settings=2,
+        inverted=0,
+        trials=2,
+    )._replace(**changes)
+    if leaks is None:
+        return Assessment(configuration=configuration, federation="split")
+    names = [attack] if len(leaks) == 1 else [f"{attack}{k}" for k in range(len(leaks))]
+    candidates = judging.candidates(names, leaks, [0.5] * len(seeds), 1000)
+    tried = tuple(
+        Candidate(name=name, brief=brief(identity(name)), identity=identity(name), null=0.55)
+        for name in names
     )
+    strongest = judging.strongest_of(dataclasses.replace(candidates, attacks=tried))
+    return Assessment(
+        configuration=configuration,
+        federation="split",
+        strongest=strongest,
+        by_knowledge={} if strongest is None else {20: strongest},
+    )
+
+
+REFERENCE = Reference(classes=2, chance=0.5, majority=0.5, local_only=0.5, known=40)
+
+
+def assessed(
+    *found: Assessment, reference: Reference = REFERENCE, rows: StoredRows | None = None
+) -> Assessed:
+    """The assessments compared with each other, in their order."""
+    every = list({a.configuration.number: a.configuration for a in found}.values())
+    return compare(every, found, reference, rows)

@@ -1,9 +1,9 @@
 """Config files: ``ordered``, every field and its default.
 
 A config file's ``get_config()`` returns ``ordered({...})`` with any of the fields of ``DEFAULT``.
-In ``grid`` each entry is an arm: ``{arm: {defense: {knob: value or tuple of values}}}``; a tuple is
-an axis of the grid. Defenses of one arm are chained in listing order; an entry ``"model"`` there names
-the arm's own ``top`` and ``top_hidden`` in place of ``config.model``'s. In ``attacks``:
+In ``grid`` each entry is a method: ``{method: {defense: {knob: value or tuple of values}}}``; a tuple is
+an axis of the grid. Defenses of one method are chained in listing order; an entry ``"model"`` there names
+another ``top`` and ``top_hidden`` than ``config.model``'s. In ``attacks``:
 ``{attack: {option: value or tuple of values}}``. Any field can be overridden on the command line,
 ``--config.training.epochs=100``.
 """
@@ -17,7 +17,7 @@ import pathlib
 import traceback
 from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -96,7 +96,7 @@ DEFAULT: dict[str, Any] = {
     },
     "grid": {"undefended": {}},
     "attacks": {"passive": {}, "active": {}, "direct": {}, "norm": {}},
-    "attackers": ((0,),),  # an axis: who attacks a run nobody was malicious in; several collude
+    "attackers": ((0,),),  # an axis: who attacks where all parties were honest; several collude
     "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
     "goal": {
         "max_leak": 1.0,
@@ -106,7 +106,7 @@ DEFAULT: dict[str, Any] = {
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend
 }
 
-# their keys name arms, defenses, attacks and options: checked where those are known
+# their keys name methods, defenses, attacks and options: checked where those are known
 FREE = (
     "grid",
     "attacks",
@@ -230,7 +230,7 @@ def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) ->
 
 
 def _plain(value: Any) -> Any:
-    """JSON values: dicts, lists and scalars."""
+    """The value as JSON has it: dicts, lists and scalars."""
     if isinstance(value, (ConfigDict, Mapping)):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -267,20 +267,29 @@ def _merge(default: Any, value: Any, path: str) -> Any:
 
 
 def typed(default: Any, value: Any, path: str) -> Any:
-    """``value`` if it is of the default's kind; numbers of ``AXES`` may be tuples."""
+    """Returns a field's value as JSON has it.
+
+    Args:
+      default: of the field, whose type the value must have.
+      value: of the field; numbers of ``AXES`` may be tuples.
+      path: of the field.
+
+    Raises:
+      UserError: for another type.
+    """
     value = _plain(value)
     axis = path in AXES and isinstance(value, list)
     entries: list[Any] = value if axis else [value]
     for entry in entries:
         number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
-        good = {
+        fits = {
             bool: isinstance(entry, bool),
             int: number and (isinstance(entry, int) or entry.is_integer()),
             float: number,
             str: isinstance(entry, str),
             tuple: isinstance(entry, list),
         }[type(default)]
-        if not good:
+        if not fits:
             raise UserError(
                 f"config.{path}={value!r} must be of type {type(default).__name__}, for example "
                 f"{default!r}."
@@ -298,28 +307,46 @@ AXES = (
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with every default filled in, as plain JSON values: what a sweep stores.
+    """Returns the config with every default filled in, as JSON values: what a sweep stores.
 
-    Raises UserError for a field that does not exist or is of another type than its default. What
-    the values mean is checked where they are parsed (``vfljax.sweep.experiment``).
+    What the values mean is checked where they are parsed (``vfljax.sweep.experiment``).
+
+    Raises:
+      UserError: for a field that does not exist or is of another type than its default.
     """
     return _merge(DEFAULT, _plain(config), "")
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[str]:
-    """Fields in which two resolved configs differ, as 'field: a -> b' lines.
+class Difference(NamedTuple):
+    """A field in which two configs differ."""
 
-    >>> differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}})
-    ['model.cut: 16 -> 8']
+    field: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.before} -> {self.after}"
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[Difference]:
+    """Returns the fields in which two resolved configs differ.
+
+    Args:
+      a: the first config, or a group of it.
+      b: the other.
+      path: of the group.
+
+    >>> print(*differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
+    model.cut: 16 -> 8
     """
-    lines = []
+    found = []
     for key in [*a, *(k for k in b if k not in a)]:
         name = f"{path}.{key}" if path else key
         left, right = a.get(key, "absent"), b.get(key, "absent")
         if isinstance(left, Mapping) and isinstance(right, Mapping):
-            lines += differences(left, right, name)
+            found += differences(left, right, name)
         elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
-            lines.append(f"{name}: {left} -> {right}")
-    if path in FREE and not lines and list(a) != list(b):
-        lines.append(f"{path}: order {list(a)} -> {list(b)}")
-    return lines
+            found.append(Difference(name, left, right))
+    if path in FREE and not found and list(a) != list(b):
+        found.append(Difference(path, f"order {list(a)}", list(b)))
+    return found

@@ -144,10 +144,10 @@ def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """
     _check(scores, labels, weights)
     classes = scores.shape[1]
-    plain = jnp.arange(classes, dtype=jnp.int32)
+    unchanged = jnp.arange(classes, dtype=jnp.int32)
     if classes == 2:
         turned = auc(_difference(scores), labels, weights) < 0.5
-        return jnp.where(turned, plain[::-1], plain)
+        return jnp.where(turned, unchanged[::-1], unchanged)
     called = jax.nn.one_hot(_guess(scores), classes)  # all zero without a guess
     members = jax.nn.one_hot(labels, classes)
     members = members if weights is None else members * weights[:, None]
@@ -156,7 +156,7 @@ def names(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     recall = jnp.matmul(share.T, called, precision="highest")  # [class, column]
     gain = recall + PREFERRED * jnp.eye(classes)
     true, column = optax.assignment.hungarian_algorithm(-gain)
-    return plain.at[column].set(true.astype(jnp.int32))
+    return unchanged.at[column].set(true.astype(jnp.int32))
 
 
 def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None = None) -> Array:

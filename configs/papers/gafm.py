@@ -1,4 +1,4 @@
-"""What the configs of GAFM's tables share: its four data sets, networks, arms, knobs and attacks.
+"""What the configs of GAFM's tables share: its four data sets, networks, methods, knobs and attacks.
 
 Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary Classification", 2023:
 sections 3.1 and 4.1, Table D.1, appendices C.2 and E. One passive party owns all columns, or three share
@@ -9,17 +9,17 @@ them; the label party owns the label alone, and averages what it gets.
     criteo    wide & deep, embedding 16, MLP 16-16 with batch norm and dropout .2, f one logit
     isic      three convolutions and 120-84-40, f 40 numbers after ReLU; 64x64 gray images
 
-On Criteo and ISIC every arm has a top network, 1 -> 16 -> 1 or 40 -> 16 -> 1: the logit function h of
+On Criteo and ISIC every method has a top network, 1 -> 16 -> 1 or 40 -> 16 -> 1: the logit function h of
 section 3.1, which is GAFM's generator. On Spambase and IMDB only GAFM has one, and elsewhere f is the
-prediction itself; the rule "top" gives all arms one, as the released notebooks have it.
+prediction itself; the rule "top" gives all methods one, as the released notebooks have it.
 
-Published splits leave no validation rows. Here strengths are chosen on some, which are taken from the
+Published splits leave no validation rows. Here operating points are chosen on some, which are taken from the
 published test share: 10 % of Spambase, 5 % of the others.
 
 A variant is DATASET or DATASET-RULE. The rules (``RULES``), where the text and the released code differ
 or where data are not at hand whole:
 
-    spambase-top, imdb-top  a top network 1 -> 16 -> 1 in every arm: as in the released notebooks
+    spambase-top, imdb-top  a top network 1 -> 16 -> 1 in every method: as in the released notebooks
     imdb-published    the published split in place of one drawn for each seed: as released
     criteo-all        all 45.8 million rows: as the text has it. The released script reads the 100,000 rows
                       of dac_sample.txt, which the published 2.5 hours a run are about right for; they
@@ -148,13 +148,13 @@ ATTACKS = {
 }
 
 NOTES = {
-    "spambase": "The published 30 % of test rows are 20 % here; on the other 10 % strengths would be "
+    "spambase": "The published 30 % of test rows are 20 % here; on the other 10 % operating points would be "
     "chosen.",
     "imdb": "The published 50 % of test rows are 45 % here, drawn anew for each seed; on the other 5 % "
-    "strengths would be chosen.",
-    "criteo": "The published 20 % of test rows are 15 % here; on the other 5 % strengths would be "
+    "operating points would be chosen.",
+    "criteo": "The published 20 % of test rows are 15 % here; on the other 5 % operating points would be "
     "chosen.",
-    "isic": "The published 20 % of test rows are 15 % here; on the other 5 % strengths would be chosen.",
+    "isic": "The published 20 % of test rows are 15 % here; on the other 5 % operating points would be chosen.",
 }
 CENTERS = (
     "Utilities are those of the final model in evaluation mode on all test rows. Norms, means and "
@@ -166,7 +166,7 @@ SHARES = {"spambase": (), "imdb": (2, 2, 1), "criteo": ()}  # of columns, append
 # what a rule changes: fields of config.data, config.model and config.training, and a note
 TOP = {
     "model": GENERATOR,
-    "note": "Every arm has a top network 1 -> 16 -> 1, as in the released notebooks.",
+    "note": "Every method has a top network 1 -> 16 -> 1, as in the released notebooks.",
 }
 RULES = {
     "spambase": {"top": TOP},
@@ -204,7 +204,7 @@ RULES = {
     },
 }
 PUBLISHED_NAMES = {"spambase": "Spambase", "imdb": "IMDB", "criteo": "Criteo", "isic": "ISIC"}
-ARMS = {  # arm -> the paper's defense
+METHODS = {  # method -> the paper's defense
     "undefended": "none",
     "max_norm": "max_norm",
     "marvell": "marvell",
@@ -227,12 +227,12 @@ def named(variant, datasets):
 
 
 def gafm(dataset, **changes):
-    """The arm of GAFM with Table D.1's knobs, but for ``changes`` of knobs and options."""
+    """The method of GAFM with Table D.1's knobs, but for ``changes`` of knobs and options."""
     return {"model": GENERATOR, "gafm": {**KNOBS[dataset], **changes}}
 
 
 def baselines():
-    """The arms GAFM is compared with: none, MaxNorm, and Marvell as the released comparison ran it."""
+    """The methods GAFM is compared with: none, MaxNorm, and Marvell as the released comparison ran it."""
     return {
         "undefended": {},
         "max_norm": {"max_norm": {}},
@@ -258,7 +258,7 @@ def config(
 
     table: as the paper numbers it, "2", "C.1", "figure2" or "text".
     dataset, rule: of ``named``.
-    grid: the arms.
+    grid: the methods.
     parties: passive parties; three of them have ``SHARES`` of the columns.
     share: of the data set's rows that are used at all.
     suffix: what the sweep's name ends in.
@@ -291,7 +291,7 @@ def config(
                 "dataset": PUBLISHED_NAMES[dataset],
                 "scale": "sample" if rule == "reduced" else "full",
                 "variant": "" if rule == "reduced" else rule,
-                "arms": {arm: ARMS[arm] for arm in grid},
+                "arms": {method: METHODS[method] for method in grid},
                 "attacks": {"norm": "norm", "mean": "mean/oracle", "median": median},
                 **reproduced,
             },

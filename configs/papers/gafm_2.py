@@ -10,7 +10,7 @@ DATASET is one of
     criteo    DIR holds 100,000 rows of Criteo's train.txt or more. 40 runs of 100 epochs, about an hour
     isic      DIR holds SIIM-ISIC 2020, 33,126 images. 40 runs of 250 epochs, about 80 hours, or a GPU
 
-and `imdb-published`, `criteo-all`, `criteo-reduced` and `isic-reduced` are said in
+and `imdb-published`, `criteo-all`, `criteo-reduced` and `isic-reduced` are described in
 ``configs/papers/gafm.py``. `configs/papers/gafm_table2_spambase.py` is the first block again, with the
 rules that bring in each published figure.
 

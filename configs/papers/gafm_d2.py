@@ -5,7 +5,7 @@ r"""GAFM's Table D.2: GAFM by sigma, the deviation of the noise on real labels; 
 
 DATASET is spambase (30 runs, under a minute on 2 cores), imdb (30 runs, 30 minutes on 2 cores), criteo
 (30 runs, 45 minutes) or isic (30 runs, 60 hours, or a GPU), or one of those with a rule of
-``configs/papers/gafm.py``, which also says what DIR holds. Its row of sigma .01 is Table 2's, and the
+``configs/papers/gafm.py``, which also describes what DIR holds. Its row of sigma .01 is Table 2's, and the
 released median attack, `global_median`, is the published one.
 """
 

@@ -5,8 +5,8 @@ r"""GAFM's Table D.3: the average gradient of the GAN loss and of the cross entr
 
 DATASET is spambase (10 runs, under a minute on 2 cores), imdb (10 runs, 10 minutes on 2 cores), criteo
 (10 runs, 15 minutes) or isic (10 runs, 20 hours, or a GPU), or one of those with a rule of
-``configs/papers/gafm.py``, which also says what DIR holds. Delta is .05, gamma 1 and sigma .01
-everywhere, as the table says. Its text claims section 4.1's values, which differ for IMDB, Criteo and
+``configs/papers/gafm.py``, which also describes what DIR holds. Delta is .05, gamma 1 and sigma .01
+everywhere, as in the table. Its text claims section 4.1's values, which differ for IMDB, Criteo and
 ISIC.
 
 The averages are no column of the sweep. ``vfljax.papers.gafm_gradients`` computes them from what it

@@ -11,7 +11,7 @@ DATASET is one of
     isic, isic-subset          50 runs, 100 hours, or a GPU; 25 runs on 2,650 training rows
 
 or one of those with a rule of ``configs/papers/gafm.py`` (criteo-reduced, criteo-reduced-subset), which
-also says what DIR holds. All rows are trained on by 10 seeds; a tenth by 5, as published. Which tenth
+also describes what DIR holds. All rows are trained on by 10 seeds; a tenth by 5, as published. Which tenth
 it is, each seed draws anew.
 
 The ratio is no column of the sweep. ``vfljax.papers.gafm_gradients.ratios`` averages it

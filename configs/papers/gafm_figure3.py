@@ -5,8 +5,8 @@ r"""GAFM's Figure 3 and section 4.2.2: GAFM against its GAN loss or cross entrop
 
 DATASET is spambase (30 runs, a minute on 2 cores), imdb (30 runs, 30 minutes on 2 cores), criteo (30
 runs, 45 minutes) or isic (30 runs, 60 hours, or a GPU), or one of those with a rule of
-``configs/papers/gafm.py``, which also says what DIR holds. The figure prints no number. Section 4.2.2
-says bounds of it for IMDB, Criteo and ISIC, which are compared with (gafm/text).
+``configs/papers/gafm.py``, which also describes what DIR holds. The figure prints no number. Section 4.2.2
+states bounds of it for IMDB, Criteo and ISIC, which are compared with (gafm/text).
 
 With the cross entropy alone nothing trains the generator, as in the released code: its utility is the
 AUC of an untrained G of f, oriented, whose order is nearly that of f.

@@ -4,8 +4,8 @@ r"""GAFM's Table 2, Spambase: vanilla, MaxNorm, Marvell and GAFM, 10 seeds, from
         --config.data.dir=DIR
 
 DIR holds UCI's spambase.data. 40 runs of 300 epochs, under a minute on 2 cores, compiles and attacks
-included. The report and the terminal print each figure beside the published one.
-Expected: 9 of 16 figures agree, all of GAFM's own among them; analysis/REPRODUCTION.md says which variants
+included. The report and the terminal print each figure and the published one.
+Expected: 9 of 16 figures agree, all of GAFM's own among them; analysis/REPRODUCTION.md lists which variants
 bring in which of the others. The published median attack is the released one, `global_median`.
 
 Han, Guan. "GAN-based Vertical Federated Learning for Label Protection in Binary Classification", 2023,
@@ -13,7 +13,7 @@ section 4, Table 2, appendices D and E. One passive party owns all 57 columns, t
 bottom, 57 -> 16 -> 1, ends in a sigmoid; without GAFM its output f is the prediction itself, and
 what is attacked is the gradient of the cross entropy with respect to f.
 
-A variant is a sweep of its own, VARIANT one of ``VARIANTS``, and says which rule makes a figure what it is:
+A variant is a sweep of its own, VARIANT one of ``VARIANTS``, and names which rule makes a figure what it is:
 
     python -m launch.sweep --config=configs/papers/gafm_table2_spambase.py:VARIANT \
         --workdir=runs/table2_VARIANT --config.data.dir=DIR
@@ -30,14 +30,14 @@ KNOBS = {
     "learning_rate": 1e-4,
 }  # Table D.1
 
-ARMS = {
+METHODS = {
     "undefended": {},
     "max_norm": {"max_norm": {}},
     "marvell": {"marvell": {"power": 1.0, "dimension": "batch"}},  # as the released comparison
     "gafm": {"model": OWN_TOP, "gafm": KNOBS},
 }
 CUT = {"marvell_cut": {"marvell": {"power": 1.0, "dimension": "cut"}}}  # Marvell's own d = 1
-DEFENSES = {  # arm -> the paper's defense
+DEFENSES = {  # method -> the paper's defense
     "undefended": "none",
     "max_norm": "max_norm",
     "max_norm_off": "max_norm",
@@ -46,10 +46,10 @@ DEFENSES = {  # arm -> the paper's defense
     "gafm": "gafm",
     "gafm_double_sigmoid": "gafm",
 }
-# what each changes; its arms, and fields of config.data, config.model and config.training
+# what each changes; its methods, and fields of config.data, config.model and config.training
 VARIANTS = {
-    # the top network 1 -> 16 -> 1 in every arm: as in the released notebooks
-    "top": ({**ARMS, **CUT, "max_norm_off": {}}, {"model": OWN_TOP}),
+    # the top network 1 -> 16 -> 1 in every method: as in the released notebooks
+    "top": ({**METHODS, **CUT, "max_norm_off": {}}, {"model": OWN_TOP}),
     # rules: MaxNorm without noise, Marvell with d = 1, GAFM's cross entropy as its text has it
     "rules": (
         {
@@ -66,29 +66,29 @@ VARIANTS = {
     # how long: Marvell's published utility is that of a short training
     "epochs_20": ({"undefended": {}, **CUT}, {"training": {"epochs": 20}}),
     # columns to [0, 1] instead of mean 0 and variance 1: less confident predictions
-    "minmax": ({**ARMS, **CUT, "max_norm_off": {}}, {"data": {"scaling": "minmax"}}),
+    "minmax": ({**METHODS, **CUT, "max_norm_off": {}}, {"data": {"scaling": "minmax"}}),
     # scaling statistics of the training rows, as everywhere else here
-    "train_rows": (ARMS, {"data": {"scaling_rows": "train"}}),
+    "train_rows": (METHODS, {"data": {"scaling_rows": "train"}}),
     # utilities also as released: pooled over the last epoch's steps, each on one random test batch
     "evaluation": (
-        ARMS,
+        METHODS,
         {
             "training": {"evaluation": "released"},
             "data": {"validation": 2, "test": 1378},  # the published 30 %, batches of 1028 of them
         },
     ),
     # flax's initial weights instead of PyTorch's
-    "flax_weights": (ARMS, {"model": {"weights": "default"}}),
+    "flax_weights": (METHODS, {"model": {"weights": "default"}}),
 }
 
 
 def get_config(variant=""):
-    arms, changes = VARIANTS[variant] if variant else (ARMS, {})
+    methods, changes = VARIANTS[variant] if variant else (METHODS, {})
     return ordered(
         {
             "name": f"gafm_table2_spambase{'_' if variant else ''}{variant}",
             "notes": (
-                "The published 30 % of test rows are 20 % here; on the other 10 % strengths would be "
+                "The published 30 % of test rows are 20 % here; on the other 10 % operating points would be "
                 "chosen. Utilities are those of the final model in evaluation mode on all test rows; "
                 "published ones are pooled over the last epoch's changing parameters.",
                 "Norms, means and medians are of the last epoch, its batches pooled, the last one of 137 "
@@ -133,7 +133,7 @@ def get_config(variant=""):
                 "record": (-1,),
                 **changes.get("training", {}),
             },
-            "grid": arms,
+            "grid": methods,
             "attacks": {
                 "norm": {},
                 "mean": {"oracle": True},
@@ -144,7 +144,7 @@ def get_config(variant=""):
                 "table": "gafm/2",
                 "dataset": "Spambase",
                 "variant": variant,
-                "arms": {arm: DEFENSES[arm] for arm in arms},
+                "arms": {method: DEFENSES[method] for method in methods},
                 "attacks": {"norm": "norm", "mean": "mean/oracle", "median": "global_median"},
             },
             "execution": {"width": 0, "shard_seconds": 60.0},  # one shard a program

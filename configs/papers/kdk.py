@@ -9,7 +9,7 @@ paper states none of them, and neither seeds nor spreads. What is read into it:
 * Tables 4, 5 and 7 and Figures 6 and 7 are with model splitting, Tables 6, 8 and 9, whose attack is the
   direct one, without: their accuracies exceed the undefended one of Table 7 on CIFAR-100 and CINIC-10, so
   they are of another federation than Table 7's.
-* 1,000 or 2,000 of the published training rows choose strengths and are not trained on.
+* 1,000 or 2,000 of the published training rows choose operating points and are not trained on.
 * A teacher's batch of 64, and BERT's rate as a teacher, which the paper does not give.
 * Yahoo's one rate: released are 1e-3 for the top model, 5e-6 for BERT and 5e-4 for its linear layer.
 
@@ -237,7 +237,7 @@ SMALL = ("reduced", "sample")  # rules that are no run at the published setting
 
 def choose(variant: str, offered: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
     """The data set and the rule that a variant names: "cifar10-reduced", "cifar10", or "" for the first
-    data set. ``offered``: the rules of every data set beside the published setting. Raises UserError for any
+    data set. ``offered``: the rules of every data set but for the published setting. Raises UserError for any
     other variant."""
     variants = {name: (name, "") for name in offered}
     variants |= {
@@ -265,7 +265,7 @@ def groups(
 
 
 def completion(values: Mapping[str, Any], small: bool) -> dict[str, Any]:
-    """Options of ``passive`` and ``active``: the head alone is trained, as released, and in full runs beside
+    """Options of ``passive`` and ``active``: the head alone is trained, as released, and in full runs next to
     it the whole model, as the text has it ("passive/finetune_bottom")."""
     return dict(values) if small else {**values, "finetune_bottom": (False, True)}
 
@@ -288,18 +288,18 @@ DIRECT = {
 PUBLISHED_DIRECT = {"direct": "direct/first_negative/epoch=0"}
 
 
-def kdk_arms(epsilon: Any, k: Any, small: bool = False) -> dict[str, Any]:
+def kdk_methods(epsilon: Any, k: Any, small: bool = False) -> dict[str, Any]:
     """Undefended and KDk with the anchor at the label (released code); in full runs also at the teacher's
     class (the paper's equation 9)."""
     knobs = {"epsilon": epsilon, "k": k}
-    arms: dict[str, Any] = {"undefended": {}, "kdk": {"kdk": knobs}}
-    return arms if small else {**arms, "kdk_teacher": {"kdk": {**knobs, "anchor": "teacher"}}}
+    methods: dict[str, Any] = {"undefended": {}, "kdk": {"kdk": knobs}}
+    return methods if small else {**methods, "kdk_teacher": {"kdk": {**knobs, "anchor": "teacher"}}}
 
 
 def other_defenses(small: bool = False) -> dict[str, Any]:
     """The four defenses that the paper compares with. PPDL and DiscreteSGD are those of the released code,
-    and in full runs those of the papers beside them."""
-    arms: dict[str, Any] = {
+    and in full runs those of the papers too."""
+    methods: dict[str, Any] = {
         "noise": {"noise": {"scale": (1e-4, 1e-3, 1e-2, 1e-1)}},
         "compression": {"compression": {"keep_rate": (0.75, 0.5, 0.25, 0.1)}},
         "ppdl": {"ppdl": {"theta": (0.75, 0.5, 0.25, 0.1), "on_exhaustion": "keep"}},
@@ -308,12 +308,12 @@ def other_defenses(small: bool = False) -> dict[str, Any]:
         },
     }
     if not small:
-        arms["ppdl_paper"] = {"ppdl": {"theta": (0.75, 0.5, 0.25, 0.1)}}
-        arms["discrete_sgd_paper"] = {"discrete_sgd": {"intervals": (24, 18, 12, 6)}}
-    return arms
+        methods["ppdl_paper"] = {"ppdl": {"theta": (0.75, 0.5, 0.25, 0.1)}}
+        methods["discrete_sgd_paper"] = {"discrete_sgd": {"intervals": (24, 18, 12, 6)}}
+    return methods
 
 
-PUBLISHED_ARMS = {
+PUBLISHED_METHODS = {
     "undefended": "none",
     "kdk": "kdk",
     "noise": "noisy_gradient",
@@ -332,14 +332,14 @@ def config(
     attacks: Mapping[str, Any],
     federations: tuple[str, ...],
     values: Mapping[str, Any],
-    arms: Mapping[str, str] = PUBLISHED_ARMS,
+    methods: Mapping[str, str] = PUBLISHED_METHODS,
     names: Mapping[str, str] | None = None,
     setting: Mapping[str, Any] | None = None,
     seeds: int = 3,
     datasets: Mapping[str, Mapping[str, Any]] = DATASETS,
 ) -> Any:
-    """The config of a table on a data set. ``values``: what ``groups`` made; ``arms``: an arm's name in the
-    JSON, left out where the grid has no such arm; ``names``: the label of our attack by the JSON's;
+    """The config of a table on a data set. ``values``: what ``groups`` made; ``methods``: a method's name in
+    the JSON, left out where the grid has no such method; ``names``: the label of our attack by the JSON's;
     ``setting``: what all the table's numbers share."""
     spelled, scale = datasets[dataset]["spelled"], rule if rule in SMALL else "full"
     kept = {group: fields for group, fields in values.items() if group != "completion"}
@@ -358,7 +358,7 @@ def config(
                 "dataset": spelled,
                 "scale": scale,
                 "variant": "" if scale != "full" else rule,
-                "arms": {arm: name for arm, name in arms.items() if arm in grid},
+                "arms": {method: name for method, name in methods.items() if method in grid},
                 "attacks": dict(names or {}),
                 "setting": dict(setting or {}),
             },
@@ -367,12 +367,12 @@ def config(
 
 
 def notes(table: str, spelled: str, scale: str, values: Mapping[str, Any]) -> str:
-    """What the report says on top."""
-    said = f"{table} on {spelled}; rates, epochs and batch are those of Fu et al.'s released code"
+    """What the report shows on top."""
+    source = f"{table} on {spelled}; rates, epochs and batch are those of Fu et al.'s released code"
     if scale == "full":
-        return f"{said}."
+        return f"{source}."
     training = values["training"]
     return (
-        f"{said}, but {training['epochs']} epochs of few rows, batch {training['batch_size']} "
+        f"{source}, but {training['epochs']} epochs of few rows, batch {training['batch_size']} "
         f"({scale}): orders and shapes, no reproduction of numbers."
     )

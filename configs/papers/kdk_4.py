@@ -4,7 +4,7 @@ r"""KDk, Table 4: the passive attack (model completion) without a defense and wi
         --config.data.dir=DIR
 
 VARIANT is cifar10, cifar100, cinic10, yahoo or criteo, an image set with -resnet20, cifar10-reduced or
-criteo-sample; `configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
+criteo-sample; `configs/papers/kdk.py` describes each, what DIR must hold, and what one trial costs.
 criteo-lambda1 is Criteo with lambda_u = 1 in place of 50, which for two classes can push every row to one.
 
 9 settings: undefended, KDk as released and KDk as the paper's equation 9 has it, 3 seeds. For CIFAR-10 that
@@ -34,7 +34,7 @@ def get_config(variant=""):
         "kdk/4",
         dataset,
         rule,
-        grid=kdk.kdk_arms(*KDK[dataset], small),
+        grid=kdk.kdk_methods(*KDK[dataset], small),
         attacks={
             "passive": kdk.completion(values["completion"], small),
             **kdk.known_defense(values["completion"]),

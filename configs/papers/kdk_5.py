@@ -4,12 +4,12 @@ r"""KDk, Table 5: the active attack (a malicious optimizer, then model completio
         --config.data.dir=DIR
 
 VARIANT is cifar10, cifar100, cinic10, yahoo or criteo, an image set with -resnet20, cifar10-reduced or
-criteo-sample; `configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
+criteo-sample; `configs/papers/kdk.py` describes each, what DIR must hold, and what one trial costs.
 DATASET-released is the malicious optimizer of the released class, criteo-lambda1 as in Table 4.
 
 18 settings: those of Table 4 at this table's epsilon, honest and malicious. For CIFAR-10 that is 1,100 core
 hours, on a GPU about 14 with the attacks; cifar10-reduced takes about 5 minutes on 2 cores.
-The malicious party's gradients, read by a probe, stand beside the published attack. For Criteo the table
+The malicious party's gradients, read by a probe, are attacked too. For Criteo the table
 prints k = 3, which two classes cannot have: here it is 2.
 """
 
@@ -34,7 +34,7 @@ def get_config(variant=""):
         "kdk/5",
         dataset,
         rule,
-        grid=kdk.kdk_arms(*KDK[dataset], small),
+        grid=kdk.kdk_methods(*KDK[dataset], small),
         attacks={
             "passive": completion,
             "active": completion,

@@ -4,7 +4,7 @@ r"""KDk, Table 6: the direct attack (the sign of the gradient), undefended and w
         --config.data.dir=DIR
 
 VARIANT is cifar10, cifar100, cinic10, yahoo or criteo, an image set with -resnet20, cifar10-reduced or
-criteo-sample; `configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
+criteo-sample; `configs/papers/kdk.py` describes each, what DIR must hold, and what one trial costs.
 
 9 settings without model splitting, as Table 4's. The published attack is "direct/first_negative/epoch=0":
 the first class with a negative entry in epoch 0. Beside it stand the most and the least negative entry, which
@@ -32,7 +32,7 @@ def get_config(variant=""):
         "kdk/6",
         dataset,
         rule,
-        grid=kdk.kdk_arms(*KDK[dataset], rule in kdk.SMALL),
+        grid=kdk.kdk_methods(*KDK[dataset], rule in kdk.SMALL),
         attacks={**kdk.DIRECT, **kdk.known_defense(values["completion"])},
         federations=("no_split",),
         values=values,

@@ -3,24 +3,24 @@ r"""KDk, Table 8: accuracy and the direct attack under four other defenses and K
     python -m launch.sweep --config=configs/papers/kdk_8.py:VARIANT --workdir=runs/kdk_8_VARIANT \
         --config.data.dir=DIR
 
-VARIANT is cifar10, cifar100, either with -resnet20, or cifar10-reduced; `configs/papers/kdk.py` says what each
-is, what DIR must hold, and what one setting costs.
+VARIANT is cifar10, cifar100, either with -resnet20, or cifar10-reduced; `configs/papers/kdk.py` describes
+each, what DIR must hold, and what one trial costs.
 
-Without model splitting (see there). 29 points, 3 seeds: the table's 20, the undefended federation, and PPDL and
-DiscreteSGD as the papers have them ("ppdl_paper", "discrete_sgd_paper"), while "ppdl" sends untreated entries
-where it runs out of them and "discrete_sgd" has the fixed bound .03, both as released. For CIFAR-10 5,400
-core hours, on a GPU about two days. cifar10-reduced has 21 points and 2 seeds, and takes about 10 minutes on
-2 cores.
+Without model splitting (see there). 29 configurations, 3 seeds: the table's 20, the undefended federation,
+and PPDL and DiscreteSGD as the papers have them ("ppdl_paper", "discrete_sgd_paper"), while "ppdl" sends
+untreated entries where it runs out of them and "discrete_sgd" has the fixed bound .03, both as released. For
+CIFAR-10 5,400 core hours, on a GPU about two days. cifar10-reduced has 21 configurations and 2 seeds, and
+takes about 10 minutes on 2 cores.
 """
 
 from configs.papers import kdk
 
 SETS = ("cifar10", "cifar100")
 VARIANTS = {name: kdk.IMAGES[name] for name in SETS}
-ARMS = {**kdk.PUBLISHED_ARMS, "kdk_k3": "kdk", "kdk_k5": "kdk"}
+METHODS = {**kdk.PUBLISHED_METHODS, "kdk_k3": "kdk", "kdk_k5": "kdk"}
 
 
-def arms(small):
+def methods(small):
     """The table's rows, and the undefended federation, which it does not print."""
     return {
         "undefended": {},
@@ -38,11 +38,11 @@ def of_table(table, variant, offered):
         table,
         dataset,
         rule,
-        grid=arms(rule in kdk.SMALL),
+        grid=methods(rule in kdk.SMALL),
         attacks={**kdk.DIRECT, **kdk.known_defense(values["completion"])},
         federations=("no_split",),
         values=values,
-        arms=ARMS,
+        methods=METHODS,
         names=kdk.PUBLISHED_DIRECT,
     )
 

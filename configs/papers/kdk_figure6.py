@@ -4,7 +4,7 @@ r"""KDk, Figure 6: accuracy and the attack's success over epsilon, one panel a k
         --workdir=runs/kdk_figure6_VARIANT --config.data.dir=DIR
 
 VARIANT is cifar10, cifar100, cinic10, one of them with -resnet20, or cifar10-reduced;
-`configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
+`configs/papers/kdk.py` describes each, what DIR must hold, and what one trial costs.
 
 The paper does not say which attack the figure is of: it has a success on test rows, so it is a model
 completion, here the passive one. 14 points, 3 seeds: for CIFAR-10 2,600 core hours, on a GPU about 30.
@@ -34,5 +34,5 @@ def get_config(variant=""):
         },
         federations=("split",),
         values=values,
-        arms={"undefended": "none", **dict.fromkeys(grid, "kdk")},
+        methods={"undefended": "none", **dict.fromkeys(grid, "kdk")},
     )

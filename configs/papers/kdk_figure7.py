@@ -4,7 +4,7 @@ r"""KDk, Figure 7: the passive and the active attack under four other defenses a
         --workdir=runs/kdk_figure7_VARIANT --config.data.dir=DIR
 
 VARIANT is cifar10, cifar100, cinic10, one of them with -resnet20, or cifar10-reduced;
-`configs/papers/kdk.py` says what each is, what DIR must hold, and what one setting costs.
+`configs/papers/kdk.py` describes each, what DIR must hold, and what one trial costs.
 
 30 points, honest and malicious, 3 seeds: for CIFAR-10 11,000 core hours, on a GPU about six days. PPDL and
 DiscreteSGD as in Table 8. cifar10-reduced has 10 points without malicious parties, 2 seeds, and takes about

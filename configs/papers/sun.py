@@ -9,7 +9,7 @@ layers, the third of which makes the logits. Criteo and Avazu; batches of 8,192 
 Where the paper contradicts itself: appendix H takes a tenth of Criteo's rows, section 6.1 all of them;
 "approximately 15k updates" are 3 epochs of all. Appendix F trains Avazu for 10 epochs, appendix H for 3
 (``avazu-epochs10``). Section 5 scores |s|, algorithm 1 s (attacks ``absolute`` and ``signed``; the
-second stands beside printed numbers). A tenth of the rows is for tests; here 9 % are, and 1 %
+second is compared with printed numbers). A tenth of the rows is for tests; here 9 % are, and 1 %
 validates.
 
 ``config(...)`` makes a table's config. A variant is DATASET or DATASET-TRAINING, see ``TRAININGS``; those
@@ -67,7 +67,9 @@ ATTACKS = {
     "norm": {},
     "probe": {"known": 40, "inputs": ("embeddings", "both")},
 }
-PRINTED = {"spectral": "spectral/signed"}  # attack of the paper -> the label that stands beside it
+PRINTED = {
+    "spectral": "spectral/signed"
+}  # attack of the paper -> the label that is compared with it
 
 # the passive party's five layers and the label party's three, from the input on
 PASSIVE_LAYERS = (*(f"party0.deep.hidden.{i}" for i in range(4)), "party0.cut")
@@ -87,7 +89,7 @@ def config(
 ) -> Any:
     """The config of a table ("sun/3") or figure in one of its variants: its ``grid`` and ``attacks``.
 
-    ``reproduces``: arms, attacks and setting as ``config.reproduces`` has them. ``positive_ratio``: rows
+    ``reproduces``: methods, attacks and setting as ``config.reproduces`` has them. ``positive_ratio``: rows
     without a click are left out until that share of the others are clicks.
     """
     dataset, training = choose(variant, datasets)

@@ -4,7 +4,7 @@ r"""Sun et al. 2022, Table 1: the cost of privacy, test AUC on Criteo by the lab
         --config.data.dir=FILE
 
 Appendix B: dCor's weight alpha_d from .003 to .04, each with a label party of one layer ("small") and of
-three ("large"). Undefended models of both sizes stand beside them. 60 settings: 5 seeds.
+three ("large"). Undefended models of both sizes are trained too. 60 settings: 5 seeds.
 
 Variants: "criteo" (the published setting), "criteo-sample" (the first 10,000 rows; minutes on 2 cores),
 "criteo-sample-brief", "criteo-sample-long"; see ``configs/papers/sun.py``, also for what the first one
@@ -29,7 +29,7 @@ def get_config(variant=""):
         },
         {
             "arms": {"small": "dcor", "large": "dcor"},
-            # facts of one arm's settings
+            # facts of one method's settings
             "setting": {
                 "small": {"label_party_model": "small", "label_party_layers": 1},
                 "large": {"label_party_model": "large", "label_party_layers": 3},

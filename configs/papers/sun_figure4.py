@@ -4,7 +4,7 @@ r"""Sun et al. 2022, Figure 4: every layer under dCor, alone and with Marvell, C
         --config.data.dir=FILE
 
 Section 8: (a) alpha_d = .003, (b) .005, (c) Marvell (s = 8) with .002, (d) with .005; the undefended model
-stands beside them. Layers as in Figure 2. 5 seeds.
+is trained too. Layers as in Figure 2. 5 seeds.
 
 Variants: "criteo" (the published setting), "criteo-sample" (the first 10,000 rows; minutes on 2 cores),
 "criteo-sample-brief", "criteo-sample-long"; see ``configs/papers/sun.py``, also for what the first one

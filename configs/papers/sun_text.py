@@ -5,8 +5,8 @@ r"""Sun et al. 2022, the numbers that its text alone states, Criteo.
 
 Sections 1, 6.2 and 8: the spectral attack undefended, under Marvell (s = 8), label DP (epsilon = .5) and
 dCor (alpha_d = .002, .003, .005). Of the text's "last two layers" the cut is attacked here, and both in
-``sun_figure2``. What the text says of Avazu is a difference of Table 2, and that gradients reach an AUC
-of "almost 1.0" is another paper's; the norm attack here says whether they do. 5 seeds.
+``sun_figure2``. What the text states of Avazu is a difference of Table 2, and that gradients reach an AUC
+of "almost 1.0" is another paper's; the norm attack here shows whether they do. 5 seeds.
 
 Variants: "criteo" (the published setting), "criteo-sample" (the first 10,000 rows; minutes on 2 cores),
 "criteo-sample-brief", "criteo-sample-long"; see ``configs/papers/sun.py``, also for what the first one
@@ -37,7 +37,7 @@ def get_config(variant=""):
                 "dcor_003": "dcor",
             },
             "attacks": sun.PRINTED,
-            # facts of one arm's settings: which layers are meant, and ranges of alpha_d it is in
+            # facts of one method's settings: which layers are meant, and ranges of alpha_d it is in
             "setting": {
                 "undefended": {"layers": "last two (incl. cut layer)"},
                 "marvell": {"layers": "last two"},

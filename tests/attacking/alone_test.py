@@ -11,7 +11,9 @@ from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import alone, jobs, run
 from vfljax.attacking.scoring import Scorer
-from vfljax.report import not_run, summary
+from vfljax.report import not_run
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 from vfljax.sweep import attack_variants
 from vfljax.types import Scores
 
@@ -82,22 +84,22 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
     rows = sweep.attacks.to_pylist()
     his = np.mean([row["leak_select"] for row in sweep.alone.to_pylist()])
     point_of = {row["setting"]: row["point"] for row in sweep.results.to_pylist()}
-    for point in summary.points(sweep):
-        assert set(point.worst) == {"split", "no_split"}
-        for worst in point.worst.values():
-            assert not np.isnan(worst.excess.mean)
-            if worst.federation == "no federation":
-                assert worst.name == "staying away"
-                assert worst.excess.mean == 0
-                continue
-            chosen = [
-                row["leak_select"]
-                for row in rows
-                if point_of[row["setting"]] == point.number
-                and (row["label"], row["federation"].split("-")[0])
-                == (worst.attack, worst.federation)
-            ]
-            assert np.mean(chosen) >= his  # two seeds: chosen by halves
+    found = assess(read(sweep)).assessments
+    assert len(found) == 2 * len(set(point_of.values()))
+    for one in found:
+        strongest = one.strongest
+        assert not np.isnan(strongest.excess.mean)
+        if strongest.is_local_only:
+            assert strongest.excess.mean == 0
+            continue
+        key = strongest.attack.identity
+        chosen = [
+            row["leak_select"]
+            for row in rows
+            if point_of[row["setting"]] == one.configuration.number
+            and (row["label"], row["federation"].split("-")[0]) == (key.label, key.federation)
+        ]
+        assert np.mean(chosen) >= his  # two seeds: chosen by halves
 
 
 def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
@@ -123,10 +125,9 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
     rows = comparable(sweep.alone)
     assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
-    assert {known: list(budget.away) for known, budget in summary.budgets_of(sweep).items()} == {
-        20: ["[0]"],
-        0: [],
-        30: ["[0]"],
+    assert {k: list(of_party) for k, of_party in read(sweep).attackers().items()} == {
+        20: [(0,)],
+        30: [(0,)],
     }
 
 
@@ -137,4 +138,4 @@ def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_pat
     run.attack_sweep(plan_of(killed), workdir, say=silent)
     sweep = store.load(workdir)
     assert "the attack logistic has 2 of 4 rows" in sweep.unfinished
-    assert any("with 30 known labels" in line for line in not_run.not_attacked(sweep, []))
+    assert any("with 30 known labels" in line for line in not_run.not_attacked(assess(read(sweep))))

@@ -11,7 +11,9 @@ from tests.reference import direct as reference
 from tests.sweeps import plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, run, view
-from vfljax.report import summary, tables, worst
+from vfljax.report import tables
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import identity_of, read
 from vfljax.store import exchange as wire
 from vfljax.sweep import plan as planning
 from vfljax.types import Agreed
@@ -150,23 +152,26 @@ def test_malicious_runs_are_attacked_by_those_who_were_malicious(attacked):
 def test_one_attack_has_figures_of_its_own_on_every_federation(attacked):
     """In the summary, the tables and leaks.csv alike."""
     stored, _, _ = attacked
-    (point,) = summary.points(stored)
+    found = assess(read(stored))
+    (one,) = found.configurations
     label = "mean/parties=0+1"
-    rows = {worst.attack_on(r): r for r in stored.attacks.to_pylist() if r["label"] == label}
+    rows = {identity_of(r): r for r in stored.attacks.to_pylist()}
+    rows = {key.federation: row for key, row in rows.items() if key.label == label}
     kinds = ("split", "malicious", "no_split")
-    assert {key.federation for key in rows} == set(kinds)
-    successes = [point.attacks[label, kind].mean for kind in kinds]
-    assert successes == [rows[label, kind]["success"] for kind in kinds]
+    assert set(rows) == set(kinds)
+    figures = [one.figures_of(label, kind) for kind in kinds]
+    successes = [x["success"].mean for x in figures]
+    assert successes == [rows[kind]["success"] for kind in kinds]
     assert len(set(successes)) == 3
-    leaks = [point.figures[label, kind]["leak"].mean for kind in kinds]
-    assert leaks == [rows[label, kind]["leak"] for kind in kinds]
+    leaks = [x["leak"].mean for x in figures]
+    assert leaks == [rows[kind]["leak"] for kind in kinds]
 
-    header, lines = tables.leak_rows([point])
-    assert header[:3] == ["setting", "attack", "federation"]
+    header, lines = tables.leak_rows(found)
+    assert header[:3] == ["configuration", "attack", "federation"]
     written = {line[2]: line[header.index("leak")] for line in lines if line[1] == label}
     assert written == {kind: f"{leak:.4f}" for kind, leak in zip(kinds, leaks, strict=True)}
 
-    header, (line,) = summary.table([point])
+    header, (line,) = tables.configuration_rows(found)
     columns = dict(zip(header, line, strict=True))
     for words, success in zip(("split", "malicious", "no split"), successes, strict=True):
         assert columns[f"{label} ({words})"] == f"{success:.3f}"
@@ -195,7 +200,7 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
         "spectral/party1.cut/parties=0+1": False,
     }
     assert not any(one["oracle"] for label, one in described.items() if "spectral" not in label)
-    (point,) = summary.points(stored)
+    (one,) = [a for a in assess(read(stored)).assessments if a.federation == "split"]
     split = {
         (a["label"], a["federation"].split("-")[0]): a["leak_select"]
         for a in stored.attacks.to_pylist()
@@ -203,7 +208,9 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
     }
     his = {(r["label"], "no federation"): r["leak_select"] for r in stored.alone.to_pylist()}
     assert {name for name, _ in his} == {"logistic", "logistic/parties=1", "logistic/parties=0+1"}
-    for strongest, diagnostic in ((point.worst["split"], False), (point.oracle["split"], True)):
+    for strongest, diagnostic in ((one.strongest, False), (one.oracle, True)):
         candidates = {k: v for k, v in split.items() if oracle.get(k[0], False) == diagnostic}
         candidates |= {} if diagnostic else his
-        assert candidates[strongest.attack, strongest.federation] == max(candidates.values())
+        key = strongest.attack.identity
+        reached = max(his.values()) if key is None else candidates[key.label, key.federation]
+        assert reached == max(candidates.values())

@@ -10,7 +10,9 @@ from tests.attacking.scoring_test import BATCH, KNOWN, ROWS, labels_of
 from tests.reference import naming as reference
 from vfljax import metrics, store
 from vfljax.attacking.scoring import AttackOutput, score
-from vfljax.report import naming, rules, summary
+from vfljax.report import stored_rows
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 from vfljax.types import AttackIdentity, Scores
 
 jitted = harness.quick_jit(score, static_argnums=2)
@@ -158,35 +160,35 @@ def exchanged(sweep):
     return sweep._replace(attacks=pa.Table.from_pylist(rows, sweep.attacks.schema))
 
 
-def test_where_known_labels_name_better_the_renamed_attack_is_a_candidate_of_the_worst_case(
+def test_where_known_labels_name_better_the_renamed_attack_is_a_candidate(
     tiny_sweep,
 ):
     sweep = store.load(tiny_sweep)
     stored = {row["label"]: row["naming"] for row in sweep.attacks.to_pylist()}
     assert stored == {"passive": 20, "direct/first_negative": 20, DIRECT: 20}
-    shown = naming.with_named(exchanged(sweep))
-    named = [row for row in shown.attacks.to_pylist() if row["label"] == f"{DIRECT}/named"]
+    shown = read(exchanged(sweep))
+    named = [row for row in shown.attacks if row.identity.named]
     assert len(named) == 12
-    assert {(row["attack.known"], row["success"]) for row in named} == {(20, None)}
-    for point in summary.points(shown):
-        worst = point.worst["no_split"]
-        assert (worst.attack, worst.leak.mean) == (f"{DIRECT}/named", 0.98)
-    # it is adaptive as the attack is
-    assert f"{DIRECT}/named" in summary.marks(shown).adaptive
-    (note,) = [line for line in naming.notes(shown) if line.startswith(f"{DIRECT}/named")]
+    assert {row.identity.label for row in named} == {f"{DIRECT}/named"}
+    assert {(row.identity.known, row.figures.get("success")) for row in named} == {(20, None)}
+    assert all(row.adaptive for row in named)  # as the attack is
+    for one in assess(shown).assessments:
+        if one.federation == "no_split":
+            assert (one.strongest.name, one.leak.mean) == (f"{DIRECT}/named", 0.98)
+    (note,) = [line for line in stored_rows.notes(shown) if line.startswith(f"{DIRECT}/named")]
     assert "named by 20 known labels" in note
-    # what was shown before stands beside it
-    assert shown.attacks.num_rows == sweep.attacks.num_rows + 12
+    # the attack keeps its rows under its own names
+    assert len(shown.attacks) == sweep.attacks.num_rows + 12
 
 
 def test_where_names_are_right_nothing_is_added(tiny_sweep):
-    sweep = rules.shown(store.load(tiny_sweep))
+    sweep = store.load(tiny_sweep)
     rows = sweep.attacks.to_pylist()
     for row in rows:
         row["renamed"] = 0.0
     same = sweep._replace(attacks=pa.Table.from_pylist(rows, sweep.attacks.schema))
-    assert naming.with_named(same) is same
+    assert not any(row.identity.named for row in read(same).attacks)
     # nor in sweeps that were attacked before names were looked at
     older = [name for name in sweep.attacks.column_names if name not in ("naming", "renamed")]
     sweep = sweep._replace(attacks=sweep.attacks.select(older))
-    assert naming.with_named(sweep) is sweep
+    assert not any(row.identity.named for row in read(sweep).attacks)

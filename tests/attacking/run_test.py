@@ -15,7 +15,9 @@ from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import batching, jobs, run, scoring, view
 from vfljax.errors import UserError
-from vfljax.report import not_run, summary
+from vfljax.report import not_run
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 from vfljax.store import exchange as wire
 from vfljax.sweep import attack_variants, batch_layout, programs
 from vfljax.sweep.experiment import parse
@@ -271,9 +273,9 @@ def test_killed_before_its_end_an_oracle_is_still_no_attack(tiny_sweep, tmp_path
         run.attack_sweep(plan_of(config), workdir, ["mean"], silent)
     stored = store.load(workdir)
     assert any(row["label"] == ORACLE for row in stored.attacks.to_pylist())
-    worst, oracle = zip(*((p.worst, p.oracle) for p in summary.points(stored)), strict=True)
-    assert {w.attack for of_point in oracle for w in of_point.values()} == {ORACLE}
-    assert all(w.attack != ORACLE for of_point in worst for w in of_point.values())
+    found = assess(read(stored)).assessments
+    assert {a.oracle.name for a in found if a.oracle} == {ORACLE}
+    assert all(a.strongest.name != ORACLE for a in found)
 
 
 def jobs_of(rows):
@@ -295,9 +297,9 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     assert len(passive) == 24
     assert all(np.isnan(a["success"]) and np.isnan(a["leak_select"]) for a in passive)
     assert all(a["logistic_success"] > 0.2 for a in passive)
-    points = summary.points(stored)
-    assert not any(worst.attack == "passive" for p in points for worst in p.worst.values())
-    said = " ".join(not_run.not_attacked(stored, points))
+    found = assess(read(stored))
+    assert not any(a.strongest.name.startswith("passive") for a in found.attacked)
+    said = " ".join(not_run.not_attacked(found))
     assert "passive (split): 12 of its 12 runs diverged" in said
     assert "passive (no split): 12 of its 12 runs diverged" in said
 

@@ -11,7 +11,8 @@ from tests.sweeps import plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
-from vfljax.report import summary
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 from vfljax.sweep import plan as planning
 
 CONFIG = tiny(
@@ -66,7 +67,7 @@ def test_a_layer_of_the_label_party_is_read_after_training(attacked):
     assert rows["spectral"]["leak"] == pytest.approx(float(expected), abs=2e-3)
 
 
-def test_both_are_marked_and_stand_beside_the_worst_case_not_in_it(attacked):
+def test_both_are_marked_and_are_no_candidates_for_the_strongest_attack(attacked):
     stored, _, rows, _, _ = attacked
     described = store.by_label(store.attack_summary(stored.workdir))
     assert {label: one["oracle"] for label, one in described.items()} == {
@@ -74,7 +75,8 @@ def test_both_are_marked_and_stand_beside_the_worst_case_not_in_it(attacked):
         "cosine/oracle": True,
         "spectral/top.hidden.0/whole": True,
     }
-    (point,) = summary.points(stored)
-    assert point.worst["split"].attack == "norm"
-    assert point.oracle["split"].attack in ("cosine/oracle", "spectral/top.hidden.0/whole")
-    assert set(point.attacks) == {(r["label"], "split") for r in rows.values()}
+    (one,) = assess(read(stored)).assessments
+    assert one.strongest.name == "norm"
+    assert one.oracle.name in ("cosine/oracle", "spectral/top.hidden.0/whole")
+    attacked = {(key.label, key.federation) for key in one.configuration.attacks}
+    assert attacked == {(r["label"], "split") for r in rows.values()}

@@ -8,8 +8,9 @@ import pytest
 from tests.sweeps import comparable, drop_blocks, plan_of, tiny
 from vfljax import attacks, store
 from vfljax.attacking.run import attack_sweep
-from vfljax.report import page, rules, summary, tables
-from vfljax.report.worst import AttackOn
+from vfljax.report import page, stored_rows, tables
+from vfljax.report.configurations import configurations
+from vfljax.report.stored_rows import read
 from vfljax.store.check import SOUND
 
 FORM = "direct/most_negative"
@@ -79,8 +80,9 @@ def test_on_request_it_is_attacked_anew_and_both_rules_rows_are_kept_apart(workd
     assert store.load(workdir).unfinished == ()
     assert all(part.state == SOUND for part in store.inspect(workdir))
     # a point's figures of both are of its own seeds each
-    for point in summary.points(store.load(workdir)):
-        counts = {k.attack: v.count for k, v in point.attacks.items() if "most" in k.attack}
+    for one in configurations(read(store.load(workdir))):
+        reached = {k.label: v["success"].count for k, v in one.attacks.items()}
+        counts = {label: count for label, count in reached.items() if "most" in label}
         assert counts == {FORM: 2, OLD: 2}
     # and there is nothing left to do
     folders = set(workdir.glob("attacks/*/*.parquet"))
@@ -124,16 +126,15 @@ def test_a_form_without_rows_takes_the_present_rule(workdir, plan, changed):
 
 def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     sweep = store.load(workdir)
-    assert rules.shown(sweep).attacks == sweep.attacks
-    assert rules.notes(store.attack_summary(workdir)) == []
+    assert not any("rule" in line for line in stored_rows.notes(read(sweep)))
     changed(2)
-    shown = rules.shown(sweep)
-    on = {key for point in summary.points(shown) for key in point.attacks}
-    assert AttackOn(OLD, "no_split") in on
-    assert all(key.attack != FORM for key in on)
+    shown = read(sweep)
+    on = {(row.identity.label, row.identity.federation): row for row in shown.attacks}
+    assert (OLD, "no_split") in on
+    assert all(label != FORM for label, _ in on)
     # what is told of a form is told of its rows
     assert store.attack_summary(workdir)[VARIANT]["adaptive"]
-    assert OLD in summary.marks(shown).adaptive
+    assert on[OLD, "no_split"].adaptive
     names = [row[0] for row in tables.attack_rows(shown)[1]]
     assert f"{FORM} (rule 1; this version has rule 2)" in names
     text = page.write(workdir).read_text()

@@ -69,7 +69,8 @@ def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_
     assert rows["mean/oracle/distance"]["success"] == pytest.approx(expected, abs=1e-6)
     assert rows["mean/oracle/distance"]["leak"] >= 0.5
 
-    from vfljax.report import summary
+    from vfljax.report.assessment import assess
+    from vfljax.report.stored_rows import read
 
-    (point,) = summary.points(stored)
-    assert point.worst["split"].attack == "mean/distance"
+    (one,) = assess(read(stored)).assessments
+    assert one.strongest.name == "mean/distance"

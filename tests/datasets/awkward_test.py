@@ -33,14 +33,16 @@ def csv(a, y="0 1 0 1 0 1", sep="\n"):
 
 
 def arrow(values, kind, y=(0, 1, 0)):
-    return pa.table({"a": pa.array(values, kind), "y": y})
+    return pa.table({"a": pa.array(values, kind), "y": pa.array(y)})
 
 
 def summary(data):
     """Sources and classes: numbers as they are, of categories their values."""
     out = {}
     for j, column in enumerate(data.columns):
-        if column.kind == "number":
+        if column.kind == "code":
+            out[column.name] = f"code {column.vocabulary}"
+        elif column.kind == "number":
             out[column.name] = " ".join(f"{x:.6g}" for x in data.features[:, j])
         else:
             out.setdefault(column.name, []).append(column.value)
@@ -114,6 +116,36 @@ READ = (
     ("codes with zeros before them", csv("007\n010\n123"), {}, "a=7 10 123; classes 0 1", r"zeros before a number are lost: a \('007'\)"),
     ("categories in two cases", csv("Graz\ngraz\nUlm"), {}, "a={Graz|Ulm|graz}; classes 0 1", "differ in case, spaces or invisible characters only: a"),
     ("no value at all", csv("\n\n"), {"drop": ()}, "a=nan nan nan; classes 0 1", r"a \(no value\)"),
+    # texts, quotes and names
+    ("stray spaces and signs", "a, b ,y\n 1,+2.5, 0\n1e3 ,-.5,1 \n NA ,NaN,0\n,null,1\n", {}, "a=1 1000 nan nan; b=2.5 -0.5 nan nan; classes 0 1", ""),
+    ("quotes of every sort", 'a,b,y\n1,"u, ""v""",0\n2,"a\nb",1\n3,5" pipe,0\n4,"",1\n', {}, 'a=1 2 3 4; b={5" pipe|a\nb|u, "v"|(missing)}; classes 0 1', ""),
+    ("names that count", "0,1,2\n.5,6,0\n.7,8,1\n", {"label": "2"}, "0=0.5 0.7; 1=6 8; classes 0 1", ""),
+    ("names that are no printable line", b'"a\n b\x1b\xe2\x80\xa8c",y\n1,0\n2,1\n', {}, "a b\ufffd c=1 2; classes 0 1", ""),
+    ("formulas", csv("=cmd|' /C calc'!A0\n@SUM(1)\n!!python/object"), {}, "a={!!python/object|=cmd|' /C calc'!A0|@SUM(1)}; classes 0 1", ""),
+    ("a delimiter that row 1 does not have", "weight, kg;y\n61.5;0\n70.25;1\n", {}, "weight, kg=61.5 70.25; classes 0 1", ""),
+    ("the same the other way round", "a;b,y\n1,0\n2,1\n", {}, "a;b=1 2; classes 0 1", ""),
+    ("codes", csv("b\na\n\nc"), {"encoding": "codes"}, "a=code 4; classes 0 1", ""),
+    ("zeros of both signs as categories", arrow([-0.0, 0.0, 1.0], None), {"categorical": "a"}, "a={0|1}; classes 0 1", ""),
+    ("zeros in words as categories", csv("-0.0\n0\n01"), {"categorical": "a"}, "a={0|01}; classes 0 1", ""),
+    ("labels that are floats", arrow([0, 1, 2, 3], None, [10.0, 9.0, -1.0, 9.0]), {}, "a=0 1 2 3; classes -1 9 10", "classes: -1 is 0, 9 is 1, 10 is 2"),
+    ("a nested column, dropped", pa.table({"a": [[1], [2]], "b": [1, 2], "y": [0, 1]}), {"drop": "a"}, "b=1 2; classes 0 1", ""),
+    # words that only resemble numbers or dates stay categories
+    ("one percentage among words", csv("5%\nlow\nhigh\nnone"), {}, "a={5%|high|low|none}; classes 0 1", ""),
+    ("two of a notation", csv("5%\n10%\nlow\n5%"), {}, "a={10%|5%|low}; classes 0 1", ""),
+    ("less than half", csv("5%\n10%\n15%\na\nb\nc\nd"), {}, "a={10%|15%|5%|a|b|c|d}; classes 0 1", ""),
+    ("ranges", csv("0-4\n5-9\n10-14\n15+"), {}, "a={0-4|10-14|15+|5-9}; classes 0 1", ""),
+    ("versions", csv("1.2.3a\nA12\nv1.0\n3/4"), {}, "a={1.2.3a|3/4|A12|v1.0}; classes 0 1", ""),
+    ("two dates among words", csv("2020-01-02\n2020-01-03\nnever"), {}, "a={2020-01-02|2020-01-03|never}; classes 0 1", ""),
+    ("words that begin as months do", csv("March Street 20\nmarket 12\nmay be\nSunday\nmaybe 12"), {}, "a={March Street 20|Sunday|market 12|may be|maybe 12}; classes 0 1", ""),
+    ("proportions", csv("1:1\n2:1\n3:1"), {}, "a={1:1|2:1|3:1}; classes 0 1", ""),
+    # dates of other types and forms
+    ("pandas' moments", pd.DataFrame({"a": pd.to_datetime(["2020-01-02", None]), "y": [0, 1]}), {}, "a=0 nan; classes 0 1", "days since"),
+    ("a moment and nothing", csv("2020-01-02 10:30:00\n\n"), {}, "a=0 nan nan; classes 0 1", "ISO 8601"),
+    ("named months", csv("Jan 1, 2020\nDec 31, 2020"), {}, "a=0 365; classes 0 1", "%b %d, %Y"),
+    ("named months after the day", csv("1 Jan 2020\n15 Mar 2021"), {}, "a=0 439; classes 0 1", "%d %b %Y"),
+    ("hours", arrow([3600, 7200, None], pa.duration("s")), {}, "a=0 0.0416667 nan; classes 0 1", "type duration"),
+    ("Arrow's times of day", arrow([3600, 46800, None], pa.time32("s")), {}, "a=0 0.5 nan; classes 0 1", "type time32"),
+    ("days as categories", csv("2020-01-02\n2020-01-03"), {"categorical": "a"}, "a={2020-01-02|2020-01-03}; classes 0 1", ""),
 )  # fmt: skip
 
 REFUSED = (
@@ -161,6 +193,23 @@ REFUSED = (
     ("a short row", "a,b,y\n1,2,0\n1,2\n", {}, "row 2 has 2 values for 3 columns"),
     ("infinity", csv("1\n-inf\n3"), {}, "'a' has -inf in row 2, which is infinite"),
     ("lists", arrow([[1], [2], []], pa.list_(pa.int8())), {}, "'a' is of type list<.*neither number nor text"),
+    ("spaces as thousands", csv("1 000\n1 000 000\n1'000"), {}, r"'1 000' in row 1\): give thousands=' '"),
+    ("percent with decimal commas", csv("1,5%\n2,5%\n7%"), {}, "give percent=True and decimal=','"),
+    ("euros and pounds", csv("5 \u20ac\n6 \u20ac\n\u00a37"), {}, "'5 \u20ac' in row 1.: write them without a sign"),
+    ("a minus sign that is no hyphen", csv("\u22121\n\u22122.5\n3"), {}, "'\u22121' in row 1"),
+    ("weekdays of two forms", csv("Fri, 31-Jan-20\nSaturday, 1 Feb 2020"), {}, "no form reads in all rows: give date_format="),
+    ("clocks of two forms", csv("12:05:00\n9:30\n1:00 PM"), {}, "no form reads in all rows"),
+    ("too large for float32", csv("1\n1e39"), {}, r"'a' has 1e\+39 in row 2, which is too large"),
+    ("too large for float64", csv("1\n1e400"), {}, "'a' has inf in row 2, which is infinite"),
+    ("structs", pa.table({"a": [{"u": 1}, {"u": 2}], "y": [0, 1]}), {}, "'a' is of type struct<.*neither number nor text"),
+    ("bytes", arrow([b"a", b"b", b"c"], pa.binary()), {}, "'a' is of type binary, neither number nor text"),
+    ("lists of one length", arrow([[1, 2]] * 3, pa.list_(pa.int8(), 2)), {}, "'a' is of type fixed_size_list<.*neither number"),
+    ("columns of one name", pa.Table.from_arrays([pa.array([1, 2])] * 3, ["a", "a", "y"]), {}, "two columns are named 'a'"),
+    ("a missing number", csv("1\n\n3\n\n"), {"missing": "refuse"}, "'a' has no value in row 2 and missing='refuse'"),
+    ("a missing word", csv("u\nv\nNA\nu\nNA"), {"missing": "refuse"}, "'a' has no value in row 3"),
+    ("an empty label", "a,y\n1,a\n2,\n3,b\n", {}, "label 'y' is missing in 1 of 3 rows, first in row 2"),
+    ("an infinite label", arrow([1, 2, 3], None, [0.0, 1.0, np.inf]), {}, "holds an infinite number|a regression"),
+    ("1,001 classes", arrow(range(1001), None, range(1001)), {}, "has 1,001 distinct values, more than 1,000 classes"),
 )  # fmt: skip
 
 # of a training and a test file: their content, and what they are read as or refused with

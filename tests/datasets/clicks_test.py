@@ -204,23 +204,14 @@ FILES = {  # content of a file, and what is said of it
     "a label of 0.0": (HEAD + b"0.0" + ROW[1:], "line 61, column 'Label' is '0.0'"),
     "an empty label": (HEAD + ROW[1:], "line 61, column 'Label' is ''"),
     "an empty line": (ROW + b"\n" + HEAD, "line 2, column 'Label' is ''"),
-    "a word for a number": (
-        ROW + b"0\tfive" + EMPTY + HEAD,
-        "line 2, column 'I1' is 'five', not an integer",
-    ),
+    "a word for a number": (ROW + b"0\tfive" + EMPTY + HEAD, "line 2, column 'I1' is 'five', not an integer"),
     "a number of a float": (ROW + b"0\t1.5" + EMPTY + HEAD, "line 2, column 'I1' is '1.5'"),
     "a number too large": (ROW + b"0\t" + b"9" * 40 + EMPTY, "line 2, column 'I1' is '999"),
     "Arabic digits": (ROW + "0\t\u0661".encode() + EMPTY, "line 2, column 'I1' is '\u0661'"),
     "a long value": (ROW + b"0" + EMPTY[:-1] + b"\tx" + b"y" * 64 + b"\n", "not up to 64 plain"),
     "no line end": (HEAD + b"x" * 100_000, "line 61 has 1 columns, not 40"),
-    "another encoding": (
-        HEAD + b"0\t1\t\xff" + EMPTY[1:],
-        "line 61, column 'I2' is wrong (CSV con",
-    ),
-    "a NUL byte": (
-        HEAD + b"0" + EMPTY[:-1] + b"\t\0x\n",
-        "line 61, column 'C26' is '\\x00x', not up to 64",
-    ),
+    "another encoding": (HEAD + b"0\t1\t\xff" + EMPTY[1:], "line 61, column 'I2' is wrong (CSV con"),
+    "a NUL byte": (HEAD + b"0" + EMPTY[:-1] + b"\t\0x\n", "line 61, column 'C26' is '\\x00x', not up to 64"),
     "UTF-16": (HEAD.decode().encode("utf-16-le"), "columns, not 40"),
     "one class": (tsv([row for row in ROWS if row[0] == "0"]), "all labels are 0"),
     "a lone CR": (ROW + b"0\t1\r" + ROW, "line 2 has 2 columns, not 40"),
@@ -231,24 +222,15 @@ FILES = {  # content of a file, and what is said of it
     "no header": (TAIL.partition(b"\n")[2], "line 1 lacks the column 'Label'"),
     "only a header": (csv([]), "has 0 rows"),
     "two million names": (b"Label," + b"I1," * 2_000_000 + b"I1\n0\n", "line 1 lacks"),
-    "a column not named": (
-        TAIL.replace(b",I5,", b",i5,"),
-        "line 1 lacks the column 'I5'",
-    ),
+    "a column not named": (TAIL.replace(b",I5,", b",i5,"), "line 1 lacks the column 'I5'"),
     "a column named twice": (TAIL.replace(b"Id,", b"I1,", 1), "line 1 has 'I1' too often"),
     "another column": (TAIL.replace(b"Id,", b"click,", 1), "as no column of criteo"),
     "a quote never closed": (TAIL.replace(b",0,", b',"0,', 1), ", not "),
-    "a quote over two lines": (
-        TAIL[:-1] + b'"\n"' + TAIL.splitlines()[1] + b"\n",
-        "line 61, column 'C26' is",
-    ),
-    "a quoted comma, and rows after": (
-        TAIL + b'1,0,"1,2"' + b"," * 38 + b"\n",
-        "line 62 has 42 col",
-    ),
+    "a quote over two lines": (TAIL[:-1] + b'"\n"' + TAIL.splitlines()[1] + b"\n", "line 61, column 'C26' is"),
+    "a quoted comma, and rows after": (TAIL + b'1,0,"1,2"' + b"," * 38 + b"\n", "line 62 has 42 col"),
     "the header again": (TAIL + TAIL, "line 62, column 'Label' is 'Label'"),
     "a CSV line cut": (TAIL[:-25], "line 61 has 3"),
-}
+}  # fmt: skip
 CLICK_FILES = {  # the same of Avazu's
     "nothing": (b"", "line 1 is empty"),
     "no header": (CLICKS.partition(b"\n")[2], "line 1 lacks the column 'click'"),
@@ -297,11 +279,7 @@ OPTIONS = (
     ("criteo", {"form": "hashed", "buckets": 100, "crosses": True}, "must be a power of two"),
     ("criteo", {"buckets": 1}, "buckets=1: give at least 2"),
     ("criteo", {"form": "unique", "buckets": 9}, "form='unique' has none"),
-    (
-        "criteo",
-        {"buckets": 2**32},
-        "options.buckets=4294967296: give an integer from 0 to 16,777,216",
-    ),
+    ("criteo", {"buckets": 2**32}, "options.buckets=4294967296: give an integer from 0 to 16,777,216"),
     ("criteo", {"form": "hashed", "buckets": 10**30}, "from 0 to 16,777,216"),
     ("criteo", {"file": 3}, f"options.file=3: {TEXT}"),
     ("criteo", {"file": None}, f"options.file=None: {TEXT}"),
@@ -312,11 +290,7 @@ OPTIONS = (
     ("criteo", {"positive_ratio": -0.1}, f"positive_ratio=-0.1: {SHARE}"),
     ("criteo", {"positive_ratio": True}, f"positive_ratio=True: {SHARE}"),
     ("criteo", {"positive_ratio": "half"}, f"positive_ratio='half': {SHARE}"),
-    (
-        "criteo",
-        {"positive_ratio": 0.5, "balanced": True},
-        "balanced=True makes it 1/2; leave one out",
-    ),
+    ("criteo", {"positive_ratio": 0.5, "balanced": True}, "balanced=True makes it 1/2; leave one out"),
     ("avazu", {"hour": "day"}, "unknown config.data.options.hour"),
     ("avazu", {"form": "hashed"}, "unknown config.data.options.form"),
     ("avazu", {"form": "unique", "buckets": 9}, "form='unique' has none"),
@@ -324,7 +298,7 @@ OPTIONS = (
     ("avazu", {"file": 3}, f"options.file=3: {TEXT}"),
     ("avazu", {"buckets": 1}, "give at least 2"),
     ("avazu", {"rows": 61}, "has 60 rows"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "options", "message"), OPTIONS)

@@ -92,12 +92,7 @@ CASES = [
     (cifar100, {}, {"rows": True}, "rows=True"),
     (cifar100, {}, {"rows": "9"}, "rows='9'"),
     (cifar100, {}, {"labels": "both"}, "labels 'both': choose from fine, coarse"),
-    (
-        cifar100,
-        small.class_folders(("train", "test"), "abc"),
-        {},
-        "has 3 class folders and not 100",
-    ),
+    (cifar100, small.class_folders(("train", "test"), "abc"), {}, "has 3 class folders and not 100"),
     (cifar100, FOLDERS, {"labels": "coarse"}, "fine labels only"),
     (cinic10, less(CINIC, "test/"), {}, "no image in test/<class>/"),
     (cinic10, less(CINIC, "valid/"), {}, "no image in valid/<class>/"),
@@ -112,12 +107,7 @@ CASES = [
     (bhi, {**small.PATCHES, "9/0/9_idx5_x1_y1_class0.png": b"x"}, {}, "cannot be read"),
     (bhi, {**small.PATCHES, "9/0/9_idx5_x1_y1_class0.png": PATCH[:-600]}, {}, "cannot be read"),
     (bhi, {k: v for k, v in small.PATCHES.items() if "class0" in k}, {}, "at least two classes"),
-    (
-        bhi,
-        {"9/0/9_idx5_x1_y1_class0.png": small.encoded(small.picture(0, 10, 50))},
-        {},
-        "no patch of 50x50",
-    ),
+    (bhi, {"9/0/9_idx5_x1_y1_class0.png": small.encoded(small.picture(0, 10, 50))}, {}, "no patch of 50x50"),
     (
         bhi,
         {**small.PATCHES, "copy/9/0/9_idx5_x51_y1001_class0.png": PATCH},
@@ -133,24 +123,14 @@ CASES = [
     (bhi, of(small.patches, x=np.zeros((6, 32, 32, 3), np.uint8)), {}, "uint8 [rows, 50, 50, 3]"),
     (bhi, of(small.patches, x=np.zeros((6, 50, 50, 3))), {}, "is float64"),
     (bhi, of(small.patches, y=np.array([0, 0, 1, 1, 0, 2])), {}, "labels must be 0..1"),
-    (
-        bhi,
-        of(small.patches, y=np.array([0, 0, 1])),
-        {},
-        "y is int64 of shape (3,): it must be of 6 rows",
-    ),
+    (bhi, of(small.patches, y=np.array([0, 0, 1])), {}, "y is int64 of shape (3,): it must be of 6 rows"),
     (bhi, of(small.patches, patient=np.eye(6)), {}, "one number or word a row"),
     (isic, {}, {}, "(no CSV file has a column 'target', or dx)"),
     (isic, PHOTOS, {}, "no CSV file has"),
     (isic, {**GOOD, "b.csv": small.HAM}, {}, "a.csv, b.csv: name one by config.data.options.file."),
     (isic, GOOD, {"file": "b.csv"}, "b.csv is not a file"),
     (isic, GOOD, {"file": 3}, "file=3: give a text"),
-    (
-        isic,
-        {**GOOD, "b.csv": b"image_name\n"},
-        {"file": "b.csv"},
-        "b.csv has no column 'target' (or",
-    ),
+    (isic, {**GOOD, "b.csv": b"image_name\n"}, {"file": "b.csv"}, "b.csv has no column 'target' (or"),
     (isic, {**PHOTOS, "a.csv": small.HAM}, {"target": "sick"}, "no CSV file has a column 'sick'"),
     (isic, less(GOOD, "ISIC_4"), {}, "line 5 names the image 'ISIC_4'"),
     (
@@ -176,28 +156,13 @@ CASES = [
     (isic, {**PHOTOS, "a.csv": b"\xff\xfe"}, {}, "is not UTF-8 text"),
     (isic, {**PHOTOS, "a.csv/b": b""}, {}, "is not a file"),
     (isic, {**GOOD, "ISIC_1.png": b"x"}, {}, "ISIC_1.png cannot be read"),
-    (
-        isic,
-        {**GOOD, "ISIC_1.png": small.encoded(np.zeros((9, 9), np.uint16))},
-        {},
-        "more than 8 bits",
-    ),
+    (isic, {**GOOD, "ISIC_1.png": small.encoded(np.zeros((9, 9), np.uint16))}, {}, "more than 8 bits"),
     (isic, GOOD, {"size": 0}, "ISIC_2.png is 64x64 pixels and not 64x96"),
-    (
-        isic,
-        GOOD,
-        {"max_bytes": 49_151},
-        "4x64x64x3 values take 49,152 bytes, more than 49,151: set",
-    ),
+    (isic, GOOD, {"max_bytes": 49_151}, "4x64x64x3 values take 49,152 bytes, more than 49,151: set"),
     (isic, {}, {"size": 6.5}, "size=6.5"),
     (isic, {}, {"size": 10**30}, "give an integer from 0 to 4,096"),
     (isic, {}, {"gray": 1}, "gray=1: give True or False"),
-    (
-        isic,
-        of(small.lesions, x=np.zeros((4, 8, 8), np.uint8)),
-        {},
-        "uint8 [rows, height, width, 3]",
-    ),
+    (isic, of(small.lesions, x=np.zeros((4, 8, 8), np.uint8)), {}, "uint8 [rows, height, width, 3]"),
     (isic, of(small.lesions, x=np.full((4, 8, 8, 3), np.nan)), {}, "is float64"),
     (isic, of(small.lesions, y=np.array([0, 1, 2, 1])), {}, "labels must be 0..1"),
     (isic, of(small.lesions, y=None), {}, "no array 'y'"),
@@ -214,12 +179,7 @@ CASES = [
     (npz, arrays(x=np.full((4, 2), 1e300)), {}, "holds 1e+300"),
     (npz, arrays(x=np.array([["a"]] * 4)), {}, "must be numbers"),
     (npz, arrays(x=X * 1j), {}, "must be numbers"),
-    (
-        npz,
-        arrays(y=Y[:3]),
-        {},
-        "y is int64 of shape (3,): it must be of 4 rows, as others are",
-    ),
+    (npz, arrays(y=Y[:3]), {}, "y is int64 of shape (3,): it must be of 4 rows, as others are"),
     (npz, arrays(y=np.array(1)), {}, "y is int64 of shape ()"),
     (npz, arrays(x=X[:0], y=Y[:0]), {}, "x is uint8 of shape (0, 5, 6): it must be of some rows"),
     (npz, arrays(y=np.array(list("abca"))), {}, "one integer a row"),
@@ -238,7 +198,7 @@ CASES = [
     (npz, arrays(), {"max_bytes": 100}, "take 120 bytes, more than 100"),
     # a number of NumPy's is shown as a number
     (npz, arrays(), {"max_bytes": np.int64(-1)}, "max_bytes=-1: give an integer"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

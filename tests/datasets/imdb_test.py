@@ -253,19 +253,10 @@ CASES = {
     ),
     "a truncated archive": (archive(TGZ[:-300]), "aclImdb_v1.tar.gz cannot be read"),
     "a truncated table": (table(CSVGZ[:-30]), "a.csv.gz cannot be read"),
-    "an archive that is a folder": (
-        lambda root: (root / "aclImdb_v1.tar.gz").mkdir(),
-        "no file acl",
-    ),
-    "a table that is a folder": (
-        lambda root: (root / "a.csv").mkdir(),
-        "holds no file aclimdb_v1.tar.gz, *",
-    ),
+    "an archive that is a folder": (lambda root: (root / "aclImdb_v1.tar.gz").mkdir(), "no file acl"),
+    "a table that is a folder": (lambda root: (root / "a.csv").mkdir(), "holds no file aclimdb_v1.tar.gz, *"),
     # gzip's checksum is right
-    "cut between members": (
-        archive(gzip.compress(TAR[:AFTER_A_MEMBER])),
-        "without a tar file's end",
-    ),
+    "cut between members": (archive(gzip.compress(TAR[:AFTER_A_MEMBER])), "without a tar file's end"),
     "a damaged header": (archive(gzip.compress(BAD_HEADER)), "aclImdb_v1.tar.gz"),
     "a member twice": (archive(members()), "9_1.txt' twice"),
     "a member under two paths": (archive(members("./aclImdb/train/neg/9_1.txt")), "is there twice"),
@@ -277,11 +268,7 @@ CASES = {
     "a review too long": (changed("test/pos/9_9.txt", b"a" * (1 << 20)), "over 1,048,576 bytes"),
     "a line without end": (table(gzip.compress(bytes(1 << 22))), "line 1 holds a NUL byte"),
     "a long line": (table(gzip.compress(b"a" * (1 << 22))), "line 1 is over 1,048,576 bytes"),
-    "no column review": (
-        replaced(b"review", b"text"),
-        "line 1 has the header",
-        "give split, label",
-    ),
+    "no column review": (replaced(b"review", b"text"), "line 1 has the header", "give split, label"),
     "no header": (replaced(b"split,label,rating,id,review\n", b""), "give split, label and review"),
     "a column twice": (replaced(b"rating", b"label"), "two columns are named 'label'"),
     "an empty table": (table(gzip.compress(b"")), "line 1 has the header []"),
@@ -289,26 +276,14 @@ CASES = {
         table(gzip.compress(b"split,label,review\n")),
         "the training part has no row of class 'negative'",
     ),
-    "a label of 2": (
-        replaced(b"train,0", b"train,2"),
-        "a.csv line 2, column 'label' is '2': give 0 or neg",
-    ),
-    "a split of its own": (
-        replaced(b"train,0", b"valid,0"),
-        "line 2, column 'split' is 'valid': give train",
-    ),
-    "an id that is none": (
-        replaced(b",9,", b",nine,"),
-        "line 2, column 'id' is 'nine': give a number",
-    ),
+    "a label of 2": (replaced(b"train,0", b"train,2"), "a.csv line 2, column 'label' is '2': give 0 or neg"),
+    "a split of its own": (replaced(b"train,0", b"valid,0"), "line 2, column 'split' is 'valid': give train"),
+    "an id that is none": (replaced(b",9,", b",nine,"), "line 2, column 'id' is 'nine': give a number"),
     "a field more": (replaced(b",9,", b",9,9,"), "line 2 has 6 fields, not 5"),
-    "a table not UTF-8": (
-        replaced("é".encode(), b"\xe9"),
-        "a.csv line 7 is not UTF-8 text (byte 18",
-    ),
+    "a table not UTF-8": (replaced("é".encode(), b"\xe9"), "a.csv line 7 is not UTF-8 text (byte 18"),
     "a quote never closed": (replaced(b'"\n', b"\n"), "a.csv line", "is no CSV"),
     "one class": (table(gzip.compress(ONE_CLASS)), "the test part has no row of class 'positive'"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -10,35 +10,6 @@ from vfljax.datasets.core import checksum
 from vfljax.datasets.notes import columns_table
 from vfljax.datasets.user_table import from_frame, table
 
-LABELS = {
-    "missing": (
-        [0, 1, None],
-        "label 'y' is missing in 1 of 3 rows, first in row 3: fill it, or drop_unlabeled=True",
-    ),
-    "empty": (["a", "", "b"], "label 'y' is missing in 1 of 3 rows, first in row 2"),
-    "one": (["a", "a", "a"], "is 'a' in all rows: at least two classes"),
-    "floats": (
-        [0.5, 1.5, 2.5],
-        "has 3 distinct values that are not all whole numbers, a regression",
-    ),
-    "infinite": ([0.0, 1.0, np.inf], "holds an infinite number|a regression"),
-    "many": (list(range(1001)), "has 1,001 distinct values, more than 1,000 classes"),
-}
-
-
-@pytest.mark.parametrize("case", LABELS)
-def test_a_label_that_is_no_class_is_named(case):
-    values, message = LABELS[case]
-    refused(message, pd.DataFrame({"a": range(len(values)), "y": values}))
-
-
-def test_classes_are_sorted_numbers_as_numbers():
-    data = from_frame(pd.DataFrame({"a": range(4), "y": [10.0, 9.0, -1.0, 9.0]}), label="y")
-    assert data.classes == ("-1", "9", "10")
-    assert data.labels.tolist() == [2, 1, 0, 1]
-    assert data.num_classes == 3
-    assert "classes: -1 is 0, 9 is 1, 10 is 2." in data.notes
-
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_a_class_is_its_number_however_it_is_spelled(tmp_path, suffix):
@@ -126,12 +97,6 @@ def test_notes_say_what_a_person_must_know():
     assert from_frame(frame[["y", "code"]], label="y", numeric="code").notes == ()
 
 
-def test_missing_values_of_both_files_are_counted_in_the_notes():
-    frame, held = made(a=[1.5, None, 2.5]), made(a=[None, None, 3.5])
-    data = from_frame(frame, label="y", test=held)
-    assert any(note.startswith("a (3) has missing values;") for note in data.notes)
-
-
 def test_notes_are_short_single_lines_whatever_the_values_are():
     frame = pd.DataFrame(
         {"a": ["two\nlines" * 9] * 4, "b": range(4), "y": ["no\n", "y\nes" * 20] * 2}
@@ -153,11 +118,6 @@ def test_frames_with_odd_names_or_contents():
     refused("'a' is of type .* neither number nor text", made(a=pd.period_range("2020", periods=2)))
     refused("the frame is of type list: give a pandas DataFrame", [1, 2])
     assert checksum(from_frame(pa.Table.from_pandas(frame[["y"]].assign(n=[1, 2])), label="y"))
-
-
-def test_zero_is_one_category_however_it_is_written():
-    assert len(from_frame(made(a=[-0.0, 0.0, 1.0]), label="y", categorical="a").columns) == 2
-    assert len(from_frame(made(a=["-0.0", "0", "01"]), label="y", categorical="a").columns) == 2
 
 
 def test_the_table_of_columns():

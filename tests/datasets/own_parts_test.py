@@ -35,17 +35,11 @@ TESTS = {
     "a column lacks": (made(n=[1.5, 2.5]), "the test frame lacks 'c': give it the columns"),
     "a column more": (made(n=[1, 2], c=["u", "v"], z=[1, 2]), "has also 'z'"),
     "a word": (made(n=["1", "x"], c=["u", "v"]), "column 'n' has 'x' in row 2, which is no number"),
-    "a category": (
-        made(n=[1, 2], c=["u", "w"]),
-        "column 'c' has 'w' in row 2, an unknown category at",
-    ),
+    "a category": (made(n=[1, 2], c=["u", "w"]), "column 'c' has 'w' in row 2, an unknown category at"),
     "a missing category": (made(n=[1, 2], c=["u", None]), r"column 'c' has '\(missing\)' in row 2"),
     "a label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, 2]), "label 'y' is '2' in row 2"),
-    "no label": (
-        made(n=[1, 2], c=["u", "v"]).assign(y=[0, None]),
-        "label 'y' is missing in 1 of 2 rows",
-    ),
-}
+    "no label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, None]), "label 'y' is missing in 1 of 2 rows"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", TESTS)

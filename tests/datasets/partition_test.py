@@ -199,16 +199,12 @@ BAD = [
     (table(), {"columns": ("a", "z*")}, "unknown column of party 1 in config.parties.columns 'z*'"),
     (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
     (table(), {"columns": ("a", "[bc]")}, "nobody owns d, e, f"),
-    (
-        table(),
-        {"columns": ("a", "*"), "shares": (2, 1)},
-        "config.parties.shares=(2, 1) divides col",
-    ),
+    (table(), {"columns": ("a", "*"), "shares": (2, 1)}, "config.parties.shares=(2, 1) divides col"),
     (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
     (table(), {"shares": ("a", 1)}, "shares must be numbers"),
     (table(), {"columns": ("*", "*")}, "party 0 and party 1 both ask for the rest"),
     (table("ab"), {"columns": (("a", "b"), "*")}, "nothing is left for party 1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("dataset", "changes", "says"), BAD, ids=[b[2][:40] for b in BAD])

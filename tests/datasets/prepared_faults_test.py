@@ -95,7 +95,9 @@ def test_texts_need_offsets_that_divide_them(tmp_path):
             prepared.read(out)
 
 
-@pytest.mark.parametrize(("kind", "array"), [("table", "features"), ("text", "test")])
+@pytest.mark.parametrize(
+    ("kind", "array"), [("table", "features"), ("text", "test"), ("patches", "groups")]
+)
 def test_a_changed_value_is_found_by_verify(tmp_path, kind, array):
     prepared.write(SETS[kind], tmp_path / "x")
     file = tmp_path / "x" / f"{array}.npy"

@@ -40,24 +40,15 @@ CASES = {
     "a row cut off": (GOOD[: len(GOOD) - 20], "row 4601 has 52 values for 58 columns"),
     "rows missing": ("\n".join(lines()[:100]), "has 100 rows of 58 values, UCI's has 4601 of 58"),
     "a word": (GOOD.replace(",", ",x", 1), "column '1' has 'x"),
-    "no number": (
-        "," + GOOD[GOOD.index(",") + 1 :],
-        "column '0' has '' in row 1, which is no number",
-    ),
+    "no number": ("," + GOOD[GOOD.index(",") + 1 :], "column '0' has '' in row 1, which is no number"),
     "a label of 2": (GOOD[:-3] + "2\r\n", "not an integer class: labels must be 0..1"),
     "a label of 0.5": (GOOD[:-3] + "0.5\r\n", "not an integer class"),
     "infinity": (GOOD.replace(GOOD[: GOOD.index(",")], "inf", 1), "which is infinite"),
-    "beyond float32": (
-        "1e39" + GOOD[GOOD.index(",") :],
-        "in row 1, which is too large for float32",
-    ),
-    "a digit separator": (
-        "1_0" + GOOD[GOOD.index(",") :],
-        "has '1_0' in row 1, which is no number",
-    ),
+    "beyond float32": ("1e39" + GOOD[GOOD.index(",") :], "in row 1, which is too large for float32"),
+    "a digit separator": ("1_0" + GOOD[GOOD.index(",") :], "has '1_0' in row 1, which is no number"),
     "bytes that are no text": (b"\xff" * 10, "is not UTF-8 text"),
     "nothing": ("", "is empty"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,6 +1,5 @@
 """A user's own table: formats, types, missing values and categories."""
 
-import datetime
 import decimal
 
 import numpy as np
@@ -13,7 +12,6 @@ from tests.datasets.tables import FRAME, csv, made, names, refused, write
 from vfljax.datasets import encoding
 from vfljax.datasets.core import checksum
 from vfljax.datasets.user_table import from_frame, table
-from vfljax.errors import UserError
 
 
 @pytest.mark.parametrize("encoding", ["onehot", "codes"])
@@ -65,24 +63,6 @@ def test_one_hot_columns_are_scikit_learn_s_and_pandas_s():
     np.testing.assert_array_equal(data.features, encoder.transform(frame[["a", "b"]]))
     np.testing.assert_array_equal(
         data.features, pd.get_dummies(frame[["a", "b"]], columns=["a", "b"])
-    )
-
-
-def test_codes_are_places_in_the_sorted_values():
-    frame = made(a=["b", "a", None, "c"], n=[1.5, 2.5, 3.5, 4.5])
-    data = from_frame(frame, label="y", encoding="codes")
-    assert [(c.name, c.kind, c.vocabulary) for c in data.columns] == [
-        ("a", "code", 4),
-        ("n", "number", 0),
-    ]
-    assert data.features[:, 0].tolist() == [1, 0, 3, 2]
-
-
-def test_numeric_texts_with_stray_spaces_and_signs_are_numbers(tmp_path):
-    data = csv(tmp_path, "a, b ,y\n 1,+2.5, 0\n1e3 ,-.5,1 \n NA ,NaN,0\n,null,1\n")
-    assert [c.name for c in data.columns] == ["a", "b"]
-    np.testing.assert_array_equal(
-        data.features, [[1, 2.5], [1000, -0.5], [np.nan, np.nan], [np.nan, np.nan]]
     )
 
 
@@ -156,53 +136,12 @@ def test_rare_categories_are_pooled_by_their_count():
     assert from_frame(frame, label="y", max_categories=1).columns[0].value == "(other)"
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (pd.to_datetime(["2020-01-02", None]), [0, np.nan]),
-        (["2020-01-02 10:30:00", ""], [0, np.nan]),
-        (["Jan 1, 2020", "Dec 31, 2020"], [0, 365]),
-        (pd.to_timedelta([1, 2], "h"), [0, 1 / 24]),
-        ([datetime.time(1), datetime.time(13)], [0, 0.5]),
-        (["1 Jan 2020", "15 Mar 2021"], [0, 439]),
-        (
-            ["Fri, 31-Jan-20", "Saturday, 1 Feb 2020"],
-            "no form reads in all rows: give date_format=",
-        ),
-        (["12:05:00", "9:30", "1:00 PM"], "no form reads in all rows"),
-    ],
-)
-def test_dates_are_days_since_the_first_and_may_be_categories(values, said):
-    if isinstance(said, str):
-        refused(f"column 'a' holds dates or times .*{said}", made(a=values))
-    else:
-        data = from_frame(made(a=values), label="y")
-        np.testing.assert_array_equal(data.features[:, 0], np.asarray(said, np.float32))
-    data = from_frame(made(a=values), label="y", categorical="a")
-    assert {c.kind for c in data.columns} == {"category"}
-
-
 def test_days_of_a_test_part_are_since_the_training_file_s_first():
     frame, held = made(a=["1.2.2020", "3.2.2020"]), made(a=["5.1.2020", "1.2.2020"])
     data = from_frame(frame, label="y", test=held)
     assert data.features[:, 0].tolist() == [0, 2, -27, 0]
     assert "dates or times, taken as days since the first: a (2020-02-01, %d.%m.%Y)." in data.notes
     refused("'soon' in row 2, which is no date as", frame, test=made(a=["5.1.2020", "soon"]))
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (["1 000", "1 000 000", "1'000"], r"'1 000' in row 1\): give thousands=' '"),
-        (["1,5%", "2,5%", "7%"], r"give percent=True and decimal=','"),
-        (["5 \u20ac", "6 \u20ac", "\u00a37"], "'5 \u20ac' in row 1.: write them without a sign"),
-        (["\N{MINUS SIGN}1", "\N{MINUS SIGN}2.5", "3"], "'\N{MINUS SIGN}1' in row 1"),
-    ],
-)
-def test_numbers_in_other_notations_are_refused_with_the_option(values, said):
-    refused(f"column 'a' holds numbers in a notation that is not read .*{said}", made(a=values))
-    data = from_frame(made(a=values), label="y", categorical="a")
-    assert {c.kind for c in data.columns} == {"category"}
 
 
 def test_a_point_is_no_decimal_where_commas_are():
@@ -220,61 +159,6 @@ def test_a_point_is_no_decimal_where_commas_are():
     ):
         refused(said, made(a=[1, 2]), **{"decimal": ".", option: value})
     refused("thousands=',' is also decimal=", made(a=[1, 2]), thousands=",", decimal=",")
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["5%", "low", "high", "none"],
-        ["5%", "10%", "low", "5%"],  # two of a notation may be names
-        ["5%", "10%", "15%", "a", "b", "c", "d"],  # less than half
-        ["0-4", "5-9", "10-14", "15+"],
-        ["1.2.3a", "A12", "v1.0", "3/4"],
-        ["2020-01-02", "2020-01-03", "never"],
-        ["March Street 20", "market 12", "may be", "Sunday", "maybe 12"],
-        ["1:1", "2:1", "3:1"],
-    ],
-)
-def test_words_that_only_resemble_numbers_or_dates_stay_categories(values):
-    data = from_frame(made(a=values), label="y")
-    assert sorted(c.value for c in data.columns) == sorted(set(values))
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([[1], [2]]),
-        pa.array([{"u": 1}, {"u": 2}]),
-        pa.array([b"a", b"b"]),
-        pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2)),
-    ],
-)
-def test_nested_and_binary_columns_are_refused(column):
-    with pytest.raises(UserError, match="column 'a' is of type .* neither number nor text"):
-        from_frame(pa.table({"a": column, "y": [0, 1]}), label="y")
-
-
-@pytest.mark.parametrize("value", ["inf", "-Infinity", "1e400", "1e39"])
-def test_what_is_infinite_in_float32_is_named(tmp_path, value):
-    with pytest.raises(
-        UserError, match="column 'a' has .* in row 2, which is (infinite|too large)"
-    ):
-        csv(tmp_path, f"a,y\n1,0\n{value},1\n")
-
-
-def test_missing_values_may_be_refused():
-    refused(
-        "column 'a' has no value in row 2 and missing='refuse'",
-        made(a=[1, None, 3]),
-        missing="refuse",
-    )
-    refused("column 'a' has no value in row 3", made(a=["u", "v", "NA"]), missing="refuse")
-
-
-def test_the_first_row_without_a_value_is_named_whatever_follows():
-    for value in (1.5, "u"):
-        frame = made(a=[value, value, None, value, None, None, None])
-        refused("column 'a' has no value in row 3", frame, missing="refuse")
 
 
 def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):

@@ -81,7 +81,7 @@ def decodes(book, decoder):
     return np.mean(np.argmax(cae.forward(decoder, book), -1) == np.arange(len(book)))
 
 
-def lane(tree, *place):
+def member(tree, *place):
     return jax.tree.map(lambda a: a[place], tree)
 
 
@@ -91,7 +91,7 @@ def test_the_default_codebook_is_what_the_docstring_says(classes):
     plain, confused = books[0]
     for i, book in enumerate(books[0]):
         np.testing.assert_allclose(book.sum(axis=1), 1, rtol=1e-5)
-        assert decodes(book, lane(decoders, 0, i)) == 1
+        assert decodes(book, member(decoders, 0, i)) == 1
     assert np.diag(plain).max() < 1e-3
     if classes == 2:
         np.testing.assert_allclose(plain, [[0, 1], [1, 0]], atol=1e-3)
@@ -131,7 +131,7 @@ def test_a_model_that_predicts_codes_is_read_as_predicting_labels():
     books, decoders = trained(10, (0.0, 1.0))
     labels = jnp.arange(10)
     for i in range(2):
-        state = {"codebook": jnp.asarray(books[0, i]), "decoder": lane(decoders, 0, i)}
+        state = {"codebook": jnp.asarray(books[0, i]), "decoder": member(decoders, 0, i)}
         logits = jnp.log(state["codebook"][labels] + 1e-9) + 3.0  # up to a constant
         scores = cae.cae(1.0).read(state, logits)
         np.testing.assert_array_equal(np.argmax(scores, axis=1), labels)
@@ -249,6 +249,6 @@ def test_measured_codebooks(classes):
         own = np.mean([np.diag(b) for b in some])
         argmax = np.mean([len(set(b.argmax(axis=1))) for b in some])
         least = np.mean([b[wrong].min() for b in some])
-        decoded = np.mean([decodes(b, lane(decoders, s, i)) for s, b in enumerate(some)])
+        decoded = np.mean([decodes(b, member(decoders, s, i)) for s, b in enumerate(some)])
         print(f"    {classes:<2} {confusion:<4} {own:.0e} {argmax:.1f} {least:.2f} {decoded:.2f}")
         assert decoded > (0.9 if confusion == 0 else 0.99)

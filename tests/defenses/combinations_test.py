@@ -61,20 +61,20 @@ def test_every_member_acts_and_everything_stays_finite(combination):
 
 
 @every_long_combination
-def test_a_vmapped_lane_of_a_combination_equals_it_alone(combination):
+def test_a_member_of_a_vmapped_batch_equals_it_alone(combination):
     spec, first = federation(combination)
     _, second = federation(combination, other=True)
     numbers = first, second
     step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
     states = harness.stack([harness.make_state(spec, hparams, seed=3) for hparams in numbers])
-    batches, lanes = batches_of(spec)[:1], []
+    batches, members = batches_of(spec)[:1], []
     for batch in batches:
         states, exchange, metrics = step(states, batch, harness.stack(numbers))
-        lanes.append((exchange, metrics))
+        members.append((exchange, metrics))
     for i, hparams in enumerate(numbers):
         state, exchanges, metrics = harness.run_steps(spec, hparams, batches, seed=3)
         alone = state, list(zip(exchanges, metrics))
-        harness.assert_close(harness.lane((states, lanes), i), alone, 1e-5)
+        harness.assert_close(harness.member((states, members), i), alone, 1e-5)
 
 
 @every_long_combination

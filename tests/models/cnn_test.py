@@ -1,4 +1,4 @@
-"""GAFM's and Marvell's networks for ISIC: shapes, PyTorch's numbers, refusals, lanes."""
+"""GAFM's and Marvell's networks for ISIC: shapes, PyTorch's numbers, refusals."""
 
 import functools
 

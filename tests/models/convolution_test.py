@@ -41,11 +41,11 @@ def inputs(height, width, channels=3, batch=2, seed=0):
     return jnp.asarray(rng.normal(size=(batch, height, width, channels)), jnp.float32)
 
 
-def initial(layer, other, x, lanes=0):
+def initial(layer, other, x, members=0):
     """Variables for a layer; another's are of the same shapes."""
     one, same = (jax.eval_shape(each.init, jax.random.key(0), x) for each in (layer, other))
     assert one == same
-    return draw(layer.init, x, lanes=lanes)
+    return draw(layer.init, x, members=members)
 
 
 def value_and_gradients(layer, weights):
@@ -88,7 +88,7 @@ def test_value_and_both_gradients_are_those_of_xla_s(size, stride, padding, heig
 def test_over_stacked_parameters_and_in_loops_as_alone(size, stride, height):
     theirs, ours = layers(size, stride, "SAME")
     x = jnp.stack([inputs(height, 5, seed=s) for s in range(3)])
-    variables = initial(theirs, ours, x[0], lanes=3)
+    variables = initial(theirs, ours, x[0], members=3)
     weights = weights_for(theirs, jax.tree.map(lambda a: a[0], variables), x[0])
     alone = quick_jit(value_and_gradients(theirs, weights))
     expected = [alone(jax.tree.map(lambda a, s=s: a[s], variables), x[s]) for s in range(3)]
@@ -112,12 +112,12 @@ def test_the_weights_of_vmap_may_be_shared():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rhs": jnp.ones((3, 1, 3, 2))}, "square"),
-        ({"rhs": jnp.ones((3, 3, 4, 2))}, "channels differ"),
+        ({"rhs": jnp.ones((3, 1, 3, 2))}, "k, k, C, O"),
+        ({"rhs": jnp.ones((3, 3, 4, 2))}, "k, k, C, O"),
         ({"lhs": jnp.ones((1, 8, 3))}, "B, H, W, C"),
         ({"window_strides": (1, 2)}, "equal strides"),
-        ({"lhs_dilation": (2, 1)}, "lhs_dilation"),
-        ({"rhs_dilation": (2, 2)}, "rhs_dilation"),
+        ({"lhs_dilation": (2, 1)}, "no dilation"),
+        ({"rhs_dilation": (2, 2)}, "no dilation"),
         ({"feature_group_count": 3}, "feature_group_count=3"),
         ({"dimension_numbers": ("NCHW", "HWIO", "NHWC")}, "dimension_numbers"),
         ({"lhs": jnp.ones((1, 2, 8, 3)), "padding": "VALID"}, "3x3 kernel"),

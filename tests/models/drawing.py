@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def draw(init, *inputs, lanes=0, seed=1):
+def draw(init, *inputs, members=0, seed=1):
     """Random variables of ``init(key, *inputs)``'s shapes, or of ``init`` mapped over the keys of
-    ``lanes``; scales and variances are near 1."""
+    ``members``; scales and variances are near 1."""
     rng = np.random.default_rng(seed)
 
     def number(path, leaf):
@@ -17,6 +17,6 @@ def draw(init, *inputs, lanes=0, seed=1):
     def one(key):
         return init(key, *inputs)
 
-    keys = jax.random.split(jax.random.key(0), max(lanes, 1))
-    shapes = jax.eval_shape(jax.vmap(one), keys) if lanes else jax.eval_shape(one, keys[0])
+    keys = jax.random.split(jax.random.key(0), max(members, 1))
+    shapes = jax.eval_shape(jax.vmap(one), keys) if members else jax.eval_shape(one, keys[0])
     return jax.tree_util.tree_map_with_path(number, shapes)

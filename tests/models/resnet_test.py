@@ -1,4 +1,4 @@
-"""Residual networks: the published sizes, PyTorch's numbers, lanes, and torchvision's weights."""
+"""Residual networks: the published sizes, PyTorch's numbers, and torchvision's weights."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Wide & deep: PyTorch's numbers, codes that fit no table, published sizes, lanes."""
+"""Wide & deep: PyTorch's numbers, codes that fit no table, published sizes."""
 
 import functools
 

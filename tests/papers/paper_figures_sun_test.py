@@ -4,12 +4,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tests.sweeps import point
+from tests.sweeps import assessment, identity
 from vfljax.errors import UserError
 from vfljax.papers import paper_figures_sun as sun
-from vfljax.report.confidence import Interval
-from vfljax.report.worst import AttackOn
-from vfljax.types import AttackIdentity
+from vfljax.report.intervals import Interval
 
 LEAKS = {
     "party0.deep.hidden.0": 0.6,
@@ -25,7 +23,7 @@ def stored(monkeypatch):
     """Makes the points of a sweep; figures are closed after the test."""
 
     def give(*points):
-        monkeypatch.setattr(sun.summary, "points", lambda sweep: list(points))
+        monkeypatch.setattr(sun, "stored_configurations", lambda sweep: list(points))
 
     yield give
     plt.close("all")
@@ -33,18 +31,12 @@ def stored(monkeypatch):
 
 def made(arm, auc, leaks, knobs=None):
     figures = {
-        AttackOn(f"spectral/{name}", "split"): {"leak": Interval(leak, 0.02, 5)}
+        identity(f"spectral/{name}", federation="split"): {"leak": Interval(leak, 0.02, 5)}
         for name, leak in sorted(leaks.items())  # as stored
     }
-    figures[AttackOn("norm", "split")] = {"leak": Interval(1.0, 0.0, 5)}
-    one = point(arm, 0.7, 0.8, knobs)
-    identities = {
-        on: AttackIdentity("spectral", (("signal", on.attack.removeprefix("spectral/")),))
-        for on in figures
-    }
-    return one._replace(
-        figures=figures, identities=identities, auc={"split": Interval(auc, 0.01, 5)}
-    )
+    figures[identity("norm", federation="split")] = {"leak": Interval(1.0, 0.0, 5)}
+    one = assessment(arm, 0.7, 0.8, knobs).configuration
+    return one._replace(attacks=figures, auc={"split": Interval(auc, 0.01, 5)})
 
 
 def lines(ax):

@@ -134,10 +134,10 @@ def test_another_arm_for_a_number_is_a_variant_of_its_name(defended):
 
 
 def test_of_two_arms_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
-    points = reproduction.summary.points(defended)
-    plain = next(p for p in points if not p.defended)
-    twice = [plain, plain._replace(arm="again")]
-    monkeypatch.setattr(reproduction.summary, "points", lambda sweep: twice)
+    every = reproduction.stored_configurations(defended)
+    plain = next(c for c in every if not c.defended)
+    twice = [plain, plain._replace(method="again")]
+    monkeypatch.setattr(reproduction, "stored_configurations", lambda sweep: twice)
     arms = {"undefended": "none", "again": "none"}
     one = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
     rows = [c for c in reproduction.compare(defended, one) if c.number.defense == "none"]

@@ -12,7 +12,10 @@ from vfljax import attacks, defenses, plugins, store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.launching.running import finish
-from vfljax.report import page, summary
+from vfljax.report import page
+from vfljax.report import tables as report_tables
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 from vfljax.sweep.experiment import experiment_of, parse
 from vfljax.sweep.plan import make_plan
 
@@ -169,7 +172,8 @@ def run(experiment, workdir):
 
 def figures(workdir):
     sweep = store.load(workdir)
-    texts = [repr((p.label, p.worst, p.accuracy)) for p in summary.points(sweep)]
+    found = assess(read(sweep))
+    texts = [report_tables.verdict_rows(found), report_tables.leak_rows(found)]
     return comparable(sweep.results), comparable(sweep.attacks), texts
 
 

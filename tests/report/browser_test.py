@@ -6,11 +6,12 @@ import shutil
 
 import pytest
 
-from tests.sweeps import point
+from tests.sweeps import REFERENCE, assessed, assessment
 from vfljax import store
-from vfljax.report import cards, headline, interactive, markup, naming, page, summary
+from vfljax.report import headline, interactive, page, tables
+from vfljax.report.assessment import assess_sweep
+from vfljax.report.templates import TEMPLATES, templates
 from vfljax.sweep.experiment import experiment_of
-from vfljax.sweep.records import Goal
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 pytestmark = pytest.mark.skipif(
@@ -40,7 +41,17 @@ return [canvas.x + frame.x_scale.compute(arguments[1]), canvas.y + frame.y_scale
 """
 SHOWN = """
 return Bokeh.documents.flatMap((doc) => doc.roots()).map((plot) =>
-  plot.renderers.filter((one) => one.name === arguments[0]).map((one) => one.visible));
+  plot.below.filter((one) => one.type === "Legend").flatMap((legend) => legend.items)
+    .filter((item) => item.label.value === arguments[0])
+    .flatMap((item) => item.renderers.map((drawn) => drawn.visible)));
+"""
+ENTRY = """
+const panel = document.getElementById("panel0");
+const view = [...Bokeh.index.roots].find((one) => one.frame && panel.contains(one.el));
+const legend = view.model.below.find((one) => one.type === "Legend");
+const {x, y} = view.el.getBoundingClientRect();
+const box = [...view.views.all_views()].find((one) => one.model === legend).bbox;
+return [x + box.x, y + box.y, box.width, box.height];
 """
 
 
@@ -137,22 +148,20 @@ def test_nothing_is_fetched_and_nothing_goes_wrong(opened, report):
 
 
 def test_pointing_at_a_mark_shows_its_figures(opened, report):
-    points = summary.points(naming.shown(report.parent))
-    (noise,) = [p for p in points if p.arm == "noise"]
-    for panel, federation in enumerate(("split", "no_split")):
-        worst = noise.worst[federation]
-        text = hover(opened, panel, noise.accuracy[federation].mean, worst.leak.mean)
+    noise = [a for a in assess_sweep(report.parent).attacked if a.method == "noise"]
+    assert [a.federation for a in noise] == ["split", "no_split"]
+    for panel, a in enumerate(noise):
+        text = hover(opened, panel, a.accuracy.mean, a.leak.mean)
         assert "noise scale=0.01" in text
-        assert str(worst.leak) in text
+        assert str(a.leak) in text
         assert "no verdict: fewer than 3 seeds" in text
 
 
 def test_a_finger_that_taps_a_mark_shows_its_figures(browser, report):
     at(browser, report, 400, 800)
-    (noise,) = [p for p in summary.points(naming.shown(report.parent)) if p.arm == "noise"]
+    _, noise = [a for a in assess_sweep(report.parent).attacked if a.method == "noise"]
     browser.execute_script("document.getElementById('panel1').scrollIntoView({block: 'center'})")
-    x, y = noise.accuracy["no_split"].mean, noise.worst["no_split"].leak.mean
-    left, top = browser.execute_script(PLACE, 1, x, y)
+    left, top = browser.execute_script(PLACE, 1, noise.accuracy.mean, noise.leak.mean)
     browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     try:
         tap = {"x": round(left), "y": round(top), "duration": 60, "gestureSourceType": "touch"}
@@ -163,20 +172,18 @@ def test_a_finger_that_taps_a_mark_shows_its_figures(browser, report):
         browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
-def test_the_legend_hides_and_shows_a_defense_in_every_panel(opened):
-    (button,) = [b for b in find(opened, "#legend button") if b.text == "kdk"]
-    name = button.get_attribute("value")
-    everything = opened.execute_script(SHOWN, name)
-    assert [len(drawn) for drawn in everything] == [4, 4]
-    button.click()
-    assert opened.execute_script(SHOWN, name) == [[False] * 4] * 2
-    assert button.get_attribute("aria-pressed") == "false"
-    assert opened.execute_script(SHOWN, "arm0") == [[True] * 4] * 2
-    (every,) = [b for b in find(opened, "#legend button") if b.text == "all"]
-    every.click()
-    assert opened.execute_script(SHOWN, name) == [[False] * 4] * 2
-    every.click()
-    assert opened.execute_script(SHOWN, name) == [[True] * 4] * 2
+def test_the_legend_hides_and_shows_a_defense(opened):
+    opened.execute_script("document.getElementById('panel0').scrollIntoView({block: 'center'})")
+    before = [opened.execute_script(SHOWN, name) for name in ("undefended", "kdk")]
+    assert before == [[[True] * 4] * 2] * 2
+    left, top, _, height = opened.execute_script(ENTRY)
+    for visible in (False, True):
+        for kind in ("mousePressed", "mouseReleased"):
+            at = left + 25, top + height / 2
+            mouse(opened, kind, *at, button="left", clickCount=1)
+        opened.execute_async_script("const done = arguments[0]; setTimeout(done, 300);")
+        shown = [opened.execute_script(SHOWN, name)[0] for name in ("undefended", "kdk")]
+        assert shown == [[visible] * 4, [True] * 4]
 
 
 def unfolded(browser, title):
@@ -200,7 +207,7 @@ def column(details, place):
 
 
 def test_a_table_unfolds_sorts_and_filters(opened):
-    details = unfolded(opened, "All settings")
+    details = unfolded(opened, "All configurations")
     assert details.find_element("css selector", "table").is_displayed()
     heads = details.find_elements("css selector", "th")
     place = [head.text for head in heads].index("accuracy split")
@@ -248,38 +255,36 @@ def test_on_paper_the_figure_is_the_png(opened):
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert (shown(".panel"), shown(".png img")) == ([False, False], [True])
-        assert not any(shown("#legend"))
         assert all(shown(".card"))
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_what_a_user_names_is_shown_and_not_run(browser, tmp_path):
-    of = cards.About(
-        {"chance": 0.5, "majority": 0.5, "scale": "leak AUC", "classes": 2, "alone": 0.5},
-        *(Goal(), lambda party: NASTY, 40),
-    )
-    points = [point("plain", 0.9, 0.97), point(NASTY, 0.8, 0.6, {"noise.scale": 1.0}, attack=NASTY)]
-    said = headline.opening(points, of)
-    (panel,) = interactive.panels(points, of, said.cards)
-    glue = (page.HERE / "page.js").read_text()
+    nasty = assessment(NASTY, 0.8, 0.6, {"noise.scale": 1.0}, attack=NASTY)
+    reference = REFERENCE._replace(party_name=lambda party: NASTY)
+    found = assessed(assessment("plain", 0.9, 0.97), nasty, reference=reference)
+    (panel,) = interactive.panels(found)
+    glue = (TEMPLATES / "page.js").read_text()
+    macros = templates().get_template("macros.html").module
+    ((card,),) = page.cards(found).values()
     body = [
-        markup.headlines(said.headlines),
-        markup.legend(interactive.legend(points)),
-        markup.figure(0, NASTY, panel.item),
-        *(markup.card(card, False) for card in said.cards),
-        markup.section(page.tables.Section(NASTY, NASTY, ([NASTY], [[NASTY]]))),
+        macros.headlines(headline.headlines(found), {}),
+        macros.panel(0, NASTY, panel.item),
+        macros.card(card),
+        macros.section(tables.Section(NASTY, NASTY, ([NASTY], [[NASTY]]))),
     ]
     file = tmp_path / "nasty.html"
     file.write_text(
         f'<!doctype html><meta http-equiv="Content-Security-Policy" content="{page.POLICY}">'
-        f"<title>whole</title>{''.join(body)}<script>{interactive.script()}</script><script>{glue}</script>"
+        f"<title>whole</title>{''.join(map(str, body))}<script>{interactive.script()}</script>"
+        f"<script>{glue}</script>"
     )
     at(browser, file, 1300, 800)
     assert NASTY in " ".join(hover(browser, 0, 0.8, 0.6).split())
     assert browser.title == "whole"
     assert find(browser, "body img") == []
-    assert re.sub(r"\s+", " ", find(browser, "h4")[0].text).strip() == NASTY
+    assert re.sub(r"\s+", " ", find(browser, "h4")[0].text).strip() == f"● {NASTY}"
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 

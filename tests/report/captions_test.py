@@ -1,47 +1,48 @@
 """What stands above the tables: the rule that was followed, with its figures."""
 
-from tests.sweeps import point
+from tests.sweeps import REFERENCE, assessed, assessment
 from vfljax import store
-from vfljax.report import captions, judging, simulation, summary
+from vfljax.report import captions, judging
+from vfljax.report.assessment import assess
+from vfljax.report.stored_rows import read
 
-BASE = {"chance": 0.1, "scale": "balanced top-1", "alone": 0.2}
+PLAIN = assessed(assessment("plain", 0.9, 0.8), reference=REFERENCE._replace(classes=10))
 
 
 def test_with_three_seeds_the_shortfall_is_the_simulated_one(monkeypatch):
     asked = []
 
-    def shortfalls(seeds, attacks):
-        asked.append((seeds, attacks))
-        return {0.01: 0.004, 0.1: 0.044}
+    def stored(seeds, candidates):
+        asked.append((seeds, candidates))
+        return captions.Shortfall(seeds, candidates, {0.01: 0.004, 0.1: 0.044})
 
-    monkeypatch.setattr(simulation, "shortfalls", shortfalls)
-    text = captions.worst_case([point("plain", 0.9, 0.8)], BASE, 20)
-    assert asked == [(3, 2)]  # one attack, and staying away
+    monkeypatch.setattr(captions, "stored_shortfall", stored)
+    text = captions.strongest_attack(PLAIN)
+    assert asked == [(3, 2)]  # one attack, and the local-only baseline
     assert "by up to 0.004, 0.044 where figures spread over seeds by 0.01, 0.1" in text
     assert captions.OTHER_SEEDS in text
     for verdict in judging.VERDICTS:
-        assert verdict in text
+        assert str(verdict) in text
 
 
-def test_with_fewer_seeds_halves_are_said_and_nothing_of_folds(tiny_sweep):
-    points = summary.points(store.load(tiny_sweep))
-    text = captions.worst_case(points, BASE, 20)
+def test_with_fewer_seeds_halves_are_named_and_no_folds(tiny_sweep):
+    found = assess(read(store.load(tiny_sweep)))
+    text = captions.strongest_attack(found)
     assert captions.HALVES in text
     assert captions.OTHER_SEEDS not in text
-    assert captions.shortfall(points) == ""
+    assert captions.shortfall(found) == ""
 
 
 def test_permuted_labels_are_said_and_nothing_where_none_are():
-    points = [point("plain", 0.9, 0.8)]
-    assert captions.worst_case(points, BASE, 20, 1.0).startswith(
+    assert captions.strongest_attack(PLAIN, 1.0).startswith(
         "Control: the labels of 100% of the rows were permuted before the split. Columns tell nothing"
     )
-    assert "Control" not in captions.worst_case(points, BASE, 20)
+    assert "Control" not in captions.strongest_attack(PLAIN)
 
 
 def test_the_rule_for_the_accuracy_is_printed_with_its_numbers():
-    assert "at most 0.02 below undefended's" in captions.strengths()
-    assert "at most 0.04 by the upper limit of that loss at 90%" in captions.strengths()
-    said = captions.strengths(0.005)
-    assert "at most 0.005 below undefended's" in said
-    assert "at most 0.01 by the upper limit" in said
+    assert "at most 0.02 below undefended's" in captions.operating_points()
+    assert "at most 0.04 by the upper limit of that loss at 90%" in captions.operating_points()
+    text = captions.operating_points(0.005)
+    assert "at most 0.005 below undefended's" in text
+    assert "at most 0.01 by the upper limit" in text

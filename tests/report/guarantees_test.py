@@ -7,7 +7,10 @@ import pytest
 
 from tests.reference import label_dp as twin
 from vfljax import defenses
-from vfljax.report import findings, guarantees, summary
+from vfljax.report import findings, guarantees
+from vfljax.report.assessment import assess
+from vfljax.report.configurations import undefended
+from vfljax.report.stored_rows import read
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0])
@@ -100,36 +103,36 @@ def test_only_label_dp_with_a_guarantee_has_an_epsilon():
 
 
 def test_the_report_draws_the_line_at_the_best_measured_m(defended):
-    points = summary.points(defended)
-    without = guarantees.measured_without(defended, points)
-    plain = summary.undefended(points)
+    found = assess(read(defended))
+    without = guarantees.measured_without(found)
+    plain = undefended(found.configurations)
     assert without.accuracy >= max(accuracy.mean for accuracy in plain.accuracy.values())
-    found = guarantees.lines(defended, points)
-    assert {line.point.arm for line in found} == {"plain"}
-    assert {line.epsilon for line in found} == {1.0, 3.0}
-    for line in found:
+    lines = guarantees.lines(found)
+    assert {line.configuration.method for line in lines} == {"plain"}
+    assert {line.epsilon for line in lines} == {1.0, 3.0}
+    for line in lines:
         assert line.allowed == guarantees.accuracy_bound(line.epsilon, without.accuracy)
         assert not line.crossed
-    assert guarantees.warnings(defended, points) == []
-    assert f"M = {without.accuracy:.3f}" in guarantees.caption(defended, points)
+    assert guarantees.warnings(found) == []
+    assert f"M = {without.accuracy:.3f}" in guarantees.caption(found)
 
 
 def test_a_figure_beyond_the_line_is_a_warning_that_convicts_m_or_the_code(defended, monkeypatch):
     low = guarantees.Measured(0.5, "majority guess")
     monkeypatch.setattr(guarantees, "measured_without", lambda *_: low)
-    points = summary.points(defended)
+    found = assess(read(defended))
     # the noisy label alone is right in .731 (.953) of rows, which is the line at M = 1/2
     reached = guarantees.Measured(0.99, "direct")
-    place = {(point.number, "no_split"): reached for point in points}
+    place = {(point.number, "no_split"): reached for point in found.configurations}
     monkeypatch.setattr(guarantees, "most_accurate", lambda _: place)
-    said = guarantees.warnings(defended, points)
-    assert len(said) == 2
-    assert said[0].startswith(
+    lines = guarantees.warnings(found)
+    assert len(lines) == 2
+    assert lines[0].startswith(
         "WARNING: plain epsilon=1, without model splitting: direct names 0.990"
     )
-    assert "more than the 0.731 that ε = 1 allows" in said[0]
-    assert "A measured M is a lower bound" in said[0]
-    assert set(said) <= set(findings.findings(defended, points))
-    header, rows = guarantees.bound_table(defended, points)
+    assert "more than the 0.731 that ε = 1 allows" in lines[0]
+    assert "A measured M is a lower bound" in lines[0]
+    assert set(lines) <= set(findings.findings(found))
+    header, rows = guarantees.bound_table(found)
     crossing = [row[header.index("crosses the line")] for row in rows]
     assert crossing == 2 * ["WARNING: without model splitting"]

@@ -11,60 +11,51 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.sweeps import columns, point
+from tests.sweeps import REFERENCE, assessed, assessment, columns
 from vfljax import store
-from vfljax.report import cards, headline, judging, summary
-from vfljax.sweep.experiment import experiment_of
+from vfljax.report import headline
+from vfljax.report.assessment import Outcome, assess, assess_sweep
+from vfljax.report.configurations import NUMBERS
+from vfljax.report.intervals import Estimate, Limits, interval
+from vfljax.report.judging import Verdict
+from vfljax.report.stored_rows import read
 from vfljax.sweep.records import Goal
-from vfljax.types import AttackIdentity, federation_of
+from vfljax.types import federation_of
 
 NOISE = {"noise.scale": 1.0}
-TWO = {"chance": 0.5, "majority": 0.5, "scale": "leak AUC", "classes": 2, "alone": 0.5}
-TEN = {"chance": 0.1, "majority": 0.1, "scale": "balanced top-1", "classes": 10, "alone": 0.5}
 NAMES = ("telco", "shop", "bank")
+TWO = REFERENCE._replace(party_name=NAMES.__getitem__)
+TEN = TWO._replace(classes=10, chance=0.1, majority=0.1)
 
 
-def about(base=TWO, known=40, **goal):
-    return cards.About(base, Goal(**goal), NAMES.__getitem__, known)
+def compared(*found, reference=TWO, known=40, **goal):
+    return assessed(*found, reference=reference._replace(known=known, goal=Goal(**goal)))
 
 
-def said(*points, **given):
-    (one,) = headline.opening(points, about(**given)).headlines
+def headline_of(*found, **given):
+    (one,) = headline.headlines(compared(*found, **given))
     return one
 
 
-def seeds(arm, leaks, accuracy=0.9, knobs=None, names=("norm",), number=0):
-    """A point of these leaks, [attacks, seeds]; who stays away reaches .5."""
-    one = point(arm, accuracy, 0.5, knobs)
-    leaks = np.atleast_2d(leaks)
-    of = judging.candidates(names, leaks, [0.5] * leaks.shape[1], 1000)
-    case = judging.worst_case(of)
-    worst = one.worst["split"]._replace(
-        *(), attack=case.attack, name=case.attack, case=case, candidates=of
-    )
-    accuracies = dict.fromkeys(range(leaks.shape[1]), accuracy)
-    worst = worst._replace(seeds=tuple(accuracies))
-    return one._replace(
-        number=number,
-        worst={"split": worst},
-        by_seed={"split": accuracies},
-        validated={"split": accuracies},
-    )
+def seeds(method, leaks, knobs=None):
+    """An assessment of one attack with these leaks by seed; the local-only baseline reaches .5."""
+    return assessment(method, 0.9, [leaks], knobs, attack="norm")
 
 
-PLAIN = point("plain", 0.9, 0.97, attack="norm")
+def plain():
+    return assessment("plain", 0.9, 0.97, attack="norm")
 
 
 def test_one_sentence_says_what_leaks_to_whom_what_helps_and_what_that_costs():
-    one = said(PLAIN, point("dcor", 0.896, 0.56, {"dcor.alpha": 0.005}))
-    limits = judging.worst_case(PLAIN.worst["split"].candidates).limits
+    one = headline_of(plain(), assessment("dcor", 0.896, 0.56, {"dcor.alpha": 0.005}))
+    limits = plain().leak.limits
     assert one.sentence == (
         f"Undefended, telco ranks the labels with leak AUC .97 ({limits.lower:.2f} to {limits.upper:.2f}); "
-        "with dcor alpha=0.005 the worst of 1 attack reaches .56 (.53 to .59), taking no part .50; accuracy "
+        "with dcor alpha=0.005 the strongest of 1 attack reaches .56 (.53 to .59), local-only .50; accuracy "
         "-0.4 points (-0.4 to -0.4). Verdict: reduces."
     ).replace("(0.", "(.").replace(" to 0.", " to .")
     assert one.leaks == (
-        "the labels: leak AUC .97 (.96 to .98), taking no part .50 (own columns and as many known labels), "
+        "the labels: leak AUC .97 (.96 to .98), local-only .50 (own columns and as many known labels), "
         "chance .50"
     )
     assert one.whom == "telco, with the attack norm; assumed to know 40 labels at most"
@@ -73,15 +64,15 @@ def test_one_sentence_says_what_leaks_to_whom_what_helps_and_what_that_costs():
 
 
 def test_more_classes_are_named_and_not_ranked():
-    one = said(PLAIN, base=TEN)
+    one = headline_of(plain(), reference=TEN)
     assert "telco names the right one of 10 classes for .97 (" in one.sentence
-    assert one.sentence.endswith("taking no part .50; no defense was tried.")
+    assert one.sentence.endswith("local-only .50; no defense was tried.")
     assert "no defense was tried" in one.switch_on
 
 
 def test_with_two_seeds_there_are_figures_without_limits_and_no_verdict():
-    one = said(seeds("plain", [0.97, 0.95]), seeds("noise", [0.6, 0.5], knobs=NOISE))
-    assert "leak AUC .96; with noise scale=1 the worst of 1 attack reaches .55," in one.sentence
+    one = headline_of(seeds("plain", [0.97, 0.95]), seeds("noise", [0.6, 0.5], NOISE))
+    assert "leak AUC .96; with noise scale=1 the strongest of 1 attack reaches .55," in one.sentence
     assert one.sentence.endswith(
         "accuracy 0.0 points (0.0 to 0.0). No verdict: fewer than 3 seeds."
     )
@@ -90,153 +81,143 @@ def test_with_two_seeds_there_are_figures_without_limits_and_no_verdict():
 
 
 def test_with_one_seed_nothing_has_an_interval():
-    one = said(seeds("plain", [0.97]), seeds("noise", [0.6], knobs=NOISE))
+    one = headline_of(seeds("plain", [0.97]), seeds("noise", [0.6], NOISE))
     assert "accuracy 0.0 points. No verdict" in one.sentence
 
 
 @pytest.mark.parametrize("diverged", [False, True])
 def test_without_an_undefended_figure_the_least_leak_is_named_and_nothing_compared(diverged):
-    points = [
-        point("noise", 0.9, 0.7, {"noise.scale": 1.0}),
-        point("kdk", 0.8, 0.6, {"kdk.k": 2.0}),
+    found = [
+        assessment("noise", 0.9, 0.7, {"noise.scale": 1.0}),
+        assessment("kdk", 0.8, 0.6, {"kdk.k": 2.0}),
     ]
     if diverged:
-        points.append(PLAIN._replace(worst={}, diverged=2))
-    opened = headline.opening(points, about())
-    (one,) = opened.headlines
-    assert "o arm is undefended" in one.sentence or "ndefended has no figures" in one.sentence
-    assert "With kdk k=2, the least of 2 settings, telco ranks" in one.sentence
+        found.append(assessment("plain", 0.9, None, diverged=2))
+    every = compared(*found)
+    (one,) = headline.headlines(every)
+    assert "o method is undefended" in one.sentence or "ndefended has no figures" in one.sentence
+    assert "With kdk k=2, the least of 2 configurations, telco ranks" in one.sentence
     assert "accuracy .80" in one.sentence
-    assert [c.verdict for c in opened.cards] == 2 * [cards.NOT_COMPARED]
-    assert [c.strength for c in opened.cards] == ["kdk k=2", "noise scale=1"]
-    assert not any(c.meets for c in opened.cards)
+    assert [a.shown_as for a in every.methods] == [Outcome.NOT_COMPARED] * 2
+    assert [a.label for a in every.methods] == ["kdk k=2", "noise scale=1"]
+    assert not any(a.meets_goal for a in every.methods)
 
 
-def test_where_no_strength_meets_the_goal_the_nearest_is_named():
-    strong = point("noise", 0.8, 0.52, {"noise.scale": 2.0})._replace(number=1)
-    weak = point("noise", 0.9, 0.7, {"noise.scale": 1.0})._replace(number=2)
+def test_where_no_operating_point_meets_the_goal_the_nearest_is_named():
+    strong = assessment("noise", 0.8, 0.52, {"noise.scale": 2.0})
+    weak = assessment("noise", 0.9, 0.7, {"noise.scale": 1.0})
     for limit, label in ((0.6, "noise scale=2"), (0.68, "noise scale=1")):
-        opened = headline.opening([PLAIN, strong, weak], about(max_leak=limit))
-        (one,) = opened.headlines
+        every = compared(plain(), strong, weak, max_leak=limit)
+        (one,) = headline.headlines(every)
         assert (
             "no defense that was tried meets what is asked (accuracy falls by at most 2 points"
             in one.sentence
         )
-        assert f"Nearest is {label}: the worst of 1 attack reaches" in one.sentence
+        assert f"Nearest is {label}: the strongest of 1 attack reaches" in one.sentence
         assert one.switch_on.startswith("none meets what is asked")
-        (card,) = opened.cards  # it keeps the accuracy, and does not meet the goal
-        assert (card.kept, card.meets, card.strength) == (True, False, "noise scale=1")
-    one = said(PLAIN, strong, weak, max_leak=0.4)
-    assert "and none can, as taking no part reaches .50; nearest is" in one.switch_on
-    (card,) = headline.opening([PLAIN, strong], about()).cards
-    assert (card.verdict, card.strength, card.kept) == (cards.NONE_KEEPS, strong.label, False)
-    assert card.cost.mean == pytest.approx(-0.1)
-    assert "accuracy -10.0 points" in said(PLAIN, strong).sentence
+        (shown,) = every.methods  # it keeps the accuracy, and does not meet the goal
+        assert (shown.choice is not None, shown.meets_goal) == (True, False)
+        assert shown.label == "noise scale=1"
+    one = headline_of(plain(), strong, weak, max_leak=0.4)
+    assert "and none can, as the local-only baseline reaches .50; nearest is" in one.switch_on
+    (shown,) = compared(plain(), strong).methods
+    assert (shown.shown_as, shown.label, shown.choice) == (Outcome.NONE_KEEPS, strong.label, None)
+    assert shown.shown_cost.mean == pytest.approx(-0.1)
+    assert "accuracy -10.0 points" in headline_of(plain(), strong).sentence
 
 
 def test_what_may_be_lost_and_leaked_is_the_configs():
-    strong = point("noise", 0.8, 0.52, {"noise.scale": 2.0})
-    (card,) = headline.opening([PLAIN, strong], about(max_cost=0.1)).cards
-    assert (card.meets, card.verdict) == (True, judging.PROTECTS)
-    upper = card.leak.limits.upper
+    strong = assessment("noise", 0.8, 0.52, {"noise.scale": 2.0})
+    (shown,) = compared(plain(), strong, max_cost=0.1).methods
+    assert (shown.meets_goal, shown.verdict) == (True, Verdict.PROTECTS)
+    upper = shown.leak.limits.upper
     for limit, meets in ((upper + 1e-9, True), (upper - 1e-9, False)):
-        (card,) = headline.opening([PLAIN, strong], about(max_cost=0.1, max_leak=limit)).cards
-        assert card.meets == meets
+        (shown,) = compared(plain(), strong, max_cost=0.1, max_leak=limit).methods
+        assert shown.meets_goal == meets
 
 
 def test_a_defense_that_protects_comes_before_one_of_which_nothing_can_be_said():
     def one(verdict, leak, meets=True):
-        return SimpleNamespace(verdict=verdict, leak=SimpleNamespace(mean=leak), meets=meets)
+        leaks = SimpleNamespace(mean=leak)
+        return SimpleNamespace(shown_as=verdict, leak=leaks, meets_goal=meets)
 
-    unsure, reduces = one(judging.CANNOT_SAY, 0.6), one(judging.REDUCES, 0.7)
-    protects, more = one(judging.PROTECTS, 0.8), one(judging.PROTECTS, 0.9)
+    unsure, reduces = one(Verdict.CANNOT_SAY, 0.6), one(Verdict.REDUCES, 0.7)
+    protects, more = one(Verdict.PROTECTS, 0.8), one(Verdict.PROTECTS, 0.9)
     assert headline.recommended([unsure, reduces, more, protects]) is protects
     assert headline.recommended([unsure, reduces]) is reduces
     assert headline.recommended([unsure]) is unsure
-    assert headline.recommended([one(judging.PROTECTS, 0.5, meets=False)]) is None
+    assert headline.recommended([one(Verdict.PROTECTS, 0.5, meets=False)]) is None
 
 
 def test_the_least_leak_of_those_that_meet_the_goal_is_named_first():
-    points = [
-        PLAIN,
-        point("noise", 0.9, 0.7, NOISE),
-        point("kdk", 0.895, 0.6, {"kdk.k": 2.0}),
-        point("mid", 0.5, 0.5, {"mid.scale": 1.0}),
-    ]
-    opened = headline.opening(points, about())
-    assert [c.arm for c in opened.cards] == ["kdk", "noise", "mid"]
-    assert headline.recommended(opened.cards).arm == "kdk"
-    assert "with kdk k=2 the worst" in opened.headlines[0].sentence
+    every = compared(
+        plain(),
+        assessment("noise", 0.9, 0.7, NOISE),
+        assessment("kdk", 0.895, 0.6, {"kdk.k": 2.0}),
+        assessment("mid", 0.5, 0.5, {"mid.scale": 1.0}),
+    )
+    assert [a.method for a in every.methods] == ["kdk", "noise", "mid"]
+    assert headline.recommended(every.methods).method == "kdk"
+    assert "with kdk k=2 the strongest" in headline.headlines(every)[0].sentence
 
 
 def test_nothing_is_switched_on_where_nothing_is_to_protect_or_nothing_helps():
-    one = said(point("plain", 0.9, 0.5), point("noise", 0.9, 0.5, NOISE))
+    one = headline_of(assessment("plain", 0.9, 0.5), assessment("noise", 0.9, 0.5, NOISE))
     assert one.sentence.endswith(": there is nothing to protect from what was tried.")
     assert one.switch_on == "nothing"
-    one = said(PLAIN, point("noise", 0.9, 0.97, NOISE))
+    one = headline_of(plain(), assessment("noise", 0.9, 0.97, NOISE))
     assert one.sentence.endswith("Verdict: does nothing.")
     assert one.switch_on.startswith("nothing that was tried")
 
 
-def test_who_attacks_is_named_alone_together_and_staying_away():
-    def by(attack, federation="split", **fields):
-        attack = AttackIdentity(attack, **fields)
-        label = attack.label
-        worst = PLAIN.worst["split"]._replace(attack=label, name=label, federation=federation)
-        return PLAIN._replace(worst={"split": worst._replace(identity=attack)})
+def test_who_attacks_is_named_alone_together_and_as_nobody():
+    def by(attack):
+        return headline_of(assessment("plain", 0.9, 0.97, attack=attack))
 
-    assert said(by("norm", attackers=(1,))).whom.startswith("shop, with the attack norm; assumed")
-    one = said(by("joint", attackers=(0, 1), outdated=True))
-    assert one.whom.startswith("telco and shop together, with the attack joint/rule=1;")
+    assert by("norm/parties=1").whom.startswith("shop, with the attack norm; assumed")
+    one = by("joint/parties=0+1")
+    assert one.whom.startswith("telco and shop together, with the attack joint;")
     assert "telco and shop together rank the labels" in one.sentence
-    one = said(by("logistic", "no federation"), known=0)
-    assert one.whom == "nobody, beyond staying away; assumed to know no labels"
-    assert "the worst of 1 attack reads no more than staying away does" in one.sentence
+    one = headline_of(assessment("plain", 0.9, 0.4), known=0)
+    assert one.whom == "nobody, beyond the local-only baseline; assumed to know no labels"
+    assert "the strongest of 1 attack reads no more than the local-only baseline" in one.sentence
 
 
-def test_nothing_attacked_and_everything_diverged_are_said():
-    bare = PLAIN._replace(worst={})
-    assert "No attack has any figure" in said(bare).sentence
-    assert "undefended reaches an accuracy of 0.900" in said(bare).sentence
-    lost = bare._replace(diverged=2)
-    assert said(lost, lost).sentence == "All 4 settings diverged: there is nothing to judge."
-    defended = point("noise", 0.9, 0.5, NOISE)._replace(worst={}, diverged=2)
-    opened = headline.opening([PLAIN, defended], about())
-    assert opened.headlines[0].sentence.endswith(
+def test_nothing_attacked_and_everything_diverged_are_told():
+    bare = assessment("plain", 0.9, None)
+    assert "No attack has any figure" in headline_of(bare).sentence
+    assert "undefended reaches an accuracy of 0.900" in headline_of(bare).sentence
+    lost = [assessment("plain", 0.9, None, diverged=2) for _ in range(2)]
+    assert headline_of(*lost).sentence == "All 4 trials diverged: there is nothing to judge."
+    defended = assessment("noise", 0.9, None, NOISE, diverged=2)
+    every = compared(plain(), defended)
+    assert headline.headlines(every)[0].sentence.endswith(
         "; of the defenses nothing is known: diverged on every seed."
     )
-    assert [c.verdict for c in opened.cards] == [cards.DIVERGED]
-    assert math.isnan(opened.cards[0].leak.mean)
+    assert [a.shown_as for a in every.methods] == [Outcome.DIVERGED]
+    assert math.isnan(every.methods[0].leak.mean)
 
 
 def test_two_federations_have_a_sentence_each():
-    both = PLAIN._replace(
-        worst={"split": PLAIN.worst["split"], "no_split": PLAIN.worst["split"]},
-        **{
-            field: {
-                "split": getattr(PLAIN, field)["split"],
-                "no_split": getattr(PLAIN, field)["split"],
-            }
-            for field in ("accuracy", "validation", "by_seed", "validated")
-        },
+    one = plain()
+    first, second = headline.headlines(
+        compared(one, dataclasses.replace(one, federation="no_split"))
     )
-    first, second = headline.opening([both], about()).headlines
     assert first.sentence.startswith("With model splitting: undefended, telco")
     assert second.sentence.startswith("Without model splitting: undefended, telco")
 
 
 def test_two_digits_never_hide_that_a_limit_is_exceeded():
-    leak = summary.Worst.leak.fget(PLAIN.worst["split"])._replace(mean=0.55)
-    leak = leak._replace(limits=leak.limits._replace(lower=0.5, upper=0.604))
+    leak = Estimate(0.55, Limits(0.5, 0.604))
     assert headline.figure(leak) == ".55 (.50 to .60)"
     assert headline.figure(leak, 0.6) == ".550 (.500 to .604)"
-    assert headline.change(summary.interval([-0.004])) == "-0.4 points"
-    assert headline.change(summary.interval([-0.0001])) == "0.0 points"
+    assert headline.change(interval([-0.004])) == "-0.4 points"
+    assert headline.change(interval([-0.0001])) == "0.0 points"
 
 
 def by_hand(results, attacks, alone, arm, federation, known):
-    """The worst case of every point of an arm in plain NumPy, of two seeds: chosen on one half, scored on the
-    other; [(select, report)] with who stays away."""
+    """The strongest attack on every configuration of a method in NumPy, of two seeds: chosen on one half,
+    scored on the other, with the local-only baseline."""
     points = {}
     for row in results:
         if row["arm"] == arm:
@@ -277,42 +258,41 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
         pq.read_table(workdir / f"{name}.parquet").to_pylist() for name in ("results", "attacks")
     )
     alone = sweep.alone.to_pylist()
-    experiment = experiment_of(sweep)
-    opened = headline.opening(summary.points(sweep), cards.about(sweep, experiment))
+    every = assess_sweep(workdir)
     away = np.mean([r["leak_report"] for r in alone if r["known"] == 20])
-    assert len(opened.cards) == 4
-    for card in opened.cards:
+    assert len(every.methods) == 4
+    for card in every.methods:
         split = card.federation == "split"
         (plain,) = by_hand(results, attacks, alone, "undefended", split, 20).values()
         loss = {
             n: (plain[2] - p[2], p)
-            for n, p in by_hand(results, attacks, alone, card.arm, split, 20).items()
+            for n, p in by_hand(results, attacks, alone, card.method, split, 20).items()
         }
         kept = {
             n: p
             for n, (lost, p) in loss.items()
             if lost.mean() <= 0.02 and lost.mean() + stats.t.ppf(0.9, 1) * stats.sem(lost) <= 0.04
         }
-        assert card.kept == bool(kept)
+        assert (card.choice is not None) == bool(kept)
         if not kept:
             continue
         number = min(kept, key=lambda n: kept[n][0])
         _, leak, _, accuracy = kept[number]
-        assert card.point.number == number
+        assert card.configuration.number == number
         assert card.leak.mean == pytest.approx(leak)
         assert card.excess.mean == pytest.approx(leak - away)
         assert card.change.mean == pytest.approx(leak - plain[1])
         cost = accuracy - plain[3]
-        assert card.cost.mean == pytest.approx(cost.mean())
-        assert card.cost.half == pytest.approx(stats.t.ppf(0.975, 1) * stats.sem(cost))
-    for one in opened.headlines:
+        assert card.shown_cost.mean == pytest.approx(cost.mean())
+        assert card.shown_cost.half == pytest.approx(stats.t.ppf(0.975, 1) * stats.sem(cost))
+    for one in headline.headlines(every):
         split = one.federation == "split"
         (plain,) = by_hand(results, attacks, alone, "undefended", split, 20).values()
         assert f" {plain[1]:.2f}".replace(" 0.", " .") in one.sentence.partition(";")[0]
-        mine = [c for c in opened.cards if c.federation == one.federation and c.meets]
+        mine = [c for c in every.methods if c.federation == one.federation and c.meets_goal]
         if mine:
             best = min(mine, key=lambda c: c.leak.mean)
-            assert f"with {best.strength} the worst of" in one.sentence
+            assert f"with {best.label} the strongest of" in one.sentence
 
 
 def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
@@ -324,7 +304,7 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
         ("noise", "mean"): [0.7, 0.61, 0.58],
     }
     accuracy = {"": [0.9, 0.91, 0.92], "noise": [0.9, 0.9, 0.905]}
-    numbers = dict.fromkeys(summary.NUMBERS, 0.0)
+    numbers = dict.fromkeys(NUMBERS, 0.0)
     results, attacks = [], []
     for place, (arm, by_seed) in enumerate(accuracy.items()):
         for seed, reached in enumerate(by_seed):
@@ -341,7 +321,7 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
     tables = map(pa.Table.from_pylist, (results, attacks))
     header = {"data": {"balance": [1, 1], "train": 4000}}
     sweep = store.Sweep(tmp_path, header, *tables, (), pa.table({}))
-    (card,) = headline.opening(summary.points(sweep), about(known=0)).cards
+    (card,) = assess(read(sweep)).methods
 
     def folds(arm):
         rows = np.array([leaks[arm, name] for name in ("norm", "mean")])
@@ -352,14 +332,14 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
     assert card.leak.mean == pytest.approx(folds("noise").mean())
     assert card.excess.mean == pytest.approx(folds("noise").mean() - 0.5)
     assert card.change.mean == pytest.approx((folds("noise") - folds("")).mean())
-    assert card.cost.mean == pytest.approx(cost.mean())
-    assert card.cost.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(cost))
-    assert card.by_folds == card.leak.mean  # one strength, which every fold chose
-    assert card.chosen == "3 of 3 folds"
-    assert card.attack == "norm"
+    assert card.shown_cost.mean == pytest.approx(cost.mean())
+    assert card.shown_cost.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(cost))
+    assert card.choice.leak == card.leak.mean  # one strength, which every fold chose
+    assert card.choice.text == "3 of 3 folds"
+    assert card.strongest.name == "norm"
 
 
-def test_a_card_is_frozen():
-    (card,) = headline.opening([PLAIN, point("noise", 0.9, 0.6, NOISE)], about()).cards
+def test_an_assessment_is_frozen():
+    (one,) = compared(plain(), assessment("noise", 0.9, 0.6, NOISE)).methods
     with pytest.raises(dataclasses.FrozenInstanceError):
-        card.verdict = "fine"
+        one.verdict = None

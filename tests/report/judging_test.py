@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.reference import judging as twin
 from vfljax.report import choosing, intervals, judging
 from vfljax.report.intervals import LOWER, UPPER
+from vfljax.report.judging import Verdict
 
 ROWS = 300
 NAN = math.nan
@@ -31,7 +33,13 @@ def of(leaks, away=AWAY, rows=ROWS, selects=()):
 
 
 def judged(leaks, undefended, away=AWAY, rows=ROWS):
-    return judging.judge(of(leaks, away, rows), of(undefended, away, rows))
+    """The strongest attack on a configuration, and how it compares with undefended."""
+    return compared(of(leaks, away, rows), of(undefended, away, rows))
+
+
+def compared(candidates, undefended):
+    worst, plain = judging.strongest_of(candidates), judging.strongest_of(undefended)
+    return SimpleNamespace(worst=worst, **judging.judge(worst, plain)._asdict())
 
 
 def constant(*figures, seeds=5):
@@ -119,24 +127,24 @@ def test_an_attack_that_diverged_on_a_seed_is_replaced_by_the_next_one():
 def test_the_strength_is_the_least_leaking_of_those_that_keep_the_accuracy():
     leaks = np.stack([constant(0.9, 0.8), constant(0.7, 0.75), constant(0.6, 0.55)])
     losses = np.array([[0.0] * 5, [0.01] * 5, [0.03] * 5])
-    chosen = choosing.choose_strength(leaks, losses)
-    assert (chosen.strength, chosen.attack, chosen.folds) == (1, 1, 5)
+    chosen = choosing.choose_operating_point(leaks, losses)
+    assert (chosen.point, chosen.attack, chosen.folds) == (1, 1, 5)
     assert np.all(chosen.scores == 0.75)
-    lost = choosing.choose_strength(leaks, losses + 1)
-    assert (lost.strength, lost.attack, lost.folds) == (choosing.NOBODY, choosing.NOBODY, 0)
+    lost = choosing.choose_operating_point(leaks, losses + 1)
+    assert (lost.point, lost.attack, lost.folds) == (choosing.NOBODY, choosing.NOBODY, 0)
     assert np.all(np.isnan(lost.scores))
 
 
 def test_by_halves_strength_and_attack_are_chosen_on_the_other_rows():
     leaks = np.stack([constant(0.9, 0.8, seeds=2), constant(0.7, 0.75, seeds=2)])
     selects = np.stack([constant(0.5, 0.6, seeds=2), constant(0.9, 0.8, seeds=2)])
-    chosen = choosing.strength_by_halves(leaks, selects, np.zeros((2, 2)))
-    assert (chosen.strength, chosen.attack, chosen.folds) == (0, 1, 0)
+    chosen = choosing.operating_point_by_halves(leaks, selects, np.zeros((2, 2)))
+    assert (chosen.point, chosen.attack, chosen.folds) == (0, 1, 0)
     assert np.all(chosen.scores == 0.8)
-    only_second = choosing.strength_by_halves(leaks, selects, [[0.1, 0.1], [0, 0]])
-    assert (only_second.strength, only_second.attack) == (1, 0)
-    none = choosing.strength_by_halves(leaks, selects, np.ones((2, 2)))
-    assert (none.strength, none.attack) == (choosing.NOBODY, choosing.NOBODY)
+    only_second = choosing.operating_point_by_halves(leaks, selects, [[0.1, 0.1], [0, 0]])
+    assert (only_second.point, only_second.attack) == (1, 0)
+    none = choosing.operating_point_by_halves(leaks, selects, np.ones((2, 2)))
+    assert (none.point, none.attack) == (choosing.NOBODY, choosing.NOBODY)
     assert np.all(np.isnan(none.scores))
     assert choosing.enough_seeds(np.zeros((2, 4, 3)))
     assert not choosing.enough_seeds([[0.5, NAN, 0.5], [0.5, NAN, NAN]])
@@ -144,7 +152,7 @@ def test_by_halves_strength_and_attack_are_chosen_on_the_other_rows():
 
 def test_one_strength_is_chosen_as_its_attack_is():
     leaks = drawn(6, 5, missing=0.2)
-    chosen = choosing.choose_strength(leaks[None], np.zeros((1, 5)))
+    chosen = choosing.choose_operating_point(leaks[None], np.zeros((1, 5)))
     folds = choosing.leave_one_out(leaks)
     np.testing.assert_equal(chosen.scores, folds.scores)
     np.testing.assert_equal(chosen.attacks, folds.picks)
@@ -153,7 +161,7 @@ def test_one_strength_is_chosen_as_its_attack_is():
 def test_a_strength_is_chosen_on_the_other_seeds_accuracy_too():
     leaks = np.stack([constant(0.9, seeds=4), constant(0.6, seeds=4)])
     losses = np.array([[0.0] * 4, [0.0, 0.0, 0.0, 0.2]])  # without seed 3 nothing is lost
-    assert list(choosing.choose_strength(leaks, losses).strengths) == [0, 0, 0, 1]
+    assert list(choosing.choose_operating_point(leaks, losses).points) == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +243,7 @@ def test_an_attack_without_three_figures_rules_nothing_out():
     assert intervals.worst_limits(leaks, ROWS).upper == 1
     assert intervals.excess_limits(leaks, AWAY, ROWS).upper == 1
     result = judged(leaks, constant(0.9))
-    assert result.verdict == judging.CANNOT_SAY
+    assert result.verdict == Verdict.CANNOT_SAY
     assert result.missing == ("attack 1",)
 
 
@@ -245,15 +253,15 @@ def test_an_attack_without_three_figures_rules_nothing_out():
 @pytest.mark.parametrize(
     ("leaks", "undefended", "verdict"),
     [
-        (constant(1.0, 1.0), constant(1.0, 0.9), judging.DOES_NOTHING),
-        (constant(0.0, 0.0), constant(1.0, 0.9), judging.PROTECTS),
-        (constant(0.6, 0.5), constant(1.0, 0.9), judging.PROTECTS),
-        (constant(0.8, 0.5), constant(1.0, 0.9), judging.REDUCES),
-        (constant(1.0, 0.5), constant(0.8, 0.9), judging.CANNOT_SAY),
-        (constant(0.6, 0.5), constant(0.6, 0.5), judging.NOTHING_TO_PROTECT),
-        (constant(1.0, 1.0), constant(0.6, 0.5), judging.NOTHING_TO_PROTECT),
-        (constant(0.98, 0.5), constant(1.0, 0.9), judging.REDUCES),
-        (constant(NAN, 0.6), constant(1.0, 0.9), judging.CANNOT_SAY),
+        (constant(1.0, 1.0), constant(1.0, 0.9), Verdict.DOES_NOTHING),
+        (constant(0.0, 0.0), constant(1.0, 0.9), Verdict.PROTECTS),
+        (constant(0.6, 0.5), constant(1.0, 0.9), Verdict.PROTECTS),
+        (constant(0.8, 0.5), constant(1.0, 0.9), Verdict.REDUCES),
+        (constant(1.0, 0.5), constant(0.8, 0.9), Verdict.CANNOT_SAY),
+        (constant(0.6, 0.5), constant(0.6, 0.5), Verdict.NOTHING_TO_PROTECT),
+        (constant(1.0, 1.0), constant(0.6, 0.5), Verdict.NOTHING_TO_PROTECT),
+        (constant(0.98, 0.5), constant(1.0, 0.9), Verdict.REDUCES),
+        (constant(NAN, 0.6), constant(1.0, 0.9), Verdict.CANNOT_SAY),
     ],
 )
 def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, verdict):
@@ -263,31 +271,31 @@ def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, v
 @pytest.mark.parametrize(
     ("undefended_excess", "excess", "change", "verdict"),
     [
-        (0.049, 0.30, (-0.30, 0.30), judging.NOTHING_TO_PROTECT),
-        (0.050, 0.049, (-0.30, -0.001), judging.PROTECTS),
-        (0.300, 0.050, (-0.30, -0.001), judging.REDUCES),
-        (0.300, 0.300, (-0.01, -0.001), judging.REDUCES),
-        (0.050, 0.049, (-0.30, 0.000), judging.CANNOT_SAY),
-        (0.300, 0.300, (-0.019, 0.019), judging.DOES_NOTHING),
-        (0.050, 0.049, (-0.019, 0.019), judging.DOES_NOTHING),
-        (0.300, 0.300, (-0.020, 0.019), judging.CANNOT_SAY),
-        (0.300, 0.300, (-0.019, 0.020), judging.CANNOT_SAY),
-        (1.0, 1.0, (-1.0, 1.0), judging.CANNOT_SAY),
+        (0.049, 0.30, (-0.30, 0.30), Verdict.NOTHING_TO_PROTECT),
+        (0.050, 0.049, (-0.30, -0.001), Verdict.PROTECTS),
+        (0.300, 0.050, (-0.30, -0.001), Verdict.REDUCES),
+        (0.300, 0.300, (-0.01, -0.001), Verdict.REDUCES),
+        (0.050, 0.049, (-0.30, 0.000), Verdict.CANNOT_SAY),
+        (0.300, 0.300, (-0.019, 0.019), Verdict.DOES_NOTHING),
+        (0.050, 0.049, (-0.019, 0.019), Verdict.DOES_NOTHING),
+        (0.300, 0.300, (-0.020, 0.019), Verdict.CANNOT_SAY),
+        (0.300, 0.300, (-0.019, 0.020), Verdict.CANNOT_SAY),
+        (1.0, 1.0, (-1.0, 1.0), Verdict.CANNOT_SAY),
     ],
 )
 def test_a_verdict_is_the_first_that_its_limits_allow(undefended_excess, excess, change, verdict):
     evidence = judging.Evidence(
         undefended_excess, intervals.Limits(-1, excess), intervals.Limits(*change)
     )
-    assert judging.verdicts(evidence) == verdict
+    assert judging.VERDICTS[int(judging.verdict_codes(evidence))] == verdict
 
 
 @pytest.mark.parametrize(
     ("figure", "few", "many"),
     [
-        (0.62, judging.REDUCES, judging.PROTECTS),
-        (0.98, judging.CANNOT_SAY, judging.REDUCES),
-        (1.0, judging.CANNOT_SAY, judging.DOES_NOTHING),
+        (0.62, Verdict.REDUCES, Verdict.PROTECTS),
+        (0.98, Verdict.CANNOT_SAY, Verdict.REDUCES),
+        (1.0, Verdict.CANNOT_SAY, Verdict.DOES_NOTHING),
     ],
 )
 def test_of_few_rows_the_same_figures_say_less(figure, few, many):
@@ -298,39 +306,37 @@ def test_of_few_rows_the_same_figures_say_less(figure, few, many):
 def test_fewer_than_three_seeds_have_figures_and_no_verdict():
     for seeds in (1, 2):
         result = judged(constant(0.8, 0.7, seeds=seeds), constant(0.9, seeds=seeds), AWAY[:seeds])
-        assert result.verdict == judging.NO_VERDICT
-        assert result.worst.leak == 0.8
-        assert math.isclose(result.worst.excess, 0.2)
-        assert math.isclose(result.change, -0.1)
-        assert str(result.worst.limits) == "-"
+        assert result.verdict == Verdict.NO_VERDICT
+        assert str(result.worst.leak) == "0.800"
+        assert math.isclose(result.worst.excess.mean, 0.2)
+        assert math.isclose(result.change.mean, -0.1)
     diverged = constant(0.8, 0.7)
     diverged[:, :3] = np.nan
-    assert judged(diverged, constant(0.9)).verdict == judging.NO_VERDICT
-    nothing = judged(constant(NAN), constant(0.9))
-    assert nothing.verdict == judging.NO_VERDICT
-    assert nothing.worst.attack == ""
-    assert math.isnan(nothing.worst.leak)
+    assert judged(diverged, constant(0.9)).verdict == Verdict.NO_VERDICT
+    assert judging.strongest_of(of(constant(NAN))) is None
 
 
 def test_with_fewer_than_three_seeds_the_strongest_is_chosen_on_other_rows():
     leaks, selects = constant(0.8, 0.7, seeds=2), constant(0.7, 0.9, seeds=2)
-    worst = judging.worst_case(of(leaks, AWAY[:2], selects=selects))
-    assert (worst.attack, worst.folds, worst.by_seed) == ("attack 1", 0, (0.7, 0.7))
+    worst = judging.strongest_of(of(leaks, AWAY[:2], selects=selects))
+    assert (worst.name, worst.folds, worst.by_seed) == ("attack 1", 0, {0: 0.7, 1: 0.7})
     with_folds = of(constant(0.8, 0.7), AWAY, selects=constant(0.7, 0.9))
-    assert judging.worst_case(with_folds).attack == "attack 0"
+    assert judging.strongest_of(with_folds).name == "attack 0"
 
 
 def test_what_the_strongest_of_all_reads_more_than_that_of_some_has_limits():
     leaks = np.vstack([drawn(2, 5) - 0.2, drawn(1, 5, seed=1)])
-    some, both = of(leaks[:2], AWAY - 0.3), of(leaks, AWAY - 0.3)
-    more, limits = judging.beyond(both, some)
+    two, three = (judging.strongest_of(of(x, AWAY - 0.3)) for x in (leaks[:2], leaks))
+    more, limits = judging.beyond(three, two)
     assert limits.lower > 0.1
     assert limits.lower < more < limits.upper
-    assert judging.beyond(some, some)[0] == 0
-    assert judging.beyond(some, some)[1].lower < 0
-    few, no_limits = judging.beyond(of(leaks[:, :2], AWAY[:2]), of(leaks[:2, :2], AWAY[:2]))
-    assert few > 0
-    assert str(no_limits) == "-"
+    assert judging.beyond(two, two).mean == 0
+    assert judging.beyond(two, two).limits.lower < 0
+    few = judging.beyond(
+        *(judging.strongest_of(of(x[:, :2], AWAY[:2])) for x in (leaks, leaks[:2]))
+    )
+    assert few.mean > 0
+    assert math.isnan(few.limits.lower)
 
 
 def test_seeds_whose_training_diverged_are_left_out():
@@ -338,31 +344,33 @@ def test_seeds_whose_training_diverged_are_left_out():
     leaks[:, 5:] = np.nan
     result = judged(leaks, undefended, np.full(7, 0.6))
     assert result.worst.seeds == 5
-    assert result == judged(leaks[:, :5], undefended[:, :5])._replace(worst=result.worst)
+    fewer = judged(leaks[:, :5], undefended[:, :5])
+    assert (result.change, result.verdict) == (fewer.change, fewer.verdict)
 
 
-def test_no_worst_case_is_below_who_takes_no_part():
+def test_the_strongest_is_never_below_the_local_only_baseline():
     result = judged(constant(0.3, 0.2), constant(0.9))
-    assert result.worst.attack == judging.STAYING_AWAY
-    assert (result.worst.leak, result.worst.excess, result.worst.folds) == (0.6, 0, 5)
-    assert result.verdict == judging.PROTECTS
+    assert result.worst.is_local_only
+    assert result.worst.name == "local-only baseline"
+    assert (result.worst.leak.mean, result.worst.excess.mean, result.worst.folds) == (0.6, 0, 5)
+    assert result.verdict == Verdict.PROTECTS
 
 
-def test_without_anybody_who_stays_away_only_changes_are_judged():
+def test_without_a_local_only_baseline_only_changes_are_judged():
     nobody = np.full(5, NAN)
-    assert judged(constant(0.6), constant(0.9), nobody).verdict == judging.REDUCES
-    assert judged(constant(1.0), constant(1.0), nobody).verdict == judging.DOES_NOTHING
-    worst = judging.worst_case(of(constant(0.6), nobody))
-    assert math.isnan(worst.excess)
-    assert str(worst.excess_limits) == "-"
-    assert judging.STAYING_AWAY not in of(constant(0.6), nobody).all_names
+    assert judged(constant(0.6), constant(0.9), nobody).verdict == Verdict.REDUCES
+    assert judged(constant(1.0), constant(1.0), nobody).verdict == Verdict.DOES_NOTHING
+    worst = judging.strongest_of(of(constant(0.6), nobody))
+    assert worst.excess.signed == "-"
+    assert not worst.candidates.has_local_only
+    assert worst.candidates.everyone == worst.candidates.attacks
 
 
 def test_the_name_shown_is_chosen_on_all_seeds_with_its_folds():
     leaks = np.array([[0.9, 0.7, 0.7, 0.7], [0.75, 0.72, 0.72, 0.72]])
-    worst = judging.worst_case(of(leaks, np.full(4, NAN)))
-    assert (worst.attack, worst.place, worst.folds, worst.seeds) == ("attack 0", 0, 3, 4)
-    assert worst.by_seed == (0.75, 0.7, 0.7, 0.7)
+    worst = judging.strongest_of(of(leaks, np.full(4, NAN)))
+    assert (worst.name, worst.folds, worst.seeds) == ("attack 0", 3, 4)
+    assert list(worst.scores) == [0.75, 0.7, 0.7, 0.7]
 
 
 def test_order_of_candidates_and_of_seeds_does_not_matter():
@@ -370,15 +378,15 @@ def test_order_of_candidates_and_of_seeds_does_not_matter():
     expected = judged(leaks, undefended, away)
     candidates, seeds = np.random.default_rng(3).permutation(7), [3, 1, 4, 0, 2]
     shuffled = [names(leaks)[k] for k in candidates]
-    result = judging.judge(
+    result = compared(
         judging.candidates(shuffled, leaks[candidates][:, seeds], away[seeds], ROWS),
         of(undefended[::-1, seeds], away[seeds]),
     )
-    np.testing.assert_allclose(result.worst.by_seed, np.array(expected.worst.by_seed)[seeds])
-    np.testing.assert_allclose(result.worst.limits, expected.worst.limits)
-    np.testing.assert_allclose(result.worst.excess_limits, expected.worst.excess_limits)
-    np.testing.assert_allclose(result.change_limits, expected.change_limits)
-    assert result.worst.attack == expected.worst.attack
+    np.testing.assert_allclose(result.worst.scores, expected.worst.scores[seeds])
+    np.testing.assert_allclose(result.worst.leak.limits, expected.worst.leak.limits)
+    np.testing.assert_allclose(result.worst.excess.limits, expected.worst.excess.limits)
+    np.testing.assert_allclose(result.change.limits, expected.change.limits)
+    assert result.worst.name == expected.worst.name
     assert result.worst.folds == expected.worst.folds
     assert result.verdict == expected.verdict
 
@@ -386,9 +394,9 @@ def test_order_of_candidates_and_of_seeds_does_not_matter():
 def test_a_shift_of_all_figures_changes_no_difference_and_no_verdict():
     leaks, undefended = drawn(4, 5) - 0.1, drawn(4, 5, seed=1)
     before, after = (judged(leaks + x, undefended + x, AWAY + x) for x in (0, 0.05))
-    np.testing.assert_allclose(after.change_limits, before.change_limits)
-    np.testing.assert_allclose(after.worst.excess_limits, before.worst.excess_limits)
-    assert math.isclose(after.worst.leak, before.worst.leak + 0.05)
+    np.testing.assert_allclose(after.change.limits, before.change.limits)
+    np.testing.assert_allclose(after.worst.excess.limits, before.worst.excess.limits)
+    assert math.isclose(after.worst.leak.mean, before.worst.leak.mean + 0.05)
     assert after.verdict == before.verdict
 
 
@@ -416,8 +424,8 @@ def test_changing_places_changes_the_sign_of_the_change():
 
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="seeds differ"):
-        judging.judge(of(constant(0.8)), of(constant(0.9, seeds=3), AWAY[:3]))
-    with pytest.raises(ValueError, match="2 names and 5 seeds for leaks"):
+        compared(of(constant(0.8)), of(constant(0.9, seeds=3), AWAY[:3]))
+    with pytest.raises(ValueError, match="2 attacks and 5 seeds for leaks"):
         judging.candidates(["a", "b"], constant(0.8), AWAY, ROWS)
     with pytest.raises(ValueError, match="at least one of each"):
         intervals.worst_limits(np.zeros((0, 5)), ROWS)

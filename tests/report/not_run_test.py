@@ -1,20 +1,18 @@
 """What was not attacked: only where something was trained."""
 
-from tests.sweeps import point
+import dataclasses
+
+from tests.sweeps import assessed, assessment
 from vfljax.report import not_run
 
 
-def test_a_federation_that_a_setting_is_not_trained_in_is_no_gap():
-    plain = point("undefended", 0.9, 0.8)
-    accuracy = plain.accuracy["split"]
-    everywhere = plain._replace(
-        accuracy={"split": accuracy, "no_split": accuracy},
-        worst=dict.fromkeys(("split", "no_split"), plain.worst["split"]),
-    )
-    untrained = everywhere._replace(
-        arm="gafm", accuracy={"split": accuracy}, worst={"split": plain.worst["split"]}
-    )
-    not_attacked = untrained._replace(arm="kdk", accuracy=everywhere.accuracy)
-    assert not_run._diverged_settings([everywhere, untrained]) == []
-    (line,) = not_run._diverged_settings([everywhere, not_attacked])
+def test_a_federation_in_which_a_method_is_not_trained_is_no_gap():
+    accuracy = assessment("plain", 0.9, 0.8).configuration.accuracy["split"]
+    both = {"split": accuracy, "no_split": accuracy}
+    plain = assessment("undefended", 0.9, 0.8, accuracy=both)
+    without = dataclasses.replace(plain, federation="no_split")
+    untrained = assessment("gafm", 0.9, 0.8)
+    not_attacked = assessment("kdk", 0.9, 0.8, accuracy=both)
+    assert list(not_run._diverged_trials(assessed(plain, without, untrained))) == []
+    (line,) = not_run._diverged_trials(assessed(plain, without, not_attacked))
     assert line == "kdk: no attack on it without model splitting."

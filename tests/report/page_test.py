@@ -5,30 +5,25 @@ import json
 import re
 import shutil
 
+import markupsafe
 import numpy as np
 import pytest
+from bokeh.core.enums import MarkerType
 
-from tests.sweeps import point
-from vfljax import store
-from vfljax.report import (
-    assumptions,
-    cards,
-    headline,
-    interactive,
-    markup,
-    naming,
-    page,
-    summary,
-    tables,
-)
+from tests.sweeps import REFERENCE, assessed, assessment
+from vfljax.report import assumptions, headline, interactive, page, tables
+from vfljax.report.assessment import assess_sweep
+from vfljax.report.templates import templates
+from vfljax.store import load
 from vfljax.sweep.experiment import experiment_of
-from vfljax.sweep.records import Goal
 
 NASTY = "<img src=x onerror=alert(1)>\n</script><b>&amp;\"'=1+1"
-ABOUT = cards.About(
-    {"chance": 0.5, "majority": 0.5, "scale": "leak AUC", "classes": 2, "alone": 0.5},
-    *(Goal(), lambda party: NASTY, 40),
-)
+NASTY_PARTY = REFERENCE._replace(party_name=lambda party: NASTY)
+
+
+def piece(macro, *values):
+    """What a macro of the templates makes of these values."""
+    return str(getattr(templates().get_template("macros.html").module, macro)(*values))
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +65,22 @@ def test_it_opens_with_the_headline_then_frontier_cards_tables_and_how_it_was_ma
     titles = (
         *("What leaks", "To whom", "What to switch on", "How sure is that"),
         "Accuracy against what leaks",
-        "Every defense, at the strength that was chosen",
-        *("All figures", "Worst case", "Threat model", "Command", "Config"),
+        "Every defense, at the operating point that was chosen",
+        *("All figures", "Strongest attacks and verdicts", "Threat model", "Command", "Config"),
     )
     places = [text.index(f">{words}") for words in titles]
     assert places == sorted(places)
-    sweep = naming.shown(workdir)
-    opened = headline.opening(summary.points(sweep), cards.about(sweep, experiment_of(sweep)))
-    for one in opened.headlines:
-        assert f'<p class="headline">{markup.text(one.sentence)}</p>' in text
-    assert said.replace("\n", " ").startswith(opened.headlines[0].sentence)
+    headlines = headline.headlines(assess_sweep(workdir))
+    for one in headlines:
+        assert f'<p class="headline">{markupsafe.escape(one.sentence)}</p>' in text
+    assert said.replace("\n", " ").startswith(headlines[0].sentence)
 
 
 def test_every_table_is_there_folded_whole_and_with_a_field_to_filter(written):
     workdir, _, text = written
-    sweep = naming.shown(workdir)
-    experiment, points = experiment_of(sweep), summary.points(sweep)
-    for section in tables.sections(sweep, experiment, points):
-        assert markup.section(section) in text
-        assert markup.section(section).count("<tr>") == len(section.table[1]) + 1
+    for section in tables.sections(assess_sweep(workdir), 0.0):
+        assert piece("section", section) in text
+        assert piece("section", section).count("<tr>") == len(section.table[1]) + 1
     assert "<details open" not in text
 
 
@@ -115,7 +107,7 @@ def test_figures_are_pngs_too(written):
 
 def test_every_point_is_drawn_and_says_its_figures(written):
     workdir, _, text = written
-    points = summary.points(naming.shown(workdir))
+    found = assess_sweep(workdir)
     items = re.findall(r'data-figure="panel\d">(.*?)</script>', text, re.DOTALL)
     assert len(items) == 2
     for federation, item in zip(("split", "no_split"), items, strict=True):
@@ -124,82 +116,97 @@ def test_every_point_is_drawn_and_says_its_figures(written):
             source = renderer["attributes"]["data_source"]
             if "attributes" in source:  # elsewhere it is named by its id
                 columns = dict(source["attributes"]["data"]["entries"])
-                drawn |= dict(zip(columns["setting"], zip(columns["y"], columns["verdict"])))
-        assert set(drawn) == {p.label for p in points}
-        for p in points:
-            leak, verdict = drawn[p.label]
-            assert leak == p.worst[federation].leak.mean
-            assert verdict == ("no verdict: fewer than 3 seeds" if p.defended else "undefended")
+                pairs = zip(columns["y"], columns["verdict"])
+                drawn |= dict(zip(columns["configuration"], pairs))
+        members = [a for a in found.attacked if a.federation == federation]
+        assert set(drawn) == {a.label for a in members}
+        for a in members:
+            leak, verdict = drawn[a.label]
+            assert leak == a.leak.mean
+            defended = a.configuration.defended
+            assert verdict == ("no verdict: fewer than 3 seeds" if defended else "undefended")
 
 
-def test_no_two_arms_of_many_are_drawn_alike_and_the_star_is_undefended():
-    points = [point("plain", 0.9, 0.9)]
-    points += [point(f"noise{k}", 0.9, 0.5, {"noise.scale": 1.0}) for k in range(50)]
-    entries = interactive.legend(points)
-    assert len({(e.color, e.marker) for e in entries}) == 51
-    assert [e.arm for e in entries if e.marker == interactive.UNDEFENDED] == ["plain"]
-    assert set(interactive.MARKERS) <= set(interactive_markers())
+def test_no_two_methods_of_many_are_drawn_alike_and_the_star_is_undefended():
+    many = [assessment(f"noise{k}", 0.9, 0.5, {"noise.scale": 1.0}) for k in range(50)]
+    marks = interactive.marks(assessed(assessment("plain", 0.9, 0.9), *many))
+    assert len({(mark.color, mark.marker) for mark in marks}) == 51
+    assert [mark.method for mark in marks if mark.marker == interactive.UNDEFENDED] == ["plain"]
+    assert {mark.marker for mark in marks} <= set(MarkerType)
 
 
-def test_settings_far_below_the_majority_guess_do_not_push_the_others_together():
-    points = [point("plain", np.float64(0.9), 0.97), point("gafm", 0.2, 0.9, {"gafm.delta": 0.1})]
-    (panel,) = interactive.panels(points, ABOUT, ())
+def attributes(panel):
+    return panel.item["doc"]["roots"][0]["attributes"]
+
+
+def test_configurations_far_below_the_majority_guess_do_not_push_the_others_together():
+    plain = assessment("plain", np.float64(0.9), 0.97)
+    low = assessment("gafm", 0.2, 0.9, {"gafm.delta": 0.1})
+    (panel,) = interactive.panels(assessed(plain, low))
     assert panel.title == (
-        "with model splitting (1 setting further left: far below the majority guess)"
+        "with model splitting (1 configuration further left: far below the majority guess)"
     )
-    axis = panel.item["doc"]["roots"][0]["attributes"]["x_range"]["attributes"]
+    axis = attributes(panel)["x_range"]["attributes"]
     assert 0.2 < axis["start"] < 0.5
     assert axis["end"] > 0.9
-    (panel,) = interactive.panels([points[0]], ABOUT, ())
+    (panel,) = interactive.panels(assessed(plain))
     assert panel.title == "with model splitting"
 
 
-def interactive_markers():
-    from bokeh.core.enums import MarkerType
-
-    return list(MarkerType)
-
-
-def test_whatever_a_user_names_is_shown_as_it_is_named(written):
-    plain = point("plain", 0.9, 0.97)
-    points = [plain, point(NASTY, 0.9, 0.6, {"noise.scale": 1.0}, attack=NASTY)]
-    opened = headline.opening(points, ABOUT)
-    entries = interactive.legend(points)
-    pieces = [
-        markup.headlines(opened.headlines),
-        *(markup.card(c, True, entries[1].symbol) for c in opened.cards),
-        *(markup.table([NASTY], [[NASTY]]), markup.plain_table([NASTY], [[NASTY]])),
-        *(markup.notes([NASTY, 40 * NASTY], [NASTY]), markup.listed([NASTY])),
-        *(markup.folded(NASTY, "", NASTY), markup.paragraphs(NASTY), markup.legend(entries)),
-        markup.section(tables.Section(NASTY, NASTY, ([NASTY], [[NASTY]]))),
+def test_the_legend_hides_everything_that_is_drawn_for_a_method():
+    found = assessed(assessment("plain", 0.9, 0.97), assessment("kdk", 0.8, 0.6, {"kdk.k": 2.0}))
+    (panel,) = interactive.panels(found)
+    (legend,) = [x for x in attributes(panel)["below"] if x["name"] == "Legend"]
+    assert legend["attributes"]["click_policy"] == "hide"
+    items = [item["attributes"] for item in legend["attributes"]["items"]]
+    assert [item["label"] for item in items] == [
+        {"type": "value", "value": method} for method in ("plain", "kdk")
     ]
-    for piece in pieces:
-        tags = {tag for tag, _ in Elements(piece).seen}
-        assert not tags & {"img", "script", "b"}
-        assert all("onerror" not in attributes for _, attributes in Elements(piece).seen)
-    (panel,) = interactive.panels(points, ABOUT, opened.cards)
-    drawn = markup.figure(0, NASTY, panel.item)
+    assert all(len(item["renderers"]) == 4 for item in items)
+
+
+def test_whatever_a_user_names_is_shown_as_it_is_named():
+    nasty = assessment(NASTY, 0.9, 0.6, {"noise.scale": 1.0}, attack=NASTY)
+    found = assessed(assessment("plain", 0.9, 0.97), nasty, reference=NASTY_PARTY)
+    ((card,),) = page.cards(found).values()
+    pieces = [
+        piece("headlines", headline.headlines(found), {"split": NASTY}),
+        piece("card", card),
+        piece("short_table", [NASTY], [[NASTY]]),
+        piece("notes", [NASTY, 40 * NASTY], [NASTY]),
+        piece("listed", [NASTY]),
+        piece("paragraphs", NASTY),
+        piece("image", NASTY, NASTY),
+        piece("section", tables.Section(NASTY, NASTY, ([NASTY], [[NASTY]]))),
+    ]
+    for text in pieces:
+        seen = Elements(text).seen
+        images = [given for tag, given in seen if tag == "img"]
+        assert not {tag for tag, _ in seen} & {"script", "b"}
+        assert all(given["src"].startswith("data:") for given in images)
+        assert all("onerror" not in given for _, given in seen)
+    (panel,) = interactive.panels(found)
+    drawn = piece("panel", 0, NASTY, panel.item)
     assert [tag for tag, _ in Elements(drawn).seen] == ["figure", "figcaption", "div", "script"]
-    data = json.loads(drawn.partition('data-figure="panel0">')[2].removesuffix("</script>"))
-    assert data == json.loads(json.dumps(panel.item))
-    assert NASTY in str(data).encode().decode("unicode_escape")
+    data = drawn.partition('data-figure="panel0">')[2].strip().removesuffix("</script>")
+    assert json.loads(data) == json.loads(json.dumps(panel.item))
+    assert NASTY in str(json.loads(data)).encode().decode("unicode_escape")
 
 
 def test_long_notes_are_folded_and_short_ones_are_read_at_once():
-    text = markup.notes(["left out for want of time: mid.", 60 * "word "], ["a", "b"])
+    text = piece("notes", ["left out for want of time: mid.", 60 * "word "], ["a", "b"])
     assert "<p>left out for want of time: mid.</p>" in text
     assert text.count("<details>") == 2
     assert "2 more notes" in text
-    assert markup.notes([], []) == ""
+    assert piece("notes", [], []).strip() == ""
 
 
 def test_the_threat_model_names_parties_and_what_they_know(tiny_sweep):
-    sweep = store.load(tiny_sweep)
-    experiment, points = experiment_of(sweep), summary.points(sweep)
-    _, rows = assumptions.parties(sweep, experiment)
+    found, experiment = assess_sweep(tiny_sweep), experiment_of(load(tiny_sweep))
+    _, rows = assumptions.parties(found, experiment)
     assert [row[0] for row in rows] == ["passive party 0", "the label party"]
     assert [row[1] for row in rows] == ["passive, attacks", "holds the labels"]
-    text = " ".join(assumptions.threat_model(experiment, points, cards.about(sweep, experiment)))
+    text = " ".join(assumptions.threat_model(found, experiment))
     assert "Who attacks: passive party 0." in text
     assert "at most 20 labels" in text
     assert "one of 10, is named" in text
@@ -227,8 +234,8 @@ def test_an_excerpt_holds_every_table_and_the_command(written, tmp_path):
     workdir, _, html = written
     page.excerpt(workdir, tmp_path / "out")
     text = (tmp_path / "out" / "tables.md").read_text()
-    for title in ("Worst case", "All settings", "Attacks"):
+    for title in ("Strongest attacks and verdicts", "All configurations", "Attacks"):
         assert f"## {title}" in text
         assert f"<summary>{title} <span" in html
-    assert store.load(workdir).header["command"] in text
+    assert load(workdir).header["command"] in text
     assert (tmp_path / "out" / "frontier.png").stat().st_size > 10_000

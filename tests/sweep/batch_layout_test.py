@@ -1,7 +1,6 @@
 """Mapping over members and devices, and the one cache of compiled programs."""
 
 import pathlib
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -308,65 +307,6 @@ def test_the_memory_of_a_member_is_what_goes_in_comes_out_and_is_computed_on_the
 
     each = 4 * (64 + 64 * 64)  # its row, and the matrix that comes out
     assert bytes_at(4) > bytes_at(1) >= each
-
-
-def shapes_of(count=4, columns=()):
-    """The arguments of ``requested`` before there are any."""
-    layout = batch_layout.layout(count, 2)
-    one = {"x": np.ones(columns, np.float32)}
-    return layout, layout.shapes(one), batch_layout.shared_shapes(np.float32(1))
-
-
-def test_a_program_of_shapes_is_the_one_that_arguments_ask_for(cache):
-    layout, *shapes = shapes_of()
-    ahead = programs.program_ahead(make_power, (2,), layout, *shapes)
-    program, arguments = requested()
-    assert program is ahead
-    out = program(*arguments)
-    np.testing.assert_array_equal(batch_layout.unpad(out, 4), np.full(4, 2.0))
-    assert (program.traces, calls, len(cache)) == (1, [2], 1)
-    assert programs._abstract(program.results) == programs._abstract(out)
-
-
-@pytest.mark.usefixtures("cache")
-def test_arguments_of_other_shapes_have_a_program_of_their_own():
-    layout, *shapes = shapes_of(columns=(3,))
-    ahead = programs.program_ahead(make_power, (2,), layout, *shapes)
-    program, arguments = requested()
-    assert program is not ahead
-    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
-
-
-def begun_elsewhere(build):
-    """A thread that builds the program "key", in the middle of it, and what lets it go on."""
-    inside, go_on = threading.Event(), threading.Event()
-
-    def slow():
-        inside.set()
-        assert go_on.wait(10)
-        return build()
-
-    pool = ThreadPoolExecutor(1)
-    building = pool.submit(programs._cached, "key", slow)
-    assert inside.wait(10)
-    threading.Timer(0.05, go_on.set).start()
-    pool.shutdown(wait=False)
-    return building
-
-
-@pytest.mark.usefixtures("cache")
-def test_whoever_asks_for_a_program_in_the_making_waits_for_it():
-    building = begun_elsewhere(lambda: "theirs")
-    assert programs._cached("key", lambda: "ours") == "theirs"
-    assert building.result(10) == "theirs"
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_program_that_could_not_be_made_elsewhere_is_made_by_whoever_asks_for_it():
-    building = begun_elsewhere(lambda: 1 / 0)
-    assert programs._cached("key", lambda: "ours") == "ours"
-    with pytest.raises(ZeroDivisionError):
-        building.result(10)
 
 
 def test_results_are_written_over_earlier_ones():

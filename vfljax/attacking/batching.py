@@ -127,16 +127,11 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
 
 
 def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
-    """What all settings of a group share, on the devices."""
-    return batch_layout.share(shared_data(group, attack, stored.plan, stored.arrays))
-
-
-def shared_data(
-    group: ViewGroup, attack: Attack, plan: Plan, arrays: Mapping[str, np.ndarray]
-) -> CommonData:
-    """What all settings of a group share; ``arrays`` are the plan's splits."""
-    common = common_data(plan.table, arrays, group.attackers)
-    return common._replace(table=plan.bare_table) if attack.diagnostic else common
+    """What all trials of a group share, on the devices."""
+    common = common_data(stored.plan.table, stored.arrays, group.attackers)
+    if attack.diagnostic:
+        common = common._replace(table=stored.plan.bare_table)
+    return batch_layout.share(common)
 
 
 def requested(

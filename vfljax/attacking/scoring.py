@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -70,22 +70,6 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
     return np.stack(out)
 
 
-def true_shapes(arrays: Mapping[str, np.ndarray]) -> TrueLabels:
-    """The shapes of ``true_labels``, where no label is needed."""
-
-    def like(name: str, dtype: Any, *more: int) -> Any:
-        seeds, rows = arrays[name].shape
-        return jax.ShapeDtypeStruct((seeds, *more, rows), dtype)
-
-    return TrueLabels(
-        labels=like("train", np.int32),
-        test_labels=like("test", np.int32),
-        known_order=like("known_order", arrays["known_order"].dtype),
-        selects=like("selects", arrays["selects"].dtype),
-        null=like("train", np.int32, NULL),
-    )
-
-
 def turns(true: TrueLabels, seed: Array) -> Array:
     """[N] at which place a row's label becomes known: the first n places are those of n known labels."""
     order = true.known_order[seed]
@@ -110,7 +94,7 @@ def named_figures(
     known label.
 
     The worst case counts leak_report for the names that an attack gives, and named_report beside it as
-    that of an attacker who knows ``naming`` labels (``report.naming``).
+    that of an attacker who knows ``naming`` labels (``report.stored_rows``).
     """
     scores, i = output.scores.train, output.seed
     labels, turn = true.labels[i], turns(true, i)
@@ -245,8 +229,15 @@ class Scorer:
         # the scores come in the attack's block, whose width was chosen by other limits
         layout = batch_layout.Layout(block, batch_layout.dividing_width(block, self._width))
         order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
-        on_host = _on_host(inputs.seed, known, order, sent, trained, naming)
-        output = AttackOutput(scores, *layout.pad(on_host))
+        on_host = {
+            "seed": inputs.seed,
+            "known": np.asarray(known, np.int32),
+            "order": order,
+            "sent": sent,
+            "trained": trained,
+            "naming": np.asarray(naming, np.int32),
+        }
+        output = AttackOutput(scores=scores, **layout.pad(on_host))
         program = programs.fitting_program(make_scorer, (batch_size,), layout, output, self._true)
         figures = batch_layout.unpad(program(output, self._true), count)
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
@@ -256,42 +247,3 @@ class Scorer:
         arguments = (output, self._true)
         program = programs.compiled(make_scorer, (batch_size,), arguments)
         return {name: float(value) for name, value in program(*arguments).items()}
-
-
-def _on_host(
-    seed: Any, known: Any, order: Any, sent: Any, trained: Any, naming: Any
-) -> tuple[HostArray, ...]:
-    """What ``AttackOutput`` says beside the scores."""
-    return (
-        *(seed, np.asarray(known, np.int32), order, sent, trained),
-        np.asarray(naming, np.int32),
-    )
-
-
-def compile_ahead(
-    scores: Scores,
-    arrays: Mapping[str, np.ndarray],
-    width: int | None,
-    batch_size: int,
-    block: int,
-) -> None:
-    """Compile what a ``Scorer`` of these splits and this width will run on ``scores`` (shapes) of a
-    ``block``."""
-    layout = batch_layout.Layout(block, batch_layout.dividing_width(block, width))
-    number, rows = np.int32(0), arrays["train"].shape[1]
-    order, sent = np.zeros(rows, np.int32), np.zeros(rows, bool)
-    on_host = _on_host(number, 0, order, sent, np.bool_(False), 0)
-    output = AttackOutput(scores, *layout.shapes(on_host))
-    shared = batch_layout.shared_shapes(true_shapes(arrays))
-    programs.program_ahead(make_scorer, (batch_size,), layout, output, shared)
-
-
-def compile_one_ahead(arrays: Mapping[str, np.ndarray], num_classes: int, batch_size: int) -> None:
-    """Compile what ``Scorer.figures_of_one`` will run on scores of these splits' rows."""
-    rows, held = arrays["train"].shape[1], arrays["test"].shape[1]
-    scores: Any = (np.zeros((count, num_classes), np.float32) for count in (rows, held))
-    order, sent = np.zeros(rows, np.int32), np.zeros(rows, bool)
-    *on_host, _ = _on_host(np.int32(0), 0, order, sent, np.bool_(False), 0)
-    output: Any = AttackOutput(Scores(*scores), *on_host)
-    shared = batch_layout.shared_shapes(true_shapes(arrays))
-    programs.compiled(make_scorer, (batch_size,), (output, shared))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import defenses
-from vfljax.report import summary
+from vfljax.report.configurations import stored_configurations
 from vfljax.store import Sweep
 
 TOGETHER = 32  # trials that one call attacks, however few there are
@@ -92,13 +92,13 @@ def pilot_defenses(
 
 def costs(pilot: Sweep) -> dict[str, list[Cost]]:
     """Returns what each operating point of every defense cost, from weak to strong."""
-    points = summary.points(pilot)
-    undefended = next(point.validated for point in points if not point.defended)
+    points = stored_configurations(pilot)
+    undefended = next(point.validation for point in points if not point.defended)
     out: dict[str, list[Cost]] = {}
     for point in points:
         losses = [
             undefended[federation][seed] - accuracy
-            for federation, by_seed in point.validated.items()
+            for federation, by_seed in point.validation.items()
             for seed, accuracy in by_seed.items()
         ]
         most = float(np.max(np.nan_to_num(losses, nan=math.inf)))  # nan if either diverged

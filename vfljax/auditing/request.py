@@ -55,7 +55,7 @@ class Request:
     attackers: tuple[str, ...] = ()  # each attacks alone; (): every party without the labels
     known: int = 0  # labels that attackers know; 0: 40, or two a class
     budget: float = 600.0  # seconds
-    max_leak: float = math.nan  # nan: any, and the verdicts say whether a defense protects
+    max_leak: float | None = None  # None: any, and the verdicts say whether a defense protects
     max_cost: float = 0.02
     seeds: int = 5
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader
@@ -97,7 +97,7 @@ class Request:
             )
         for name in ("max_leak", "max_cost"):
             value = getattr(self, name)
-            if not (0 <= value <= 1 or (name == "max_leak" and math.isnan(value))):
+            if value is not None and not 0 <= value <= 1:
                 remedy = "give a number from 0 to 1"
                 raise UserError(field=of_audit(name), value=value, remedy=remedy)
 
@@ -112,10 +112,8 @@ class Request:
         return self.attackers or self.passive
 
     def stored(self) -> dict[str, Any]:
-        """Returns the fields as JSON reads them again; nan is null."""
-        fields = dataclasses.asdict(self)
-        fields["max_leak"] = None if math.isnan(self.max_leak) else self.max_leak
-        return json.loads(json.dumps(fields))
+        """Returns the fields as JSON reads them again."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
 
 
 FLAGS = {

@@ -137,7 +137,7 @@ def config(
         "attackers": attackers,
         "federations": FEDERATIONS[request.federation],
         "goal": {
-            "max_leak": 1.0 if math.isnan(request.max_leak) else request.max_leak,
+            "max_leak": 1.0 if request.max_leak is None else request.max_leak,
             "max_cost": request.max_cost,
         },
     }

@@ -60,8 +60,6 @@ def run(options: common.Options, command: str) -> None:
     folder = common.required(options, "workdir", "the folder that the audit is written to")
     parties = request.parties_of(options.parties)
     attackers = (name.strip() for names in options.attackers for name in names.split(","))
-    if options["max_leak"].present and math.isnan(options.max_leak):
-        raise UserError("--max_leak=nan: give a number from 0 to 1.")
     asked = request.Request(
         data=options.data or "",
         label=options.label or "",
@@ -71,7 +69,7 @@ def run(options: common.Options, command: str) -> None:
         attackers=tuple(filter(None, attackers)),
         known=options.known,
         budget=request.seconds_of(options.budget),
-        max_leak=options.max_leak,
+        max_leak=options.max_leak if options["max_leak"].present else None,
         max_cost=options.max_cost,
         seeds=options.seeds,
         options=request.options_of(options.option),

@@ -27,7 +27,7 @@ def run(options: common.Options, command: str) -> None:
     """Print and write the report of a stored sweep."""
     from vfljax import load
     from vfljax.papers import reproduction
-    from vfljax.report import page, terminal, times
+    from vfljax.report import page, stored_rows, tables, terminal
 
     del command  # the sweep has its own
     workdir = pathlib.Path(common.required(options, "workdir", common.SWEEP))
@@ -37,7 +37,8 @@ def run(options: common.Options, command: str) -> None:
     if not options.unfinished:
         sweep.require_finished()
     if options.times:
-        print(f"{terminal.aligned(*times.table(sweep))}\n{times.CAPTION}")
+        seconds = tables.seconds_rows(stored_rows.read(sweep))
+        print(f"{terminal.aligned(*seconds)}\n{tables.SECONDS}")
         return
     if options.out and pathlib.Path(options.out).is_file():
         raise UserError(f"--out={options.out} is a file: name a folder.")

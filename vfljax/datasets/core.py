@@ -241,7 +241,7 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
 
 
 def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
-    """Raises UserError where one of the ``present`` classes has too few rows in ``own`` (all rows, or
+    """Raises UserError where one of the ``present`` classes has too few of the ``rows`` (all of them, or
     those outside the published test part) for each part to hold one."""
     least, where, parts = 3, "", "train, validation and test"
     if dataset.test is not None:

@@ -21,16 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import Column, Dataset, PartyColumns, Ragged
+from vfljax.datasets.core import Column, Dataset, PartyColumns
 from vfljax.datasets.npy import part
 from vfljax.datasets.table_errors import one_line
+from vfljax.datasets.texts import spans
 from vfljax.errors import Field, UserError, unknown
 from vfljax.types import Input
 
 HUGE = 1e300
-ROWS = 65_536  # texts cut at once: bounds the memory of their indices
-
-
 RULES = ("contiguous", "rows", "grid")
 
 
@@ -316,57 +314,6 @@ def _text(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[Party
         )
         for part, a, b in zip(parts, shares[:-1], shares[1:], strict=True)
     )
-
-
-def spans(
-    ragged: Ragged, parts: int | Sequence[float], length: int, cls: int, sep: int, pad: int
-) -> tuple[np.ndarray, ...]:
-    """Each party's contiguous part of every row as [CLS] part [SEP]: one [R, length] int32 a party.
-
-    ``parts`` is their number, or their shares of a row's n tokens, in proportion. Party p of P equal
-    ones has tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks Against Vertical
-    Federated Learning, USENIX Security 2022: the attacker has the first half of the text). This
-    deviates from their released code, which halves the text by characters before it is tokenized (a word
-    may be cut in two) and adds no [CLS] and [SEP]: here tokens are divided, and both are added. A part
-    longer than ``length - 2`` loses its end, not [SEP]; a shorter one is filled up with ``pad``; a
-    part without tokens is [CLS] [SEP]. Raises UserError for parts or lengths that cannot be.
-    """
-    shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
-    if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():
-        raise UserError(
-            f"a text cannot be divided into {parts!r}: give a number of parts or positive shares."
-        )
-    if length < 3:
-        raise UserError(f"length={length} leaves no room beside [CLS] and [SEP]: give 3 or more.")
-    counts = np.diff(ragged.offsets)
-    if ragged.offsets[0] != 0 or ragged.offsets[-1] != len(ragged.values) or (counts < 0).any():
-        raise UserError("the offsets of a Ragged must rise from 0 to the number of its values.")
-    reached = np.cumsum(shares)
-    reached = (counts[:, None] * reached[:-1] / reached[-1]).T  # [P - 1, R]
-    # shares such as .7, .2, .1 have no exact binary sum: what is whole but for rounding counts as whole
-    inner = np.floor(reached + 1e-9).astype(np.int64)
-    bounds = [np.zeros_like(counts), *inner, counts]
-    return tuple(
-        _wrapped(ragged, low, high, length, cls, sep, pad)
-        for low, high in itertools.pairwise(bounds)
-    )
-
-
-def _wrapped(
-    ragged: Ragged, low: np.ndarray, high: np.ndarray, length: int, cls: int, sep: int, pad: int
-) -> np.ndarray:
-    """[R, length]: [CLS], the tokens ``low`` to ``high`` of each row as far as they fit, [SEP], pads."""
-    kept = np.minimum(high - low, length - 2)
-    out = np.full((len(kept), length), pad, np.int32)
-    out[:, 0] = cls
-    places = np.arange(length - 2)
-    for first in range(0, len(kept), ROWS):
-        rows = slice(first, first + ROWS)
-        inside = places < kept[rows, None]
-        starts = (ragged.offsets[:-1] + low)[rows, None]
-        out[rows, 1:-1][inside] = ragged.values[(starts + places)[inside]]
-    out[np.arange(len(kept)), kept + 1] = sep
-    return out
 
 
 _DIVIDE: dict[str, Callable[[Dataset, Parties, np.ndarray], tuple[PartyColumns, ...]]] = {

@@ -100,7 +100,7 @@ def tokens(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 def vocabulary(tokenizer: Tokenizer) -> Vocabulary:
-    """What a model must be sized for, and the ids that ``dividing.spans`` takes."""
+    """What a model must be sized for, and the ids that ``texts.spans`` takes."""
     ids = tokenizer.get_vocab(with_added_tokens=False)
     return Vocabulary(len(ids), ids[PAD], ids[CLS], ids[SEP])
 

@@ -14,13 +14,11 @@ import jax
 
 from vfljax import contract, papers, store
 from vfljax.attacking.cost_estimate import ATTACKING, AttackCosts, attack_costs
-from vfljax.attacking.precompile import begin
 from vfljax.attacking.run import attack_sweep
 from vfljax.launching import INLINE, Way
 from vfljax.papers import reproduction
 from vfljax.report import page, terminal
 from vfljax.sweep import programs, size
-from vfljax.sweep.background import background
 from vfljax.sweep.experiment import Experiment, parse
 from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
 from vfljax.sweep.plan import Plan
@@ -79,14 +77,8 @@ def finish(
     """Train and attack what is not stored yet, and write the whole tables; without a report. ``way`` is how:
     in this process, or by jobs elsewhere (``vfljax.launching``)."""
     check(experiment)
-    with background() as submit:
-
-        def begun(plan: Plan) -> None:
-            if way.inline:  # whoever does jobs compiles what they need
-                begin(plan, submit)
-
-        plan = train_sweep(experiment, workdir, command, say, begun, way.train)
-        attack_sweep(plan, workdir, say=say, run=way.attack)
+    plan = train_sweep(experiment, workdir, command, say, way.train)
+    attack_sweep(plan, workdir, say=say, run=way.attack)
     store.export(workdir)
     return plan
 

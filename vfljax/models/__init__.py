@@ -1,8 +1,8 @@
-"""Flax modules, by the name a config gives them. A new network is one file, one row here, and
-what it reads in ``making.READS``.
+"""The tables of networks, by the name that a config gives them.
 
-A teacher is any of the bottoms (``config.teacher.network``). Their PyTorch twins are tested by
-``pip install '.[test,parity]'`` and ``python -m pytest tests/models``.
+A new network is one file, one row here, and what it reads in ``making.READS``. A teacher is any of the
+bottoms (``config.teacher.network``). Tests compare the networks with PyTorch's where the extra ``parity`` is
+installed.
 """
 
 import functools

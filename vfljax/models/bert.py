@@ -1,8 +1,7 @@
-"""BERT, the bottom model of text.
+"""BERT, the bottom model of text: token ids [B, L] as whole float32 numbers, id 0 for padding, to [B, out].
 
-What enters: token ids [B, L] as whole float32 numbers, as every column enters; id 0 is padding. What
-leaves: [B, out]. Weights of the released checkpoints enter by ``from_torch``; reading their files is
-``vfljax.models.weights``' business, making ids ``vfljax.datasets.wordpiece``'s.
+``from_torch`` places the weights of released checkpoints, which ``vfljax.models.weights`` reads.
+``vfljax.datasets.wordpiece`` makes the ids.
 
 Devlin, Chang, Lee, Toutanova, BERT: Pre-training of Deep Bidirectional Transformers for Language
 Understanding, NAACL 2019. The encoder computes what transformers' BertModel computes.
@@ -21,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from vfljax.errors import UserError
+from vfljax.errors import Field, UserError
 from vfljax.models.mlp import ACTIVATIONS
 from vfljax.models.tensors import as_weight
 from vfljax.types import Array, PyTree
@@ -67,9 +66,12 @@ class Bert(nn.Module):
     """The encoder, then Linear(out) of the [CLS] position, which is the first: [B, L] -> [B, out].
 
     ``pooled`` puts the pooler, tanh(Linear(hidden)), between the two. The defaults are BERT-base.
-    Padded positions (id 0) are attended to by nobody, so ids and embeddings there do not matter.
+    No position attends to a padded one (id 0), so embeddings there do not matter.
     Ids outside the vocabulary are clipped into it, and fractions cut off: nothing can raise inside a
-    compiled program. Raises UserError, when traced, where x is not [B, L] or L exceeds ``positions``.
+    compiled program.
+
+    Raises:
+      UserError: when traced, if x is not [B, L] or L exceeds ``positions``.
     """
 
     out: int
@@ -128,12 +130,20 @@ def _check(module: Bert, shape: tuple[int, ...]) -> None:
 def from_torch(
     module: Bert, state: dict[str, np.ndarray], variables: PyTree
 ) -> tuple[PyTree, list[str]]:
-    """The variables with transformers' BertModel weights in place, and the tensors left out.
+    """Places the weights of a BertModel of the package transformers.
 
-    Names are transformers', with or without ``bert.`` before them, LayerNorm.gamma and .beta of old
-    conversions included. Left out are pretraining and task heads, stored positions, and the pooler
-    where ``pooled`` is False. ``linear`` keeps its own values: no checkpoint has it. Raises UserError
-    for a tensor that is missing, of another shape or type, or of an encoder that is not this one.
+    Args:
+      module: the network.
+      state: tensors by transformers' names, with or without ``bert.`` before them; LayerNorm.gamma and .beta
+        of old conversions are read too.
+      variables: the module's; ``linear`` keeps its values, for no checkpoint has it.
+
+    Returns:
+      The variables with the weights in place, and the tensors left out: pretraining and task heads, stored
+      positions, and the pooler if ``pooled`` is False.
+
+    Raises:
+      UserError: for a tensor that is missing, of another shape or type, or of another encoder.
     """
     given = _renamed(state)
     layout = _layout(module)
@@ -144,14 +154,13 @@ def from_torch(
             raise UserError(f"tensor {name!r} {list(shape)} is missing from the weights{hint}.")
         original, value = given[name]
         if value.shape != shape:
-            remedy = "set the model's sizes to the checkpoint's"
+            data: tuple[str | Field, ...] = ()
             if name == _WORDS and value.shape[:1] != shape[:1]:  # the data decides its rows
-                remedy = (
-                    f"give config.data.options.vocabulary=vocab.txt, the checkpoint's, and {remedy}"
-                )
+                option = Field("data.options.vocabulary")
+                data = ("give ", option, "=vocab.txt, the checkpoint's, and ")
             raise UserError(
-                f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}: "
-                f"{remedy}."
+                f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}",
+                remedy=(*data, "set the model's sizes to the checkpoint's"),
             )
         value = as_weight(original, value)
         value = value.T if path[-1] == "kernel" else value

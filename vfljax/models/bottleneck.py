@@ -44,7 +44,7 @@ class Law(nn.Module):
 
 
 def law_name(p: int) -> str:
-    """Under which name the variables of ``Bottleneck`` hold passive party ``p``'s ``Law``."""
+    """Returns the name of passive party ``p``'s ``Law`` among the variables of ``Bottleneck``."""
     return f"law{p}"
 
 

@@ -1,7 +1,7 @@
 """Plain convolutional networks: GAFM's and Marvell's bottom models for ISIC skin lesions.
 
-What enters: images [B, H, W, C], about [0, 1]. What leaves: embeddings [B, out]; every convolution's
-pooled map and every hidden layer is sown.
+They map images [B, H, W, C], about [0, 1], to embeddings [B, out], and sow every convolution's pooled map and
+every hidden layer.
 
     (3x3 convolution, ReLU, 2x2 max pool) repeated, flatten, (Linear, ReLU) repeated, Linear -> output
 
@@ -26,18 +26,20 @@ import functools
 from typing import Any, ClassVar
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
 
 from vfljax.models.convolution import DEFAULT_KERNEL, conv, images
-from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense
+from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense, torch_uniform
 from vfljax.types import Array
 
 
 class CNN(nn.Module):
-    """The network of the module docstring. Images too small for its poolings are a ValueError, and so
-    is, without ``linear``, an ``out`` that is not the flattened map's width; nothing then follows the
-    map, so ``hidden`` must be empty."""
+    """The network of the module docstring.
+
+    Raises:
+      ValueError: when traced, if images are too small for the poolings; without ``linear``, if ``out`` is not
+        the width of the flattened map or ``hidden`` is not empty, for nothing then follows the map.
+    """
 
     out: int
     output: str = "identity"
@@ -104,9 +106,9 @@ class CNN(nn.Module):
 
 
 def halve(x: Array) -> Array:
-    """2x2 max pool of stride 2; an odd last row or column is dropped, as PyTorch does. Written as a
-    maximum over axes: XLA's pooling scatters its gradient, and after ReLU ties only occur at 0, where
-    ReLU passes no gradient."""
+    """Returns the 2x2 max pool of stride 2; an odd last row or column is dropped, as PyTorch does."""
+    # a maximum over axes, for XLA's pooling scatters its gradient. After ReLU ties occur only at 0, where ReLU
+    # passes no gradient
     b, h, w, c = x.shape
     x = x[:, : h // 2 * 2, : w // 2 * 2].reshape(b, h // 2, 2, w // 2, 2, c)
     return jnp.max(x, axis=(2, 4))
@@ -116,12 +118,7 @@ def _initial(fan_in: int, weights: str) -> tuple[Any, Any]:
     """Initial kernel and bias of a convolution: flax's, or PyTorch's as in ``dense``."""
     if weights == "default":
         return DEFAULT_KERNEL, nn.initializers.zeros
-    bound = fan_in**-0.5
-
-    def uniform(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
-        return jax.random.uniform(key, shape, dtype, -bound, bound)
-
-    return uniform, uniform
+    return torch_uniform(fan_in), torch_uniform(fan_in)
 
 
 gafm = functools.partial(CNN, channels=(6, 16, 32), hidden=(120, 84), padding="VALID")

@@ -1,9 +1,9 @@
 """Convolutions that stay fast in a loop on a CPU: shifted slices and one matrix product.
 
-What enters: images [B, H, W, C]. What leaves: ``conv``, the layer every convolutional network here is
-built of, and ``matmul``, which stands in for ``jax.lax.conv_general_dilated`` (same parameters, same
-result). On a CPU XLA's convolution loses its threads inside ``scan`` and ``lax.map``, and over stacked
-parameters (``vmap``) becomes a grouped convolution; either costs several times the matrix product.
+``conv`` is the layer of every convolutional network here. ``matmul`` replaces
+``jax.lax.conv_general_dilated``, with the same parameters and result. On a CPU XLA's convolution loses its
+threads inside ``scan`` and ``lax.map``, and over stacked parameters (``vmap``) becomes a grouped convolution;
+either costs several times the matrix product.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import jax.numpy as jnp
 
 from vfljax.types import Array
 
-# "auto": "matmul" where JAX's default backend is a CPU, else "xla". That choice is measured on CPUs
-# only; on accelerators nobody compared the two.
+# "auto": "matmul" where JAX's default backend is a CPU, else "xla". That choice is measured on CPUs only
 IMPLEMENTATIONS = ("auto", "xla", "matmul")
 
 _NHWC = jax.lax.conv_dimension_numbers((1, 1, 1, 1), (1, 1, 1, 1), ("NHWC", "HWIO", "NHWC"))
@@ -27,7 +26,7 @@ DEFAULT_KERNEL = nn.initializers.lecun_normal()  # flax's: variance 1 / fan in
 
 
 def images(x: Array) -> Array:
-    """[B, H, W] gets a channel axis, [B, H, W, C] is as it is; anything else is a ValueError."""
+    """Returns images [B, H, W] or [B, H, W, C] with a channel axis; anything else is a ValueError."""
     if x.ndim not in (3, 4):
         raise ValueError(
             f"features of shape {x.shape}: a convolutional network reads [B, H, W(, C)]."
@@ -48,9 +47,14 @@ def conv(
     implementation: str = "auto",
     name: str | None = None,
 ) -> Array:
-    """``flax.linen.Conv`` of x [B, H, W, C] with a square kernel, a submodule of the caller:
-    [B, H', W', features]. ``implementation`` is one of ``IMPLEMENTATIONS``; parameters are the same
-    in all. A name not among them is a ValueError."""
+    """Returns ``flax.linen.Conv`` of x with a square kernel, a submodule of the caller.
+
+    Args:
+      x: [B, H, W, C].
+      features: channels of the result [B, H', W', features].
+      size: of the kernel, in both directions, as is ``stride``.
+      implementation: one of ``IMPLEMENTATIONS``; all have the same parameters. The others are flax's.
+    """
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
     if implementation == "auto":
@@ -80,15 +84,27 @@ def matmul(
     feature_group_count: int = 1,
     precision: Any = None,
 ) -> Array:
-    """``jax.lax.conv_general_dilated`` of images [B, H, W, C] and a kernel [k, k, C, O].
+    """Returns ``jax.lax.conv_general_dilated``, whose arguments these are.
 
-    Anything but a square kernel, equal strides, one group, no dilation and channels last is a
-    ValueError. Holds k (or, for small images and strides, k k) times the input until the gradient
-    is taken.
+    It holds k (or, for small images and strides, k k) times the input until the gradient is taken.
+
+    Args:
+      lhs: images [B, H, W, C].
+      rhs: the kernel [k, k, C, O]. Strides are equal, and there are no groups and no dilation.
+
+    Raises:
+      ValueError: for other kernels, strides, groups, dilations or orders of axes.
     """
-    _check(lhs, rhs, window_strides, lhs_dilation, rhs_dilation, dimension_numbers)
-    if feature_group_count != 1:
-        raise ValueError(f"feature_group_count={feature_group_count}: only 1 is a matrix product.")
+    if lhs.ndim != 4 or rhs.ndim != 4 or rhs.shape[:3] != (*rhs.shape[:1] * 2, lhs.shape[-1]):
+        raise ValueError(f"kernel {rhs.shape} on {lhs.shape}: only [k, k, C, O] on [B, H, W, C].")
+    numbers = jax.lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    dilated = any(d != 1 for d in (*(lhs_dilation or ()), *(rhs_dilation or ())))
+    if len({*window_strides}) > 1 or dilated or feature_group_count != 1 or numbers != _NHWC:
+        raise ValueError(
+            f"window_strides={window_strides}, dilations {lhs_dilation} and {rhs_dilation}, "
+            f"feature_group_count={feature_group_count}, dimension_numbers={dimension_numbers}: only equal "
+            "strides, no dilation, one group and channels last are a matrix product of slices."
+        )
     size, stride = rhs.shape[0], window_strides[0]
     if isinstance(padding, str):
         padding = jax.lax.padtype_to_pads(lhs.shape[1:3], rhs.shape[:2], window_strides, padding)
@@ -102,28 +118,6 @@ def matmul(
     if stride == 1 and 0 < 4 * (size - 1) <= rows:
         return _by_rows(x, rhs, precision)
     return _by_windows(x, rhs, stride, precision)
-
-
-def _check(
-    lhs: Array,
-    rhs: Array,
-    strides: Sequence[int],
-    lhs_dilation: Sequence[int] | None,
-    rhs_dilation: Sequence[int] | None,
-    dimension_numbers: Any,
-) -> None:
-    if lhs.ndim != 4 or rhs.ndim != 4 or rhs.shape[0] != rhs.shape[1]:
-        raise ValueError(f"kernel {rhs.shape} on {lhs.shape}: only square kernels on [B, H, W, C].")
-    if lhs.shape[-1] != rhs.shape[2]:
-        raise ValueError(f"kernel {rhs.shape} on {lhs.shape}: their channels differ.")
-    if len(strides) != 2 or strides[0] != strides[1]:
-        raise ValueError(f"window_strides={tuple(strides)}: only two equal strides.")
-    for name, dilation in (("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
-        if dilation is not None and any(d != 1 for d in dilation):
-            raise ValueError(f"{name}={tuple(dilation)}: only 1 is a matrix product of slices.")
-    shapes = lhs.shape, rhs.shape
-    if jax.lax.conv_dimension_numbers(*shapes, dimension_numbers) != _NHWC:
-        raise ValueError(f"dimension_numbers={dimension_numbers}: only ('NHWC', 'HWIO', 'NHWC').")
 
 
 def _dot(x: Array, weights: Array, precision: Any) -> Array:

@@ -1,4 +1,4 @@
-"""A bottom network for what one party reads: a config's names and fields made a flax module."""
+"""Bottom networks from the fields of a config, for what one party reads."""
 
 from __future__ import annotations
 
@@ -34,11 +34,18 @@ NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary", "pad")  # not a 
 
 
 class NetworkFields(NamedTuple):
-    """What a config says of a network: its name, the fields that networks share, and its own options.
+    """The fields of a config about one network.
 
-    ``where`` is the config's group of these fields and ``field`` the one that holds the name, for
-    messages. ``chosen`` names those of ``hidden`` and ``activation`` that are not at their default:
-    a network that does not read them refuses them.
+    Attributes:
+      where: the group of these fields, for messages.
+      field: the one that holds the name, for messages.
+      name: of the network.
+      hidden: widths of hidden layers.
+      activation: of hidden layers.
+      weights: how linear layers start.
+      options: the network's own fields.
+      chosen: of ``hidden`` and ``activation`` those that are not at their default; a network that does not
+        read them refuses them.
     """
 
     where: str  # "config.model"
@@ -52,7 +59,7 @@ class NetworkFields(NamedTuple):
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """A network's own fields and their defaults."""
+    """Returns a network's own fields and their defaults."""
     parameters = inspect.signature(BOTTOMS[name]).parameters.values()
     return {
         p.name: None if p.default is p.empty else p.default
@@ -62,7 +69,7 @@ def options_of(name: str) -> dict[str, Any]:
 
 
 def networks_for(reads: Input) -> list[str]:
-    """The bottom networks that can read such columns."""
+    """Returns the names of the bottom networks that can read such columns."""
     coded = reads.kind == "table" and any(reads.vocabulary)
     return [
         name
@@ -72,7 +79,7 @@ def networks_for(reads: Input) -> list[str]:
 
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
-    """An option's value, lists as tuples, if it is of its default's kind and builds something."""
+    """An option's value, lists as tuples, if it is of its default's type and in range."""
     value = _tuples(value)
     kinds = {float: (int, float), tuple: (tuple,)}.get(type(default), (type(default),))
     whole = isinstance(value, bool) == isinstance(default, bool)
@@ -92,9 +99,17 @@ def _checked(where: str, field: str, value: Any, default: Any) -> Any:
 
 
 def sizes(name: str, values: Any) -> tuple[int, ...]:
-    """``values`` as a tuple, if all of it are whole numbers of 1 and more; ``name``: its field."""
+    """Returns sizes of layers as a tuple.
+
+    Args:
+      name: the config's field, for the message.
+      values: whole numbers.
+
+    Raises:
+      UserError: if one is no whole number from 1 to ``MOST``.
+    """
     numbers = tuple(values)
-    if not all(_whole(item) and 1 <= item <= MOST for item in numbers):
+    if not all(type(item) is int and 1 <= item <= MOST for item in numbers):
         raise UserError(
             f"{name}={numbers!r} must be whole numbers of at least 1 and at most {MOST:,}, for example "
             "(16,)."
@@ -104,10 +119,6 @@ def sizes(name: str, values: Any) -> tuple[int, ...]:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _refuse_unread(fields: NetworkFields, options: Mapping[str, Any]) -> None:
@@ -145,10 +156,17 @@ def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
 
 
 def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> nn.Module:
-    """The network of a config for columns of this kind, ``out`` wide, that ends in ``output``.
+    """Returns the network of a config.
 
-    Raises UserError for a name that is in no table, a network that cannot read the columns, and
-    fields or options that it does not have or that build nothing.
+    Args:
+      fields: of the config.
+      out: width of its embedding.
+      output: the activation that it ends in.
+      reads: the columns of its party.
+
+    Raises:
+      UserError: for an unknown name, columns that the network cannot read, and fields or options that it does
+        not have or that build nothing.
     """
     where, name = fields.where, fields.name
     if name not in BOTTOMS:
@@ -167,9 +185,7 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
         if field in defaults
     }
     for field, value in fields.options.items():
-        default = (
-            () if defaults[field] is None else defaults[field]
-        )  # only the MLP's hidden has none
+        default = () if defaults[field] is None else defaults[field]  # the MLP's hidden has none
         arguments[field] = _checked(f"{where}.options", field, value, default)
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in arguments and arguments[field] not in table:

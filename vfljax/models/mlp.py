@@ -1,8 +1,8 @@
 """Multilayer perceptrons: bottom models, top models and inference heads.
 
-``layers`` of a forward pass are sown into the collection of that name, for attacks and
-diagnostics that look inside; nobody pays for them unless they are read. ``mixable`` says of every
-network whether convex combinations of two inputs are meaningful inputs (numbers, images) or not (codes).
+Layers of a forward pass are sown into the collection ``layers``, for attacks and diagnostics; they cost
+nothing unless they are read. ``mixable`` is True for networks whose inputs may be mixed by convex combination
+(numbers, images) and False for those that read codes.
 
 Fu et al.'s FCNN-3 for Criteo is ``hidden=(64, 16)`` with ``cut=4``; their breast cancer net is
 ``hidden=(20, 20)`` with batch norm; GAFM's IMDB net is ``hidden=(256, 128)`` with dropout 0.5.
@@ -31,21 +31,32 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 WEIGHTS = ("default", "torch")
 
 
-def dense(x: Array, width: int, weights: str) -> Array:
-    """Linear(width) of x [B, in], a submodule of the caller. Initial values: flax's (kernel normal of
-    variance 1/in, bias 0), or for "torch" kernel and bias uniform within 1/sqrt(in), as PyTorch's
-    Linear: a third of the variance, which matters where nothing normalizes the columns' tails. "ones":
-    every kernel entry 1, bias 0."""
-    if weights == "default":
-        return nn.Dense(width)(x)
-    if weights == "ones":
-        return nn.Dense(width, kernel_init=nn.initializers.ones)(x)
-    bound = x.shape[-1] ** -0.5
+def torch_uniform(fan_in: int) -> Callable[..., Array]:
+    """Returns PyTorch's initializer of kernels and biases: uniform within 1 / sqrt(fan_in)."""
+    bound = fan_in**-0.5
 
     def uniform(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
         return jax.random.uniform(key, shape, dtype, -bound, bound)
 
-    return nn.Dense(width, kernel_init=uniform, bias_init=uniform)(x)
+    return uniform
+
+
+def dense(x: Array, width: int, weights: str) -> Array:
+    """Returns Linear(width) of x, a submodule of the caller.
+
+    Args:
+      x: [B, in].
+      width: of the result [B, width].
+      weights: initial values. "default" is flax's, a kernel normal of variance 1/in and a bias of 0. "torch" is
+        ``torch_uniform``, a third of that variance, which matters where nothing normalizes the columns'
+        tails. "ones" is a kernel of ones and a bias of 0.
+    """
+    if weights == "default":
+        return nn.Dense(width)(x)
+    if weights == "ones":
+        return nn.Dense(width, kernel_init=nn.initializers.ones)(x)
+    initial = torch_uniform(x.shape[-1])
+    return nn.Dense(width, kernel_init=initial, bias_init=initial)(x)
 
 
 class MLP(nn.Module):

@@ -1,8 +1,4 @@
-"""A party's model as two pure functions, and how the parties' embeddings are combined.
-
-Flax modules enter, which are static; ``Party`` records and aggregations leave. Which columns a party owns
-is decided by the data set (``vfljax.datasets``).
-"""
+"""A party's model as two pure functions, and how the parties' embeddings are combined."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ class Party(NamedTuple):
 
 
 def from_module(module: nn.Module) -> Party:
-    """The party of a flax module whose ``__call__`` takes ``(x, train)``."""
+    """Returns the party of a flax module whose ``__call__`` takes ``(x, train)``."""
 
     def init(key: Array, x: Array) -> PyTree:
         variables = dict(module.init({"params": key, "dropout": key}, x, train=False))
@@ -56,7 +52,7 @@ def from_module(module: nn.Module) -> Party:
 
 
 def in_bfloat16(module: nn.Module) -> Party:
-    """``from_module`` with products in bfloat16 (``models.precision``); its variables stay float32."""
+    """Returns the party of a module whose products are in bfloat16; its variables stay float32."""
     party = from_module(module)
 
     def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
@@ -73,9 +69,10 @@ FROM_MODULE: dict[str, Callable[[nn.Module], Party]] = {
 
 
 def together(parties_: Sequence[Party]) -> Party:
-    """Colluding parties as one, whose variables and columns are tuples with one entry a party.
+    """Returns colluding parties as one.
 
-    Its embedding is the concatenation of theirs. Each party draws from a key of its own.
+    Its variables and columns are tuples with one entry a party, and its embedding is the concatenation of
+    theirs. Each party draws from another key.
     """
 
     def init(key: Array, x: tuple[Array, ...]) -> PyTree:
@@ -97,8 +94,7 @@ def together(parties_: Sequence[Party]) -> Party:
 
 
 def sum_party(bottoms: Sequence[nn.Module]) -> Party:
-    """The top model without model splitting: it has no parameters, and its logits [B, C] are the
-    aggregated cut."""
+    """Returns what replaces the top model without model splitting: the logits [B, C] are the aggregated cut."""
     del bottoms
 
     def init(key: Array, x: Array) -> PyTree:
@@ -113,21 +109,21 @@ def sum_party(bottoms: Sequence[nn.Module]) -> Party:
 
 
 def concatenate(embeddings: Sequence[Array]) -> Array:
-    """Concatenate embeddings [B, D_p] to [B, sum of D_p], in the parties' order."""
+    """Concatenates embeddings [B, D_p] to [B, sum of D_p], in the parties' order."""
     chex.assert_rank(embeddings, 2)
     chex.assert_equal_shape_prefix(embeddings, 1)
     return jnp.concatenate(embeddings, axis=-1)
 
 
 def add(embeddings: Sequence[Array]) -> Array:
-    """The sum [B, D] of embeddings [B, D]."""
+    """Returns the sum [B, D] of embeddings [B, D]."""
     chex.assert_rank(embeddings, 2)
     chex.assert_equal_shape(embeddings)
     return sum(embeddings[1:], start=embeddings[0])
 
 
 def mean(embeddings: Sequence[Array]) -> Array:
-    """The mean [B, D] of embeddings [B, D]; of one party, its embedding."""
+    """Returns the mean [B, D] of embeddings [B, D]; of one party, its embedding."""
     return add(embeddings) / len(embeddings)
 
 
@@ -139,11 +135,11 @@ AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
 
 
 def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Array]], Array]]:
-    """The bottom models, the top model and the aggregation of a ``spec``.
+    """Returns the bottom models, the top model and the aggregation of a spec.
 
     The bottoms are in the spec's order, the label party's last. Without model splitting the aggregation
-    is the sum, whatever the spec names, and the top hands it through. Products in the networks have the
-    spec's precision; sums and means of embeddings are float32.
+    is the sum, whatever the spec names, and the top returns it. Products in the networks have the spec's
+    precision; sums and means of embeddings are float32.
     """
     make = FROM_MODULE[spec.precision]
     bottoms = tuple(make(module) for module in spec.bottoms)

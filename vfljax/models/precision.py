@@ -1,8 +1,7 @@
 """bfloat16 products: what ``config.training.precision = "bfloat16"`` changes in the parties' models.
 
-What enters: a function that computes in float32. What leaves: the same function, whose products of float32
-arrays (dense layers, convolutions, attention) round their operands to bfloat16. So do the products of its
-gradient. With r the rounding to the nearest bfloat16, which has 8 significant bits, a layer is
+Products of float32 arrays (dense layers, convolutions, attention), and those of their gradients, round their
+operands to bfloat16. With r the rounding to the nearest bfloat16, which has 8 significant bits, a layer is
 
     z = r(x) r(W) + b        dL/dx = r(g) r(W)^T        dL/dW = r(x)^T r(g)        g = dL/dz
 
@@ -15,8 +14,7 @@ are not shorter, but computed from rounded products.
 MID's bottlenecks are layers of the top model and are rounded in it; the divergence that the defense adds
 to the loss is computed in float32.
 
-No network knows of this. The function is traced, and evaluated with other products in their place, so that
-every network computes as the config says.
+No network knows of this: its function is traced, and evaluated with other products in their place.
 """
 
 from __future__ import annotations
@@ -36,11 +34,14 @@ RESULTS: dict[Primitive, Any] = {dot_general_p: jnp.float32, conv_general_dilate
 
 
 def bfloat16_products(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, a pure one of pytrees of arrays, with products of float32 arrays in bfloat16.
+    """Returns a pure function of pytrees of arrays with its products of float32 arrays in bfloat16.
 
-    Shapes and types of the results are the same. It is differentiable in reverse mode, as often as
-    wanted, and may be vmapped and jitted. Raises ValueError, when traced, where a product stands
-    inside a loop, a branch or a function with its own derivative, which are not entered.
+    Shapes and types of the results are the same. It may be vmapped and jitted, and differentiated in reverse
+    mode as often as wanted.
+
+    Raises:
+      ValueError: when traced, if a product is inside a loop, a branch or a function with its own derivative,
+        which are not entered.
     """
 
     @functools.wraps(function)
@@ -79,7 +80,7 @@ def _apply(equation: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
             f"a product inside a {primitive.name}, which precision 'bfloat16' does not enter: take it out "
             "of the network, or choose config.training.precision='float32'."
         )
-    # as ``jax.core.eval_jaxpr`` does; until JAX 0.10 functions stood beside the parameters
+    # as ``jax.core.eval_jaxpr`` does; before JAX 0.10 functions came beside the parameters
     parameters: Any = primitive.get_bind_params(equation.params)
     functions, parameters = parameters if isinstance(parameters, tuple) else ((), parameters)
     results = primitive.bind(*functions, *operands, **parameters)

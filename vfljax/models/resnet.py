@@ -1,7 +1,6 @@
 """Residual networks for images: ResNet-18, ResNet-50 (He et al. 2016) and ResNet-20 for CIFAR.
 
-What enters: images [B, H, W, C], about [0, 1]. What leaves: embeddings [B, out] of a bottom model; after
-each stage the feature map is sown as a layer.
+They map images [B, H, W, C], about [0, 1], to embeddings [B, out], and sow the feature map of each stage.
 
 Fu et al.'s released bottoms are ResNet-20 with parameter-free shortcuts ("pad", the paper's option A):
 269,722 parameters with 3 channels and out = 10. With 1x1 convolutions ("project", option B) there are
@@ -66,7 +65,7 @@ class ResNet(nn.Module):
             x = nn.max_pool(x, (3, 3), (2, 2), pads)
         for stage, count in enumerate(self.blocks):
             for b in range(count):
-                x = Block(
+                x = ResidualBlock(
                     self.width * 2**stage,
                     2 if stage and not b else 1,
                     self.block == "bottleneck",
@@ -78,7 +77,7 @@ class ResNet(nn.Module):
         return ACTIVATIONS[self.output](dense(jnp.mean(x, axis=(1, 2)), self.out, self.weights))
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two 3x3 convolutions, or 1x1, 3x3 and 1x1 to four times the channels, around a shortcut."""
 
     channels: int
@@ -106,9 +105,8 @@ class Block(nn.Module):
             x = _norm(x, train, "downsample_1")
         elif x.shape != y.shape:
             more = widths[-1] - x.shape[-1]
-            x = jnp.pad(
-                x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), (more // 2, more - more // 2))
-            )
+            channels = (more // 2, more - more // 2)
+            x = jnp.pad(x[:, ::stride, ::stride], ((0, 0), (0, 0), (0, 0), channels))
         return nn.relu(x + y)
 
 
@@ -137,23 +135,30 @@ def _norm(x: Array, train: bool, name: str) -> Array:
 def from_torch(
     module: ResNet, state: Mapping[str, np.ndarray], variables: PyTree, partial: bool = False
 ) -> tuple[PyTree, list[str]]:
-    """``variables`` of ``module`` with the tensors of a torchvision state dict (conv1, bn1,
-    layer1.0.conv1, layer2.0.downsample.0, fc, ...), and the names of the tensors left out.
+    """Places the tensors of a torchvision state dict.
 
-    Every tensor must be there, of its shape, a weight (``as_weight``), and no other
-    (``num_batches_tracked`` is not read); the first fault is a UserError that names it.
-    ``partial=True`` leaves the stem (conv1 with bn1) and the Linear (fc) as they are in ``variables``
-    where one of their tensors is missing or of another shape: weights of a 7x7 stem or 1000 classes.
+    Args:
+      module: the network.
+      state: tensors by torchvision's names (conv1, bn1, layer1.0.conv1, layer2.0.downsample.0, fc, ...);
+        ``num_batches_tracked`` is not read.
+      variables: the module's.
+      partial: whether the stem (conv1 with bn1) and the Linear (fc) keep their values if one of their tensors
+        is missing or of another shape, as of a 7x7 stem or 1000 classes.
+
+    Returns:
+      The variables with the tensors in place, and the names of the tensors left out.
+
+    Raises:
+      UserError: for the first tensor that is missing, of another shape, no weight, or of another network.
     """
     flat: dict[Any, Any] = dict(traverse_util.flatten_dict(dict(variables)))
     names = {_torch_name(path): path for path in flat if path[0] in ("params", "batch_stats")}
     state = {name: a for name, a in state.items() if not name.endswith("num_batches_tracked")}
     left_out = []
     for part in (("conv1.", "bn1."), ("fc.",)) if partial else ():
-        of_part = [name for name in names if name.startswith(part)]
-        if any(_fault(name, state, flat[names[name]]) for name in of_part):
+        if any(_fault(n, state, flat[path]) for n, path in names.items() if n.startswith(part)):
             left_out += [name for name in state if name.startswith(part)]
-            names = {name: path for name, path in names.items() if name not in of_part}
+            names = {n: path for n, path in names.items() if not n.startswith(part)}
     for name, path in names.items():
         if fault := _fault(name, state, flat[path]):
             raise UserError(f"{fault}: these are not the weights of this {_words(module)}.")

@@ -1,4 +1,4 @@
-"""What every network's rule asks of a file's tensor before it becomes a weight."""
+"""The check of a file's tensor before it becomes a weight."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from vfljax.errors import UserError
 
 
 def as_weight(name: str, value: np.ndarray) -> np.ndarray:
-    """``value`` as float32. Raises UserError, with the tensor's name, for what is not of a floating
-    type, for numbers float32 cannot hold, and for a running variance below 0."""
+    """Returns a tensor as float32.
+
+    Args:
+      name: of the tensor, for messages.
+      value: of any shape.
+
+    Raises:
+      UserError: if it is not of a floating type, has numbers that float32 cannot hold, or is a running
+        variance below 0.
+    """
     value = np.asarray(value)
     if value.dtype.kind != "f":
         raise UserError(

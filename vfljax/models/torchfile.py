@@ -1,7 +1,6 @@
 """A PyTorch state dict from the file torch.save writes, without PyTorch and without running it.
 
-What enters: the path of a zip archive (PyTorch 1.6 and later) holding ``data.pkl`` and one record of
-raw numbers a storage. What leaves: the tensors as NumPy arrays, bfloat16 as ``ml_dtypes`` has it.
+The file is a zip archive (PyTorch 1.6 and later) of ``data.pkl`` and one record of raw numbers a storage.
 
 A pickle is a program. Here it may only build plain containers and the inert records below: the
 operations it may use and the names it may refer to are listed, anything else is refused by name, and
@@ -26,7 +25,7 @@ import numpy as np
 from vfljax.errors import UserError
 
 LARGEST_REPEAT = 2**24  # elements a tensor may have beyond its storage's (an expanded tensor)
-ALONE = "save the weights alone, torch.save(model.state_dict(), file), or as .safetensors"
+WEIGHTS_ONLY = "save the weights alone, torch.save(model.state_dict(), file), or as .safetensors"
 
 _TYPES = {
     "Double": "<f8", "Float": "<f4", "Half": "<f2", "BFloat16": jnp.bfloat16, "Bool": "?",
@@ -88,8 +87,8 @@ class _Reader(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if f"{module}.{name}" not in _NAMES:
-            said = f"{self.path} refers to {f'{module}.{name}'!r}, no part of plain tensors"
-            raise UserError(f"{said}: refused, nothing of it was run; {ALONE}.")
+            what = f"{self.path} refers to {f'{module}.{name}'!r}, no part of plain tensors"
+            raise UserError(what, remedy=f"refused, nothing of it was run; {WEIGHTS_ONLY}")
         return _NAMES[f"{module}.{name}"]
 
     def persistent_load(self, pid: Any) -> Storage:
@@ -105,9 +104,14 @@ class _Reader(pickle._Unpickler):
 
 
 def read(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """The file's tensors by name, {'state_dict': ...} and {'model': ...} opened.
+    """Returns the file's tensors by name, bfloat16 as ``ml_dtypes`` has it.
 
-    Raises UserError for what is refused and whatever the libraries raise for a damaged file."""
+    A dict {'state_dict': ...} or {'model': ...} is opened.
+
+    Raises:
+      UserError: for what is refused.
+      Exception: whatever the libraries raise for a damaged file.
+    """
     with zipfile.ZipFile(path) as archive:
         programs = [n for n in archive.namelist() if n.split("/")[-1] == "data.pkl"]
         if len(programs) != 1:
@@ -128,11 +132,15 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
                 state = state[wrapper]
                 break
         if not isinstance(state, dict):
-            raise UserError(f"{path} holds no state dict, but a {type(state).__name__}: {ALONE}.")
+            raise UserError(
+                f"{path} holds no state dict, but a {type(state).__name__}: {WEIGHTS_ONLY}."
+            )
         for name, tensor in state.items():
             if not isinstance(name, str) or not isinstance(tensor, Tensor):
                 kind = type(tensor).__name__
-                raise UserError(f"{path}: {str(name)[:80]!r} is a {kind}, not a tensor: {ALONE}.")
+                raise UserError(
+                    f"{path}: {str(name)[:80]!r} is a {kind}, not a tensor: {WEIGHTS_ONLY}."
+                )
         return {name: _array(name, tensor, record) for name, tensor in state.items()}
 
 

@@ -1,8 +1,6 @@
-"""Pretrained weights from a user's file. Nothing in a file is run: no pickled object is ever made.
+"""Pretrained weights from a user's file: .safetensors, a PyTorch state dict, .npz, or a Hugging Face folder.
 
-What enters: a path to .safetensors, a PyTorch state dict (.pt, .pth, .bin), .npz, or a Hugging Face
-model folder. What leaves: arrays by the file's names, or a module's variables with them in place.
-Which tensor goes where is the business of each network's ``from_torch``.
+Nothing in a file is run: no pickled object is ever made. Each network's ``from_torch`` places the tensors.
 """
 
 from __future__ import annotations
@@ -37,29 +35,44 @@ LARGEST = 8 << 30  # bytes that a .npz may unpack to
 
 
 def digest(path: str) -> str:
-    """SHA-256 of the file (of a folder: of the file in it) that ``read`` reads."""
+    """Returns the SHA-256 of the file that ``read`` reads."""
     with _file(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load(module: nn.Module, variables: PyTree, path: str) -> tuple[PyTree, list[str]]:
-    """``module``'s variables with the file's weights in place, and the file's tensors left out.
+    """Places the weights of a file.
 
-    Raises UserError for a network without a rule, and what ``read`` and the rule raise."""
+    Args:
+      module: the network.
+      variables: the module's.
+      path: of the file.
+
+    Returns:
+      The variables with the weights in place, and the file's tensors left out.
+
+    Raises:
+      UserError: for a network without a rule, and for any fault of the file.
+    """
     if type(module) not in FROM_TORCH:
         known = ", ".join(sorted(kind.__name__ for kind in FROM_TORCH))
-        said = f"{type(module).__name__} has no rule for weights from a file ({path})"
-        raise UserError(f"{said}: use {known}, or give no weights.")
+        what = f"{type(module).__name__} has no rule for weights from a file ({path})"
+        raise UserError(what, remedy=f"use {known}, or give no weights")
     state = read(path)
     try:
         return FROM_TORCH[type(module)](module, state, variables)
     except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError((f"{path}: ", *error.parts)) from error
 
 
 def read(path: str) -> dict[str, np.ndarray]:
-    """Every tensor of the file by name, with the file's type, bfloat16 as float32; a ``module.``
-    before all names (DataParallel) is dropped. Every fault of the file is one UserError."""
+    """Returns every tensor of the file by name, with the file's type, bfloat16 as float32.
+
+    A ``module.`` before all names (DataParallel) is dropped.
+
+    Raises:
+      UserError: for any fault of the file.
+    """
     file = _file(path)
     reader = _READERS[file.suffix.lower()]
     try:
@@ -68,8 +81,8 @@ def read(path: str) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # a damaged file can fail anywhere inside the libraries
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        said = f"{file} cannot be read as {file.suffix.lower()} weights ({reason})"
-        raise UserError(f"{said}: it is cut off or damaged; fetch it again.") from error
+        what = f"{file} cannot be read as {file.suffix.lower()} weights ({reason})"
+        raise UserError(what, remedy="it is cut off or damaged; fetch it again") from error
     if not state:
         raise UserError(f"{file} holds no tensor: give a file of weights.")
     if all(name.startswith("module.") for name in state):
@@ -83,8 +96,8 @@ def _file(path: str) -> pathlib.Path:
     if os.path.isdir(path):  # os.path answers False where pathlib raises: too long a name
         files = [file / name for name in FOLDER if os.path.isfile(file / name)]
         if not files:
-            without = f"{path} is a folder without {' or '.join(FOLDER)}"
-            raise UserError(f"{without}: give a file, or a folder whose weights are in one.")
+            what = f"{path} is a folder without {' or '.join(FOLDER)}"
+            raise UserError(what, remedy="give a file, or a folder whose weights are in one")
         file = files[0]
     suffix = file.suffix.lower()
     if not os.path.isfile(file):
@@ -99,8 +112,8 @@ def _file(path: str) -> pathlib.Path:
     if start.startswith(b"version https://"):
         raise UserError(f"{file} is a Git LFS pointer: fetch the weights with git lfs pull.")
     if start.startswith(b"\x80") and _READERS[suffix] is torchfile.read:
-        old = f"{file} is in PyTorch's format from before 1.6, which is not read"
-        raise UserError(f"{old}: torch.load it with weights_only=True and torch.save it again.")
+        what = f"{file} is in PyTorch's format from before 1.6, which is not read"
+        raise UserError(what, remedy="torch.load it with weights_only=True and torch.save it again")
     if suffix != ".safetensors" and not start.startswith(b"PK"):
         raise UserError(f"{file} does not begin as a {suffix} file: fetch it again.")
     return file
@@ -120,8 +133,8 @@ def _read_safetensors(file: pathlib.Path) -> dict[str, np.ndarray]:
     try:
         from safetensors.numpy import load_file
     except ImportError as error:
-        missing = f"{file} needs the package safetensors"
-        raise UserError(f"{missing}: pip install 'vfljax[text]' (or safetensors).") from error
+        remedy = "pip install 'vfljax[text]' (or safetensors)"
+        raise UserError(f"{file} needs the package safetensors", remedy=remedy) from error
     try:
         return load_file(file)
     except AttributeError as error:  # a type that NumPy lacks, and safetensors looks up there

@@ -1,6 +1,6 @@
 """Wide & deep (Cheng et al. 2016), the bottom model for tables with categorical columns.
 
-What enters: x [B, F], number columns and columns of codes, as float32. What leaves: embeddings [B, out].
+It maps x [B, F], number columns and columns of codes, as float32, to embeddings [B, out].
 
     wide = sum_j a[code_j] + numbers A + bias                 linear in codes and numbers, width out
     deep = MLP([e[code_1], ..., numbers])                     e: one row of ``embedding`` numbers a code
@@ -28,9 +28,11 @@ _EXACT = 2**24  # beyond it float32 misses whole numbers
 
 
 class WideDeep(nn.Module):
-    """``vocabulary[j]`` is 0 where column j holds numbers, else the count v of its codes 0..v-1. A code
-    beyond them is read as the nearest one, a missing (NaN) one as 0, a fraction is cut off: no row is
-    ever read from another column's part of the table.
+    """The network of the module docstring.
+
+    ``vocabulary[j]`` is 0 if column j holds numbers, else the count v of its codes 0..v-1. A code beyond them
+    is read as the nearest one, a missing (NaN) one as 0, and a fraction is cut off: no row is ever read from
+    another column's part of the table.
 
     Both tables are one array for all columns, [sum(vocabulary), embedding] and [.., out]. Initial rows:
     normal, variance 1/embedding (flax), for ``weights="torch"`` variance 1; the wide table starts at 0,

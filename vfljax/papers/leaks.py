@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from vfljax.errors import UserError
-from vfljax.report import summary, tables
+from vfljax.report import tables
+from vfljax.report.assessment import Assessed
+from vfljax.report.configurations import Configuration
 
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")
 
@@ -38,40 +40,43 @@ class LeakRow(NamedTuple):
     excess: float = math.nan  # leak beyond the local-only baseline
 
 
-def leak_rows(table: str, points: Iterable[summary.Point]) -> list[LeakRow]:
+def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
     """Returns every attack, and the strongest, on every configuration and federation.
 
     Args:
       table: the paper's table that the sweep is a run of.
-      points: the sweep's configurations.
+      assessed: the sweep.
     """
     rows = []
-    for point in points:
-        for key, figures in point.figures.items():
-            row = _row(table, point, key.federation, key.attack)
+    for c in assessed.configurations:
+        for key, figures in c.attacks.items():
+            row = _row(table, c, key.federation, key.label, key.attack)
             means = {name: figures[name].mean for name in ("leak", "success", "excess")}
             rows.append(row._replace(**means))
-        for federation, worst in point.worst.items():
-            row = _row(table, point, federation, worst.name)
-            means = {"leak": worst.leak.mean, "excess": worst.excess.mean}
-            rows.append(row._replace(strongest=True, **means))
+        for a in assessed.assessments:
+            if a.configuration is c and a.strongest is not None:
+                identity = a.strongest.attack.identity
+                name = "" if identity is None else identity.attack
+                row = _row(table, c, a.federation, a.strongest.name, name)
+                means = {"leak": a.leak.mean, "excess": a.excess.mean}
+                rows.append(row._replace(strongest=True, **means))
     return rows
 
 
-def _row(table: str, point: summary.Point, federation: str, attack: str) -> LeakRow:
+def _row(table: str, c: Configuration, federation: str, attack: str, name: str) -> LeakRow:
     accuracy, auc = (
         values[federation].mean if federation in values else math.nan
-        for values in (point.accuracy, point.auc)
+        for values in (c.accuracy, c.auc)
     )
     return LeakRow(
         table=table,
-        configuration=point.label,
-        method=point.arm,
-        defenses=point.defenses,
-        knobs=point.knobs,
+        configuration=c.label,
+        method=c.method,
+        defenses=c.defenses,
+        knobs=c.knobs,
         federation=federation,
         attack=attack,
-        row=attack.split("/")[0],
+        row=name,
         strongest=False,
         accuracy=accuracy,
         auc=auc,

@@ -17,17 +17,14 @@ from matplotlib.ticker import NullFormatter
 from vfljax import papers
 from vfljax.papers import gafm_gradients
 from vfljax.papers import paper_figures_sun as sun
-from vfljax.report import summary
-from vfljax.report.confidence import Interval
-from vfljax.report.drawing import plt
-from vfljax.report.figures import COLORS, MARKERS, STYLE
-from vfljax.report.summary import Point
-from vfljax.report.worst import AttackOn
+from vfljax.report.configurations import Configuration, stored_configurations
+from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
+from vfljax.report.intervals import Interval
 from vfljax.store import Sweep
 from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
 
-ATTACKS = {"passive": AttackOn("passive", SPLIT), "active": AttackOn("active", MALICIOUS)}
+ATTACKS = {"passive": SPLIT, "active": MALICIOUS}  # attack -> federation
 GRADIENT_ATTACKS = ("norm", "mean", "median")
 STRENGTHS = {
     "noise": "noise.scale",
@@ -62,11 +59,11 @@ def _printed(ax: Axes, pairs: Iterable[tuple[float, float]], number: int) -> Non
 
 
 def _attack_line(
-    ax: Axes, x: Sequence[float], points: Sequence[Point], attack: str, number: int
+    ax: Axes, x: Sequence[float], points: Sequence[Configuration], attack: str, number: int
 ) -> None:
     """The attack's success at the points where it ran."""
-    on = ATTACKS[attack]
-    attacked = [(at, p.attacks[on]) for at, p in zip(x, points, strict=True) if on in p.attacks]
+    reached = [p.figures_of(attack, ATTACKS[attack]) for p in points]
+    attacked = [(at, v["success"]) for at, v in zip(x, reached, strict=True) if v is not None]
     if attacked:
         at, values = [a for a, _ in attacked], [v for _, v in attacked]
         _line(ax, at, values, f"{attack} attack", number)
@@ -89,9 +86,9 @@ def _kdk_numbers(
 def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon;
     a panel a k, undefended at epsilon 0."""
-    points = summary.points(sweep)
+    points = stored_configurations(sweep)
     plain = [p for p in points if not p.defended]
-    by_k: dict[int, list[Point]] = {}
+    by_k: dict[int, list[Configuration]] = {}
     for point in points:
         if "kdk" in point.defenses:
             by_k.setdefault(int(point.knobs["kdk.k"]), []).append(point)
@@ -117,7 +114,7 @@ def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
 def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's strength; a
     panel a defense, the undefended figures as lines."""
-    points = summary.points(sweep)
+    points = stored_configurations(sweep)
     plain = next((p for p in points if not p.defended), None)
     panels = {
         name: sorted(
@@ -139,9 +136,9 @@ def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
             _line(ax, x, [p.accuracy[SPLIT] for p in members], "accuracy", 0)
             for number, attack in enumerate(ATTACKS, 1):
                 _attack_line(ax, x, members, attack, number)
-                before = plain.attacks.get(ATTACKS[attack]) if plain else None
+                before = plain.figures_of(attack, ATTACKS[attack]) if plain else None
                 if before:
-                    ax.axhline(before.mean, color=COLORS[number], lw=0.8, ls=":")
+                    ax.axhline(before["success"].mean, color=COLORS[number], lw=0.8, ls=":")
                 if name == "kdk":
                     numbers = _kdk_numbers(reproduces.dataset, "asr_top1", attack, "train", 3)
                     _printed(ax, numbers, number)
@@ -160,7 +157,7 @@ def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
 def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """GAFM's Figure 3: test AUC and the gradient attacks' leak AUC of GAFM, of its GAN loss alone and of
     its cross entropy alone; bars, one a seed as dots."""
-    points = [p for p in summary.points(sweep) if SPLIT in p.auc]
+    points = [p for p in stored_configurations(sweep) if SPLIT in p.auc]
     results = [
         row
         for row in sweep.results.to_pylist()

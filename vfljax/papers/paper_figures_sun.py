@@ -21,15 +21,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
-from vfljax.report import summary
-from vfljax.report.confidence import Interval
-from vfljax.report.drawing import plt
-from vfljax.report.figures import COLORS, STYLE
-from vfljax.report.summary import Point
-from vfljax.report.worst import AttackOn
+from vfljax.report.configurations import Configuration, stored_configurations
+from vfljax.report.figures import COLORS, STYLE, plt
+from vfljax.report.intervals import Interval
 from vfljax.store import Sweep
 from vfljax.types import SPLIT
 
+PREFIX = "spectral/"
 ALPHA = "dcor.alpha"
 CUT = "spectral/signed"  # the attack of figure 5: algorithm 1 on the cut
 Published = Mapping[str, Sequence[tuple[float, float]]]
@@ -39,32 +37,31 @@ number from the input on, 1 the first, that of figure 5 alpha_d."""
 
 def figure2(sweep: Sweep, published: Published | None = None) -> Figure:
     """Leaks of the passive party's layers, a panel a point of the sweep."""
-    return layer_panels(summary.points(sweep), published, passive=True)
+    return layer_panels(stored_configurations(sweep), published, passive=True)
 
 
 def figure4(sweep: Sweep, published: Published | None = None) -> Figure:
     """As ``figure2``, of a sweep of dCor without and with Marvell."""
-    return layer_panels(summary.points(sweep), published, passive=True)
+    return layer_panels(stored_configurations(sweep), published, passive=True)
 
 
 def figure7(sweep: Sweep, published: Published | None = None) -> Figure:
     """Leaks of both parties' layers; what the label party owns is shaded, for no attacker sees it."""
-    return layer_panels(summary.points(sweep), published, passive=False)
+    return layer_panels(stored_configurations(sweep), published, passive=False)
 
 
 def figure5(sweep: Sweep, published: Published | None = None, attack: str = CUT) -> Figure:
     """Leak and test AUC over alpha_d, in panels "leak AUC", "test AUC", "leak AUC, marvell" and
     "test AUC, marvell"."""
-    return alpha_panels(summary.points(sweep), published, attack)
+    return alpha_panels(stored_configurations(sweep), published, attack)
 
 
-def layers_of(point: Point) -> list[tuple[str, Interval]]:
+def layers_of(point: Configuration) -> list[tuple[str, Interval]]:
     """(Layer, leak of the spectral attack on it), from the input on."""
     layers = [
         (signal, figures["leak"])
-        for on, figures in point.figures.items()
-        if point.identities[on].attack == "spectral"
-        and "." in (signal := dict(point.identities[on].options).get("signal", ""))
+        for key, figures in point.attacks.items()
+        if key.attack == "spectral" and "." in (signal := dict(key.options).get("signal", ""))
     ]
     return sorted(layers, key=lambda one: _depth(one[0]))
 
@@ -76,7 +73,9 @@ def _depth(layer: str) -> tuple[bool, bool, int]:
     return layer.startswith("top."), not hidden, int(number) if hidden else 0
 
 
-def layer_panels(points: Sequence[Point], published: Published | None, passive: bool) -> Figure:
+def layer_panels(
+    points: Sequence[Configuration], published: Published | None, passive: bool
+) -> Figure:
     """A panel a point: leaks by layer, those of the passive party alone if ``passive``.
 
     Raises UserError where no layer was attacked.
@@ -107,7 +106,7 @@ def layer_panels(points: Sequence[Point], published: Published | None, passive: 
 
 def _layer_panel(
     ax: Any,
-    point: Point,
+    point: Configuration,
     layers: Sequence[tuple[str, Interval]],
     printed: Sequence[tuple[float, float]],
 ) -> None:
@@ -123,7 +122,9 @@ def _layer_panel(
     ax.set(title=point.label, xlabel="layer", xticks=x, ylim=(0.45, 1.02))
 
 
-def alpha_panels(points: Sequence[Point], published: Published | None, attack: str) -> Figure:
+def alpha_panels(
+    points: Sequence[Configuration], published: Published | None, attack: str
+) -> Figure:
     """Two panels a set of defenses beside dCor: leak of ``attack`` and test AUC by dCor's weight, 0 for the
     point without it. Raises UserError where a point lacks the attack, or none has dCor."""
     series = {
@@ -131,10 +132,10 @@ def alpha_panels(points: Sequence[Point], published: Published | None, attack: s
         for beside in dict.fromkeys(map(_beside, points))
     }
     series = {beside: line for beside, line in series.items() if any(a > 0 for a, _ in line)}
-    key = AttackOn(attack, SPLIT)
     if not series:
         raise UserError("the sweep has no arm with dcor: give config.grid one with several alpha.")
-    if any(key not in p.figures for line in series.values() for _, p in line):
+    leaks = {p.number: p.figures_of(attack, SPLIT) for line in series.values() for _, p in line}
+    if None in leaks.values():
         raise UserError(
             f"the sweep has no attack {attack!r} on every setting: run `vfljax attack`."
         )
@@ -144,7 +145,7 @@ def alpha_panels(points: Sequence[Point], published: Published | None, attack: s
         )
         for number, (beside, line) in enumerate(series.items()):
             values = {
-                "leak AUC": [p.figures[key]["leak"] for _, p in line],
+                "leak AUC": [figures["leak"] for _, p in line if (figures := leaks[p.number])],
                 "test AUC": [p.auc[SPLIT] for _, p in line],
             }
             for place, (name, intervals) in enumerate(values.items()):
@@ -164,11 +165,11 @@ def alpha_panels(points: Sequence[Point], published: Published | None, attack: s
     return figure
 
 
-def _alpha(point: Point) -> float:
+def _alpha(point: Configuration) -> float:
     return float(point.knobs.get(ALPHA) or 0.0)
 
 
-def _beside(point: Point) -> str:
+def _beside(point: Configuration) -> str:
     """The defenses of its chain but dCor."""
     return "+".join(name for name in point.defenses if name != "dcor")
 

@@ -21,8 +21,9 @@ from typing import Any
 from vfljax import papers, store
 from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
 from vfljax.papers.comparisons import Compared
-from vfljax.report import summary, tables
-from vfljax.report.worst import attack_on
+from vfljax.report import tables
+from vfljax.report.configurations import Configuration, stored_configurations
+from vfljax.report.stored_rows import federations_of, identity_of
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
@@ -104,7 +105,6 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
         title="Beside the published figures",
         caption=comparisons.caption(compared, source, reproduces.scale),
         table=comparisons.table(compared),
-        leads=True,
     )
     draw = functools.partial(paper_figures.draw, sweep, reproduces)
     return tables.Extra(sections=(section,) * bool(compared), draw=draw)
@@ -118,7 +118,7 @@ class Reader:
         self._arms: dict[str, list[str]] = {}
         for arm, defense in reproduces.arms.items():
             self._arms.setdefault(defense, []).append(arm)
-        self._points = summary.points(sweep)
+        self._points = stored_configurations(sweep)
         self._results: dict[int, list[dict[str, Any]]] = {}
         for row in sweep.results.to_pylist():
             if row["status"] == "ok":
@@ -127,7 +127,7 @@ class Reader:
         of_setting = {row["setting"]: row for rows in self._results.values() for row in rows}
         for row in sweep.attacks.to_pylist():
             if row["point"] == 0 and row["setting"] in of_setting:
-                key = (of_setting[row["setting"]]["point"], row["label"])
+                key = (of_setting[row["setting"]]["point"], identity_of(row).label)
                 self._attacks.setdefault(key, []).append(row)
         self._described = store.by_label(store.attack_summary(sweep.workdir))
 
@@ -136,14 +136,14 @@ class Reader:
         defense the first is the sweep's own variant, and each other one is a variant of its name."""
         blank = Compared(number, self._reproduces.variant, self._reproduces.scale, "", "", "", ())
         points = [p for p in self._points if self._matches(number, p)]
-        if len({p.arm for p in points}) < len(points):  # of one arm which is meant is not said
+        if len({p.method for p in points}) < len(points):  # of one arm which is meant is not said
             return [blank._replace(figure=f"several: {', '.join(p.label for p in points)}")]
         return [
-            self._compared(blank, point, point.arm if place else "")
+            self._compared(blank, point, point.method if place else "")
             for place, point in enumerate(points)
         ] or [blank]
 
-    def _compared(self, blank: Compared, point: summary.Point, arm: str) -> Compared:
+    def _compared(self, blank: Compared, point: Configuration, arm: str) -> Compared:
         federation, figure, ours = self._figures(blank.number, point.number)
         return blank._replace(
             variant=" ".join(filter(None, (blank.variant, arm))),
@@ -153,11 +153,11 @@ class Reader:
             ours=tuple(ours[seed] for seed in sorted(ours) if math.isfinite(ours[seed])),
         )
 
-    def _matches(self, number: Number, point: summary.Point) -> bool:
-        if point.arm not in self._arms.get(number.defense, ()):
+    def _matches(self, number: Number, point: Configuration) -> bool:
+        if point.method not in self._arms.get(number.defense, ()):
             return False
         knobs = KNOBS.get(number.defense, {})
-        facts = {**NEUTRAL.get(number.defense, {}), **self._facts(point.arm)}
+        facts = {**NEUTRAL.get(number.defense, {}), **self._facts(point.method)}
         rows = self._results.get(point.number, [])
         values = {**point.knobs, **{k: v for k, v in (rows[0] if rows else {}).items() if "." in k}}
         for name, value in number.setting.items():
@@ -201,9 +201,9 @@ class Reader:
 
     def _attacked(self, attack: str, column: str, point: int) -> tuple[str, str, dict[int, float]]:
         label = self._reproduces.attacks.get(attack, attack)
-        first, *_ = summary.kinds_of(self._described.get(label, {})) or ("",)
+        first, *_ = federations_of(self._described.get(label, {})) or ("",)
         rows = [
-            r for r in self._attacks.get((point, label), []) if attack_on(r).federation == first
+            r for r in self._attacks.get((point, label), []) if identity_of(r).federation == first
         ]
         ours = {row["seed"]: row[column] for row in rows if row.get(column) is not None}
         return first, f"{label} {column}", ours

@@ -15,7 +15,8 @@ from vfljax.papers.agreement import LEVEL, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.papers.coverage import Covered
 from vfljax.papers.evidence import Evidence
-from vfljax.report import page, summary, tables
+from vfljax.report import page, stored_rows, tables
+from vfljax.report.assessment import assess
 
 LEAKS = "_leaks.csv"
 Command = Callable[[str, str, str], str]
@@ -70,7 +71,8 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     figure = workdir / "figures" / f"{page.PAPER}.png"
     if figure.exists():
         store.write_bytes(folder / f"{name}.png", figure.read_bytes())
-    rows = leaks.leak_rows(sweep.config["reproduces"]["table"], summary.points(sweep))
+    found = assess(stored_rows.read(sweep, named=False))
+    rows = leaks.leak_rows(sweep.config["reproduces"]["table"], found)
     store.write_text(folder / f"{name}{LEAKS}", leaks.text(rows))
 
 

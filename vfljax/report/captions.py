@@ -1,57 +1,74 @@
-"""What stands above the report's tables of judgments: the rules in one wording.
+"""The rules of judging in words, for the captions of tables; constants are printed from where they are used.
 
-The words are those of ``judging`` and ``choosing``, whose constants are printed; the shortfall of the
-worst case's figure is ``simulation``'s.
+The shortfall of the strongest attack's figure is read from a table that ``analysis.judging`` simulated.
 """
 
 from __future__ import annotations
 
+import csv
+import functools
 import math
+import pathlib
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
-from vfljax.report import choosing, judging, simulation
-from vfljax.report.strengths import keeps
-from vfljax.report.summary import Point
+from vfljax.report import choosing, judging
+from vfljax.report.assessment import Assessed
+from vfljax.report.configurations import Reference
+from vfljax.report.intervals import FEWEST_SEEDS
 from vfljax.sweep.records import Goal
 
+SHORTFALLS = pathlib.Path(__file__).with_name("shortfalls.csv")
+"""Made by ``python -m analysis.judging --shortfalls``."""
 OTHER_SEEDS = (
     "Nothing is chosen where it is scored: for each seed (a fold) the choice is made on the other seeds and "
-    "scored on that one, and a figure is the mean of the folds. The name is chosen on all seeds; beside it "
-    "stands how many folds chose it."
+    "scored on that one, and a figure is the mean of the folds. The name is chosen on all seeds; how many "
+    "folds chose it is printed too."
 )
 HALVES = (
-    f"This sweep has fewer than {judging.FEWEST_SEEDS} seeds: attack and strength are chosen on one half of "
+    f"This sweep has fewer than {FEWEST_SEEDS} seeds: attack and operating point are chosen on one half of "
     "the rows and scored on the other, which flatters. There are no limits and no verdicts."
+)
+UNPUBLISHED = (
+    "Where the strongest attack is in no paper: it takes the defense into account, or learns from what "
+    "crossed the wire. Published: the strongest of the published attacks run here, or the local-only baseline. "
+    "What the strongest reads more has limits as the change to undefended has."
 )
 
 
-def worst_case(
-    points: Sequence[Point], base: dict[str, Any], known: int, permuted: float = 0.0
-) -> str:
-    """Of the table of worst cases and verdicts, in paragraphs.
+def strongest_attack(assessed: Assessed, permuted: float = 0.0) -> str:
+    """Returns the caption of the table of strongest attacks and verdicts, in paragraphs.
 
-    ``known`` is the leading budget of labels, and ``permuted`` the share of rows whose labels were
-    permuted.
+    Args:
+      assessed: the sweep.
+      permuted: share of the training rows whose labels were permuted.
     """
-    alone = "" if math.isnan(base["alone"]) else f", and reaches {base['alone']:.3f}"
+    reference = assessed.reference
     parts = [
         control(permuted),
-        f"Leaks: the {base['scale']} of the strongest attack on rows whose labels it does not know; "
-        f"chance is {base['chance']:.2f}, certainty 1. Candidates are all attacks that were run by somebody "
-        f"who knows at most {known} labels, and staying away: who takes no part fits his own columns to as "
-        f"many labels{alone}. In brackets: what the strongest attack leaks at least and at most. Excess: the "
-        "leak less that of staying away. Change: the leak less that of undefended.",
-        " ".join(part for part in (how_chosen(points), judging.COVERS, shortfall(points)) if part),
+        _leaks(reference),
+        " ".join(filter(None, (how_chosen(assessed), judging.COVERS, shortfall(assessed)))),
         "Verdicts, the first that holds by the limits of every attack: "
         + "; ".join(f"{verdict} ({meaning})" for verdict, meaning in judging.MEANINGS.items())
-        + ". Each is wrong about once in 20 times at most, strength by strength.",
+        + ". Each is wrong about once in 20 times at most, configuration by configuration.",
         "Null band: what the same scores reach when labels are permuted, 95 times of 100. Of two classes the "
-        "attacker is granted which way its scores point, one bit. Oracle forms know more than an attacker "
-        "can: they stand beside the worst case, not in it.",
+        "attacker is granted which way its scores point, one bit. Oracles know more than an attacker can: they "
+        "have a column of their own and are no candidates.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _leaks(reference: Reference) -> str:
+    reached = reference.local_only
+    local_only = "" if math.isnan(reached) else f", which reaches {reached:.3f}"
+    return (
+        f"Leaks: the {reference.scale} of the strongest attack on rows whose labels it does not know; chance "
+        f"is {reference.chance:.2f}, certainty 1. Candidates are all attacks of attackers who know at most "
+        f"{reference.known} labels, and the local-only baseline: what the passive party fits to as many "
+        f"labels from its own columns, without the federation{local_only}. In brackets: what the strongest "
+        "attack leaks at least and at most. Excess: the leak less that of the local-only baseline. Change: the "
+        "leak less that of undefended."
+    )
 
 
 def control(permuted: float) -> str:
@@ -68,64 +85,112 @@ def control(permuted: float) -> str:
     )
 
 
-def how_chosen(points: Sequence[Point]) -> str:
+def how_chosen(assessed: Assessed) -> str:
     """Where attacks were chosen: on other seeds, or on halves of the rows."""
-    return OTHER_SEEDS if _seeds(points) >= judging.FEWEST_SEEDS else HALVES
+    return OTHER_SEEDS if _seeds(assessed) >= FEWEST_SEEDS else HALVES
 
 
-def shortfall(points: Sequence[Point]) -> str:
-    """By how much a figure falls short of the true worst case, simulated for as many seeds and attacks;
+class Shortfall(NamedTuple):
+    """By how much the folds' figure falls short of the strongest attack's, simulated."""
+
+    seeds: int
+    candidates: int
+    by_spread: dict[float, float]  # standard deviation over seeds -> shortfall
+
+
+@functools.cache
+def _stored_shortfalls() -> dict[tuple[int, int], Shortfall]:
+    with SHORTFALLS.open(encoding="utf-8", newline="") as file:
+        rows = [
+            Shortfall(
+                seeds=int(row.pop("seeds")),
+                candidates=int(row.pop("candidates")),
+                by_spread={float(name.split()[-1]): float(x) for name, x in row.items()},
+            )
+            for row in csv.DictReader(file)
+        ]
+    return {(row.seeds, row.candidates): row for row in rows}
+
+
+def stored_shortfall(seeds: int, candidates: int) -> Shortfall:
+    """Returns the simulated shortfall for at least so many seeds and candidates.
+
+    Args:
+      seeds: number of seeds of a sweep.
+      candidates: number of attacks to choose from, the local-only baseline included.
+
+    Returns:
+      The row of the next larger stored numbers, or of the largest ones.
+    """
+    rows = _stored_shortfalls()
+    places = []
+    for wanted, stored in zip((seeds, candidates), zip(*rows), strict=True):
+        places.append(min((n for n in stored if n >= wanted), default=max(stored)))
+    return rows[places[0], places[1]]
+
+
+def shortfall(assessed: Assessed) -> str:
+    """By how much a figure falls short of the strongest attack's, simulated for as many seeds and attacks;
     '' with too few seeds."""
-    cases = [worst for p in points for worst in p.worst.values()]
-    seeds = _seeds(points)
-    if seeds < judging.FEWEST_SEEDS:
+    found = [a.strongest for a in assessed.attacked if a.strongest is not None]
+    seeds = _seeds(assessed)
+    if seeds < FEWEST_SEEDS:
         return ""
-    attacks = max(len(worst.candidates.all_names) for worst in cases)
-    spreads = [
-        statistics.stdev(worst.by_seed.values()) for worst in cases if len(worst.by_seed) > 1
-    ]
-    by_spread = simulation.shortfalls(seeds, attacks)
-    figures = ", ".join(f"{short:.3f}" for short in by_spread.values())
+    candidates = max(len(strongest.candidates.everyone) for strongest in found)
+    by_seed = [list(strongest.by_seed.values()) for strongest in found]
+    spreads = [statistics.stdev(leaks) for leaks in by_seed if len(leaks) > 1]
+    stored = stored_shortfall(seeds, candidates)
+    figures = ", ".join(f"{short:.3f}" for short in stored.by_spread.values())
     return (
         f"The figure is unbiased for what the folds chose, and falls short of the strongest attack's: by up "
-        f"to {figures} where figures spread over seeds by {', '.join(f'{s:g}' for s in by_spread)} (simulated "
-        f"for {seeds} seeds and {attacks} candidates; the figures below spread by "
+        f"to {figures} where figures spread over seeds by {', '.join(f'{s:g}' for s in stored.by_spread)} "
+        f"(simulated for {stored.seeds} seeds and {stored.candidates} candidates; the figures below spread by "
         f"{statistics.median(spreads):.3f} in the median and {max(spreads):.3f} at most)."
     )
 
 
-def strengths(max_cost: float = choosing.MEAN_LOSS) -> str:
-    """Of the table of chosen strengths that may cost so much accuracy."""
+def keeps_accuracy(max_cost: float) -> str:
+    """When an operating point keeps the accuracy, in words."""
     return (
-        f"A strength keeps the accuracy if {keeps(max_cost)}. Of those that do, the one whose strongest attack "
-        "leaks least is chosen, by each fold on the other seeds: leak, excess and both changes are means of "
-        "the folds, each by what it chose. The verdict is on the strength that is named, and is not corrected "
-        "for choosing it."
+        f"its accuracy on validation rows is at most {_cost(max_cost)} below undefended's in the mean over "
+        f"seeds, and at most {_cost(2 * max_cost)} by the upper limit of that loss at "
+        f"{choosing.LOSS_LEVEL:.0%}; a seed that diverged counts as the majority guess"
+    )
+
+
+def _cost(value: float) -> str:
+    """'0.02', and every digit where there are more."""
+    return f"{value:.2f}" if round(value, 2) == value else f"{value:g}"
+
+
+def operating_points(max_cost: float = choosing.MEAN_LOSS) -> str:
+    """The caption of the table of chosen operating points that may cost so much accuracy."""
+    return (
+        f"An operating point keeps the accuracy if {keeps_accuracy(max_cost)}. Of those that do, the one "
+        "whose strongest attack leaks least is chosen, by each fold on the other seeds: leak, excess and both "
+        "changes are means of the folds, each by what it chose. The verdict is on the point that is named, and "
+        "is not corrected for choosing it."
     )
 
 
 def chosen(goal: Goal, compared: bool) -> str:
-    """Of the cards; ``compared`` if there is anything undefended."""
+    """Returns the caption of the cards.
+
+    Args:
+      goal: what the config asks of a defense.
+      compared: whether there is anything undefended.
+    """
     if not compared:
-        return "Shown is the strength that leaks least: nothing undefended was trained to compare it with."
+        return "Shown is the operating point that leaks least: nothing undefended was trained to compare with."
     leak = "" if goal.max_leak >= 1 else f", and leak at most {goal.max_leak:g}"
     return (
-        f"Shown is the strength that leaks least of those that keep the accuracy. One keeps it if "
-        f"{keeps(goal.max_cost)}. Leak, limits and verdict are this strength's own; the change of accuracy is "
-        "that of what each fold chose. Asked "
-        f"for: accuracy may fall by {goal.max_cost:g} at most{leak}."
+        "Shown is the operating point that leaks least of those that keep the accuracy. One keeps it if "
+        f"{keeps_accuracy(goal.max_cost)}. Leak, limits and verdict are this point's own; the change of "
+        "accuracy is that of what each fold chose. Asked for: accuracy may fall by "
+        f"{goal.max_cost:g} at most{leak}."
     )
 
 
-def adaptive() -> str:
-    """Of the table that compares published attacks with all attacks."""
-    return (
-        "Where the strongest attack is in no paper: it takes the defense into account, or learns from what "
-        "crossed the wire. Published: the strongest of the published attacks run here, or staying away. What "
-        "the strongest reads more has limits as the change to undefended has."
-    )
-
-
-def _seeds(points: Sequence[Point]) -> int:
-    """With figures, at most points."""
-    return max((worst.case.seeds for p in points for worst in p.worst.values()), default=0)
+def _seeds(assessed: Assessed) -> int:
+    """The number of seeds with figures, at most configurations."""
+    return max((a.strongest.seeds for a in assessed.attacked if a.strongest), default=0)

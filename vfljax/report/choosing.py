@@ -1,11 +1,9 @@
-"""Attacks and strengths chosen on some seeds and scored on another.
+"""Attacks and operating points chosen on some seeds and scored on another.
 
-What enters: leak figures [candidates, seeds] of one strength, or [strengths, candidates, seeds], NaN
-where a seed has none. What leaves: what each seed's *fold* chose, and what that scored. A fold chooses
-on the mean over all seeds but one and scores on that one, so nothing is chosen where it is scored.
-
-With fewer than 3 seeds there are no folds to speak of. Then the choice is made on other rows of the
-same seeds (``by_halves``), which flatters: halves of the same rows err together.
+An operating point is one configuration of a method. Figures are leaks [candidates, seeds] of one point, or
+[points, candidates, seeds], NaN where a seed has none. A *fold* chooses on the mean over all seeds but one
+and scores on that one, so nothing is chosen where it is scored. With fewer than 3 seeds the choice is made on
+other rows of the same seeds (``by_halves``), which flatters: halves of the same rows err together.
 
 The mean score is unbiased for what the folds picked. It is no more than the strongest candidate leaks,
 for a fold may pick another one: that shortfall grows with the seeds' spread and is simulated
@@ -26,10 +24,10 @@ Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 MEAN_LOSS = 0.02
-"""The most validation accuracy that a strength may cost as the mean over seeds, where ``config.goal`` says
-nothing else."""
+"""The most validation accuracy that an operating point may cost as the mean over seeds; ``config.goal`` may set
+another."""
 LOSS_LEVEL = 0.90
-"""Of the upper limit of that loss, one-sided, which may be twice as much."""
+"""The level of the upper limit of that loss, one-sided, which may be twice as much."""
 FEWEST_SEEDS = 3
 """With fewer seeds nothing is chosen by folds, no figure has limits, and nothing is judged."""
 NOBODY = -1
@@ -44,15 +42,15 @@ class Folds(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A strength and an attack on it, by index; ``NOBODY`` where no strength keeps the accuracy and
+    """An operating point and an attack on it, by index; ``NOBODY`` where no point keeps the accuracy and
     has figures. Leading axes are repetitions."""
 
-    scores: Floats  # [..., seeds], NaN where a fold chose no strength or its strength has no figure
-    strengths: Ints  # [..., seeds], of each fold
+    scores: Floats  # [..., seeds], NaN where a fold chose no point or its point has no figure
+    points: Ints  # [..., seeds], of each fold
     attacks: Ints  # [..., seeds], of each fold
-    strength: Ints  # [...], on all seeds: the one to be named ...
+    point: Ints  # [...], on all seeds: the one to be named ...
     attack: Ints  # [...]
-    folds: Ints  # [...], ... and how many folds chose that strength
+    folds: Ints  # [...], ... and how many folds chose that point
 
 
 def leave_one_out(leaks: ArrayLike) -> Folds:
@@ -102,54 +100,58 @@ def strongest(leaks: ArrayLike) -> Ints:
     return np.where(np.max(means, axis=-1) > -np.inf, np.argmax(means, axis=-1), NOBODY)
 
 
-def choose_strength(leaks: ArrayLike, losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Chosen:
-    """Of the strengths that keep the accuracy, the one whose strongest attack leaks least.
+def choose_operating_point(
+    leaks: ArrayLike, losses: ArrayLike, max_cost: float = MEAN_LOSS
+) -> Chosen:
+    """Returns the point that keeps the accuracy and whose strongest attack leaks least.
 
-    ``leaks`` [..., strengths, candidates, seeds], all NaN where a strength was not given an attack;
-    ``losses`` [..., strengths, seeds] of ``accuracy_losses``. Each fold chooses strength and attack on
-    the other seeds, the accuracy included. With one strength that keeps the accuracy in every fold this
-    is ``leave_one_out``. The figures are of a minimum over strengths of maxima over attacks, so they
-    may lie on either side of the best strength's worst case; for what was picked they are unbiased.
+    Each fold chooses point and attack on the other seeds, the accuracy included. With one point that keeps the
+    accuracy in every fold this is ``leave_one_out``. The figures are of a minimum over points of maxima over
+    attacks, so they may lie on either side of the best point's strongest attack; for what was picked they are
+    unbiased.
+
+    Args:
+      leaks: [..., points, candidates, seeds], all NaN where a point was not given an attack.
+      losses: [..., points, seeds] of ``accuracy_losses``.
+      max_cost: of ``keeps_accuracy``.
     """
     leaks, losses = np.asarray(leaks, np.float64), np.asarray(losses, np.float64)
-    of_strength = leave_one_out(leaks)
+    of_point = leave_one_out(leaks)
     kept = [keeps_accuracy(np.delete(losses, s, axis=-1), max_cost) for s in range(leaks.shape[-1])]
-    folds = _least(np.where(np.stack(kept, axis=-1), of_strength.expected, np.nan))
+    folds = _least(np.where(np.stack(kept, axis=-1), of_point.expected, np.nan))
     worst = np.max(_means(leaks), axis=-1)
     worst = np.where(keeps_accuracy(losses, max_cost) & np.isfinite(worst), worst, np.nan)
-    strength = _least(worst[..., None])
+    point = _least(worst[..., None])
     chosen = folds != NOBODY
     return Chosen(
-        np.where(chosen, _at(of_strength.scores, folds), np.nan),
+        np.where(chosen, _at(of_point.scores, folds), np.nan),
         folds,
-        np.where(chosen, _at(of_strength.picks, folds), NOBODY),
-        strength[..., 0],
-        np.where(strength == NOBODY, NOBODY, _at(strongest(leaks)[..., None], strength))[..., 0],
-        np.sum((folds == strength) & chosen, axis=-1),
+        np.where(chosen, _at(of_point.picks, folds), NOBODY),
+        point[..., 0],
+        np.where(point == NOBODY, NOBODY, _at(strongest(leaks)[..., None], point))[..., 0],
+        np.sum((folds == point) & chosen, axis=-1),
     )
 
 
-def strength_by_halves(
+def operating_point_by_halves(
     leaks: ArrayLike, selects: ArrayLike, losses: ArrayLike, max_cost: float = MEAN_LOSS
 ) -> Chosen:
-    """``choose_strength`` for fewer than 3 seeds: strength and attack are chosen on ``selects``
-    [strengths, candidates, seeds] and scored by ``leaks``. No fold chooses anything."""
+    """``choose_operating_point`` for fewer than 3 seeds: point and attack are chosen on ``selects``
+    [points, candidates, seeds] and scored by ``leaks``. No fold chooses anything."""
     leaks, losses = np.asarray(leaks, np.float64), np.asarray(losses, np.float64)
-    of_strength = [by_halves(*pair) for pair in zip(leaks, np.asarray(selects, np.float64))]
-    expected = np.stack([folds.expected for folds in of_strength])
-    strengths = _least(np.where(keeps_accuracy(losses, max_cost)[:, None], expected, np.nan))
-    scores = _at(np.stack([folds.scores for folds in of_strength]), strengths)
-    attacks = _at(np.stack([folds.picks for folds in of_strength]), strengths)
-    chosen = strengths != NOBODY
+    of_point = [by_halves(*pair) for pair in zip(leaks, np.asarray(selects, np.float64))]
+    expected = np.stack([folds.expected for folds in of_point])
+    points = _least(np.where(keeps_accuracy(losses, max_cost)[:, None], expected, np.nan))
+    scores = _at(np.stack([folds.scores for folds in of_point]), points)
+    attacks = _at(np.stack([folds.picks for folds in of_point]), points)
+    chosen = points != NOBODY
     attacks = np.where(chosen, attacks, NOBODY)
     none = np.zeros((), np.intp)
-    return Chosen(
-        np.where(chosen, scores, np.nan), strengths, attacks, strengths[0], attacks[0], none
-    )
+    return Chosen(np.where(chosen, scores, np.nan), points, attacks, points[0], attacks[0], none)
 
 
 def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: float) -> Floats:
-    """What a strength costs, [..., seeds]: ``undefended`` [seeds] less ``accuracies`` [..., seeds], on
+    """What an operating point costs, [..., seeds]: ``undefended`` [seeds] less ``accuracies`` [..., seeds], on
     validation rows. A seed that diverged (NaN) guesses the class of share ``majority``."""
     accuracies, undefended = np.asarray(accuracies, float), np.asarray(undefended, float)
     return np.where(np.isfinite(undefended), undefended, majority) - np.where(
@@ -193,11 +195,11 @@ def _means_without(leaks: Floats) -> Floats:
 
 
 def _least(values: Floats) -> Ints:
-    """The strength of the least of ``values`` [..., strengths, seeds]; ``NOBODY`` where all are NaN."""
+    """The point of the least of ``values`` [..., points, seeds]; ``NOBODY`` where all are NaN."""
     least = np.argmin(np.where(np.isnan(values), np.inf, values), axis=-2)
     return np.where(np.all(np.isnan(values), axis=-2), NOBODY, least)
 
 
-def _at(values: NDArray, strengths: Ints) -> NDArray:
-    """``values`` [..., strengths, seeds] of each seed's strength, [..., seeds]."""
-    return np.take_along_axis(values, np.maximum(strengths, 0)[..., None, :], axis=-2)[..., 0, :]
+def _at(values: NDArray, points: Ints) -> NDArray:
+    """``values`` [..., points, seeds] of each seed's point, [..., seeds]."""
+    return np.take_along_axis(values, np.maximum(points, 0)[..., None, :], axis=-2)[..., 0, :]

@@ -1,18 +1,30 @@
-"""The report's figures, from points. Matplotlib only, no state, nothing is trained."""
+"""The report's figures, drawn from assessments with Matplotlib.
+
+No window is opened, and whoever draws already keeps their backend: a notebook has chosen its own, and
+choosing another once it runs would close its figures and show no later one.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report import choosing, strengths, worst
-from vfljax.report.drawing import plt
-from vfljax.report.summary import Point
-from vfljax.report.worst import FEDERATIONS, AttackOn, titles
+from vfljax.report.assessment import Assessed, Assessment
+from vfljax.report.configurations import Configuration, titles
+from vfljax.report.intervals import NO_INTERVAL, Estimate, Interval
+from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.types import AttackIdentity
+
+if "MPLBACKEND" not in os.environ and "matplotlib.pyplot" not in sys.modules:
+    mpl.use("Agg")
+import matplotlib.pyplot as plt
 
 COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"),
@@ -28,130 +40,60 @@ STYLE: Any = {
     "figure.dpi": 110,
     "svg.hashsalt": "vfljax",
 }
+KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
 
 
-def short(point: Point) -> str:
+def short(configuration: Configuration) -> str:
     """'ε.45 k3' for annotations."""
-    names = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
     parts = []
-    for key, value in point.knobs.items():
-        if key not in point.named:
+    for key, value in configuration.knobs.items():
+        if key not in configuration.named:
             continue
         name = key.split(".")[-1]
         text = f"{value:g}" if isinstance(value, float) else str(value)
-        parts.append(f"{names.get(name, name)}{text.removeprefix('0') if '.' in text else text}")
+        parts.append(f"{KNOBS.get(name, name)}{text.removeprefix('0') if '.' in text else text}")
     return " ".join(parts)
 
 
-def numbers(points: Sequence[Point]) -> dict[str, int]:
-    """The defended arms, numbered: the place of each one's color and marker in every figure."""
-    return {arm: n for n, arm in enumerate(dict.fromkeys(p.arm for p in points if p.defended))}
+def numbers(every: Sequence[Configuration]) -> dict[str, int]:
+    """The defended methods, numbered: the place of each one's color and marker in every figure."""
+    return {m: n for n, m in enumerate(dict.fromkeys(c.method for c in every if c.defended))}
 
 
-def frontier(
-    points: Sequence[Point], base: dict[str, Any], max_cost: float = choosing.MEAN_LOSS
-) -> Figure:
-    """Privacy against utility, one panel a federation. Down and right is better.
+def frontier(assessed: Assessed) -> Figure:
+    """Draws privacy against utility, one panel a federation. Down and right is better.
 
-    Test accuracy has its 95 % interval over seeds and the worst case its limits, if there are any. A ring
-    is around each defense's strength that costs at most ``max_cost`` and leaks least
-    (``strengths.choices``).
+    Test accuracy has its 95 % interval over seeds and the strongest attack its limits, if there are any. A
+    ring is around the chosen operating point of each method.
     """
-    federations = [f for f in FEDERATIONS if any(f in p.worst for p in points)]
+    federations, base = assessed.federations, assessed.reference
+    count = max(1, len(federations))
+    reached = [v.mean for c in assessed.configurations for v in c.accuracy.values() if v.count]
+    lowest = max(0.0, min([*reached, base.majority]) - 0.08)
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(
-            1,
-            max(1, len(federations)),
-            figsize=(5.6 * max(1, len(federations)), 4.6),
-            squeeze=False,
-        )
-        places = numbers(points)
-        reached = [v.mean for p in points for v in p.accuracy.values() if v.count]
-        lowest = max(0.0, min([*reached, base["majority"]]) - 0.08)
+        figure, axes = plt.subplots(1, count, figsize=(5.6 * count, 4.6), squeeze=False)
         for ax, federation in zip(axes[0], federations, strict=False):
-            # annotations keep clear of each other and of the undefended star
-            taken = [
-                (p.accuracy[federation].mean, p.worst[federation].leak.mean)
-                for p in points
-                if not p.defended and federation in p.worst
-            ]
-            for arm in dict.fromkeys(p.arm for p in points):
-                number = places.get(arm, 0)
-                drawn = [p for p in points if p.arm == arm and federation in p.worst]
-                drawn = [p for p in drawn if p.accuracy[federation].count]
-                if not drawn:
-                    continue
-                x = [p.accuracy[federation] for p in drawn]
-                y = [p.worst[federation].leak for p in drawn]
-                low, high = zip(*(_lengths(figure) for figure in y), strict=True)
-                plain = not drawn[0].defended
-                ax.errorbar(
-                    [v.mean for v in x],
-                    [v.mean for v in y],
-                    xerr=[0 if math.isnan(v.half) else v.half for v in x],
-                    yerr=[low, high],
-                    fmt="*" if plain else MARKERS[number % len(MARKERS)],
-                    ms=13 if plain else 5,
-                    color="black" if plain else COLORS[number % len(COLORS)],
-                    elinewidth=0.6,
-                    alpha=0.9,
-                    zorder=5 if plain else 3,
-                    label=arm,
-                )
-                if not plain:
-                    _front(ax, drawn, federation, COLORS[number % len(COLORS)], taken)
-            chosen = strengths.choices(points, base["majority"], max_cost)
-            rings = [c.point for c in chosen if c.point and c.federation == federation]
+            drawn = [a for a in assessed.attacked if a.federation == federation]
+            _points(ax, [a for a in drawn if a.accuracy.count], numbers(assessed.configurations))
+            chosen = [a for a in drawn if a.choice is not None]
             ax.scatter(
-                [p.accuracy[federation].mean for p in rings],
-                [p.worst[federation].leak.mean for p in rings],
+                [a.accuracy.mean for a in chosen],
+                [a.leak.mean for a in chosen],
                 s=110,
                 facecolors="none",
                 edgecolors="black",
                 linewidths=0.9,
                 zorder=4,
-                label="chosen strength" if rings else None,
+                label="chosen operating point" if chosen else None,
             )
-            ax.axhline(base["chance"], color="gray", lw=0.8, ls=":")
-            ax.axvline(base["majority"], color="gray", lw=0.8, ls=":")
-            ax.text(
-                0.01,
-                base["chance"],
-                " chance",
-                color="gray",
-                va="bottom",
-                fontsize=7,
-                transform=ax.get_yaxis_transform(),
-            )
-            ax.text(
-                base["majority"],
-                0.99,
-                " majority guess",
-                color="gray",
-                va="top",
-                fontsize=7,
-                rotation=90,
-                transform=ax.get_xaxis_transform(),
-            )
+            _guesses(ax, assessed)
             ax.set(
-                title=f"{FEDERATIONS[federation]}",
+                title=FEDERATIONS[federation],
                 xlabel="test accuracy of the federation  (better →)",
-                ylabel=f"worst attack, {base['scale']}  (better ↓)",
+                ylabel=f"strongest attack, {base.scale}  (better ↓)",
                 xlim=(lowest, 1.02),
-                ylim=(0.45 if base["chance"] == 0.5 else 0, 1.05),
+                ylim=(0.45 if base.chance == 0.5 else 0, 1.05),
             )
-            if not math.isnan(base["alone"]):
-                ax.axhline(base["alone"], color="#B00020", lw=0.9, ls="--")
-                ax.text(
-                    0.3,
-                    base["alone"],
-                    " same labels, no federation",
-                    color="#B00020",
-                    va="bottom",
-                    fontsize=7,
-                    zorder=6,
-                    transform=ax.get_yaxis_transform(),
-                )
         pairs = [zip(*ax.get_legend_handles_labels()) for ax in axes[0]]
         shown = {label: handle for of_axes in pairs for handle, label in of_axes}
         handles, labels = list(shown.values()), list(shown)
@@ -160,31 +102,70 @@ def frontier(
     return figure
 
 
-def _lengths(figure: worst.Figure) -> tuple[float, float]:
+def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> None:
+    """Every configuration with its intervals; annotations keep clear of each other and of undefended."""
+    taken = [(a.accuracy.mean, a.leak.mean) for a in drawn if not a.configuration.defended]
+    for method in dict.fromkeys(a.method for a in drawn):
+        members = [a for a in drawn if a.method == method]
+        defended = members[0].configuration.defended
+        number = places.get(method, 0)
+        color = COLORS[number % len(COLORS)] if defended else "black"
+        ax.errorbar(
+            [a.accuracy.mean for a in members],
+            [a.leak.mean for a in members],
+            xerr=[0 if math.isnan(a.accuracy.half) else a.accuracy.half for a in members],
+            yerr=list(zip(*(_lengths(a.leak) for a in members), strict=True)),
+            fmt=MARKERS[number % len(MARKERS)] if defended else "*",
+            ms=5 if defended else 13,
+            color=color,
+            elinewidth=0.6,
+            alpha=0.9,
+            zorder=3 if defended else 5,
+            label=method,
+        )
+        if defended:
+            _front(ax, members, color, taken)
+
+
+def _guesses(ax: Any, assessed: Assessed) -> None:
+    """Chance, the majority guess and the local-only baseline."""
+    base = assessed.reference
+    levels = [(0.01, base.chance, " chance", "gray", ":")]
+    if not math.isnan(base.local_only):
+        levels.append((0.3, base.local_only, " same labels, local-only", "#B00020", "--"))
+    for x, level, words, color, dashes in levels:
+        ax.axhline(level, color=color, lw=0.8, ls=dashes)
+        at = {"transform": ax.get_yaxis_transform(), "va": "bottom", "zorder": 6}
+        ax.text(x, level, words, color=color, fontsize=7, **at)
+    ax.axvline(base.majority, color="gray", lw=0.8, ls=":")
+    at = {"transform": ax.get_xaxis_transform(), "va": "top", "rotation": 90}
+    ax.text(base.majority, 0.99, " majority guess", color="gray", fontsize=7, **at)
+
+
+def _lengths(leak: Estimate) -> tuple[float, float]:
     """How far its limits are below and above it; 0 without limits."""
-    lower, upper = (float(limit) for limit in figure.limits)
+    lower, upper = (float(limit) for limit in leak.limits)
     if math.isnan(lower):
         return 0.0, 0.0
-    return max(0.0, figure.mean - lower), max(0.0, upper - figure.mean)
+    return max(0.0, leak.mean - lower), max(0.0, upper - leak.mean)
 
 
 def _front(
-    ax: Any, drawn: list[Point], federation: str, color: str, taken: list[tuple[float, float]]
+    ax: Any, members: Sequence[Assessment], color: str, taken: list[tuple[float, float]]
 ) -> None:
-    """Join the points no other point of the arm beats in both directions; name those with room."""
+    """Joins the points that no other point of the method beats in both directions, and names those with
+    room."""
     best, front = math.inf, []
-    for p in sorted(
-        drawn, key=lambda p: (-p.accuracy[federation].mean, p.worst[federation].leak.mean)
-    ):
-        if p.worst[federation].leak.mean < best - 0.01:
-            best = p.worst[federation].leak.mean
-            front.append(p)
-    xy = [(p.accuracy[federation].mean, p.worst[federation].leak.mean) for p in front]
+    for a in sorted(members, key=lambda a: (-a.accuracy.mean, a.leak.mean)):
+        if a.leak.mean < best - 0.01:
+            best = a.leak.mean
+            front.append(a)
+    xy = [(a.accuracy.mean, a.leak.mean) for a in front]
     ax.plot(*zip(*xy, strict=True), color=color, lw=1, alpha=0.6, zorder=2)
-    for p, (x, y) in zip(front, xy, strict=True):
-        if all(abs(x - a) > 0.1 or abs(y - b) > 0.06 for a, b in taken):
+    for a, (x, y) in zip(front, xy, strict=True):
+        if all(abs(x - left) > 0.1 or abs(y - low) > 0.06 for left, low in taken):
             ax.annotate(
-                short(p),
+                short(a.configuration),
                 (x, y),
                 textcoords="offset points",
                 xytext=(-6, -11),
@@ -195,11 +176,11 @@ def _front(
             taken.append((x, y))
 
 
-def varying_knobs(settings: Sequence[Point]) -> list[str]:
-    """The knobs of an arm's points that take several values: the axes of its figures."""
-    if not settings:
+def varying_knobs(members: Sequence[Configuration]) -> list[str]:
+    """The knobs of a method's configurations that take several values: the axes of its figures."""
+    if not members:
         return []
-    return [knob for knob in settings[0].knobs if len({p.knobs[knob] for p in settings}) > 1]
+    return [knob for knob in members[0].knobs if len({c.knobs[knob] for c in members}) > 1]
 
 
 def _tick(value: Any) -> str:
@@ -211,127 +192,111 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def heat_maps(points: Sequence[Point], arm: str) -> Figure | None:
-    """Accuracy and every attack's success over the two knobs of an arm; None unless it has two."""
-    settings = [p for p in points if p.arm == arm]
-    axes_names = varying_knobs(settings)
-    if len(axes_names) != 2:
+def _success(c: Configuration, key: AttackIdentity) -> Interval:
+    return c.attacks[key]["success"] if key in c.attacks else NO_INTERVAL
+
+
+def heat_maps(every: Sequence[Configuration], method: str) -> Figure | None:
+    """Draws accuracy and every attack's success over the two knobs of a method; None unless it has two."""
+    members = [c for c in every if c.method == method]
+    knobs = varying_knobs(members)
+    if len(knobs) != 2:
         return None
-    rows_name, columns_name = sorted(axes_names, key=lambda n: len({p.knobs[n] for p in settings}))
-    rows = sorted({p.knobs[rows_name] for p in settings})
-    columns = sorted({p.knobs[columns_name] for p in settings})
+    down, across = sorted(knobs, key=lambda knob: len({c.knobs[knob] for c in members}))
+    rows, columns = (sorted({c.knobs[knob] for c in members}) for knob in (down, across))
     panels = [
-        (f"accuracy, {FEDERATIONS[f]}", "accuracy", f)
+        (f"accuracy, {FEDERATIONS[f]}", True, [c.accuracy.get(f, NO_INTERVAL) for c in members])
         for f in FEDERATIONS
-        if f in settings[0].accuracy
+        if f in members[0].accuracy
     ]
-    panels += [(title, "attacks", key) for key, title in titles(settings[0].attacks).items()]
+    for key, title in titles(members[0].attacks).items():
+        panels.append((f"success of {title}", False, [_success(c, key) for c in members]))
     wide = min(3, len(panels))
     high = -(-len(panels) // wide)
     with plt.rc_context(STYLE):
         figure, grid = plt.subplots(high, wide, figsize=(4.3 * wide, 2.75 * high), squeeze=False)
         for ax in grid.ravel()[len(panels) :]:
             ax.axis("off")
-        for ax, (title, field, name) in zip(grid.ravel(), panels, strict=False):
+        for ax, (title, utility, figures) in zip(grid.ravel(), panels, strict=False):
             values = np.full((len(rows), len(columns)), np.nan)
-            for p in settings:
-                place = rows.index(p.knobs[rows_name]), columns.index(p.knobs[columns_name])
-                interval = getattr(p, field).get(name)
-                values[place] = math.nan if interval is None else interval.mean
-            cmap = "viridis" if field == "accuracy" else "magma_r"
-            ax.imshow(values, cmap=cmap, vmin=0, vmax=1, aspect="auto", origin="lower")
-            for (i, j), value in np.ndenumerate(values):
-                dark = value < 0.55 if field == "accuracy" else value > 0.55
-                text = "-" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
-                ax.text(
-                    j,
-                    i,
-                    text,
-                    ha="center",
-                    va="center",
-                    fontsize=7.5,
-                    color="white" if dark else "black",
-                )
+            for c, reached in zip(members, figures, strict=True):
+                values[rows.index(c.knobs[down]), columns.index(c.knobs[across])] = reached.mean
+            _heat(ax, values, utility)
             ax.set_xticks(range(len(columns)), [_tick(c) for c in columns])
             ax.set_yticks(range(len(rows)), [_tick(r) for r in rows])
-            names = {"epsilon": "ε"}
-            ax.set_xlabel(names.get(columns_name.split(".")[-1], columns_name.split(".")[-1]))
-            ax.set_ylabel(names.get(rows_name.split(".")[-1], rows_name.split(".")[-1]))
-            ax.set_title(title if field == "accuracy" else f"success of {title}")
-            for spine in ax.spines.values():
-                spine.set_visible(False)
+            for label, knob in ((ax.set_xlabel, across), (ax.set_ylabel, down)):
+                name = knob.split(".")[-1]
+                label("ε" if name == "epsilon" else name)
+            ax.set_title(title)
         figure.tight_layout()
     return figure
+
+
+def _heat(ax: Any, values: np.ndarray, utility: bool) -> None:
+    """One heat map, with its values written."""
+    cmap = "viridis" if utility else "magma_r"
+    ax.imshow(values, cmap=cmap, vmin=0, vmax=1, aspect="auto", origin="lower")
+    for (i, j), value in np.ndenumerate(values):
+        dark = value < 0.55 if utility else value > 0.55
+        text = "-" if math.isnan(value) else f"{value:.2f}".removeprefix("0")
+        at = {"ha": "center", "va": "center", "color": "white" if dark else "black"}
+        ax.text(j, i, text, fontsize=7.5, **at)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
 
 
 CURVES = 12  # attacks in one figure, those that succeed most anywhere in it
 
 
-def _highest(settings: Sequence[Point], key: AttackOn) -> float:
-    means = [p.attacks[key].mean for p in settings if key in p.attacks]
+def _highest(members: Sequence[Configuration], key: AttackIdentity) -> float:
+    means = [_success(c, key).mean for c in members]
     return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
 
 
-def curves(points: Sequence[Point], arm: str, base: dict[str, Any]) -> Figure | None:
-    """Accuracy and attack success along the one knob of an arm; None unless it has one."""
-    settings = [p for p in points if p.arm == arm]
-    names = varying_knobs(settings)
-    if len(names) != 1:
+def curves(every: Sequence[Configuration], method: str, classes: int) -> Figure | None:
+    """Draws accuracy and attack success along the one knob of a method; None unless it has one."""
+    members = [c for c in every if c.method == method]
+    knobs = varying_knobs(members)
+    if len(knobs) != 1:
         return None
-    settings = sorted(settings, key=lambda p: p.knobs[names[0]])
-    values_of = [p.knobs[names[0]] for p in settings]
-    numbers = all(map(_is_number, values_of))
+    members = sorted(members, key=lambda c: c.knobs[knobs[0]])
+    ticks = [c.knobs[knobs[0]] for c in members]
+    numeric = all(map(_is_number, ticks))
     # an option's values are names, with nothing between them
-    x = np.array(values_of if numbers else range(len(values_of)), float)
+    x = np.array(ticks if numeric else range(len(ticks)), float)
+    names = titles(members[0].attacks)
+    shown = sorted(names, key=lambda key: -_highest(members, key))[:CURVES]
+    series = [
+        (f"accuracy, {FEDERATIONS[f]}", [c.accuracy[f] for c in members], dashes, "black")
+        for f, dashes in zip(FEDERATIONS, ("-", ":"), strict=True)
+        if f in members[0].accuracy
+    ]
+    for number, key in enumerate(key for key in names if key in shown):
+        figures = [_success(c, key) for c in members if key in c.attacks]
+        series.append((names[key], figures, "--", COLORS[number % len(COLORS)]))
     with plt.rc_context(STYLE):
-        series = [
-            (f"accuracy, {FEDERATIONS[f]}", [p.accuracy[f] for p in settings], "-", "black")
-            for f in FEDERATIONS
-            if f in settings[0].accuracy
-        ]
-        names_of = titles(settings[0].attacks)
-        shown = sorted(names_of, key=lambda key: -_highest(settings, key))[:CURVES]
-        for number, key in enumerate(key for key in names_of if key in shown):
-            title = names_of[key]
-            series.append(
-                (
-                    title,
-                    [p.attacks[key] for p in settings if key in p.attacks],
-                    "--",
-                    COLORS[number % len(COLORS)],
-                )
-            )
         # as high as its legend, a line a series
         figure, ax = plt.subplots(figsize=(7.6, max(4.2, 0.19 * len(series))))
-        for number, (label, values, style, color) in enumerate(series):
+        for number, (label, values, dashes, color) in enumerate(series):
             mean = np.array([v.mean for v in values])
             half = np.nan_to_num([v.half for v in values])
-            line = ":" if label.endswith("without model splitting") else style
-            ax.plot(
-                x[: len(mean)],
-                mean,
-                linestyle=line if numbers else "none",
-                marker=MARKERS[number % len(MARKERS)],
-                ms=4,
-                color=color,
-                label=label,
-            )
-            if numbers:
+            marker = MARKERS[number % len(MARKERS)]
+            drawn = {"marker": marker, "ms": 4, "color": color, "label": label}
+            ax.plot(x[: len(mean)], mean, linestyle=dashes if numeric else "none", **drawn)
+            if numeric:
                 band = x[: len(mean)], mean - half, mean + half
                 ax.fill_between(*band, color=color, alpha=0.1, lw=0)
-        if not numbers:
-            ax.set_xticks(x, [_tick(value) for value in values_of])
+        if not numeric:
+            ax.set_xticks(x, [_tick(value) for value in ticks])
         elif x.min() > 0 and x.max() / x.min() > 20:
             ax.set_xscale("log")
-        ax.axhline(1 / base["classes"], color="gray", lw=0.8, ls=":")
-        of = (
-            f": the {CURVES} strongest of {len(names_of)} attacks" if len(names_of) > CURVES else ""
-        )
+        ax.axhline(1 / classes, color="gray", lw=0.8, ls=":")
+        left_out = len(names) > CURVES
         ax.set(
-            xlabel=names[0],
+            xlabel=knobs[0],
             ylabel="accuracy, attack success (top-1)",
             ylim=(0, 1.03),
-            title=f"{arm}{of}",
+            title=method + f": the {CURVES} strongest of {len(names)} attacks" * left_out,
         )
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
         figure.tight_layout()

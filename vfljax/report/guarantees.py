@@ -17,16 +17,15 @@ that crosses it therefore convicts the measured M or the code, never the guarant
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple, TypeVar
 
-from vfljax import defenses, store
+from vfljax import defenses
 from vfljax.defenses.rows import prior_of
-from vfljax.report.confidence import Interval, interval
-from vfljax.report.knowledge_table import known_of
-from vfljax.report.summary import Point, baseline, budgets_of, marks, undefended
-from vfljax.report.worst import FEDERATIONS, Run, attack_on, names_by_panel
-from vfljax.store import Sweep
+from vfljax.report.assessment import Assessed, run_names, run_of
+from vfljax.report.configurations import Configuration, attacks_of, undefended
+from vfljax.report.intervals import Interval, interval
+from vfljax.report.stored_rows import FEDERATIONS
 
 Table = tuple[list[str], list[list[str]]]
 NO_LINE = "-"
@@ -58,28 +57,32 @@ class Measured(NamedTuple):
     whose: str
 
 
-def measured_without(sweep: Sweep, points: Sequence[Point]) -> Measured:
-    """The best accuracy measured of anybody who does not use a row's own label: a lower bound of M.
+def measured_without(assessed: Assessed) -> Measured:
+    """Returns the best accuracy measured of anybody who does not use a row's own label: a lower bound of M.
 
-    It is the best of the majority guess, of staying away with any number of labels (on rows whose labels
-    were not known), of the attacks that were given all training labels (on test rows), and of the undefended
-    federations on test rows, for a gradient carries the joint model's prediction.
+    It is the best of the majority guess, of the local-only baseline with any number of labels (on rows whose
+    labels were not known), of the attacks that were given all training labels (on test rows), and of the
+    undefended federations on test rows, for a gradient carries the joint model's prediction.
     """
-    best = [Measured(baseline(sweep)["majority"], "majority guess")]
-    plain = undefended(points)
+    best = [Measured(assessed.reference.majority, "majority guess")]
+    plain = undefended(assessed.configurations)
     if plain is not None:
         best += [
             Measured(accuracy.mean, f"undefended federation {FEDERATIONS[kind]}, test rows")
             for kind, accuracy in plain.accuracy.items()
             if accuracy.count and kind in FEDERATIONS
         ]
-    for (_, known), rows in _grouped(sweep.alone.to_pylist(), "attackers", "known"):
-        figure = interval(row["success_unlabeled"] for row in rows)
-        parties = "+".join(map(str, store.identity_of(rows[0]).attackers))
-        best += _measured(figure, f"staying away with {known} labels and columns of {parties}")
-    for (attack,), rows in _grouped(sweep.attacks.to_pylist(), "label"):
-        figure = interval(row.get("all_labels_test_success") for row in rows)
-        best += _measured(figure, f"{attack} with all labels, test rows")
+    if assessed.rows is None:
+        return max(best)
+    local = (((r.attackers, r.known), r) for r in assessed.rows.local_only)
+    for (attackers, known), rows in _grouped(local).items():
+        figure = interval(row.figures["success_unlabeled"] for row in rows)
+        parties = "+".join(map(str, attackers))
+        best += _measured(figure, f"local-only with {known:g} labels and columns of {parties}")
+    attacks = ((row.identity.label, row) for row in assessed.rows.attacks)
+    for label, rows in _grouped(attacks).items():
+        figure = interval(row.figures.get("all_labels_test_success") for row in rows)
+        best += _measured(figure, f"{label} with all labels, test rows")
     return max(best)
 
 
@@ -87,39 +90,44 @@ def _measured(figure: Interval, whose: str) -> list[Measured]:
     return [Measured(figure.mean, whose)] if figure.count else []
 
 
-def _grouped(rows: Sequence[Mapping], *columns: str) -> Iterator[tuple[tuple, list[Mapping]]]:
-    groups: dict[tuple, list[Mapping]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
-    yield from groups.items()
+Key = TypeVar("Key", bound=Hashable)
+Row = TypeVar("Row")
 
 
-def most_accurate(sweep: Sweep) -> dict[tuple[int, str], Measured]:
-    """By point and panel, the attack of the highest top-1 accuracy on rows whose labels it does not know, of
-    those that an attacker with the leading budget of labels can run."""
-    attacks = sweep.attacks.to_pylist()
-    oracle = marks(sweep).oracle
-    most = next(iter(budgets_of(sweep)))
-    names = names_by_panel(attacks)
-    columns = sweep.results.select(["setting", "point"]).to_pylist()
-    point_of = {row["setting"]: row["point"] for row in columns}
-    figures: dict[tuple[int, Run], list[float | None]] = {}
-    for row in attacks:
-        if row["label"] not in oracle and known_of(row) <= most:
-            key = point_of[row["setting"]], Run(attack_on(row), row["point"])
-            figures.setdefault(key, []).append(row["success_unlabeled"])
+def _grouped(pairs: Iterable[tuple[Key, Row]]) -> dict[Key, list[Row]]:
+    groups: dict[Key, list[Row]] = {}
+    for key, row in pairs:
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+def most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
+    """Returns the attack of the highest top-1 accuracy on rows whose labels it does not know.
+
+    It is by configuration and federation, of the attacks that an attacker with the leading number of labels
+    can run.
+    """
+    if assessed.rows is None:
+        return {}
+    names = run_names(assessed.rows.attacks)
+    figures = (
+        ((number, run_of(row)), row.figures["success_unlabeled"])
+        for number, rows in attacks_of(assessed.rows).items()
+        for row in rows
+        if not row.oracle and row.identity.known <= assessed.reference.known
+    )
     out: dict[tuple[int, str], Measured] = {}
-    for (point, run), values in figures.items():
-        place = point, run.on.panel
-        for one in _measured(interval(values), names[run]):
-            out[place] = max(one, out.get(place, one))
+    for (number, run), values in _grouped(figures).items():
+        place = number, run.panel
+        for measured in _measured(interval(values), names[run].name):
+            out[place] = max(measured, out.get(place, measured))
     return out
 
 
 class Line(NamedTuple):
-    """A point with a guarantee: what it allows, and what was reached in one panel of the report."""
+    """A configuration with a guarantee: what it allows, and what was reached in one federation."""
 
-    point: Point
+    configuration: Configuration
     defense: str
     epsilon: float
     federation: str
@@ -132,83 +140,93 @@ class Line(NamedTuple):
         return self.reached.accuracy > self.allowed + 1e-9
 
 
-def lines(sweep: Sweep, points: Sequence[Point]) -> list[Line]:
-    """Every guarantee of every point, with the most accurate attack of every federation."""
+def lines(assessed: Assessed) -> list[Line]:
+    """Every guarantee of every configuration, with the most accurate attack of every federation."""
     kept = [
-        (point, name, epsilon)
-        for point in points
-        for name in point.defenses
-        if (epsilon := defenses.TABLE[name].remarks.epsilon(*point.values_of(name))) is not None
+        (c, name, epsilon)
+        for c in assessed.configurations
+        for name in c.defenses
+        if (epsilon := defenses.TABLE[name].remarks.epsilon(*c.values_of(name))) is not None
     ]
     if not kept:
         return []
-    without, reached = measured_without(sweep, points).accuracy, most_accurate(sweep)
+    without, reached = measured_without(assessed).accuracy, most_accurate(assessed)
     return [
-        Line(point, name, epsilon, federation, accuracy_bound(epsilon, without), figure)
-        for point, name, epsilon in kept
+        Line(
+            configuration=c,
+            defense=name,
+            epsilon=epsilon,
+            federation=federation,
+            allowed=accuracy_bound(epsilon, without),
+            reached=figure,
+        )
+        for c, name, epsilon in kept
         for federation in FEDERATIONS
-        if (figure := reached.get((point.number, federation))) is not None
+        if (figure := reached.get((c.number, federation))) is not None
     ]
 
 
-def warnings(sweep: Sweep, points: Sequence[Point]) -> list[str]:
+def warnings(assessed: Assessed) -> list[str]:
     """A line for every figure that crosses what its guarantee allows."""
-    without = measured_without(sweep, points)
+    crossed = [line for line in lines(assessed) if line.crossed]
+    without = measured_without(assessed) if crossed else None
     return [
-        f"WARNING: {line.point.label}, {FEDERATIONS[line.federation]}: {line.reached.whose} names "
+        f"WARNING: {line.configuration.label}, {FEDERATIONS[line.federation]}: {line.reached.whose} names "
         f"{line.reached.accuracy:.3f} of the labels, more than the {line.allowed:.3f} that ε = "
         f"{line.epsilon:g} allows who reaches M = {without.accuracy:.3f} without the row's label "
         f"({without.whose}). A measured M is a lower bound: either somebody reaches more than this M, or the "
         "code of the defense or of the attack is wrong."
-        for line in lines(sweep, points)
-        if line.crossed
+        for line in crossed
+        if without is not None
     ]
 
 
-def bound_table(sweep: Sweep, points: Sequence[Point]) -> Table:
-    """What defenses with a formal guarantee bound, and beside it what the attacks reached; no rows
-    without one."""
-    prior = prior_of(sweep.header["data"]["balance"])
-    federations = list(dict.fromkeys(f for p in points for f in p.worst))
+def bound_table(assessed: Assessed) -> Table:
+    """What defenses with a formal guarantee bound, and what the attacks reached; no rows without one."""
+    federations = assessed.federations
     header = [
-        *("setting", "posterior odds at most (times prior odds)"),
+        *("configuration", "posterior odds at most (times prior odds)"),
         *("best guess from the noisy label alone", "accuracy at most", "beyond M at most"),
         *(f"most accurate attack, {FEDERATIONS[f]}" for f in federations),
-        *(f"worst attack, {FEDERATIONS[f]}" for f in federations),
+        *(f"strongest attack, {FEDERATIONS[f]}" for f in federations),
         "crosses the line",
     ]
-    on = {(id(line.point), line.defense, line.federation): line for line in lines(sweep, points)}
-    without, rows = measured_without(sweep, points).accuracy, []
-    for p in points:
-        for name in p.defenses:
-            remarks, values = defenses.TABLE[name].remarks, p.values_of(name)
+    if assessed.rows is None:
+        return header, []
+    prior, without = prior_of(assessed.rows.balance), measured_without(assessed).accuracy
+    drawn = {(x.configuration.number, x.defense, x.federation): x for x in lines(assessed)}
+    strongest = {(a.configuration.number, a.federation): a.strongest for a in assessed.attacked}
+    rows = []
+    for c in assessed.configurations:
+        for name in c.defenses:
+            remarks, values = defenses.TABLE[name].remarks, c.values_of(name)
             bound, epsilon = remarks.bound(*values, prior), remarks.epsilon(*values)
             if bound is None:
                 continue
-            drawn = [on.get((id(p), name, f)) for f in federations]
-            worst = [p.worst.get(f) for f in federations]
-            crossed = [f for f, line in zip(federations, drawn) if line and line.crossed]
+            on = {f: drawn.get((c.number, name, f)) for f in federations}
+            worst = [strongest.get((c.number, f)) for f in federations]
+            crossed = [FEDERATIONS[f] for f, line in on.items() if line and line.crossed]
             rows.append(
                 [
-                    *(p.label, *bound),
+                    *(c.label, *bound),
                     NO_LINE if epsilon is None else f"{accuracy_bound(epsilon, without):.3f}",
                     NO_LINE if epsilon is None else f"{advantage_bound(epsilon):.3f}",
                     *(
                         f"{x.reached.accuracy:.3f} {x.reached.whose}" if x else NO_LINE
-                        for x in drawn
+                        for x in on.values()
                     ),
                     *(f"{w.leak} {w.name}" if w else NO_LINE for w in worst),
-                    "WARNING: " + ", ".join(FEDERATIONS[f] for f in crossed) if crossed else "no",
+                    "WARNING: " + ", ".join(crossed) if crossed else "no",
                 ]
             )
     return header, rows
 
 
-def caption(sweep: Sweep, points: Sequence[Point]) -> str:
+def caption(assessed: Assessed) -> str:
     """How the table is to be read; '' without a guarantee."""
-    if not lines(sweep, points):
+    if not lines(assessed):
         return ""
-    without = measured_without(sweep, points)
+    without = measured_without(assessed)
     return (
         "Accuracy at most: e^ε M/(1 + (e^ε - 1) M), where M is the best accuracy without the row's own label; "
         f"here M = {without.accuracy:.3f} ({without.whose}), the best that was measured. Beyond M at most: "

@@ -1,11 +1,10 @@
-"""Limits of figures over seeds: bounded figures, paired differences, and the largest of many.
+"""Intervals and limits of figures over seeds.
 
-What enters: leak figures [..., candidates, seeds] in [0, 1], NaN where a seed has none, and the number
-of judged rows of the rarest class. What leaves: one-sided limits; a pair of them, at 95 % each, is a 90 %
-interval. Leading axes are repetitions (``simulation`` has some). Who is chosen is ``choosing``'s
-business, and what follows from the limits ``judging``'s.
-
-Two rules carry everything that is said of the strongest of many candidates, max_k mu_k:
+Two records say how sure a mean over seeds is: ``Interval`` is the usual 95 % t-interval, and ``Estimate`` has
+the limits of the strongest of many candidates, max_k mu_k. The functions take leak figures [..., candidates,
+seeds] in [0, 1], NaN where a seed has none, and the number of judged rows of the rarest class. They return
+one-sided limits; a pair of them, at 95 % each, is a 90 % interval. Leading axes are repetitions. Two rules
+carry everything about the strongest candidate:
 
 - *At most* needs no correction. If every candidate's limit is below x at 95 %, then so is the limit of
   the strongest one, whichever it is (intersection-union; Berger 1982).
@@ -18,14 +17,14 @@ Two rules carry everything that is said of the strongest of many candidates, max
   does not exceed the strongest in expectation. Folds share seeds, so the variance of that mean is
   taken to be 1/n + 1/(n - 1) of the scores' and not 1/n (Nadeau and Bengio 2003).
 
-What the second rule covers is simulated, not proven: `analysis/results/judging/`.
-
-Limits cover new splits and new initial weights on one data set, and no other data set.
+What the second rule covers is simulated, not proven: `analysis/results/judging/`. Limits cover new splits and
+new initial weights on one data set, and no other data set.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ from vfljax.report.choosing import FEWEST_SEEDS
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Of every limit that a verdict rests on, one-sided."""
+"""The level of every one-sided limit on which a verdict rests."""
 CONTENDER_LEVEL = 0.99
 """At which a candidate is ruled out as the strongest. At .95 the lower limit of the strongest of 40
 equal and independent candidates covers .89 with 10 seeds, at .99 .93, and without ruling out .95."""
@@ -54,13 +53,68 @@ class Limits(NamedTuple):
     lower: float | Floats
     upper: float | Floats
 
-    def __str__(self) -> str:
-        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
-            return "-"
-        return f"{self.lower:.3f} to {self.upper:.3f}"
-
 
 NO_LIMITS = Limits(math.nan, math.nan)
+
+
+class Interval(NamedTuple):
+    """Mean over seeds and half the width of its 95 % t-interval (NaN for one seed)."""
+
+    mean: float
+    half: float
+    count: int
+
+    def __str__(self) -> str:
+        if self.count == 0:
+            return "-"
+        return f"{self.mean:.3f}" + ("" if math.isnan(self.half) else f" ± {self.half:.3f}")
+
+
+NO_INTERVAL = Interval(math.nan, math.nan, 0)
+
+
+def interval(values: Iterable[float | None]) -> Interval:
+    """Returns the 95 % t-interval of a figure over seeds; missing values are left out."""
+    sample = np.array([v for v in values if v is not None and not math.isnan(v)], np.float64)
+    if len(sample) == 0:
+        return NO_INTERVAL
+    if len(sample) == 1:
+        return Interval(float(sample[0]), math.nan, 1)
+    error = sample.std(ddof=1) / math.sqrt(len(sample))
+    half = float(special.stdtrit(len(sample) - 1, 0.975)) * error
+    return Interval(float(sample.mean()), half, len(sample))
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds, and the limits between which the strongest candidate's true mean lies."""
+
+    mean: float  # NaN without any figure
+    limits: Limits  # NaN with fewer than 3 seeds
+
+    def __str__(self) -> str:
+        return self.text("")
+
+    @property
+    def signed(self) -> str:
+        """As a difference: '+0.050 (-0.010 to +0.120)'."""
+        return self.text("+")
+
+    @property
+    def at_most(self) -> float:
+        """The upper limit, or the mean where there are too few seeds for limits."""
+        upper = float(self.limits.upper)
+        return self.mean if math.isnan(upper) else upper
+
+    def text(self, sign: str) -> str:
+        """'0.750 (0.600 to 0.850)'; without limits the mean alone, and '-' without that."""
+        if math.isnan(self.mean):
+            return "-"
+        lower, upper = (float(limit) for limit in self.limits)
+        between = "" if math.isnan(lower) else f" ({lower:{sign}.3f} to {upper:{sign}.3f})"
+        return f"{self.mean:{sign}.3f}{between}"
+
+
+NO_ESTIMATE = Estimate(math.nan, NO_LIMITS)
 
 
 def figure_limit(
@@ -159,13 +213,19 @@ def worst_limits(leaks: ArrayLike, rows: int) -> Limits:
     return Limits(np.where(rivals.folds, of_folds, highest), np.max(upper, axis=-1))
 
 
-def excess_limits(leaks: ArrayLike, away: ArrayLike, rows: int) -> Limits:
-    """Likewise for e, what the strongest leaks beyond ``away`` [..., seeds], who takes no part."""
-    leaks, away = _candidates(leaks), np.asarray(away, np.float64)
+def excess_limits(leaks: ArrayLike, local_only: ArrayLike, rows: int) -> Limits:
+    """Returns the limits of e, what the strongest attack leaks beyond the local-only baseline.
+
+    Args:
+      leaks: [..., candidates, seeds].
+      local_only: [..., seeds], leaks of the baseline.
+      rows: judged rows of the rarest class.
+    """
+    leaks, local_only = _candidates(leaks), np.asarray(local_only, np.float64)
     rivals = contenders(leaks, rows)
-    excess = leaks - away[..., None, :]
+    excess = leaks - local_only[..., None, :]
     lower = difference_limit(excess, rows, LOWER, rivals.level[..., None])
-    of_folds = difference_limit(rivals.scores - away, rows, LOWER, LEVEL, folds=True)
+    of_folds = difference_limit(rivals.scores - local_only, rows, LOWER, LEVEL, folds=True)
     upper = difference_limit(excess, rows, UPPER)
     highest = np.max(np.where(rivals.among, lower, -1.0), axis=-1)
     return Limits(np.where(rivals.folds, of_folds, highest), np.max(upper, axis=-1))

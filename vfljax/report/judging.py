@@ -1,9 +1,4 @@
-"""What may be said of one strength of a defense in one federation, and how surely.
-
-What enters: the ``Candidates`` on a strength and those on undefended: the leak figures of every attack that
-was run, those of the attacker who stays away, paired by seed, and the judged rows of the rarest class. What
-leaves: a ``Judged`` with the worst case, its excess e over staying away, its change d to undefended, and one
-verdict. Choosing is ``choosing``'s business and limits are ``intervals``'s; nothing here reads a sweep.
+"""Verdicts on one configuration of a defense in one federation, from arrays of figures.
 
 | verdict                        | when, the first that holds                                     |
 |--------------------------------|----------------------------------------------------------------|
@@ -13,21 +8,22 @@ verdict. Choosing is ``choosing``'s business and limits are ``intervals``'s; not
 | does nothing                   | d is above -.02 and below .02                                  |
 | cannot say                     | all else, such as an attack without figures on 3 seeds         |
 
-"Is below" and "is above" are said of limits at 95 %, one-sided, of every attack on all seeds: the
-verdicts choose no attack. Where one is not true it is given about once in 20 times at most; that is not
-corrected for several strengths. With fewer than 3 seeds there are figures, chosen by halves of the rows
-(``choosing.by_halves``), without limits, and there is no verdict.
+e is the excess of the strongest attack over the local-only baseline (the passive party without the
+federation), and d its change to undefended. "Below" and "above" hold for limits at 95 %, one-sided, of every
+attack on all seeds: the verdicts choose no attack. A false verdict comes about once in 20 times at most,
+which is not corrected for several operating points. With fewer than 3 seeds figures are chosen by halves of
+the rows (``choosing.by_halves``), without limits, and there is no verdict.
 
-An attack that cannot be defined in a federation is no row here. One that was run and diverged is a row
-of NaN: nothing is known of how much it reads. Every verdict on a defense needs a limit of every attack,
-so "cannot say" is left, and "nothing to protect", which is about undefended. Seeds on which no attack
-has a figure, because the training diverged, are left out and not counted.
+An attack that cannot be defined in a federation is no row here. One that was run and diverged is a row of
+NaN: nothing is known of how much it reads, so "cannot say" is left, and "nothing to protect", which is about
+undefended. Seeds on which no attack has a figure, because the training diverged, are left out and not
+counted.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
+import enum
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -36,229 +32,318 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vfljax.report import choosing, intervals
-from vfljax.report.intervals import FEWEST_SEEDS, NO_LIMITS, Limits
+from vfljax.report.intervals import FEWEST_SEEDS, NO_LIMITS, Estimate, Limits
+from vfljax.types import AttackIdentity
 
 Floats = NDArray[np.float64]
 
-NOTHING_TO_PROTECT = "nothing to protect"
-PROTECTS = "protects from what was tried"
-REDUCES = "reduces"
-DOES_NOTHING = "does nothing"
-CANNOT_SAY = "cannot say"
-NO_VERDICT = f"no verdict: fewer than {FEWEST_SEEDS} seeds"
-
 EXCESS = 0.05
-"""The excess over staying away that a defense may leave."""
+"""The excess over the local-only baseline that a defense may leave."""
 CHANGE = 0.02
-"""The change to undefended that is none."""
+"""The largest change to undefended that counts as none."""
+
+
+class Verdict(enum.Enum):
+    """What the limits allow to conclude; of several, the first holds."""
+
+    NOTHING_TO_PROTECT = "nothing to protect"
+    PROTECTS = "protects from what was tried"
+    REDUCES = "reduces"
+    DOES_NOTHING = "does nothing"
+    CANNOT_SAY = "cannot say"
+    NO_VERDICT = f"no verdict: fewer than {FEWEST_SEEDS} seeds"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def rank(self) -> int:
+        """0 of a verdict that recommends a defense, 1 of one that half does, 2 of any other."""
+        return {Verdict.PROTECTS: 0, Verdict.REDUCES: 1}.get(self, 2)
+
+
 MEANINGS = {
-    NOTHING_TO_PROTECT: f"undefended itself leaks less than {EXCESS:.2f} beyond staying away",
-    PROTECTS: f"less than {EXCESS:.2f} beyond staying away, and less than undefended",
-    REDUCES: "less than undefended",
-    DOES_NOTHING: f"within {CHANGE:.2f} of undefended",
-    CANNOT_SAY: "all else",
+    Verdict.NOTHING_TO_PROTECT: f"undefended itself leaks less than {EXCESS:.2f} beyond local-only",
+    Verdict.PROTECTS: f"less than {EXCESS:.2f} beyond local-only, and less than undefended",
+    Verdict.REDUCES: "less than undefended",
+    Verdict.DOES_NOTHING: f"within {CHANGE:.2f} of undefended",
+    Verdict.CANNOT_SAY: "all else",
 }
-"""What each verdict says that the limits allow; of several, the first is given."""
+"""What the limits show where a verdict holds."""
 VERDICTS = tuple(MEANINGS)
-STAYING_AWAY = "staying away"
-"""The name of the attacker who takes no part. He is a candidate too, so that the strongest attack
-of all seeds is never below him. The figure of the folds may be, where a fold picks somebody else."""
 COVERS = (
     "Limits are one-sided, at 95 % each. They cover new splits and new initial weights on this data set "
     "and the attacks that were run: no other data sets, and no other attacks."
 )
 
 
+class Candidate(NamedTuple):
+    """One of the attacks among which the strongest is looked for."""
+
+    name: str  # with what tells it from the others: federation and knobs
+    brief: str = ""  # without who attacked
+    identity: AttackIdentity | None = None  # None of the local-only baseline
+    null: float = math.nan  # what its scores reach under permuted labels, 95 % of the time
+
+
+LOCAL_ONLY = Candidate(name="local-only baseline", brief="local-only baseline")
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidates:
-    """The attacks on one strength in one federation, and the attacker who stays away.
+    """The attacks on one configuration in one federation, and the local-only baseline.
 
-    Figures are in [0, 1], on one scale (leak AUC, or balanced top-1), NaN where a seed has none. NaN on
-    all seeds of ``away`` says that nothing is known of him.
+    Figures are in [0, 1], on one scale (leak AUC, or balanced top-1), NaN where a seed has none. The baseline
+    is a candidate too, so that the strongest attack of all seeds is never below it. NaN on all seeds of
+    ``local_only`` means that it was not scored.
     """
 
-    names: tuple[str, ...]
-    leaks: Floats  # [candidates, seeds]
-    selects: Floats  # [candidates, seeds], of other rows; read with fewer than 3 seeds only
-    away: Floats  # [seeds]
-    away_selects: Floats  # [seeds]
+    attacks: tuple[Candidate, ...]
+    leaks: Floats  # [attacks, seeds]
+    selects: Floats  # [attacks, seeds], of other rows; read with fewer than 3 seeds only
+    local_only: Floats  # [seeds]
+    local_only_selects: Floats  # [seeds]
     rows: int  # m of ``intervals.figure_limit``
+    seeds: tuple[int, ...]
+    baseline: Candidate = LOCAL_ONLY
 
     def __post_init__(self) -> None:
-        shape = (len(self.names), len(self.away))
+        shape = (len(self.attacks), len(self.seeds))
         if self.leaks.shape != shape or self.selects.shape != shape:
             raise ValueError(
-                f"{shape[0]} names and {shape[1]} seeds for leaks {self.leaks.shape} and selects "
-                f"{self.selects.shape}: one row a candidate, one column a seed"
+                f"{shape[0]} attacks and {shape[1]} seeds for leaks {self.leaks.shape} and selects "
+                f"{self.selects.shape}: one row an attack, one column a seed"
             )
 
     @property
-    def has_away(self) -> bool:
-        """Whether anything is known of who stays away."""
-        return bool(np.isfinite(self.away).any())
+    def has_local_only(self) -> bool:
+        """Whether the local-only baseline was scored."""
+        return bool(np.isfinite(self.local_only).any())
 
     @property
-    def all_names(self) -> tuple[str, ...]:
-        """Theirs and, where he is known, his."""
-        return (*self.names, STAYING_AWAY) if self.has_away else self.names
+    def everyone(self) -> tuple[Candidate, ...]:
+        """The attacks and, where it was scored, the local-only baseline."""
+        return (*self.attacks, self.baseline) if self.has_local_only else self.attacks
 
     @property
     def all_leaks(self) -> Floats:
-        """[candidates or one more, seeds]."""
-        return _with(self.leaks, self.away) if self.has_away else self.leaks
+        """[attacks or one more, seeds]."""
+        return _with(self.leaks, self.local_only) if self.has_local_only else self.leaks
 
     @property
     def all_selects(self) -> Floats:
-        """[candidates or one more, seeds]."""
-        return _with(self.selects, self.away_selects) if self.has_away else self.selects
-
-    @functools.cached_property
-    def worst(self) -> WorstCase:
-        """``worst_case``, computed once: several tables ask for it."""
-        return worst_case(self)
+        """[attacks or one more, seeds]."""
+        return _with(self.selects, self.local_only_selects) if self.has_local_only else self.selects
 
 
 def candidates(
-    names: Sequence[str], leaks: ArrayLike, away: ArrayLike, rows: int, selects: ArrayLike = ()
+    names: Sequence[str],
+    leaks: ArrayLike,
+    local_only: ArrayLike,
+    rows: int,
+    selects: ArrayLike = (),
 ) -> Candidates:
-    """``Candidates`` from anything like arrays. Without ``selects`` the figures are the same on all rows."""
-    figures, his = np.asarray(leaks, np.float64), np.asarray(away, np.float64)
+    """Returns ``Candidates`` from anything like arrays.
+
+    Args:
+      names: of the attacks.
+      leaks: [attacks, seeds].
+      local_only: [seeds].
+      rows: judged rows of the rarest class.
+      selects: [attacks, seeds]; without them the figures are the same on all rows.
+    """
+    figures, baseline = np.asarray(leaks, np.float64), np.asarray(local_only, np.float64)
     chosen = figures if np.size(selects) == 0 else np.asarray(selects, np.float64)
-    return Candidates(tuple(names), figures, chosen, his, his, rows)
+    attacks = tuple(Candidate(name, name) for name in names)
+    return Candidates(
+        attacks=attacks,
+        leaks=figures,
+        selects=chosen,
+        local_only=baseline,
+        local_only_selects=baseline,
+        rows=rows,
+        seeds=tuple(range(len(baseline))),
+    )
 
 
-class WorstCase(NamedTuple):
-    """The strongest of the candidates. Its figure falls short of the strongest one's true mean, which is
-    what the limits are of, and may lie below both where the folds pick badly."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Strongest:
+    """The strongest of the candidates.
 
-    leak: float  # mean over folds, unbiased for what they picked; by halves with fewer than 3 seeds
-    limits: Limits  # NaN with fewer than 3 seeds
-    attack: str  # its name, chosen on all seeds; "" without any figure
-    place: int  # in ``all_names``, or ``choosing.NOBODY``
-    folds: int  # how many folds chose it; 0 with fewer than 3 seeds
-    seeds: int  # with figures
-    by_seed: tuple[float, ...]  # each fold's score, NaN where there is none
-    excess: float  # e, on the folds' scores; NaN where nothing is known of staying away
-    excess_limits: Limits
+    Its figure falls short of the strongest one's true mean, for which the limits are, and may lie below both
+    where the folds pick badly.
+    """
+
+    candidates: Candidates
+    attack: Candidate  # chosen on all seeds
+    leak: Estimate  # mean over folds, unbiased for what they picked; by halves with fewer than 3 seeds
+    excess: Estimate  # e; NaN where the local-only baseline was not scored
+    scores: Floats  # [seeds], of each fold, NaN where there is none
+    folds: int  # how many folds chose the attack; 0 with fewer than 3 seeds
+    seeds: int  # number of seeds with figures
+
+    @property
+    def name(self) -> str:
+        """The attack's name."""
+        return self.attack.name
+
+    @property
+    def is_local_only(self) -> bool:
+        """Whether no attack leaks more than the local-only baseline."""
+        return self.attack is self.candidates.baseline
+
+    @property
+    def local_only(self) -> float:
+        """What the local-only baseline reaches on the same rows; NaN where it was not scored."""
+        return self.leak.mean - self.excess.mean
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """Its leak on the seeds that have one."""
+        pairs = zip(self.candidates.seeds, self.scores, strict=True)
+        return {seed: float(leak) for seed, leak in pairs if not math.isnan(leak)}
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are seeds enough for limits."""
+        return self.seeds >= FEWEST_SEEDS
+
+    @property
+    def nothing_to_protect(self) -> bool:
+        """Whether the limits show that it leaks next to nothing beyond the local-only baseline."""
+        return self.enough and bool(self.excess.limits.upper < EXCESS)
+
+    @property
+    def informative(self) -> bool:
+        """Whether it leaks more than scores without information do."""
+        return self.leak.mean > self.attack.null
+
+    @property
+    def chosen(self) -> str:
+        """How the attack was chosen: '3 of 5 folds', or that there were too few seeds for folds."""
+        return f"{self.folds} of {self.seeds} folds" if self.enough else "halves of the rows"
 
 
-class Judged(NamedTuple):
-    """One strength in one federation."""
-
-    worst: WorstCase
-    change: float  # d, on the folds' scores of both
-    change_limits: Limits
-    verdict: str  # one of ``VERDICTS``, or ``NO_VERDICT``
-    missing: tuple[str, ...]  # attacks with figures on too few of the seeds that were trained
-
-
-def worst_case(of: Candidates) -> WorstCase:
-    """The strongest of the candidates, of whom he who stays away is one; his own e is 0."""
-    leaks, selects, names = of.all_leaks, of.all_selects, of.all_names
-    seeds = int(np.isfinite(of.leaks).any(axis=0).sum())
+def strongest_of(among: Candidates) -> Strongest | None:
+    """Returns the strongest candidate, None without any figure; the baseline's own excess is 0."""
+    leaks, selects = among.all_leaks, among.all_selects
+    seeds = int(np.isfinite(among.leaks).any(axis=0).sum())
     enough = seeds >= FEWEST_SEEDS
     folds = choosing.leave_one_out(leaks) if enough else choosing.by_halves(leaks, selects)
     best = int(choosing.strongest(leaks if enough else selects)) if seeds else choosing.NOBODY
-    return WorstCase(
-        _mean(folds.scores),
-        _floats(intervals.worst_limits(leaks, of.rows)) if enough else NO_LIMITS,
-        "" if best == choosing.NOBODY else names[best],
-        best,
-        int(np.sum(folds.picks == best)) if enough and best != choosing.NOBODY else 0,
-        seeds,
-        tuple(map(float, folds.scores)),
-        _mean(folds.scores - of.away),
-        _excess_limits(of) if enough and of.has_away else NO_LIMITS,
+    if best == choosing.NOBODY:
+        return None
+    limits = _floats(intervals.worst_limits(leaks, among.rows)) if enough else NO_LIMITS
+    excess = _excess_limits(among) if enough and among.has_local_only else NO_LIMITS
+    return Strongest(
+        candidates=among,
+        attack=among.everyone[best],
+        leak=Estimate(_mean(folds.scores), limits),
+        excess=Estimate(_mean(folds.scores - among.local_only), excess),
+        scores=folds.scores,
+        folds=int(np.sum(folds.picks == best)) if enough else 0,
+        seeds=seeds,
     )
 
 
-def _excess_limits(of: Candidates) -> Limits:
-    """Of the attacks' excess; where all are below him the strongest is he, whose own is 0."""
-    lower, upper = _floats(intervals.excess_limits(of.leaks, of.away, of.rows))
+def _excess_limits(among: Candidates) -> Limits:
+    """Of the attacks' excess; where all are below the baseline it is the strongest, whose own is 0."""
+    lower, upper = _floats(intervals.excess_limits(among.leaks, among.local_only, among.rows))
     return Limits(lower, max(upper, 0.0))
 
 
-@functools.lru_cache(maxsize=4096)  # several parts of a report ask for it
-def judge(of: Candidates, undefended: Candidates) -> Judged:
-    """The verdict on one strength in one federation, whose column s is the same seed as undefended's.
+class Comparison(NamedTuple):
+    """One configuration compared with undefended."""
 
-    Undefended's attacks may be others. A shift of all figures leaves d, e and the verdict as they are.
+    change: Estimate  # d, on the folds' scores of both
+    verdict: Verdict
+    missing: tuple[str, ...]  # attacks with figures on too few of the seeds that were trained
+
+
+def judge(worst: Strongest, undefended: Strongest) -> Comparison:
+    """Returns the verdict on a configuration, given its strongest attack and undefended's.
+
+    Column s of both is the same seed; undefended's attacks may be others. A shift of all figures leaves d, e
+    and the verdict as they are.
+
+    Raises:
+      ValueError: if the two have different numbers of seeds.
     """
-    if of.leaks.shape[-1] != undefended.leaks.shape[-1]:
+    those, others = worst.candidates, undefended.candidates
+    if those.leaks.shape[-1] != others.leaks.shape[-1]:
         raise ValueError(
-            f"seeds differ: leaks {of.leaks.shape}, undefended {undefended.leaks.shape}"
+            f"seeds differ: leaks {those.leaks.shape}, undefended {others.leaks.shape}"
         )
-    worst, plain = of.worst, undefended.worst
-    count = np.isfinite(of.leaks).sum(axis=1)
-    judged = Judged(
-        worst,
-        _mean(np.array(worst.by_seed) - np.array(plain.by_seed)),
-        NO_LIMITS,
-        NO_VERDICT,
-        tuple(
-            name for name, n in zip(of.names, count) if n < min(FEWEST_SEEDS, max(worst.seeds, 1))
-        ),
-    )
-    if worst.seeds < FEWEST_SEEDS:
-        return judged
-    evidence = evidence_on(of.leaks, undefended.leaks, of.away, of.rows)
-    return judged._replace(change_limits=_floats(evidence.change), verdict=str(verdicts(evidence)))
+    counts = np.isfinite(those.leaks).sum(axis=1)
+    needed = min(FEWEST_SEEDS, max(worst.seeds, 1))
+    missing = tuple(attack.name for attack, count in zip(those.attacks, counts) if count < needed)
+    change = _mean(worst.scores - undefended.scores)
+    if not worst.enough:
+        return Comparison(Estimate(change, NO_LIMITS), Verdict.NO_VERDICT, missing)
+    evidence = evidence_on(those.leaks, others.leaks, those.local_only, those.rows)
+    verdict = VERDICTS[int(verdict_codes(evidence))]
+    return Comparison(Estimate(change, _floats(evidence.change)), verdict, missing)
 
 
-def beyond(of: Candidates, fewer: Candidates) -> tuple[float, Limits]:
-    """How much more the strongest of the candidates reads than the strongest of ``fewer`` of them, on the
-    same seeds: the mean, and limits as of a change."""
-    worst, other = of.worst, fewer.worst
-    more = _mean(np.array(worst.by_seed) - np.array(other.by_seed))
-    if worst.seeds < FEWEST_SEEDS:
-        return more, NO_LIMITS
-    return more, _floats(intervals.change_limits(of.all_leaks, fewer.all_leaks, of.rows))
+def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
+    """Returns how much more the strongest attack reads than the strongest of ``fewer`` candidates.
+
+    Both are of the same seeds. The limits are as of a change, NaN with fewer than 3 seeds.
+    """
+    more = _mean(worst.scores - fewer.scores)
+    if not worst.enough:
+        return Estimate(more, NO_LIMITS)
+    leaks, others = worst.candidates.all_leaks, fewer.candidates.all_leaks
+    return Estimate(more, _floats(intervals.change_limits(leaks, others, worst.candidates.rows)))
 
 
 class Evidence(NamedTuple):
     """What a verdict rests on; floats, or arrays [...] of repetitions."""
 
-    undefended_excess: float | NDArray[np.float64]  # upper limit
+    undefended_excess: float | Floats  # upper limit
     excess: Limits
     change: Limits
 
 
-def evidence_on(
-    leaks: NDArray[np.float64],
-    undefended: NDArray[np.float64],
-    away: NDArray[np.float64],
-    rows: int,
-) -> Evidence:
-    """The evidence on a strength, from ``judge``'s arguments with leading axes of repetitions."""
+def evidence_on(leaks: Floats, undefended: Floats, local_only: Floats, rows: int) -> Evidence:
+    """Returns the evidence on a configuration; leading axes are repetitions.
+
+    Args:
+      leaks: [..., attacks, seeds].
+      undefended: [..., other attacks, seeds].
+      local_only: [..., seeds], NaN where the baseline was not scored.
+      rows: judged rows of the rarest class.
+    """
     change = (
-        (_with(leaks, away), _with(undefended, away))
-        if np.isfinite(away).any()
+        (_with(leaks, local_only), _with(undefended, local_only))
+        if np.isfinite(local_only).any()
         else (leaks, undefended)
     )
     return Evidence(
-        intervals.excess_limits(undefended, away, rows).upper,
-        intervals.excess_limits(leaks, away, rows),
-        intervals.change_limits(*change, rows),
+        undefended_excess=intervals.excess_limits(undefended, local_only, rows).upper,
+        excess=intervals.excess_limits(leaks, local_only, rows),
+        change=intervals.change_limits(*change, rows),
     )
 
 
-def verdicts(evidence: Evidence) -> NDArray[np.str_]:
-    """The verdict that the evidence allows, [...]: the first of the module's table that holds."""
+def verdict_codes(evidence: Evidence) -> NDArray[np.intp]:
+    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [...]."""
     reduces = np.asarray(evidence.change.upper) < 0
-    cases = {
-        NOTHING_TO_PROTECT: np.asarray(evidence.undefended_excess) < EXCESS,
-        PROTECTS: (np.asarray(evidence.excess.upper) < EXCESS) & reduces,
-        REDUCES: reduces,
-        DOES_NOTHING: (np.asarray(evidence.change.lower) > -CHANGE)
+    holds = {
+        Verdict.NOTHING_TO_PROTECT: np.asarray(evidence.undefended_excess) < EXCESS,
+        Verdict.PROTECTS: (np.asarray(evidence.excess.upper) < EXCESS) & reduces,
+        Verdict.REDUCES: reduces,
+        Verdict.DOES_NOTHING: (np.asarray(evidence.change.lower) > -CHANGE)
         & (np.asarray(evidence.change.upper) < CHANGE),
     }
-    return np.select(list(cases.values()), list(cases), CANNOT_SAY)
+    codes = [VERDICTS.index(verdict) for verdict in holds]
+    return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
 
 
-def _with(leaks: NDArray[np.float64], away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The candidates and, last, who stays away; where the training diverged he is not one."""
+def _with(leaks: Floats, local_only: Floats) -> Floats:
+    """The attacks and, last, the local-only baseline; it is no candidate where the training diverged."""
     trained = np.isfinite(leaks).any(axis=-2)
-    row = np.where(trained, away, np.nan)[..., None, :]
+    row = np.where(trained, local_only, np.nan)[..., None, :]
     return np.concatenate([leaks, row], axis=-2)
 
 

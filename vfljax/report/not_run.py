@@ -3,89 +3,91 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from vfljax import defenses, store
-from vfljax.report import summary
-from vfljax.report.worst import FEDERATIONS, AttackOn, attack_on, panel, titles
+from vfljax import defenses
+from vfljax.report import stored_rows
+from vfljax.report.assessment import Assessed
+from vfljax.report.configurations import knowledge, titles
+from vfljax.report.stored_rows import FEDERATIONS, StoredRows
+from vfljax.types import AttackIdentity
 
 
-def not_attacked(sweep: store.Sweep, points: Sequence[summary.Point]) -> list[str]:
+def not_attacked(assessed: Assessed) -> list[str]:
     """What was not attacked, and why."""
-    attacks = store.attack_summary(sweep.workdir)
+    rows = assessed.rows
+    assert rows is not None
+    skipped = [entry for entry in rows.described.values() if entry["status"] == "skipped"]
     return [
-        *(f"{a['label']}: {a['reason']}." for a in attacks.values() if a["status"] == "skipped"),
-        *_not_known(attacks, summary.kinds_trained(sweep), points),
-        *_diverged_attacks(sweep, attacks),
-        *_diverged_settings(points),
-        *_not_scored(sweep),
+        *(f"{entry['label']}: {entry['reason']}." for entry in skipped),
+        *_defense_unknown(assessed, rows),
+        *_diverged_attacks(rows),
+        *_diverged_trials(assessed),
+        *_not_scored(rows),
     ]
 
 
-def _not_scored(sweep: store.Sweep) -> list[str]:
-    """Budgets of which nobody who stays away is known."""
-    budgets = summary.budgets_of(sweep)
-    missing = [f"{known}" for known in sorted(budgets) if not budgets[known].scored]
-    if not missing:
-        return []
-    return [
-        f"Staying away with {' or '.join(missing)} known labels: it is no candidate of the worst case, and no "
-        "excess is known, because the sweep was attacked before that was scored. `vfljax attack` adds it."
-    ]
+def _not_scored(rows: StoredRows) -> Iterator[str]:
+    """Numbers of known labels for which the local-only baseline has no figures."""
+    scored = {row.known for row in rows.local_only}
+    missing = [f"{known}" for known in sorted(knowledge(rows)) if known and known not in scored]
+    if missing:
+        yield (
+            f"The local-only baseline with {' or '.join(missing)} known labels is no candidate for the "
+            "strongest attack, and no excess is known, because it was not scored. `vfljax attack` adds it."
+        )
 
 
-def _not_known(
-    attacks: dict[str, dict[str, Any]], trained: set[str], points: Sequence[summary.Point]
-) -> list[str]:
-    """Defenses and federations where nobody who knows of the defense attacked."""
-    out = []
-    members = dict.fromkeys((p.arm, name) for p in points for name in p.defenses)
+def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[str]:
+    """Defenses and federations in which no attack took the defense into account."""
+    members = dict.fromkeys(
+        (c.method, name) for c in assessed.configurations for name in c.defenses
+    )
     for federation, words in FEDERATIONS.items():
         run = [
-            store.identity_of(a)
-            for a in attacks.values()
-            if a["status"] == "ok"
-            and federation in map(panel, trained.intersection(summary.kinds_of(a)))
+            stored_rows.identity_of(entry)
+            for entry in rows.described.values()
+            if entry["status"] == "ok"
+            and any(
+                stored_rows.federation_of_kind(kind) == federation
+                for kind in rows.kinds_trained.intersection(stored_rows.federations_of(entry))
+            )
         ]
-        for arm, name in members if run else ():
+        for method, name in members if run else ():
             row = defenses.TABLE[name]
             if row.known_by.get(federation) and not row.known_to(federation, run):
-                out.append(
-                    f"{arm}, {words}: nobody who knows of {name} attacked it; in config.attacks, one "
-                    f"of {row.advice(federation)}."
+                yield (
+                    f"{method}, {words}: no attack on it takes {name} into account; in config.attacks, one of "
+                    f"{row.advice(federation)} does."
                 )
-    return out
 
 
-def _diverged_attacks(sweep: store.Sweep, attacks: dict[str, dict[str, Any]]) -> list[str]:
-    trained = {variant for variant, a in attacks.items() if a.get("steps")}
-    successes: dict[AttackOn, list[float]] = {}
-    for row in sweep.attacks.to_pylist():
-        if row["variant"] in trained:
-            successes.setdefault(attack_on(row), []).append(row["success"])
-    names, out = titles(successes), []
+def _diverged_attacks(rows: StoredRows) -> Iterator[str]:
+    successes: dict[AttackIdentity, list[float]] = {}
+    for row in rows.attacks:
+        if row.variant.get("steps") and not row.identity.named:
+            key = row.identity._replace(known=0)
+            successes.setdefault(key, []).append(row.figures.get("success", math.nan))
+    names = titles(successes)
     for key, values in successes.items():
         lost = sum(math.isnan(value) for value in values)
         if lost:
-            out.append(
-                f"{names[key]}: {lost} of its {len(values)} runs diverged and are left out, which says "
+            yield (
+                f"{names[key]}: {lost} of its {len(values)} runs diverged and are left out, which shows "
                 "nothing about a defense: lower config.attacks' learning_rate or lambda_u."
             )
-    return out
 
 
-def _diverged_settings(points: Sequence[summary.Point]) -> list[str]:
-    out = []
-    for p in points:
-        if p.diverged:
-            out.append(f"{p.label}: {p.diverged} of {p.settings} settings diverged.")
-        trained = set(map(panel, p.accuracy))  # where it is not, the findings say so
-        missing = [FEDERATIONS[f] for f in _federations(points) if f in trained - p.worst.keys()]
-        if missing and p.diverged < p.settings:
-            out.append(f"{p.label}: no attack on it {' or '.join(missing).lower()}.")
-    return out
-
-
-def _federations(points: Sequence[summary.Point]) -> list[str]:
-    return list(dict.fromkeys(f for p in points for f in p.worst))
+def _diverged_trials(assessed: Assessed) -> Iterator[str]:
+    attacked = {(a.configuration.number, a.federation) for a in assessed.attacked}
+    for c in assessed.configurations:
+        if c.diverged:
+            yield f"{c.label}: {c.diverged} of {c.trials} trials diverged."
+        trained = set(map(stored_rows.federation_of_kind, c.accuracy))
+        missing = [
+            FEDERATIONS[federation]
+            for federation in assessed.federations
+            if federation in trained and (c.number, federation) not in attacked
+        ]
+        if missing and c.diverged < c.trials:
+            yield f"{c.label}: no attack on it {' or '.join(missing)}."

@@ -1,9 +1,8 @@
 """``report.html``: one self-contained file from a stored sweep, and its figures as PNG.
 
-What enters: a sweep's directory. What leaves: a page that opens with what leaks, to whom, what to switch on
-and how sure that is, then the frontier, a card a defense, every table, and how all of it was computed. The
-words are ``headline``'s and others', the pieces ``markup``'s, the figure ``interactive``'s. The page fetches
-nothing: its policy forbids it.
+The page opens with what leaks, to whom, what to switch on and how sure that is; then come the frontier, a
+card for each defense, every table, and how all of it was computed. The HTML is in ``templates``, which escape
+what users name. The page fetches nothing: its policy forbids it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import base64
 import io
 import json
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -20,54 +19,66 @@ from vfljax import store
 from vfljax.report import (
     assumptions,
     captions,
-    cards,
     figures,
     findings,
     guarantees,
     headline,
     interactive,
-    markup,
-    naming,
     not_run,
-    rules,
-    summary,
+    stored_rows,
     tables,
 )
-from vfljax.report.drawing import plt
+from vfljax.report.assessment import Assessed, Assessment, Outcome, assess
+from vfljax.report.configurations import undefended
+from vfljax.report.figures import plt
+from vfljax.report.judging import Verdict
+from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.templates import TEMPLATES, templates
 from vfljax.report.terminal import first_lines, fitted, text_table
-from vfljax.report.worst import FEDERATIONS
 from vfljax.sweep.experiment import Experiment, experiment_of
 
 PAPER = "paper"  # the figure in a paper's form
-HERE = pathlib.Path(__file__).parent
 POLICY = (
     "default-src 'none'; img-src data: blob:; font-src data:; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'"
 )
-"""Of the page's contents: none may come from anywhere else."""
+"""The page's content security policy: nothing may come from anywhere else."""
+FEW = 4  # notes that are read without unfolding any
+TIME = "want of time"  # in a note on what was left out for it
+TONES = {
+    Verdict.PROTECTS: "good",
+    Verdict.REDUCES: "better",
+    Verdict.DOES_NOTHING: "bad",
+    Outcome.NONE_KEEPS: "bad",
+    Outcome.DIVERGED: "bad",
+}
+"""The color of a card's edge; all else is gray. The verdict itself is always written."""
 
 
 class Shown(NamedTuple):
     """What a page is made from."""
 
     workdir: pathlib.Path
-    sweep: store.Sweep
     experiment: Experiment
-    points: list[summary.Point]
-    of: cards.About
-    opened: headline.Opening
+    rows: stored_rows.StoredRows
+    assessed: Assessed
     extra: tables.Extra
 
 
 def _shown(workdir: pathlib.Path, extend: tables.Extend) -> Shown:
-    sweep = naming.shown(workdir)
-    experiment, points = experiment_of(sweep), summary.points(sweep)
-    of, extra = cards.about(sweep, experiment), extend(sweep, experiment)
-    return Shown(workdir, sweep, experiment, points, of, headline.opening(points, of), extra)
+    rows = stored_rows.load(workdir)
+    experiment = experiment_of(rows.sweep)
+    return Shown(
+        workdir=workdir,
+        experiment=experiment,
+        rows=rows,
+        assessed=assess(rows, experiment),
+        extra=extend(rows.sweep, experiment),
+    )
 
 
 def write(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> pathlib.Path:
-    """Write ``report.html`` and ``figures/*.png`` from what is stored.
+    """Writes ``report.html`` and ``figures/*.png`` from what is stored.
 
     Args:
       workdir: the folder of the sweep.
@@ -81,204 +92,197 @@ def write(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> pat
 
 def _write(shown: Shown) -> pathlib.Path:
     (shown.workdir / "figures").mkdir(exist_ok=True)
-    parts = [_first_screen(shown), _frontier(shown), _cards(shown), _tables(shown), _made(shown)]
-    style, glue = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    drawn = f"<script>{interactive.script()}</script>" if _attacked(shown) else ""
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{markup.text(shown.experiment.name)}</title><style>{style}</style></head>"
-        f"<body>{''.join(parts)}{drawn}<script>{glue}</script></body></html>"
-    )
+    page = templates().get_template("page.html").render(_context(shown))
     store.write_text(shown.workdir / "report.html", page)
     return shown.workdir / "report.html"
 
 
-def _attacked(shown: Shown) -> bool:
-    return any(p.worst for p in shown.points)
+def _context(shown: Shown) -> dict[str, Any]:
+    """The values that the template of the page names."""
+    assessed, experiment = shown.assessed, shown.experiment
+    notes, more_notes = _notes(shown)
+    permuted = experiment.data.permute_labels
+    every = tables.sections(assessed, permuted, shown.extra.sections)
+    attacked = bool(assessed.federations)
+    compared = undefended(assessed.configurations) is not None
+    return {
+        "name": experiment.name,
+        "policy": POLICY,
+        "style": (TEMPLATES / "page.css").read_text(encoding="utf-8"),
+        "glue": (TEMPLATES / "page.js").read_text(encoding="utf-8"),
+        "bokeh": interactive.script() if attacked else "",
+        "federations": FEDERATIONS,
+        "headlines": headline.headlines(assessed),
+        "warnings": guarantees.warnings(assessed),
+        "notes": notes,
+        "more_notes": more_notes,
+        "about": _about(shown),
+        "panels": interactive.panels(assessed) if attacked else [],
+        "frontier": _save(figures.frontier(assessed), shown.workdir / "figures", "frontier")
+        if attacked
+        else "",
+        "cards": cards(assessed),
+        "cards_caption": captions.chosen(assessed.reference.goal, compared),
+        "findings": findings.findings(assessed),
+        "not_attacked": not_run.not_attacked(assessed),
+        "sections": every,
+        "figures": _other_figures(shown),
+        "parties": assumptions.parties(assessed, experiment),
+        "threat_model": assumptions.threat_model(assessed, experiment),
+        "judged": captions.strongest_attack(assessed, permuted) if attacked else "",
+        "origin": _origin(shown),
+    }
 
 
-def _first_screen(shown: Shown) -> str:
-    """The headline, its answers, what must not be missed, and what the sweep was."""
-    header, data = shown.sweep.header, shown.sweep.header["data"]
+def _about(shown: Shown) -> str:
+    """What the sweep was: its data, and how much was trained."""
+    header, data = shown.rows.sweep.header, shown.rows.sweep.header["data"]
     name = shown.experiment.parties.name_of
     columns = ", ".join(
         f"{name(party)} {' x '.join(map(str, shape))}"
         for party, shape in enumerate(data["party_shapes"])
     )
-    warned = guarantees.warnings(shown.sweep, shown.points)
-    about = (
+    return (
         f"{data['name']}: {data['rows']:,} rows, {data['classes']} classes; {data['train']:,} training, "
         f"{data['validation']:,} validation, {data['test']:,} test rows a seed; columns: {columns}; "
-        f"{shown.sweep.results.num_rows:,} of {header['settings']:,} settings, {shown.experiment.seeds} seeds."
-    )
-    return "".join(
-        [
-            f"<header><h1>{markup.text(shown.experiment.name)}: what leaks, and what the defense costs</h1>",
-            markup.headlines(shown.opened.headlines),
-            *(f'<div class="warning">{markup.text(line)}</div>' for line in warned),
-            markup.notes(*_shown_and_folded(shown)),
-            f'<p class="sub">{markup.text(about)}</p>',
-            '<nav class="screen"><a href="#frontier">frontier</a><a href="#defenses">defenses</a>'
-            '<a href="#tables">tables</a><a href="#assumptions">assumptions</a></nav></header>',
-        ]
+        f"{len(shown.rows.trials):,} of {header['settings']:,} trials, {shown.experiment.seeds} seeds."
     )
 
 
-FEW = 4  # notes that are read without unfolding any
-TIME = "want of time"  # in a note that says what was left out for it
-
-
-def _shown_and_folded(shown: Shown) -> tuple[list[str], list[str]]:
-    """The notes, what is missing first; beyond a few the rest is folded, with those on the attacks."""
+def _notes(shown: Shown) -> tuple[list[str], list[str]]:
+    """The notes that are read at once, what is missing first, and those that are folded."""
     notes = sorted(shown.experiment.notes, key=lambda note: TIME not in note)
     notes = [*_missing(shown), *notes]
-    return notes[:FEW], [*notes[FEW:], *_notes(shown)]
+    return notes[:FEW], [*notes[FEW:], *_attack_notes(shown.rows)]
 
 
 def _missing(shown: Shown) -> list[str]:
     """What is not done yet, and what diverged."""
-    undone = shown.sweep.unfinished
+    undone = shown.rows.sweep.unfinished
     out = [f"Not finished: {'; '.join(undone)}."] if undone else []
-    lost, settings = (
-        sum(getattr(p, name) for p in shown.points) for name in ("diverged", "settings")
-    )
+    lost = sum(c.diverged for c in shown.assessed.configurations)
+    trials = len(shown.rows.trials)
     if lost:
-        out.append(f"{lost} of {settings} settings diverged: their figures are left out, not zero.")
+        out.append(f"{lost} of {trials} trials diverged: their figures are left out, not zero.")
     return out
 
 
-def _notes(shown: Shown) -> list[str]:
+def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
     """What the stored attacks' rules, names and steps differ in from the published ones."""
-    attacks = store.attack_summary(shown.workdir)
-    notes = [*rules.notes(attacks), *naming.notes(shown.sweep)]
-    for a in attacks.values():
-        full = tables.steps_published(a["attack"]) if a["status"] == "ok" else 0
-        if full and a["steps"] < full:
+    notes = stored_rows.notes(rows)
+    for entry in rows.described.values():
+        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
+        if full and entry["steps"] < full:
             notes.append(
-                f"{a['label']}: {a['steps']:,} optimizer steps, fewer than the {full:,} published."
+                f"{entry['label']}: {entry['steps']:,} optimizer steps, fewer than the {full:,} published."
             )
     return notes
 
 
-def _frontier(shown: Shown) -> str:
-    """Accuracy against what leaks: to be pointed at, and as PNG for paper."""
-    if not _attacked(shown):
-        return ""
-    points, of = shown.points, shown.of
-    drawn = [
-        markup.figure(number, panel.title, panel.item)
-        for number, panel in enumerate(interactive.panels(points, of, shown.opened.cards))
+class Card(NamedTuple):
+    """The text of a card."""
+
+    method: str
+    color: str
+    tone: str
+    mark: str  # "switch this on"
+    outcome: str
+    rows: list[tuple[str, str]]
+
+
+def cards(assessed: Assessed) -> dict[str, list[Card]]:
+    """The card of every method, by federation."""
+    colors = {mark.method: mark.color for mark in interactive.marks(assessed)}
+    out: dict[str, list[Card]] = {}
+    for federation in FEDERATIONS:
+        methods = headline.methods_on(assessed, federation)
+        best = headline.recommended(methods)
+        for a in methods:
+            helps = a.shown_as in (Verdict.PROTECTS, Verdict.REDUCES)
+            card = Card(
+                method=a.method,
+                color=colors.get(a.method, "#7F7F7F"),
+                tone=TONES.get(a.shown_as, "open") if a.shown_as else "open",
+                mark=("switch this on" if helps else "leaks least") if a is best else "",
+                outcome=headline.outcome_text(a),
+                rows=_card_rows(a, assessed),
+            )
+            out.setdefault(federation, []).append(card)
+    return out
+
+
+def _card_rows(a: Assessment, assessed: Assessed) -> list[tuple[str, str]]:
+    """The names and values of a card."""
+    if a.strongest is None:
+        return []
+    cost = a.shown_cost
+    named = "operating point" if a.choice or not cost.count else "nearest operating point"
+    changed = f"; change {headline.change(cost)}" if cost.count else ""
+    party = headline.attackers(a.strongest, assessed.reference)
+    return [
+        (named, a.label),
+        ("leaks", str(a.leak)),
+        ("beyond local-only", a.excess.signed),
+        *([("change to undefended", a.change.signed)] if cost.count else []),
+        ("accuracy", f"{a.accuracy}{changed}"),
+        *([("AUC", str(a.auc))] if a.auc.count else []),
+        (
+            "read most by",
+            f"{a.strongest.attack.brief}, {party}" if party else "local-only: no attack",
+        ),
+        *([("chosen by", _chosen_by(a))] if a.choice else []),
     ]
-    still = figures.frontier(points, dict(of.base), of.goal.max_cost)
-    return (
-        '<h2 id="frontier">Accuracy against what leaks</h2>'
-        '<p class="sub">Further down and further right is better. Bars: limits of what the strongest attack '
-        "leaks, and 95 % intervals of accuracy over seeds. A ring: the strength that was chosen. Settings "
-        "below chance are inverted or collapsed, not private."
-        '<span class="screen"> Point at a mark for its figures; a button hides a defense.</span></p>'
-        f"{markup.legend(interactive.legend(points))}"
-        f'<div class="panels">{"".join(drawn)}</div>'
-        f'<div class="png">{_save(still, shown.workdir / "figures", "frontier")}</div>'
-    )
 
 
-def _cards(shown: Shown) -> str:
-    """A card a defense, by federation."""
-    every = shown.opened.cards
-    if not every:
-        return ""
-    compared = summary.undefended(shown.points) is not None
-    symbols = {entry.arm: entry.symbol for entry in interactive.legend(shown.points)}
-    federations = dict.fromkeys(card.federation for card in every)
-    parts = ['<h2 id="defenses">Every defense, at the strength that was chosen</h2>']
-    parts.append(f'<p class="sub">{markup.text(captions.chosen(shown.of.goal, compared))}</p>')
-    for federation in federations:
-        members = [card for card in every if card.federation == federation]
-        best = headline.recommended(members)
-        if len(federations) > 1:
-            parts.append(f"<h3>{markup.text(FEDERATIONS[federation])}</h3>")
-        drawn = (markup.card(c, c is best, symbols.get(c.arm, "")) for c in members)
-        parts.append(f'<div class="cards">{"".join(drawn)}</div>')
-    return "".join(parts)
+def _chosen_by(a: Assessment) -> str:
+    """By how many folds; and what their choices leak, where that is another figure."""
+    assert a.choice is not None
+    if abs(a.choice.leak - a.leak.mean) < 5e-4:
+        return a.choice.text
+    return f"{a.choice.text}, whose choices leak {a.choice.leak:.3f}"
 
 
-def _tables(shown: Shown) -> str:
-    """Everything in sentences and tables, and the other figures, folded."""
-    sweep, points = shown.sweep, shown.points
-    said = findings.findings(sweep, points)
-    parts = ['<h2 id="tables">All figures</h2>']
-    parts.append(markup.folded("What this means", markup.listed(said), f"{len(said)} sentences"))
-    missing = not_run.not_attacked(sweep, points)
-    if missing:
-        parts.append(
-            markup.folded("Not attacked", markup.listed(missing), f"{len(missing)} reasons")
-        )
-    sections = tables.sections(sweep, shown.experiment, points, shown.extra.sections)
-    parts += map(markup.section, sections)
-    return "".join([*parts, *_other_figures(shown)])
-
-
-def _other_figures(shown: Shown) -> list[str]:
-    """In the paper's form, and along the knobs of every arm."""
-    points, folder, parts = shown.points, shown.workdir / "figures", []
-    drawn = shown.extra.draw()
-    if drawn is not None:
-        parts.append(markup.folded("In the paper's form", _save(drawn, folder, PAPER)))
-    for arm in dict.fromkeys(p.arm for p in points):
+def _other_figures(shown: Shown) -> list[tuple[str, str, str]]:
+    """Title, name and image of the figure in a paper's form, and of those along the knobs of every method."""
+    every, folder, out = shown.assessed.configurations, shown.workdir / "figures", []
+    paper = shown.extra.draw()
+    if paper is not None:
+        out.append(("In the paper's form", PAPER, _save(paper, folder, PAPER)))
+    for method in dict.fromkeys(c.method for c in every):
         for plot, figure in (
-            ("heat", figures.heat_maps(points, arm)),
-            ("curve", figures.curves(points, arm, dict(shown.of.base))),
+            ("heat", figures.heat_maps(every, method)),
+            ("curve", figures.curves(every, method, shown.assessed.reference.classes)),
         ):
             if figure is not None:
-                inside = _save(figure, folder, f"{plot}_{arm}")
-                parts.append(markup.folded(f"{arm}, along its knobs", inside))
-    return parts
+                name = f"{plot}_{method}"
+                out.append((f"{method}, along its knobs", name, _save(figure, folder, name)))
+    return out
 
 
-def _made(shown: Shown) -> str:
-    """Threat model, assumptions, how it was computed, and by what."""
-    sweep, experiment, of = shown.sweep, shown.experiment, shown.of
-    header = sweep.header
-    origin = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
-    model = assumptions.threat_model(experiment, shown.points, of)
-    judged = (
-        captions.worst_case(shown.points, dict(of.base), of.known, experiment.data.permute_labels)
-        if _attacked(shown)
-        else ""
-    )
-    return "".join(
-        [
-            '<h2 id="assumptions">Assumptions, and how this was made</h2>',
-            markup.folded(
-                "Threat model",
-                markup.plain_table(*assumptions.parties(sweep, experiment)) + markup.listed(model),
-            ),
-            markup.folded("How it was judged", markup.paragraphs(judged)) if judged else "",
-            markup.folded("Command", f"<pre>{markup.text(header['command'])}</pre>"),
-            markup.folded("Versions", f"<pre>{markup.text(json.dumps(origin, indent=1))}</pre>"),
-            markup.folded(
-                "Config", f"<pre>{markup.text(json.dumps(sweep.config, indent=1))}</pre>"
-            ),
-        ]
-    )
+def _origin(shown: Shown) -> dict[str, str]:
+    """By what the sweep was made."""
+    header = shown.rows.sweep.header
+    versions = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
+    return {
+        "Command": header["command"],
+        "Versions": json.dumps(versions, indent=1),
+        "Config": json.dumps(shown.rows.sweep.config, indent=1),
+    }
 
 
 def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
-    """The figure as PNG beside the report; returns it as an <img> with the data inside."""
+    """Writes the figure as PNG beside the report; returns it as text in base64."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     plt.close(figure)
     store.write_bytes(folder / f"{name}.png", buffer.getvalue())
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<img alt="{markup.text(name)}" src="data:image/png;base64,{data}">'
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def excerpt(
     workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend = tables.no_extra
 ) -> None:
-    """Write what a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``,
+    """Writes what a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``,
     every figure of every attack (means over seeds); and the figure of privacy against utility.
 
     Args:
@@ -286,9 +290,8 @@ def excerpt(
       out: the folder that is written to.
       extend: makes the sections that are added to the report's own.
     """
-    sweep = naming.shown(workdir)
-    experiment, points = experiment_of(sweep), summary.points(sweep)
-    header = sweep.header
+    shown = _shown(workdir, extend)
+    header, experiment = shown.rows.sweep.header, shown.experiment
     lines = [
         f"# {experiment.name}",
         "",
@@ -297,20 +300,19 @@ def excerpt(
         f"jax {header['versions']['jax']}, {header['devices']} {header['backend']} devices, revision "
         f"{header['revision'] or 'unknown'}; ± is a 95 % t-interval over seeds.",
     ]
-    extra = extend(sweep, experiment)
-    for section in tables.sections(sweep, experiment, points, extra.sections):
+    permuted = experiment.data.permute_labels
+    for section in tables.sections(shown.assessed, permuted, shown.extra.sections):
         lines += ["", f"## {section.title}", "", section.caption, ""]
         lines += tables.markdown(*section.table)
     out.mkdir(parents=True, exist_ok=True)
     store.write_text(out / "tables.md", "\n".join(lines) + "\n")
-    store.write_text(out / "leaks.csv", tables.csv_text(*tables.leak_rows(points)))
-    if any(p.worst for p in points):
-        base, max_cost = summary.baseline(sweep), experiment.goal.max_cost
-        _save(figures.frontier(points, base, max_cost), out, "frontier")
+    store.write_text(out / "leaks.csv", tables.csv_text(*tables.leak_rows(shown.assessed)))
+    if shown.assessed.federations:
+        _save(figures.frontier(shown.assessed), out, "frontier")
 
 
 def present(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> str:
-    """Write the report.
+    """Writes the report.
 
     Args:
       workdir: the folder of the sweep.
@@ -320,8 +322,8 @@ def present(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> s
       Headline, verdicts, tables and findings for a terminal, and where the report is.
     """
     shown = _shown(workdir, extend)
-    said = "\n".join(f"- {line}" for line in findings.findings(shown.sweep, shown.points))
-    parts = [first_lines(shown.opened), text_table(shown.points)]
+    parts = [first_lines(shown.assessed), text_table(shown.assessed)]
     for section in shown.extra.sections:
         parts.append(f"{fitted(*section.table)}\n{section.caption}")
-    return "\n\n".join([*parts, said, f"report: {_write(shown)}"])
+    sentences = "\n".join(f"- {line}" for line in findings.findings(shown.assessed))
+    return "\n\n".join([*parts, sentences, f"report: {_write(shown)}"])

@@ -1,4 +1,4 @@
-"""The report's tables: headers and rows of text, from points and what a sweep stored."""
+"""The report's tables: headers and rows of text, rendered from assessments."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from matplotlib.figure import Figure
 
 from vfljax import attacks as attack_table
 from vfljax import store
-from vfljax.report import (
-    captions,
-    choosing,
-    findings,
-    guarantees,
-    rules,
-    strengths,
-    summary,
-    times,
-    verdicts,
-)
-from vfljax.report.worst import FEDERATIONS, WORDS, AttackOn, attack_on, titles
+from vfljax.report import captions, findings, guarantees, headline, stored_rows
+from vfljax.report.assessment import Assessed, Outcome
+from vfljax.report.configurations import FIGURES, titles
+from vfljax.report.intervals import Estimate, Interval, interval
+from vfljax.report.stored_rows import FEDERATIONS, KINDS, AttackRow, StoredRows
 from vfljax.sweep.experiment import Experiment
+from vfljax.types import AttackIdentity
 
 Table = tuple[list[str], list[list[str]]]
+SECONDS = (
+    "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
+    "on its baselines. Of the programs of training only the epochs are counted, of an attack everything."
+)
 
 
 class Section(NamedTuple):
@@ -35,7 +33,6 @@ class Section(NamedTuple):
     title: str
     caption: str  # paragraphs, an empty line between them
     table: Table
-    leads: bool = False  # stands before the findings
 
 
 class Extra(NamedTuple):
@@ -54,78 +51,242 @@ def no_extra(sweep: store.Sweep, experiment: Experiment) -> Extra:
     return Extra()
 
 
-def sections(
-    sweep: store.Sweep,
-    experiment: Experiment,
-    points: Sequence[summary.Point],
-    extra: Sequence[Section] = (),
-) -> list[Section]:
-    """Every table of the report that has rows, the worst case first; ``extra`` are the caller's."""
-    base = summary.baseline(sweep)
-    leading = next(iter(summary.budgets_of(sweep)))
+def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ()) -> list[Section]:
+    """Returns every table of the report that has rows.
+
+    Args:
+      assessed: a sweep with its rows.
+      permuted: share of the training rows whose labels were permuted.
+      extra: the caller's sections.
+    """
+    rows, goal = assessed.rows, assessed.reference.goal
+    assert rows is not None
     every = [
         Section(
-            "Worst case",
-            captions.worst_case(points, base, leading, experiment.data.permute_labels),
-            verdicts.verdict_rows(points),
-            leads=True,
+            "Strongest attacks and verdicts",
+            captions.strongest_attack(assessed, permuted),
+            verdict_rows(assessed),
         ),
         Section(
-            "Strengths that keep the accuracy",
-            captions.strengths(experiment.goal.max_cost),
-            choice_rows(points, base["majority"], experiment.goal.max_cost),
-            leads=True,
+            "Operating points that keep the accuracy",
+            captions.operating_points(goal.max_cost),
+            operating_point_rows(assessed),
         ),
         Section(
-            "Worst case by the number of known labels",
-            "The strongest of all attacks that know at most so many labels, and of staying away with as "
-            "many; excess: over staying away. Of more candidates a fold may pick a worse one, so that a "
-            "figure may fall with more labels where the strongest attack cannot.",
-            budget_rows(points),
+            "Strongest attack by the number of known labels",
+            "The strongest of all attacks that know at most so many labels, and of the local-only baseline "
+            "with as many; excess: over that baseline. Of more candidates a fold may pick a worse one, so that "
+            "a figure may fall with more labels where the strongest attack cannot.",
+            knowledge_rows(assessed),
         ),
         Section(
-            "Published attacks against attackers who know the defense",
-            captions.adaptive(),
-            adaptive_rows(points),
-            leads=True,
+            "Published attacks and attackers who know the defense",
+            captions.UNPUBLISHED,
+            unpublished_rows(assessed),
         ),
         *extra,
         Section(
             "Label DP: what epsilon bounds, what attacks reached",
-            guarantees.caption(sweep, points),
-            guarantees.bound_table(sweep, points),
+            guarantees.caption(assessed),
+            guarantees.bound_table(assessed),
         ),
         Section(
-            "Attacks beside their baselines",
+            "Attacks and their baselines",
             "Top-1 on all training rows. An attack that does not beat the same few labels without any "
             "federation has learned nothing from taking part.",
-            baseline_rows(sweep, points),
+            baseline_rows(assessed),
         ),
         Section(
             "By the number of known labels",
             "Top-1 on the rows whose labels are not known.",
-            known_rows(sweep, points),
+            known_rows(assessed),
         ),
         Section(
-            "All settings",
-            "Mean over seeds. Attack columns: top-1 success on all training rows; worst: "
-            f"{base['scale']}.",
-            summary.table(points),
+            "All configurations",
+            "Mean over seeds. Attack columns: top-1 success on all training rows; strongest: "
+            f"{assessed.reference.scale}.",
+            configuration_rows(assessed),
         ),
-        Section("Attacks", "", attack_rows(sweep)),
-        Section("Seconds of training and of each attack", times.CAPTION, times.table(sweep)),
+        Section("Attacks", "", attack_rows(rows)),
+        Section("Seconds of training and of each attack", SECONDS, seconds_rows(rows)),
     ]
     return [section for section in every if section.table[1]]
 
 
-def leak_rows(points: Sequence[summary.Point]) -> Table:
-    """Every attack's figures at every setting and federation, means over seeds."""
-    header = ["setting", "attack", "federation", *summary.FIGURES]
+def verdict_rows(assessed: Assessed) -> Table:
+    """The strongest attack on every configuration in every federation, and the verdict."""
+    header = [
+        *("configuration", "federation", "verdict", "leaks (at least to at most)"),
+        *("strongest attack", "chosen by", "excess over local-only", "change to undefended"),
+        *("advantage over chance", "null band"),
+    ]
+    oracle = any(a.oracle for a in assessed.assessments)
+    chance, rows = assessed.reference.chance, []
+    for a in assessed.attacked:
+        strongest = a.strongest
+        assert strongest is not None
+        advantage = (strongest.leak.mean - chance) / (1 - chance)
+        null = f"{strongest.attack.null:.3f}" + ("" if strongest.informative else ", not above")
+        cells = [
+            *(a.label, FEDERATIONS[a.federation], headline.verdict_text(a), str(a.leak)),
+            *(strongest.name, strongest.chosen, a.excess.signed, a.change.signed),
+            *(f"{advantage:.3f}", null),
+        ]
+        cells += [f"{a.oracle.leak} {a.oracle.name}" if a.oracle else "-"] * oracle
+        rows.append(cells)
+    return header + ["strongest oracle"] * oracle, rows
+
+
+def operating_point_rows(assessed: Assessed) -> Table:
+    """Of every method and federation, the operating point that keeps the accuracy and leaks least."""
+    header = [
+        *("method", "federation", "operating point", "chosen by", "test accuracy", "change"),
+        *("leak", "excess over local-only", "change to undefended", "verdict on this point"),
+    ]
     rows = []
-    for p in points:
-        for key, figures in p.figures.items():
-            values = [figures[name] for name in summary.FIGURES]
-            rows.append([p.label, *key, *(f"{v.mean:.4f}" if v.count else "" for v in values)])
+    for a in findings.in_grid_order(assessed):
+        place, choice = [a.method, FEDERATIONS[a.federation]], a.choice
+        if choice is None:
+            if a.shown_as is not Outcome.NOT_COMPARED:
+                rows.append([*place, "none keeps the accuracy", *[""] * (len(header) - 3)])
+            continue
+        figures = (choice.leak, choice.excess, choice.change)
+        rows.append(
+            [
+                *(*place, a.label, choice.text, str(a.accuracy), str(choice.cost)),
+                *map(_figure, figures, ("", "+", "+")),
+                headline.verdict_text(a),
+            ]
+        )
+    return header, rows
+
+
+def _figure(value: float, sign: str) -> str:
+    return "-" if math.isnan(value) else f"{value:{sign}.3f}"
+
+
+def knowledge_rows(assessed: Assessed) -> Table:
+    """The strongest attack with every number of known labels, where there are several."""
+    counts = sorted({known for a in assessed.assessments for known in a.by_knowledge})
+    header = ["configuration", "federation", *(f"{known} labels" for known in counts)]
+    if len(counts) < 2:
+        return header, []
+    rows = []
+    for a in assessed.assessments:
+        strongest = [a.by_knowledge.get(known) for known in counts]
+        cells = [f"{s.leak} {s.name}, excess {s.excess.signed}" if s else "-" for s in strongest]
+        if any(strongest):
+            rows.append([a.label, FEDERATIONS[a.federation], *cells])
+    return header, rows
+
+
+def unpublished_rows(assessed: Assessed) -> Table:
+    """The strongest attack of the papers and the strongest of all, where these differ."""
+    header = [
+        *("configuration", "federation", "strongest published attack"),
+        *("leaks (at least to at most)", "strongest attack", "leaks (at least to at most)"),
+        *("reads more by", "which is"),
+    ]
+    rows = []
+    for a in assessed.assessments:
+        published, strongest = a.published, a.strongest
+        if not published or not strongest or not a.configuration.defended:
+            continue
+        if published.name != strongest.name:
+            more = a.unpublished
+            rows.append(
+                [
+                    *(a.label, FEDERATIONS[a.federation], published.name, str(published.leak)),
+                    *(strongest.name, str(a.leak), more.signed, findings.more_in_words(more)),
+                ]
+            )
+    return header, rows
+
+
+class Column(NamedTuple):
+    """A column of the table of all configurations."""
+
+    about: str  # accuracy, AUC, attack, strongest or excess
+    title: str
+    cells: list[str]
+    means: list[str]  # the cells without limits
+
+
+def configuration_columns(assessed: Assessed) -> list[Column]:
+    """The columns of the table of all configurations, after its labels; those without a figure are left out."""
+    every = assessed.configurations
+    kinds = list(dict.fromkeys(kind for c in every for kind in c.accuracy))
+    out = [
+        _column(about, f"{about} {kind}", [figures.get(kind) for figures in by_kind])
+        for about, by_kind in (
+            ("accuracy", [c.accuracy for c in every]),
+            ("AUC", [c.auc for c in every]),
+        )
+        for kind in kinds
+    ]
+    for key, title in titles(key for c in every for key in c.attacks).items():
+        figures = [c.attacks[key]["success"] if key in c.attacks else None for c in every]
+        out.append(_column("attack", title, figures))
+    on = {(a.configuration.number, a.federation): a for a in assessed.attacked}
+    for federation, words in (("split", "split"), ("no_split", "no split")):
+        found = [on.get((c.number, federation)) for c in every]
+        names = [a.strongest.name if a and a.strongest else "" for a in found]
+        leaks = [a.leak if a else None for a in found]
+        out.append(_column("strongest", f"strongest ({words})", leaks, names))
+        excess = [a.excess if a else None for a in found]
+        out.append(_column("excess", f"excess ({words})", excess, sign="+"))
+    return [column for column in out if any(cell != "-" for cell in column.cells)]
+
+
+def _column(
+    about: str,
+    title: str,
+    figures: Sequence[Interval | Estimate | None],
+    names: Sequence[str] = (),
+    sign: str = "",
+) -> Column:
+    """A column of these figures, with ``names`` behind them."""
+    names = names or [""] * len(figures)
+
+    def text(figure: Interval | Estimate | None) -> str:
+        if figure is None:
+            return "-"
+        return figure.text(sign) if isinstance(figure, Estimate) else str(figure)
+
+    def mean(figure: Interval | Estimate | None) -> str:
+        return "-" if figure is None else _figure(figure.mean, sign)
+
+    cells, means = (
+        [f"{write(figure)} {name}".strip() for figure, name in zip(figures, names, strict=True)]
+        for write in (text, mean)
+    )
+    return Column(about, title, cells, means)
+
+
+def configuration_labels(assessed: Assessed) -> list[str]:
+    """The label of every configuration, with how many of its trials diverged."""
+    return [
+        c.label + (f" ({c.diverged} diverged)" if c.diverged else "")
+        for c in assessed.configurations
+    ]
+
+
+def configuration_rows(assessed: Assessed) -> Table:
+    """A row for every configuration: utility, success of every attack, and the strongest attack."""
+    columns, labels = configuration_columns(assessed), configuration_labels(assessed)
+    header = ["configuration", *(column.title for column in columns)]
+    return header, list(map(list, zip(labels, *(column.cells for column in columns), strict=True)))
+
+
+def leak_rows(assessed: Assessed) -> Table:
+    """Every attack's figures on every configuration and federation, means over seeds."""
+    header = ["configuration", "attack", "federation", *FIGURES]
+    rows = []
+    for c in assessed.configurations:
+        for key, figures in c.attacks.items():
+            values = [figures[name] for name in FIGURES]
+            cells = (f"{v.mean:.4f}" if v.count else "" for v in values)
+            rows.append([c.label, key.label, key.federation, *cells])
     return header, rows
 
 
@@ -144,171 +305,114 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def attack_rows(sweep: store.Sweep) -> Table:
-    """Each attack form: what it was given, what it cost, and how much less than published."""
+def attack_rows(rows: StoredRows) -> Table:
+    """Each attack variant: what it was given, what it cost, and how much less than published."""
     header = [
-        "attack",
-        "federation",
-        "known labels",
-        "oracle or diagnostic",
-        "optimizer steps",
-        "published steps",
-        "seconds",
-        "compiles / shapes of view",
-        "settings",
+        *("attack", "federation", "known labels", "oracle or diagnostic", "optimizer steps"),
+        *("published steps", "seconds", "compiles / shapes of view", "trials"),
     ]
-    rows, trained = [], summary.kinds_trained(sweep)
-    for a in store.attack_summary(sweep.workdir).values():
-        if a["status"] == "skipped":
-            rows.append([a["label"], "skipped: " + a["reason"], *[""] * 7])
+    out = []
+    for entry in rows.described.values():
+        if entry["status"] == "skipped":
+            out.append([entry["label"], "skipped: " + entry["reason"], *[""] * 7])
             continue
-        published_steps = steps_published(a["attack"])
-        known = ", ".join(f"{p['known']:g}" for p in a["knobs"] if "known" in p) or "0"
-        known = a.get("labels") or known
-        rows.append(
+        kinds = [k for k in stored_rows.federations_of(entry) if k in rows.kinds_trained]
+        known = ", ".join(f"{p['known']:g}" for p in entry["knobs"] if "known" in p) or "0"
+        out.append(
             [
-                rules.title(a),
-                ", ".join(WORDS[k] for k in summary.kinds_of(a) if k in trained) or "none",
-                known,
-                "yes" if a.get("oracle") else "no",
-                f"{a['steps']:,}",
-                f"{published_steps:,}" if published_steps else "0",
-                f"{a['seconds']:.1f}",
-                f"{a['compiles']} / {a['views']}",
-                str(a["settings"]),
+                stored_rows.rule_title(entry),
+                ", ".join(KINDS[k] for k in kinds) or "none",
+                entry.get("labels") or known,
+                "yes" if entry.get("oracle") else "no",
+                f"{entry['steps']:,}",
+                f"{steps_published(entry['attack']):,}",
+                f"{entry['seconds']:.1f}",
+                f"{entry['compiles']} / {entry['views']}",
+                str(entry["settings"]),
             ]
         )
-    return header, rows
+    return header, out
 
 
-def steps_published(name: str) -> int:
-    """Optimizer steps of the published attack; 0 of one that trains nothing, or takes no part."""
-    return 0 if name == store.ALONE else attack_table.TABLE[name].published_steps
+def steps_published(attack: str) -> int:
+    """Optimizer steps of the published attack; 0 of one that trains nothing, and of the local-only baseline."""
+    return 0 if attack == store.ALONE else attack_table.TABLE[attack].published_steps
 
 
-def baseline_rows(sweep: store.Sweep, points: Sequence[summary.Point]) -> Table:
-    """Passive figures beside what the same labels give without the federation, and with all."""
+def baseline_rows(assessed: Assessed) -> Table:
+    """What attacks that know labels reach, and what the same labels reach without the federation."""
     header = [
-        "attack",
-        "setting",
-        "success",
-        "success, test rows",
-        "untrained bottom",
-        "logistic regression, same labels",
-        "same attack, all labels (upper bound)",
+        *("attack", "configuration", "success", "success, test rows", "untrained bottom"),
+        *("logistic regression, same labels", "same attack, all labels (upper bound)"),
     ]
-    arms = {p.number: p.label for p in points}
-    point_of = {
-        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
-    }
-    grouped: dict[tuple[AttackOn, int], list[dict]] = {}
-    for row in sweep.attacks.to_pylist():
-        if row.get("logistic_success") is not None and row["point"] == 0:
-            grouped.setdefault((attack_on(row), point_of[row["setting"]]), []).append(row)
-    names = titles(key for key, _ in grouped)
     fields = (
-        "success",
-        "test_success",
-        "untrained_success",
-        "logistic_success",
+        *("success", "test_success", "untrained_success", "logistic_success"),
         "all_labels_success",
     )
+    has_one = "logistic_success"
+    grouped = _by_attack(
+        assessed, lambda row: row.point == 0 and row.figures.get(has_one) is not None
+    )
+    names = titles(key for key, _ in grouped)
     return header, [
-        [names[key], arms[point], *(str(summary.interval(r[f] for r in rows)) for f in fields)]
-        for (key, point), rows in grouped.items()
+        [names[key], label, *(str(interval(row.figures.get(f) for row in rows)) for f in fields)]
+        for (key, label), rows in grouped.items()
     ]
 
 
-def budget_rows(points: Sequence[summary.Point]) -> Table:
-    """The worst case with every number of known labels, where there are several."""
-    counts = sorted({known for p in points for known in p.by_budget})
-    header = ["setting", "federation", *(f"{known} labels" for known in counts)]
-    if len(counts) < 2:
-        return header, []
-    rows = []
-    for p in points:
-        for federation, words in FEDERATIONS.items():
-            worst = [p.by_budget.get(known, {}).get(federation) for known in counts]
-            cells = [f"{w.leak} {w.name}, excess {w.excess.signed}" if w else "-" for w in worst]
-            if any(worst):
-                rows.append([p.label, words, *cells])
-    return header, rows
-
-
-def known_rows(sweep: store.Sweep, points: Sequence[summary.Point]) -> Table:
+def known_rows(assessed: Assessed) -> Table:
     """Attack success by the number of known labels, where that is an axis."""
-    point_of = {
-        r["setting"]: r["point"] for r in sweep.results.select(["setting", "point"]).to_pylist()
-    }
-    arms = {p.number: p.label for p in points}
-    grouped: dict[tuple[AttackOn, int], dict[float, list[dict]]] = {}
-    for row in sweep.attacks.to_pylist():
-        known = row.get("attack.known")
-        if known is not None:
-            key = (attack_on(row), point_of[row["setting"]])
-            grouped.setdefault(key, {}).setdefault(known, []).append(row)
-    grouped = {key: by_count for key, by_count in grouped.items() if len(by_count) > 1}
+    grouped: dict[tuple[AttackIdentity, str], dict[float, list[AttackRow]]] = {}
+    for place, rows in _by_attack(assessed, lambda row: "known" in row.knobs).items():
+        for row in rows:
+            grouped.setdefault(place, {}).setdefault(row.knobs["known"], []).append(row)
+    grouped = {place: by_count for place, by_count in grouped.items() if len(by_count) > 1}
     names = titles(key for key, _ in grouped)
     counts = sorted({known for by_count in grouped.values() for known in by_count})
-    header = ["attack", "setting", *(f"{known:g} labels" for known in counts)]
-    return header, [
-        [
-            *(names[key], arms[point]),
-            *(
-                str(summary.interval(r["success_unlabeled"] for r in by_count.get(known, [])))
-                for known in counts
-            ),
-        ]
-        for (key, point), by_count in grouped.items()
-    ]
-
-
-def choice_rows(
-    points: Sequence[summary.Point], majority: float, max_cost: float = choosing.MEAN_LOSS
-) -> Table:
-    """Of every defense and federation, the strength that keeps the accuracy and leaks least."""
-    header = [
-        *("defense", "federation", "strength", "chosen by", "test accuracy", "change"),
-        *("leak", "excess over staying away", "change to undefended", "verdict on this strength"),
-    ]
-    rows, judged = [], {(id(v.point), v.federation): v for v in verdicts.verdicts(points)}
-    for choice in strengths.choices(points, majority, max_cost):
-        place = [choice.arm, FEDERATIONS[choice.federation]]
-        if choice.point is None:
-            rows.append([*place, "none keeps the accuracy", *[""] * (len(header) - 3)])
-            continue
-        rows.append(
-            [
-                *(*place, choice.point.label, choice.chosen),
-                *(str(choice.point.accuracy[choice.federation]), str(choice.accuracy_change)),
-                *map(_figure, (choice.leak, choice.excess, choice.change), ("", "+", "+")),
-                judged[id(choice.point), choice.federation].text,
-            ]
+    header = ["attack", "configuration", *(f"{known:g} labels" for known in counts)]
+    out = []
+    for (key, label), by_count in grouped.items():
+        figures = (
+            interval(row.figures["success_unlabeled"] for row in by_count.get(known, ()))
+            for known in counts
         )
-    return header, rows
+        out.append([names[key], label, *map(str, figures)])
+    return header, out
 
 
-def _figure(value: float, sign: str) -> str:
-    return "-" if math.isnan(value) else f"{value:{sign}.3f}"
+def _by_attack(
+    assessed: Assessed, wanted: Callable[[AttackRow], bool]
+) -> dict[tuple[AttackIdentity, str], list[AttackRow]]:
+    """Rows by attack, whatever it knows, and by the label of the configuration."""
+    assert assessed.rows is not None
+    numbers = {trial.trial: trial.configuration for trial in assessed.rows.trials}
+    labels = {c.number: c.label for c in assessed.configurations}
+    out: dict[tuple[AttackIdentity, str], list[AttackRow]] = {}
+    for row in filter(wanted, assessed.rows.attacks):
+        place = row.identity._replace(known=0), labels[numbers[row.trial]]
+        out.setdefault(place, []).append(row)
+    return out
 
 
-def adaptive_rows(points: Sequence[summary.Point]) -> Table:
-    """The strongest attack of the papers beside the strongest of all, where these differ."""
-    header = [
-        *("setting", "federation", "strongest published attack", "leaks (at least to at most)"),
-        *("strongest attack", "leaks (at least to at most)", "reads more by", "which is"),
+def seconds_rows(rows: StoredRows) -> Table:
+    """A row for training and one for each attack variant: seconds, runs, milliseconds a run, the seconds as a
+    share of training's, and how many programs were compiled."""
+    header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
+    trained = sum(trial.figures.get("seconds") or 0.0 for trial in rows.trials)
+
+    def line(name: str, seconds: float, runs: int, compiles: str = "") -> list[str]:
+        each = f"{1e3 * seconds / runs:.1f}" if runs else "-"
+        share = f"{seconds / trained:.2f}" if trained else "-"
+        return [name, f"{seconds:.1f}", f"{runs:,}", each, share, compiles]
+
+    ran = [
+        (stored_rows.rule_title(entry), entry)
+        for entry in rows.described.values()
+        if entry["status"] != "skipped" and entry["settings"]
     ]
-    rows = []
-    for p in points:
-        for federation, worst in p.worst.items() if p.defended else ():
-            published = p.published.get(federation)
-            if published is None or published.name == worst.name:
-                continue
-            more = findings.beyond(published, worst)
-            rows.append(
-                [
-                    *(p.label, FEDERATIONS[federation], published.name, str(published.leak)),
-                    *(worst.name, str(worst.leak), more.signed, findings.more_in_words(more)),
-                ]
-            )
-    return header, rows
+    ran.sort(key=lambda pair: -pair[1]["seconds"])
+    return header, [
+        line("training", trained, len(rows.trials)),
+        *(line(name, e["seconds"], e["rows"], str(e["compiles"])) for name, e in ran),
+        line("all attacks", sum(e["seconds"] for _, e in ran), sum(e["rows"] for _, e in ran)),
+    ]

@@ -1,54 +1,50 @@
 """What a terminal gets of a sweep: the headline, the verdicts, and a table that fits its width.
 
-What enters: points, and what a report opens with. What leaves: text of at most ``WIDTH`` columns where it is
-made here. The report has all figures; here they are means, and the worst of many attacks stands for them.
+The report has all figures; here they are means, and the strongest of many attacks stands for them.
 """
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Collection, Sequence
 
-from vfljax.report import headline, summary, worst
-from vfljax.report.cards import NONE_KEEPS, Card
+from vfljax.report import headline, tables
+from vfljax.report.assessment import Assessed, Assessment, Outcome
 
 WIDTH = 120  # columns
-MANY = 8  # attacks; beyond, the table has the worst ones only
+MANY = 8  # attacks; beyond, the table has the strongest ones only
 LEAST = 8  # columns that a cut cell keeps
 GAP = "  "
-SPREAD = re.compile(r" ± [.\d]+| \([-+.\d]+ to [-+.\d]+\)")
-"""What follows a mean in a cell: half a t-interval, or limits."""
-BRIEF = {
-    "accuracy split": "acc split",
-    "accuracy malicious": "acc malic",
-    "accuracy no_split": "acc nosplit",
-    "AUC malicious": "AUC malic",
-    "AUC no_split": "AUC nosplit",
-}
-BRIEF_ATTACKS = (("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg"))
+BRIEF = (
+    *(("finetune_bottom", "tuned"), ("direct/", ""), ("_negative", "_neg")),
+    *(("accuracy", "acc"), ("malicious", "malic"), ("no_split", "nosplit")),
+)
 
 
-def first_lines(opened: headline.Opening) -> str:
-    """The headline and what is said of every defense, the best first."""
+def first_lines(assessed: Assessed) -> str:
+    """The headline and the verdict on every method, the best first."""
     sentences = [
-        textwrap.fill(one.sentence, WIDTH, break_on_hyphens=False) for one in opened.headlines
+        textwrap.fill(h.sentence, WIDTH, break_on_hyphens=False)
+        for h in headline.headlines(assessed)
     ]
-    return "\n\n".join([*sentences, *([verdict_table(opened.cards)] if opened.cards else [])])
+    methods = assessed.methods
+    return "\n\n".join([*sentences, *([verdict_table(methods)] if methods else [])])
 
 
-def verdict_table(cards: Sequence[Card]) -> str:
-    """A line a defense and federation: verdict, strength, leak with limits, and cost."""
+def verdict_table(methods: Sequence[Assessment]) -> str:
+    """A line a method and federation: verdict, operating point, leak with limits, and cost."""
     header = ["defense", "federation", "verdict", "leaks", "accuracy", "strongest attack"]
     rows = [
         [
-            *(card.strength or card.arm, card.federation, _brief(card.verdict)),
-            *(headline.figure(card.leak), headline.change(card.cost) if card.point else "-"),
-            _short(card.attack) or "-",
+            *(a.label if a.strongest else a.method, a.federation, _brief_outcome(a)),
+            headline.figure(a.leak),
+            headline.change(a.shown_cost) if a.strongest else "-",
+            _brief(a.strongest.attack.brief) if a.strongest else "-",
         ]
-        for card in cards
+        for a in methods
     ]
-    kept = [i for i, name in enumerate(header) if name != "federation" or _several(cards)]
+    several = len({a.federation for a in methods}) > 1
+    kept = [i for i, name in enumerate(header) if name != "federation" or several]
     return fitted(
         [header[i] for i in kept],
         [[row[i] for i in kept] for row in rows],
@@ -57,43 +53,37 @@ def verdict_table(cards: Sequence[Card]) -> str:
     )
 
 
-def _brief(verdict: str) -> str:
-    return "costs too much" if verdict == NONE_KEEPS else verdict.partition(":")[0]
+def _brief_outcome(a: Assessment) -> str:
+    if a.shown_as is Outcome.NONE_KEEPS:
+        return "costs too much"
+    return str(a.shown_as).partition(":")[0]
 
 
-def _several(cards: Sequence[Card]) -> bool:
-    return len({card.federation for card in cards}) > 1
-
-
-def text_table(points: Sequence[summary.Point]) -> str:
-    """The summary for a terminal: means over seeds, one line a point."""
-    header, rows = summary.table(points)
-    names = set(worst.titles(key for p in points for key in p.attacks).values())
-    if len(names) > MANY:
-        keep = [i for i, name in enumerate(header) if name not in names]
-        header, rows = [header[i] for i in keep], [[row[i] for i in keep] for row in rows]
-    attacks = [_short(name) for name in names]
-    short = [_short(BRIEF.get(name, name)) for name in header]
+def text_table(assessed: Assessed) -> str:
+    """The table of all configurations for a terminal: means over seeds."""
+    columns = tables.configuration_columns(assessed)
+    if sum(column.about == "attack" for column in columns) > MANY:
+        columns = [column for column in columns if column.about != "attack"]
+    titles = [_brief(column.title) for column in columns]
     # what is given up first where the width does not suffice: single attacks, then AUC, then what
     # malicious parties cost
     optional = [
-        *(name for name in reversed(short) if name in attacks),
-        *(name for name in reversed(short) if name.startswith("AUC")),
-        *("acc malic", "excess (no split)", "excess (split)"),
+        title
+        for about in ("attack", "AUC")
+        for title, column in reversed(list(zip(titles, columns, strict=True)))
+        if column.about == about
     ]
-    return fitted(short, [[row[0], *(mean_only(c) for c in row[1:])] for row in rows], optional)
+    optional += ["acc malic", "excess (no split)", "excess (split)"]
+    cells = [list(map(_brief, column.means)) for column in columns]
+    labels = tables.configuration_labels(assessed)
+    rows = list(map(list, zip(labels, *cells, strict=True)))
+    return fitted(["configuration", *titles], rows, optional)
 
 
-def mean_only(cell: str) -> str:
-    """A cell without its limits: the mean, and the attack's name in brief."""
-    value, _, attack = SPREAD.sub("", cell).partition(" ")
-    return f"{value} {_short(attack)}".strip()
-
-
-def _short(attack: str) -> str:
-    for long, brief in BRIEF_ATTACKS:
-        attack = attack.replace(long, brief)
-    return attack
+def _brief(text: str) -> str:
+    for long, short in BRIEF:
+        text = text.replace(long, short)
+    return text
 
 
 def fitted(
@@ -127,7 +117,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _cut(cell: str, width: int) -> str:
-    """The cell in so many columns: what is left out of its middle is an ellipsis, for both a setting's
+    """The cell in so many columns: what is left out of its middle is an ellipsis, for both the
     defense and its last knob are worth reading."""
     if len(cell) <= width:
         return cell

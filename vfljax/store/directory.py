@@ -100,17 +100,18 @@ def refuse_another(
     workdir: pathlib.Path, stored: Mapping[str, Any], header: Mapping[str, Any]
 ) -> None:
     """Raise UserError where the sweep that is ``stored`` is not the one of ``header``."""
-    changed = [
-        line
-        # a field that came after the sweep was made had its default then
-        for line in differences(resolve(stored["config"]), resolve(header["config"]))
-        if not line.startswith(MAY_CHANGE)
-    ]
+    may_change = MAY_CHANGE
     data = difference(stored, header)
+    if not data and stored.get("identity"):  # other options of the loader may read the same data
+        may_change = (*MAY_CHANGE, "data.options")
+    changed = [
+        str(found)
+        # a field that came after the sweep was made had its default then
+        for found in differences(resolve(stored["config"]), resolve(header["config"]))
+        if not found.field.startswith(may_change)
+    ]
     if data:
         changed.append(data)
-    elif stored.get("identity"):  # options of the loader that read the same data are no other sweep
-        changed = [line for line in changed if not line.startswith("data.options")]
     if stored.get("pretrained", {}) != header["pretrained"]:
         changed.append("the file of pretrained weights has changed")
     if changed:

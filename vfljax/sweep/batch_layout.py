@@ -69,10 +69,6 @@ class Layout:
 
         return jax.tree.map(one, members)
 
-    def shapes(self, one: PyTree) -> PyTree:
-        """The shapes of what ``pad`` makes of members like this ``one``, which has no member axis."""
-        return jax.tree.map(lambda a: placed(a, BY_MEMBER, self.capacity), one)
-
 
 class TooLarge(jax.errors.JaxRuntimeError):
     """A program would exhaust a device's memory, and was not run; ``width`` members at once would fit."""
@@ -106,19 +102,6 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
 def share(shared: PyTree) -> PyTree:
     """``shared`` on every device, once."""
     return jax.device_put(shared, NamedSharding(Mesh(jax.devices(), (AXIS,)), SAME))
-
-
-def shared_shapes(shared: PyTree) -> PyTree:
-    """The shapes of what ``share`` makes of ``shared``."""
-    return jax.tree.map(lambda a: placed(a, SAME), shared)
-
-
-def placed(a: Any, spec: PartitionSpec, *members: int) -> jax.ShapeDtypeStruct:
-    """What tracing distinguishes of the array ``a`` where it lies on the devices, ``members`` before it."""
-    dtype = jax.dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True)
-    by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), spec)
-    weak = getattr(a, "weak_type", False)
-    return jax.ShapeDtypeStruct((*members, *a.shape), dtype, sharding=by_member, weak_type=weak)
 
 
 def layout(count: int, width: int | None = None, devices: int | None = None) -> Layout:

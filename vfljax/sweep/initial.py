@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -37,17 +36,6 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
 
 def random_weights(spec: Spec, seeds: HostArray, table: Table) -> Weights:
     """Randomly drawn weights [Q, ...] of every seed."""
-    drawing, arguments = _drawing(spec, seeds, table)
-    return drawing(*arguments)
-
-
-def compile_ahead(spec: Spec, seeds: HostArray, table: Table) -> None:
-    """Compile what ``random_weights`` will run."""
-    _drawing(spec, seeds, table)
-
-
-def _drawing(spec: Spec, seeds: HostArray, table: Table) -> tuple[Callable[..., Weights], Any]:
-    """What draws the weights of every seed, and its arguments."""
     # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
     heavy = not spec.light and machine.offered().cpu
     options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
@@ -55,7 +43,7 @@ def _drawing(spec: Spec, seeds: HostArray, table: Table) -> tuple[Callable[..., 
     arguments = jnp.asarray(seeds), ones
     # draws multiply nothing: sweeps of another precision share the program
     drawn = dataclasses.replace(models(spec), precision="float32")
-    return programs.compiled(make_initial, (drawn,), arguments, options), arguments
+    return programs.compiled(make_initial, (drawn,), arguments, options)(*arguments)
 
 
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:

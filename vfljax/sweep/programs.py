@@ -25,7 +25,6 @@ from vfljax.sweep.batch_layout import (
     TooLarge,
     dividing_width,
     leading,
-    placed,
 )
 from vfljax.sweep.batch_layout import layout as layout_for
 from vfljax.types import PyTree
@@ -84,7 +83,6 @@ class Program:
         self._signature: Hashable = None
         self._compiled: Future[Any] | None = None
         self._fits = False  # whether it was asked and found to fit into the devices' memory
-        self.results: PyTree = None  # their shapes, once it was traced
 
     def compile_ahead(
         self, members: PyTree, shared: PyTree, pool: Executor, into: PyTree = None
@@ -107,9 +105,7 @@ class Program:
 
     def _lower(self, members: PyTree, shared: PyTree, into: PyTree) -> Any:
         self._signature = _abstract((members, shared, into))
-        lowered = _timed("tracing", lambda: self._call.lower(members, shared, into))
-        self.results = jax.tree.map(lambda a: placed(a, BY_MEMBER), lowered.out_info)
-        return lowered
+        return _timed("tracing", lambda: self._call.lower(members, shared, into))
 
     def __call__(self, members: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
@@ -160,6 +156,7 @@ def _map_into(some: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) ->
     return jax.lax.fori_loop(0, leading(groups), write, into)
 
 
+_LOCK = threading.Lock()  # of the seconds below, which compiling threads add to
 _SPENT = {"tracing": 0.0, "compiling": 0.0}  # seconds of this process, over all threads
 
 
@@ -186,8 +183,6 @@ def compile_seconds() -> float:
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
-_UNFINISHED: dict[Hashable, threading.Event] = {}  # programs that some thread is making
-_LOCK = threading.Lock()
 
 
 def program(
@@ -227,25 +222,6 @@ def fitting_program(
         layout = Layout(layout.capacity, dividing_width(layout.capacity, too_large.width))
 
 
-def program_ahead(
-    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
-    static: tuple[Hashable, ...],
-    layout: Layout,
-    members: PyTree,
-    shared: PyTree,
-) -> Program:
-    """``program``, compiled by this thread before anybody has arguments for it: ``members`` and ``shared``
-    are those of ``Layout.shapes`` and ``shared_shapes``. Whoever asks for the same program waits for it."""
-    key = (make, static, layout, _abstract((members, shared, None)))
-
-    def build() -> Program:
-        new = Program(make(*static), layout)
-        new.compile(members, shared)
-        return new
-
-    return _cached(key, build)
-
-
 def compiled(
     make: Callable[..., Callable[..., PyTree]],
     static: tuple[Hashable, ...],
@@ -262,27 +238,12 @@ def compiled(
 
 
 def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
-    finished = threading.Event()
-    try:  # from here on: an interrupt must not leave others waiting
-        while True:
-            with _LOCK:
-                if key in _PROGRAMS:
-                    _PROGRAMS.move_to_end(key)
-                    return _PROGRAMS[key]
-                other = _UNFINISHED.setdefault(key, finished)
-            if other is finished:
-                break
-            other.wait()  # and makes it here where the other thread could not
-        make_room()
-        built = build()
-        with _LOCK:
-            _PROGRAMS[key] = built
-        return built
-    finally:
-        with _LOCK:
-            if _UNFINISHED.get(key) is finished:
-                del _UNFINISHED[key]
-        finished.set()
+    if key in _PROGRAMS:
+        _PROGRAMS.move_to_end(key)
+        return _PROGRAMS[key]
+    make_room()
+    built = _PROGRAMS[key] = build()
+    return built
 
 
 def make_room() -> None:
@@ -290,17 +251,10 @@ def make_room() -> None:
     the older half first, and JAX's own. Whoever still holds a program keeps it."""
     if _memory_maps() < MOST_MAPS:
         return
-    with _LOCK:
-        for _ in range((len(_PROGRAMS) + 1) // 2):
-            _PROGRAMS.popitem(last=False)
+    for _ in range((len(_PROGRAMS) + 1) // 2):
+        _PROGRAMS.popitem(last=False)
     jax.clear_caches()
     gc.collect()
-
-
-def has_room() -> bool:
-    """Whether programs may be made that nobody has asked for yet: far from where ``make_room`` forgets
-    some."""
-    return _memory_maps() < MOST_MAPS // 2
 
 
 def _memory_maps() -> int:

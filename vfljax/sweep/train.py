@@ -134,17 +134,12 @@ def train_sweep(
     workdir: pathlib.Path,
     command: str,
     say: Callable[[str], None] = print,
-    begun: Callable[[Plan], None] | None = None,
     trained: TrainShards | None = None,
 ) -> Plan:
-    """Train every trial that is not stored yet. Returns the plan; results are in ``workdir``. ``begun``
-    is given the plan of a new sweep before anything is trained. ``trained`` trains the shards that are left,
-    None: ``train_shards``, one after the other in this process."""
-    stored = store.header_of(workdir)
+    """Train every trial that is not stored yet. Returns the plan; results are in ``workdir``. ``trained``
+    trains the shards that are left, None: ``train_shards``, one after the other in this process."""
     plan, needs = planned(experiment, workdir)
     with store.writing(workdir):
-        if stored is None and begun is not None:
-            begun(plan)
         return _train_sweep(plan, workdir, command, needs, say, trained or train_shards)
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from vfljax.report import simulation
-from vfljax.report.simulation import Cell
+from analysis import judging, simulation
+from analysis.simulation import Cell
+from vfljax.report import captions
 
 
 @pytest.fixture
@@ -34,14 +35,19 @@ def test_strengths_are_unbiased_for_what_they_picked(random):
     assert abs(simulation.strengths(Cell(3, 5, 0.0, 0.05), 1000, random)["bias"]) <= 0.005
 
 
-def test_the_shortfall_of_a_sweep_s_figures_grows_with_the_spread(monkeypatch):
-    monkeypatch.setattr(simulation, "QUICK_RUNS", 60)
-    simulation.shortfalls.cache_clear()
-    short = simulation.shortfalls(3, 4)
-    assert list(short) == list(simulation.SPREADS)
-    assert 0 < short[0.01] < short[0.03] < short[0.1] < 0.1
-    assert set(simulation.shortfalls(3, 1).values()) == {0}
-    simulation.shortfalls.cache_clear()
+def test_the_stored_shortfalls_are_what_the_command_makes_and_grow_with_the_spread():
+    (made,) = judging.shortfall_rows([4], [3], simulation.SHORTFALL_RUNS)
+    stored = captions.stored_shortfall(4, 3)
+    assert (stored.seeds, stored.candidates) == (4, 3)
+    assert list(stored.by_spread) == list(simulation.SPREADS)
+    for spread, figure in stored.by_spread.items():
+        assert figure == pytest.approx(made[f"spread {spread:g}"], rel=1e-3)
+    assert 0 < stored.by_spread[0.01] < stored.by_spread[0.03] < stored.by_spread[0.1] < 0.1
+
+
+def test_between_stored_numbers_the_next_larger_one_counts_and_beyond_them_the_largest():
+    assert captions.stored_shortfall(11, 41)[:2] == (12, 45)
+    assert captions.stored_shortfall(99, 999)[:2] == (20, 100)
 
 
 @pytest.mark.parametrize("seeds", [3, 10])

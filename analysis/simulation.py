@@ -8,7 +8,6 @@ a hard split is hard for every attack. Everything is one array [runs, attacks, s
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from vfljax.report import choosing, intervals, judging
+from vfljax.report.judging import Verdict
 
 Floats = NDArray[np.float64]
 
@@ -26,8 +26,8 @@ ROWS = 1000
 CHUNK = 250  # runs at once
 SPREADS = (0.01, 0.03, 0.1)
 CORRELATIONS = (0.0, 0.5)
-QUICK_RUNS = 250
-"""Enough for a sentence of a report: the standard error of its largest shortfall is .003."""
+SHORTFALL_RUNS = 250
+"""Enough for a sentence of a report: the standard error of the largest shortfall is .003."""
 
 
 class Cell(NamedTuple):
@@ -58,8 +58,8 @@ class World(NamedTuple):
 
     leaks: Floats  # [attacks], true means
     undefended: Floats  # [attacks]
-    false: tuple[str, ...]  # verdicts that would be false
-    right: str  # the verdict to be hoped for
+    false: tuple[Verdict, ...]  # that would be false
+    right: Verdict  # to be hoped for
 
 
 def worlds(cell: Cell) -> dict[str, World]:
@@ -72,24 +72,24 @@ def worlds(cell: Cell) -> dict[str, World]:
     def level(leak: float) -> Floats:
         return np.full(cell.attacks, leak)
 
-    less = (judging.PROTECTS, judging.REDUCES)
-    none, nothing = (judging.DOES_NOTHING,), (judging.NOTHING_TO_PROTECT,)
-    hidden, edge = judging.CANNOT_SAY, AWAY + judging.EXCESS
+    less = (Verdict.PROTECTS, Verdict.REDUCES)
+    none, nothing = (Verdict.DOES_NOTHING,), (Verdict.NOTHING_TO_PROTECT,)
+    hidden, edge = Verdict.CANNOT_SAY, AWAY + judging.EXCESS
     return {
-        "e = .05": World(led(edge), led(0.9), (judging.PROTECTS, *none, *nothing), judging.REDUCES),
+        "e = .05": World(led(edge), led(0.9), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES),
         "e = .05, all": World(
-            level(edge), level(0.9), (judging.PROTECTS, *none, *nothing), judging.REDUCES
+            level(edge), level(0.9), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES
         ),
-        "d = 0": World(led(0.8), led(0.8), (*less, *nothing), judging.DOES_NOTHING),
-        "d = 0, all": World(level(0.8), level(0.8), (*less, *nothing), judging.DOES_NOTHING),
+        "d = 0": World(led(0.8), led(0.8), (*less, *nothing), Verdict.DOES_NOTHING),
+        "d = 0, all": World(level(0.8), level(0.8), (*less, *nothing), Verdict.DOES_NOTHING),
         "d = -.02": World(
-            led(0.78), led(0.8), (judging.PROTECTS, *none, *nothing), judging.REDUCES
+            led(0.78), led(0.8), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES
         ),
         "d = +.02": World(led(0.82), led(0.8), (*less, *none, *nothing), hidden),
-        "e = .05, undefended": World(led(edge), led(edge), (*less, *nothing), judging.DOES_NOTHING),
-        "protected": World(led(AWAY), led(0.9), (*none, *nothing), judging.PROTECTS),
-        "reduced": World(led(0.75), led(0.9), (judging.PROTECTS, *none, *nothing), judging.REDUCES),
-        "nothing there": World(led(AWAY), led(AWAY), less, judging.NOTHING_TO_PROTECT),
+        "e = .05, undefended": World(led(edge), led(edge), (*less, *nothing), Verdict.DOES_NOTHING),
+        "protected": World(led(AWAY), led(0.9), (*none, *nothing), Verdict.PROTECTS),
+        "reduced": World(led(0.75), led(0.9), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES),
+        "nothing there": World(led(AWAY), led(AWAY), less, Verdict.NOTHING_TO_PROTECT),
     }
 
 
@@ -132,26 +132,21 @@ def choices(cell: Cell, means: Floats, runs: int, random: np.random.Generator) -
     return dict(zip(("bias", "shortfall", "flattery"), map(float, sums / runs)))
 
 
-@functools.cache
-def shortfalls(seeds: int, attacks: int) -> dict[float, float]:
-    """By how much the folds' figure falls short of the true worst case, for each of ``SPREADS``.
+def shortfalls(seeds: int, attacks: int, runs: int = SHORTFALL_RUNS) -> dict[float, float]:
+    """By how much the folds' figure falls short of the strongest attack's, for each of ``SPREADS``.
 
-    The largest mean over ``QUICK_RUNS`` runs of any of the ``profiles``, attacks uncorrelated or not;
-    `analysis/results/judging` has the same with more runs and standard numbers of attacks.
+    It is the largest mean over ``runs`` runs of any of the ``profiles``, attacks correlated or not.
     """
     random, out = np.random.default_rng(0), {}
     for spread in SPREADS:
         cells = [Cell(seeds, attacks, correlation, spread) for correlation in CORRELATIONS]
-        out[spread] = (
-            max(
-                choices(cell, means, QUICK_RUNS, random)["shortfall"]
-                for cell in cells
-                for means in profiles(cell).values()
-                if np.ptp(means) > 0  # equal attacks fall short of nothing
-            )
-            if attacks > 1
-            else 0.0
+        found = (
+            choices(cell, means, runs, random)["shortfall"]
+            for cell in cells
+            for means in profiles(cell).values()
+            if np.ptp(means) > 0  # equal attacks fall short of nothing
         )
+        out[spread] = max(found, default=0.0)
     return out
 
 
@@ -183,19 +178,19 @@ def coverage(cell: Cell, means: Floats, runs: int, random: np.random.Generator) 
 def rates(cell: Cell, world: World, runs: int, random: np.random.Generator) -> dict[str, float]:
     """How often each verdict falls; the right one, and the false one that falls most often."""
     means = np.concatenate([world.leaks, world.undefended, [AWAY]])
-    said: list[NDArray[np.str_]] = []
+    found: list[NDArray[np.intp]] = []
     for count in _chunks(runs):
         leaks, undefended, away = np.split(
             draw(random, means, cell, count), [cell.attacks, 2 * cell.attacks], axis=1
         )
         evidence = judging.evidence_on(leaks, undefended, away[:, 0], ROWS)
-        said.append(judging.verdicts(evidence))
-    verdicts = np.concatenate(said)
-    shares = {verdict: float((verdicts == verdict).mean()) for verdict in judging.VERDICTS}
+        found.append(judging.verdict_codes(evidence))
+    codes = np.concatenate(found)
+    shares = {verdict: float((codes == k).mean()) for k, verdict in enumerate(judging.VERDICTS)}
     return {
         "false": max(shares[verdict] for verdict in world.false),
         "right": shares[world.right],
-        **shares,
+        **{str(verdict): share for verdict, share in shares.items()},
     }
 
 
@@ -212,8 +207,8 @@ def strengths(cell: Cell, runs: int, random: np.random.Generator) -> dict[str, f
     for count in _chunks(runs):
         figures = draw(random, means.ravel(), cell, count)
         leaks = figures.reshape(count, *means.shape, cell.seeds)
-        chosen = choosing.choose_strength(leaks, np.zeros((count, len(means), cell.seeds)))
-        picked = means[chosen.strengths, chosen.attacks]
+        chosen = choosing.choose_operating_point(leaks, np.zeros((count, len(means), cell.seeds)))
+        picked = means[chosen.points, chosen.attacks]
         errors = (chosen.scores - picked, means[-1].max() - picked)
         sums += [error.mean() * count for error in errors]
     return dict(zip(("bias", "below"), map(float, sums / runs)))

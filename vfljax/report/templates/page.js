@@ -13,19 +13,6 @@ addEventListener("pointerup", (tap) => {
     setTimeout(() => target.dispatchEvent(new PointerEvent("pointermove", place)), 60);
 });
 
-// the legend: a button shows and hides what bears its name in every figure
-const buttons = [...document.querySelectorAll("#legend button")];
-function show(button, shown) {
-  button.setAttribute("aria-pressed", shown);
-  for (const plot of Bokeh.documents.flatMap((doc) => doc.roots()))
-    for (const drawn of plot.renderers) if (drawn.name === button.value) drawn.visible = shown;
-}
-for (const button of buttons)
-  button.addEventListener("click", () => {
-    const shown = button.getAttribute("aria-pressed") !== "true";
-    for (const one of button.value ? [button] : buttons) show(one, shown);
-  });
-
 // tables: numbers within words sort as numbers, and what is no figure comes last
 const pieces = (text) => text.replaceAll(",", "").split(/([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)/i);
 const blank = (text) => text === "" || text === "-";

@@ -1,0 +1,274 @@
+"""The configurations of a stored sweep: what was trained, and what each attack reads, summarized over seeds.
+
+A *configuration* is one value for every knob; its trials, one a seed, are its sample. The scale of leakage is
+``metrics.leak``: leak AUC for two classes (chance 1/2), balanced top-1 for more (chance 1/C). Leak AUC grants
+the attacker one bit, which way its scores point: single attacks get max(a, 1 - a), as published, and the
+strongest attack takes the direction from the half of the rows on which it is not scored. Top-1 success grants
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from vfljax import defenses
+from vfljax.report.intervals import Interval, interval
+from vfljax.report.stored_rows import (
+    KINDS,
+    AttackRow,
+    StoredRows,
+    Trial,
+    chance_of,
+    read,
+)
+from vfljax.store import Sweep
+from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.records import Goal
+from vfljax.types import AttackIdentity
+
+FIGURES = (
+    *("leak", "excess", "leak_batch_mean", "auc_batch_q95", "success", "success_unlabeled", "f1"),
+    *("success_top5", "test_success", "test_leak", "leak_named", "leak_matched"),
+    *("untrained_leak", "logistic_leak", "all_labels_leak"),
+)
+NUMBERS = ("learning_rate", "momentum", "weight_decay", "decay", "gamma")
+
+Attacks = Mapping[AttackIdentity, Mapping[str, Interval]]
+BySeed = Mapping[str, Mapping[int, float]]
+
+
+class Configuration(NamedTuple):
+    """A method with a value for each of its knobs: utility and leakage, summarized over seeds.
+
+    Utilities are by the kind of federation (split, malicious, no_split).
+    """
+
+    number: int
+    method: str
+    defenses: tuple[str, ...]  # of its chain, in listing order; () is undefended
+    knobs: dict[str, Any]  # "kdk.epsilon" -> .45; only those of its own defenses
+    named: tuple[str, ...]  # knobs in its label: what varies in the method, and what has no default
+    accuracy: Mapping[str, Interval]  # test accuracy (oriented, for C = 2)
+    auc: Mapping[str, Interval]  # test AUC (oriented); empty for C > 2
+    test: BySeed  # test accuracy by seed, NaN where training diverged
+    validation: BySeed  # likewise, validation accuracy
+    attacks: Attacks  # at the first point of its numeric knobs; see ``FIGURES``
+    diverged: int
+    inverted: int  # runs that learned two classes the wrong way round
+    trials: int
+
+    @property
+    def defended(self) -> bool:
+        """Whether its chain has any defense."""
+        return bool(self.defenses)
+
+    def values_of(self, defense: str) -> tuple[dict[str, float], dict[str, Any]]:
+        """Knobs and options of one defense of its chain, by their names there."""
+        prefix = f"{defense}."
+        values = {k.removeprefix(prefix): v for k, v in self.knobs.items() if k.startswith(prefix)}
+        return defenses.TABLE[defense].knobs_and_options(values)
+
+    def figures_of(self, label: str, kind: str) -> Mapping[str, Interval] | None:
+        """The figures of the attack with this label on this kind of federation, None if it was not run."""
+        keys = (key for key in self.attacks if (key.label, key.federation) == (label, kind))
+        key = next(keys, None)
+        return None if key is None else self.attacks[key]
+
+    @property
+    def label(self) -> str:
+        """'kdk epsilon=0.45 k=3', without defaults and options that do not vary in the method."""
+        last = [key.split(".")[-1] for key in self.named]
+        names = []
+        for key, value in self.knobs.items():
+            if key not in self.named:
+                continue
+            word = key.split(".")[-1]
+            if last.count(word) > 1:  # label_dp+kdk: two epsilons
+                word = key
+            defense, _, knob = key.partition(".")
+            if defense in self.defenses:
+                label = defenses.TABLE[defense].remarks.knob_label(knob, self.values_of(defense)[1])
+                word = word if label == knob else label
+            names.append(f"{word}={value:g}" if isinstance(value, float) else str(value))
+        return " ".join([self.method, *names])
+
+
+class Reference(NamedTuple):
+    """What the figures of a sweep are compared with."""
+
+    classes: int
+    chance: float  # on the leak scale
+    majority: float  # accuracy of guessing the largest class
+    local_only: float  # leak of the local-only baseline with ``known`` labels; NaN if not scored
+    known: int  # number of labels an attacker may know: the most of any attack
+    rows: int = 1000  # judged rows of the rarest class, half of those that were recorded
+    goal: Goal = Goal()
+    party_name: Callable[[int], str] = "passive party {}".format
+
+    @property
+    def scale(self) -> str:
+        """The name of the leak scale."""
+        return "leak AUC" if self.classes == 2 else "balanced top-1"
+
+
+def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Reference:
+    """Returns what the figures of a sweep are compared with.
+
+    Args:
+      rows: of the sweep.
+      experiment: the sweep's, for its goal and the names of its parties; default ones without it.
+    """
+    data, balance = rows.sweep.header["data"], rows.balance
+    share = min(balance) / sum(balance)
+    reference = Reference(
+        classes=len(balance),
+        chance=chance_of(balance),
+        majority=max(balance) / sum(balance),
+        local_only=_local_only(rows),
+        known=knowledge(rows)[0],
+        rows=max(1, int(data.get("recorded", data["train"]) * share / 2)),
+    )
+    if experiment is None:
+        return reference
+    return reference._replace(goal=experiment.goal, party_name=experiment.parties.name_of)
+
+
+def knowledge(rows: StoredRows) -> tuple[int, ...]:
+    """The numbers of known labels of a sweep's attackers, ascending after the first.
+
+    The first is what the report leads with: the most that any attack knows at the first point of its knobs.
+    Attacks that know more than an attacker can are left out.
+    """
+    fair = [row for row in rows.attacks if not row.oracle]
+    leading = max((row.identity.known for row in fair if row.point == 0), default=0)
+    return (leading, *sorted({row.identity.known for row in fair} - {leading}))
+
+
+def _local_only(rows: StoredRows) -> float:
+    """Leak of the local-only baseline with the leading number of known labels, the best of the parties."""
+    of_parties = rows.attackers().get(knowledge(rows)[0], {}).values()
+    reached = [interval(x.figures["leak"] for x in seeds.values()).mean for seeds in of_parties]
+    if reached:
+        return max(reached)
+    # a sweep whose attacks are not finished has the baseline of each attack
+    return interval(x.figures.get("logistic_leak") for x in rows.attacks if x.point == 0).mean
+
+
+def configurations(rows: StoredRows) -> tuple[Configuration, ...]:
+    """Every configuration of a stored sweep, in grid order."""
+    varied = {n for n in NUMBERS[:-1] if len({trial.figures[n] for trial in rows.trials}) > 1}
+    named = _named(rows.trials, varied)
+    attacked = attacks_of(rows)
+    members: dict[int, list[Trial]] = {}
+    for trial in rows.trials:
+        members.setdefault(trial.configuration, []).append(trial)
+    return tuple(
+        _configuration(trials, named, varied, attacked.get(number, ()))
+        for number, trials in sorted(members.items())
+    )
+
+
+def stored_configurations(sweep: Sweep) -> tuple[Configuration, ...]:
+    """Every configuration of a sweep, with its attacks as they are stored."""
+    return configurations(read(sweep, named=False))
+
+
+def attacks_of(rows: StoredRows) -> dict[int, list[AttackRow]]:
+    """The rows of attacks on each configuration, trial by trial."""
+    place = {trial.trial: (trial.configuration, k) for k, trial in enumerate(rows.trials)}
+    out: dict[int, list[AttackRow]] = {}
+    placed = [row for row in rows.attacks if row.trial in place]
+    for row in sorted(placed, key=lambda row: place[row.trial][1]):
+        out.setdefault(place[row.trial][0], []).append(row)
+    return out
+
+
+def _configuration(
+    trials: Sequence[Trial],
+    named: Mapping[str, tuple[str, ...]],
+    varied: set[str],
+    attacked: Iterable[AttackRow],
+) -> Configuration:
+    first = trials[0]
+    knobs = {k: v for k, v in first.figures.items() if "." in k and v is not None}
+    knobs |= {name: first.figures[name] for name in sorted(varied)}
+    kinds: dict[str, list[Trial]] = {}
+    for trial in trials:
+        kinds.setdefault(trial.federation, []).append(trial)
+    attacks: dict[AttackIdentity, list[AttackRow]] = {}
+    for row in attacked:
+        if row.point == 0:
+            attacks.setdefault(row.identity, []).append(row)
+    test, validation = (
+        f"{part}_oriented_accuracy"
+        if f"{part}_oriented_accuracy" in first.figures
+        else f"{part}_accuracy"
+        for part in ("test", "validation")
+    )
+    return Configuration(
+        number=first.configuration,
+        method=first.method,
+        defenses=first.defenses,
+        knobs=knobs,
+        named=named[first.method],
+        accuracy={k: interval(t.figures[test] for t in v) for k, v in kinds.items()},
+        auc={k: interval(t.figures["test_oriented_auc"] for t in v) for k, v in kinds.items()}
+        if "test_oriented_auc" in first.figures
+        else {},
+        test={k: {t.seed: _finite(t.figures[test]) for t in v} for k, v in kinds.items()},
+        validation={
+            k: {t.seed: _finite(t.figures[validation]) for t in v} for k, v in kinds.items()
+        },
+        attacks={k: _summarized(v) for k, v in attacks.items()},
+        diverged=sum(trial.diverged for trial in trials),
+        inverted=sum(trial.figures.get("inverted") == 1 for trial in trials),
+        trials=len(trials),
+    )
+
+
+def _summarized(rows: Sequence[AttackRow]) -> dict[str, Interval]:
+    out = {name: interval(row.figures.get(name) for row in rows) for name in FIGURES}
+    return out | {"excess": interval(row.excess for row in rows)}
+
+
+def _named(trials: Sequence[Trial], varied: set[str]) -> dict[str, tuple[str, ...]]:
+    """Per method, the knobs that tell its configurations apart, and those whose value somebody had to
+    choose."""
+    out = {}
+    for method in dict.fromkeys(trial.method for trial in trials):
+        rows = [trial.figures for trial in trials if trial.method == method]
+        keys = [k for k, v in rows[0].items() if v is not None and ("." in k or k in varied)]
+        out[method] = tuple(
+            key
+            for key in keys
+            if len({row[key] for row in rows}) > 1 or key in varied or _required(key)
+        )
+    return out
+
+
+def _required(key: str) -> bool:
+    name, knob = key.split(".")
+    if name == "model":  # a method has one, and is told apart by its own name
+        return False
+    return name not in defenses.TABLE or knob in defenses.TABLE[name].required
+
+
+def _finite(figure: float | None) -> float:
+    return math.nan if figure is None else figure
+
+
+def undefended(every: Iterable[Configuration]) -> Configuration | None:
+    """The first configuration whose chain is empty; None where every method has a defense."""
+    return next((one for one in every if not one.defended), None)
+
+
+def titles(keys: Iterable[AttackIdentity]) -> dict[AttackIdentity, str]:
+    """What each attack is called among these: its label, with its federation where it ran on several."""
+    keys = list(dict.fromkeys(keys))
+    labels = [key.label for key in keys]
+    return {
+        key: key.label if labels.count(key.label) == 1 else f"{key.label} ({KINDS[key.federation]})"
+        for key in keys
+    }

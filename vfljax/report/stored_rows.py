@@ -1,0 +1,262 @@
+"""The rows of a stored sweep as records.
+
+This is the only module of the report that reads the columns on disk. An attack that knows no label, and whose
+classes a few known labels name better than it does itself, appears a second time under those names: a mere
+renaming of the classes protects nobody. Of two classes there is nothing to add, because every figure that
+counts takes its direction from rows that are not scored (``metrics.leak_turned``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from vfljax import attacks as attack_table
+from vfljax import plugins, store
+from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_of
+
+FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
+"""What a report compares: honest and malicious parties with a top model are judged together."""
+KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
+RENAMED = {"leak": "leak_named", "leak_select": "named_select", "leak_report": "named_report"}
+"""The columns of an attack's figures under the names that known labels give its classes."""
+Described = Mapping[str, Any]
+"""An entry of ``attacks.json``: an attack's options, steps and seconds, or why it was skipped."""
+NOT_RENAMED = ("success", "f1", "test_", "logistic_", "untrained_", "all_labels_")
+
+
+def federation_of_kind(kind: str) -> str:
+    """The entry of ``FEDERATIONS`` to which a kind of federation, or one by its name, belongs."""
+    return "split" if federation_of(kind).split else "no_split"
+
+
+def brief(identity: AttackIdentity) -> str:
+    """The label of an attack without who attacked, 'direct/most_negative/named'."""
+    return identity._replace(attackers=(0,)).label
+
+
+class AttackRow(NamedTuple):
+    """The figures of an attack on one trial."""
+
+    identity: AttackIdentity
+    trial: int
+    seed: int
+    point: int  # of the attack's numeric knobs
+    figures: Mapping[str, Any]  # the stored columns
+    variant: Described
+    excess: float | None = None  # leak beyond the local-only baseline
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it knows more than an attacker can."""
+        return bool(self.variant.get("oracle"))
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it is in no paper: it takes the defense into account."""
+        return bool(self.variant.get("adaptive"))
+
+    @property
+    def knobs(self) -> dict[str, float]:
+        """Its numeric knobs."""
+        pairs = self.figures.items()
+        return {
+            k.removeprefix("attack."): v
+            for k, v in pairs
+            if k.startswith("attack.") and v is not None
+        }
+
+
+class LocalOnlyRow(NamedTuple):
+    """The figures of attackers who use their own columns and known labels alone."""
+
+    attackers: tuple[int, ...]
+    known: int
+    seed: int
+    figures: Mapping[str, Any]
+
+
+class Trial(NamedTuple):
+    """One trained federation: a configuration and a seed."""
+
+    trial: int
+    configuration: int
+    method: str
+    defenses: tuple[str, ...]
+    federation: str  # its kind
+    seed: int
+    diverged: bool
+    figures: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredRows:
+    """Everything that a report reads of a sweep."""
+
+    sweep: store.Sweep
+    trials: tuple[Trial, ...]
+    attacks: tuple[AttackRow, ...]
+    local_only: tuple[LocalOnlyRow, ...]
+    described: Mapping[str, Described]  # attacks.json, by variant
+
+    @property
+    def balance(self) -> list[int]:
+        """Number of rows of each class."""
+        return self.sweep.header["data"]["balance"]
+
+    @property
+    def kinds_trained(self) -> set[str]:
+        """The kinds of federation that were trained."""
+        return {trial.federation for trial in self.trials}
+
+    def attackers(self) -> dict[int, dict[tuple[int, ...], dict[int, LocalOnlyRow]]]:
+        """The local-only rows by number of known labels, by attackers and by seed."""
+        out: dict[int, dict[tuple[int, ...], dict[int, LocalOnlyRow]]] = {}
+        for row in self.local_only:
+            out.setdefault(row.known, {}).setdefault(row.attackers, {})[row.seed] = row
+        return out
+
+
+def load(workdir: pathlib.Path) -> StoredRows:
+    """Reads the sweep in ``workdir``."""
+    return read(store.load(workdir))
+
+
+def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
+    """Returns the rows of a stored sweep.
+
+    Args:
+      sweep: as ``store.load`` returns it.
+      named: whether attacks whose classes known labels name better are added under those names.
+    """
+    plugins.stand_in(sweep.plugins)
+    described = store.attack_summary(sweep.workdir)
+    trials = tuple(_trial(row) for row in sweep.results.to_pylist())
+    attacks = [_attack(row, described) for row in sweep.attacks.to_pylist()]
+    if named and len(sweep.header["data"]["balance"]) > 2:
+        attacks += _renamed(attacks)
+    local_only = tuple(_local_only(row) for row in sweep.alone.to_pylist())
+    rows = StoredRows(sweep, trials, tuple(attacks), local_only, described)
+    return dataclasses.replace(rows, attacks=_with_excess(rows))
+
+
+def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
+    """The identity of a stored row or of an entry of ``attacks.json``, by the kind of its federation.
+
+    It is outdated where the rule that made its rows is not this version's.
+    """
+    identity = store.identity_of(row)
+    present = attack_table.TABLE.get(identity.attack)
+    return identity._replace(
+        federation=federation_of(identity.federation).kind,
+        outdated=present is not None and present.rule != identity.rule,
+    )
+
+
+def _trial(row: Mapping[str, Any]) -> Trial:
+    return Trial(
+        trial=row["setting"],
+        configuration=row["point"],
+        method=row["arm"],
+        defenses=tuple(name for name in row["defenses"].split("+") if name),
+        federation=federation_of(row["federation"]).kind,
+        seed=row["seed"],
+        diverged=row["status"] != "ok",
+        figures=row,
+    )
+
+
+def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackRow:
+    return AttackRow(
+        identity=identity_of(row),
+        trial=row["setting"],
+        seed=row["seed"],
+        point=row["point"],
+        figures=row,
+        variant=described.get(row["variant"], {}),
+    )
+
+
+def _local_only(row: Mapping[str, Any]) -> LocalOnlyRow:
+    identity = store.identity_of(row)
+    return LocalOnlyRow(
+        attackers=identity.attackers, known=identity.known, seed=row["seed"], figures=row
+    )
+
+
+def federations_of(entry: Described) -> tuple[str, ...]:
+    """The kinds of federation that an attack is defined on, from its entry of ``attacks.json``: the one that
+    papers attack first comes first; none of one that was skipped."""
+    return tuple(entry.get("federations", ()))
+
+
+def _renamed(rows: list[AttackRow]) -> list[AttackRow]:
+    """The rows of attacks under the names that known labels give their classes, where any is better."""
+    better = {row.identity.label for row in rows if not row.oracle and _is_better(row)}
+    return [
+        row._replace(
+            identity=row.identity._replace(named=True, known=int(row.figures["naming"])),
+            figures={
+                **{k: v for k, v in row.figures.items() if not k.startswith(NOT_RENAMED)},
+                **{name: row.figures[column] for name, column in RENAMED.items()},
+            },
+        )
+        for row in rows
+        if row.identity.label in better and row.figures.get("naming")
+    ]
+
+
+def _is_better(row: AttackRow) -> bool:
+    figures = row.figures
+    free = bool(figures.get("naming")) and not row.identity.known and bool(figures.get("renamed"))
+    return free and figures["named_select"] > figures["leak_select"]
+
+
+def _with_excess(rows: StoredRows) -> tuple[AttackRow, ...]:
+    """The rows of attacks with what they leak beyond the local-only baseline of as many known labels."""
+    reached, chance = rows.attackers(), chance_of(rows.balance)
+
+    def excess(row: AttackRow) -> float | None:
+        if row.oracle:  # nobody without the federation knows as much
+            return None
+        if not row.identity.known:
+            return row.figures["leak"] - chance
+        of_party = reached.get(row.identity.known, {}).get(row.identity.attackers, {})
+        local = of_party.get(row.seed)
+        return None if local is None else row.figures["leak"] - local.figures["leak"]
+
+    return tuple(row._replace(excess=excess(row)) for row in rows.attacks)
+
+
+def chance_of(balance: list[int]) -> float:
+    """What a guess reaches on the leak scale: 1/2 of two classes, 1/C of more."""
+    return 0.5 if len(balance) == 2 else 1 / len(balance)
+
+
+def notes(rows: StoredRows) -> list[str]:
+    """A sentence for every attack whose rows another rule made, and for each that was renamed."""
+    out = []
+    for entry in rows.described.values():
+        title = rule_title(entry)
+        if title != entry["label"]:
+            out.append(
+                f"{title}: its rows are shown as {identity_of(entry).label}, and are part of no other figure. "
+                "`vfljax attack --renew_rules` attacks with the present rule."
+            )
+    renamed = {row.identity.label: row.identity for row in rows.attacks if row.identity.named}
+    return out + [
+        f"{label}: {identity._replace(named=False).label} with its classes named by {identity.known} known "
+        "labels, because that is better than its own names somewhere."
+        for label, identity in renamed.items()
+    ]
+
+
+def rule_title(entry: Described) -> str:
+    """'passive (rule 1; this version has rule 2)'; the label itself where the rule is this version's."""
+    identity = identity_of(entry)
+    if entry["status"] == "skipped" or not identity.outdated:
+        return entry["label"]
+    present = attack_table.TABLE[identity.attack].rule
+    return f"{entry['label']} (rule {identity.rule}; this version has rule {present})"
