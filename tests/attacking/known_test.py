@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.sweeps import plan_of, tiny
 from vfljax.attacking.view import CommonData, known_rows
-from vfljax.datasets.core import Split
+from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
 from vfljax.sweep import known, train
 from vfljax.sweep.experiment import parse

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfljax.datasets import TABLE
-from vfljax.datasets.core import Dataset, checksum, classes, split_rows
+from vfljax.datasets.core import Dataset, checksum, classes
 from vfljax.datasets.partition import Parties, divide
 from vfljax.datasets.scaling import statistics
+from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of
 from vfljax.sweep.table import make_table

@@ -88,6 +88,9 @@ WRONG = {  # what is done to the version folder, and what is said
     "of no format": ((INFO, '"fileFormat": "array_record",', ""), "as 'tfrecord', which only"),
     "of another set": ((INFO, '"cifar10"', '"cifar100"'), "is of 'cifar100'"),
     "cut": ((INFO, "{", ""), "cannot be read"),
+    "no description": (lambda version: (version / INFO).write_text("[]"), "cannot be read"),
+    "empty": (lambda version: (version / INFO).write_text("{}"), "prepared as 'tfrecord'"),
+    "of a list of formats": ((INFO, '"array_record"', '["parquet"]'), "prepared as ['parquet']"),
     "of another version": (
         lambda version: version.rename(version.parent / "2.0.0"),
         "in cifar10/3.0.2",

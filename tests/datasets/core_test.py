@@ -1,13 +1,8 @@
 """Rows between parts: published test parts, groups; statistics of missing numbers and categories."""
 
-import re
-from unittest import mock
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, reject
-from hypothesis import strategies as st
 
 from vfljax.datasets import core
 from vfljax.datasets import scaling as scalings
@@ -19,9 +14,9 @@ from vfljax.datasets.core import (
     checksum,
     classes,
     identity,
-    split_rows,
 )
 from vfljax.datasets.scaling import statistics
+from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of
 from vfljax.sweep.table import make_table
@@ -44,78 +39,6 @@ def test_a_label_that_is_no_class_of_int32_is_one_line(label):
         classes("made", made)
     assert len(str(e.value).splitlines()) == 1
     assert classes("made", [0, 2**31 - 1]).tolist() == [0, 2**31 - 1]
-
-
-def test_a_published_test_part_is_where_test_rows_come_from():
-    test = np.arange(200) >= 120
-    split = split_rows(made(test=test), 0, 0.75, 0.25, 1.0)
-    assert sorted(split.test) == list(range(120, 200))
-    assert sorted([*split.train, *split.validation]) == list(range(120))
-    assert len(split.train) == 90
-    some = split_rows(made(test=test), 0, 60, 20, 40)
-    assert [len(part) for part in some] == [60, 20, 40]
-    assert test[some.test].all()
-    assert not test[some.train].any()
-
-
-def test_more_test_rows_than_were_published_are_refused():
-    with pytest.raises(UserError, match=r"120 training and 80 test rows"):
-        split_rows(made(test=np.arange(200) >= 120), 0, 0.5, 0.2, 90)
-
-
-@given(seed=st.integers(0, 500), size=st.integers(2, 9))
-def test_rows_of_a_group_never_part(seed, size):
-    groups = (np.arange(200) // size).astype(np.int32)
-    split = split_rows(made(groups=groups), seed, 100, 30, 40)
-    assert [len(part) for part in split] == [100, 30, 40]
-    owners = [set(groups[part]) for part in split]
-    assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
-
-
-@given(
-    seed=st.integers(0, 500),
-    sizes=st.lists(st.integers(1, 9), min_size=40, max_size=60),
-    shares=st.sampled_from([(0.7, 0.15, 0.15), (0.6, 0.2, 0.2), (0.7, 0.1, 0.2)]),
-)
-def test_shares_of_all_rows_leave_room_for_what_groups_leave_over(seed, sizes, shares):
-    groups = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
-    dataset = made(len(groups), groups=groups)
-    try:
-        split = split_rows(dataset, seed, *shares)
-    except UserError as error:  # by chance: of 40 small groups, a part of 6 rows may lack a class
-        assert "groups leave a part without rows of some class" in str(error)
-        reject()
-    expected = [round(share * len(groups)) for share in shares[1:]]
-    assert [len(split.validation), len(split.test)] == expected
-    lost = 2 * (max(sizes) - 1)  # the same for every seed
-    assert len(split.train) == len(groups) - sum(expected) - lost
-    owners = [set(groups[part]) for part in split]
-    assert not owners[0] & owners[1] | owners[0] & owners[2] | owners[1] & owners[2]
-
-
-@given(seed=st.integers(0, 500), share=st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25)]))
-def test_many_rows_are_stratified_as_arrays_by_the_same_law(seed, share):
-    labels = np.sort(np.random.default_rng(seed).choice(3, 997, p=[0.85, 0.1, 0.05]))
-    labels[:3] = [0, 1, 2]
-    dataset = made(997)._replace(labels=labels.astype(np.int32), num_classes=3)
-    with mock.patch.object(core, "MANY", 100):
-        split, again = (split_rows(dataset, seed, *share) for _ in range(2))
-    few = split_rows(dataset, seed, *share)
-    assert np.array_equal(np.sort(np.concatenate(split)), np.arange(997))
-    for part, same, usual in zip(split, again, few, strict=True):
-        assert np.array_equal(part, same)
-        assert not np.array_equal(part, np.sort(part))
-        counts = np.bincount(labels[part], minlength=3)
-        assert np.abs(counts - np.bincount(labels[usual], minlength=3)).max() <= 2
-        assert np.abs(counts - np.bincount(labels) * len(part) / 997).max() < 2
-
-
-def test_groups_differ_by_seed_and_too_few_of_them_are_refused():
-    groups = (np.arange(200) // 5).astype(np.int32)
-    one, other = (split_rows(made(groups=groups), seed, 100, 30, 40) for seed in (0, 1))
-    assert set(one.test) != set(other.test)
-    with pytest.raises(UserError, match="ask for fewer rows"):
-        split_rows(made(groups=(np.arange(200) // 100).astype(np.int32)), 0, 100, 50, 50)
 
 
 def test_missing_numbers_read_as_the_training_mean():
@@ -172,25 +95,6 @@ def test_standard_statistics_are_numpy_s():
     np.testing.assert_array_equal(scale, np.nanstd(x[:30].astype(np.float64), axis=0).astype("f4"))
 
 
-def test_nobody_of_the_published_test_part_is_trained_on():
-    groups = np.arange(200, dtype=np.int32) // 3  # the 40th has rows on both sides of row 120
-    split = split_rows(made(test=np.arange(200) >= 121, groups=groups), 0, 0.5, 0.2, 1.0)
-    trained = {*groups[split.train], *groups[split.validation]}
-    assert not trained & set(groups[split.test])
-    assert len(split.test) == 79
-
-
-def test_shares_that_sum_to_one_use_every_row_and_leftovers_of_a_few_rows_do_no_harm():
-    odd = made(75, test=np.arange(75) >= 60)._replace()
-    for share in (0.9, 0.85, 0.75):
-        split = split_rows(odd, 0, share, 1 - share, 1.0)
-        assert len(split.train) + len(split.validation) == 60
-    assert [len(part) for part in split_rows(made(200), 0, 150, 30, 19)] == [150, 30, 19]
-    groups = np.arange(200, dtype=np.int32) // 2
-    split = split_rows(made(groups=groups), 0, 139, 30, 30)
-    assert [len(part) for part in split] == [139, 30, 30]
-
-
 def test_the_range_of_a_table_is_that_of_its_numbers():
     columns = (Column("n"), Column("k", "code", vocabulary=9001), Column("c", "category", "v"))
     x = np.array([[0.25, 9000, 1], [0.75, 1, 0]], np.float32)
@@ -209,13 +113,6 @@ def test_the_checksum_is_of_every_row_however_many_are_digested_at_a_time(monkey
     labels = whole.labels.copy()
     labels[-1] ^= 1
     assert checksum(whole._replace(labels=labels)) != expected
-
-
-def test_the_identity_is_also_of_the_classes_and_the_vocabulary():
-    one = made(20)
-    others = [one._replace(num_classes=3)]
-    others += [one._replace(tokens=Vocabulary(9, 0, 1, sep)) for sep in (2, 3)]
-    assert len({identity(dataset) for dataset in (one, *others)}) == 4
 
 
 def test_every_seed_has_rows_and_statistics_of_its_own():
@@ -271,86 +168,10 @@ def test_the_identity_is_of_all_that_reaches_a_split_or_a_network():
         one._replace(columns=(Column("a"),)),
         one._replace(columns=(Column("a", "code", vocabulary=1),)),
         one._replace(kind="image"),
+        one._replace(num_classes=3),
+        *(one._replace(tokens=Vocabulary(9, 0, 1, sep)) for sep in (2, 3)),
         one._replace(length=7),
     ]
     found = {identity(dataset) for dataset in (one, *others)}
-    assert len(found) == 7
+    assert len(found) == 10
     assert identity(one) == identity(made(20)._replace(notes=("read elsewhere",)))
-
-
-def few(counts, **changes):
-    """A data set of so many rows of each class, in an order that mixes them."""
-    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
-    rows = len(labels)
-    return made(rows, labels=labels.astype(np.int32), num_classes=len(counts), **changes)
-
-
-@pytest.mark.parametrize("rare", [1, 2])
-def test_a_class_of_too_few_rows_for_each_part_is_named(rare):
-    said = (
-        f"class no has {rare} row.*: train, validation and test need one each: leave the class out"
-    )
-    for most in (core.MANY, 10):
-        with mock.patch.object(core, "MANY", most), pytest.raises(UserError, match=said) as error:
-            split_rows(few([60, rare], classes=("yes", "no")), 0, 0.6, 0.2, 0.2)
-        assert len(str(error.value).splitlines()) == 1
-
-
-@given(
-    seed=st.integers(0, 300),
-    counts=st.lists(st.integers(3, 40), min_size=2, max_size=4),
-    share=st.sampled_from([(0.6, 0.2, 0.2), (0.8, 0.1, 0.1), (0.5, 0.3, 0.1)]),
-    grouped=st.booleans(),
-    published=st.booleans(),
-)
-def test_each_part_has_each_class_or_one_line_says_which_it_lacks(
-    seed, counts, share, grouped, published
-):
-    dataset = few(counts)
-    rows = np.arange(len(dataset.labels))
-    if grouped:
-        dataset = dataset._replace(groups=(rows // 2).astype(np.int32))
-    if published:
-        dataset = dataset._replace(test=rows % 5 == 0)
-    try:
-        split = split_rows(dataset, seed, *share)
-    except UserError as error:
-        own = "class . has|each part needs|without rows of some class|rows of other groups are left"
-        assert re.search(own, str(error)), error
-        assert len(str(error).splitlines()) == 1
-        return
-    of_test = np.unique(dataset.labels if dataset.test is None else dataset.labels[dataset.test])
-    for part, wanted in zip(
-        split, (rows[: len(counts)], rows[: len(counts)], of_test), strict=True
-    ):
-        assert np.array_equal(np.unique(dataset.labels[part]), wanted)
-
-
-def test_a_published_test_part_may_lack_a_class_but_no_other_part():
-    test = np.arange(200) >= 120
-    labels = (np.arange(200) % 4 == 0).astype(np.int32)
-    lacks = made(labels=np.where(test, 0, labels), test=test)
-    split = split_rows(lacks, 0, 0.75, 0.25, 0.5)
-    assert set(labels[split.train]) == set(labels[split.validation]) == {0, 1}
-    only = made(labels=np.where(test, labels, 0), test=test)
-    with pytest.raises(UserError, match="class 1 has 0 rows outside the published test part"):
-        split_rows(only, 0, 0.75, 0.25, 0.5)
-
-
-def test_one_published_test_row_of_a_class_is_drawn_or_named():
-    labels = np.zeros(200, np.int32)
-    labels[:40] = labels[199] = 1
-    dataset = made(labels=labels, test=np.arange(200) >= 120)
-    assert 199 in split_rows(dataset, 0, 0.75, 0.25, 0.9).test
-    assert len(split_rows(dataset, 0, 0.75, 0.25, 79).test) == 79
-    with pytest.raises(UserError, match="class 1 has 41 rows and none of the 8 of the test part"):
-        split_rows(dataset, 0, 0.75, 0.25, 0.1)
-
-
-@pytest.mark.parametrize("sizes", [(20.7, 5, 5), (20, 5.5, 5), (20, 5, 1.5), (float("nan"), 5, 5)])
-def test_a_count_of_rows_that_is_not_whole_is_refused(sizes):
-    with pytest.raises(
-        UserError, match="rows is no whole number: give a share up to 1 or a number"
-    ):
-        split_rows(made(), 0, *sizes)
-    assert [len(part) for part in split_rows(made(), 0, 20.0, 5.0, 5)] == [20, 5, 5]

@@ -11,10 +11,11 @@ from vfljax.datasets import TABLE, load
 from vfljax.datasets.bhi import bhi, together
 from vfljax.datasets.cifar import cifar10, cifar100
 from vfljax.datasets.class_folders import NAMES10, cinic10
-from vfljax.datasets.core import checksum, split_rows
+from vfljax.datasets.core import checksum
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.splits import split_rows
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 TWO, THREE = ("train", "test"), ("train", "valid", "test")

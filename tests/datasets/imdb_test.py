@@ -4,7 +4,6 @@ import collections
 import csv
 import gzip
 import io
-import json
 import shutil
 import sys
 import tarfile
@@ -16,10 +15,11 @@ from tests.conftest import real_data
 from tests.datasets import reviews as written
 from tests.datasets.refusals import one_line
 from tests.datasets.reviews import split as keras_words
-from vfljax.datasets import load, options
-from vfljax.datasets.core import checksum, split_rows
+from vfljax.datasets import load
+from vfljax.datasets.core import checksum
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.splits import split_rows
 
 ROWS = written.reviews()
 PARTIES = Parties(passive=2, label_features=False)
@@ -134,37 +134,6 @@ def test_a_tfds_folder_is_read_without_tensorflow(tmp_path, form):
         own = np.column_stack([data.features, data.labels])[part]
         other = np.column_stack([want.features, want.labels])[part]
         assert sorted(own.tolist()) == sorted(other.tolist())
-
-
-def test_tfds_folders_that_cannot_be_read_say_why(tmp_path):
-    home = tmp_path / "imdb_reviews" / "plain_text" / "1.0.0"
-    home.mkdir(parents=True)
-    one_line(lambda: imdb(str(tmp_path)), "TFDS did not finish preparing it", "array_record")
-    for described, words in (
-        ("{", "dataset_info.json cannot be read"),
-        ("[]", "dataset_info.json cannot be read"),
-        ("{}", "prepared as 'tfrecord'"),
-        ('{"fileFormat": "tfrecord"}', "prepared as 'tfrecord'"),
-        ('{"fileFormat": ["parquet"]}', "prepared as ['parquet']"),
-    ):
-        (home / "dataset_info.json").write_text(described)
-        one_line(lambda: imdb(str(tmp_path)), words, "array_record")
-    shutil.rmtree(tmp_path / "imdb_reviews")
-    written.write_tfds(tmp_path, ROWS)
-    next(home.glob("*train*")).unlink()
-    one_line(lambda: imdb(str(tmp_path)), "1.0.0, split 'train' cannot be read")
-
-
-@pytest.mark.parametrize("key", ["pythonClassName", "python_class_name", "type"])
-def test_a_tfds_folder_makes_nothing_run(tmp_path, monkeypatch, key):
-    home = written.write_tfds(tmp_path, ROWS) / "imdb_reviews" / "plain_text" / "1.0.0"
-    (tmp_path / "planted").mkdir()
-    (tmp_path / "planted" / "planted_by_a_file.py").write_text("")
-    monkeypatch.syspath_prepend(tmp_path / "planted")
-    assert "tensorflow_datasets.core.features.text_feature." in (home / "features.json").read_text()
-    (home / "features.json").write_text(json.dumps({key: "planted_by_a_file.X"}))
-    imdb(str(tmp_path), words=3)
-    assert "planted_by_a_file" not in sys.modules
 
 
 @pytest.mark.slow  # the first thousands are pinned in ``pinned_test``
@@ -324,7 +293,3 @@ def test_folders_that_are_not_there_are_named(tmp_path):
 def test_a_bad_option_is_one_line(tmp_path, asked, words):
     written.write_csv(tmp_path, ROWS)
     one_line(lambda: imdb(str(tmp_path), **asked), words)
-
-
-def test_a_text_of_imdb_is_128_tokens_a_party_unless_asked_otherwise():
-    assert (options.of(imdb)["length"], options.of(imdb)["lowercase"]) == (128, True)

@@ -8,8 +8,9 @@ from tests.conftest import real_data
 from tests.datasets.tables import made, refused, write
 from tests.sweeps import plan_of, tiny
 from vfljax.datasets import load
-from vfljax.datasets.core import Split, checksum, split_rows
+from vfljax.datasets.core import checksum
 from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.splits import Split, split_rows
 from vfljax.datasets.user_table import from_frame, table
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of

@@ -47,12 +47,7 @@ FILES = {
     "a quote closed too early": (b'a,b,y\n1,"u"v,0\n2,v,1\n', "row 1 has a quote"),
     "an open quote in the header": (b'a,b,"y\n1,u,0\n2,v,1\n', "has in its header a quote"),
     "no header, as if counted": (b"2,0,1\n6,8,0\n", "numbers in its first line, .*called 0 to 2"),
-    "no label": (b"a,yy\n1,0\n", "own.csv: unknown column in label= 'y': did you mean 'yy'"),
-    "a latin-1 header": ("\u00e4,y\n1,0\n".encode("latin-1"), "line 1 is not UTF-8 text, by byte 0xe4"),
-    "no header": (b"0.5,7,1\n0.25,8,0\n", "numbers in its first line, not the names of columns"),
-    "no header, whole numbers": (b"5,5,1\n6,8,0\n", "numbers in its first line, not the names"),
     "another delimiter": (b"a:y\n1:0\n", "unknown column"),
-    "a NUL byte": (b"a,b,y\n1,u,0\n2,\0v,1\n", "line 3 holds a NUL byte: it is damaged"),
     "a row with the delimiter of decimals": (b"a;y\n0,5;1\n1,5\n", "row 2 has .*or give delimiter= if"),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "not UTF-8"),
 }  # fmt: skip

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vfljax.datasets import TABLE
-from vfljax.datasets.core import split_rows
 from vfljax.datasets.partition import Parties, divide
+from vfljax.datasets.splits import split_rows
 from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
 from vfljax.models import MLP, ResNet
 from vfljax.sweep.table import make_table

@@ -11,7 +11,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax import machine
 from vfljax.attacking import batching as attack_blocks
 from vfljax.attacking.jobs import ViewGroup
-from vfljax.datasets.core import Split
+from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
 from vfljax.models import ResNet
 from vfljax.sweep import batch_layout, plan

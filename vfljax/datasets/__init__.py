@@ -72,9 +72,16 @@ def reader_of(name: str, folder: str) -> int:
 
 @permitted()
 def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
-    """The data set ``name`` from a folder or file, or from a folder that ``prepare`` made (then under
-    its loader's name or "prepared", with the options it was made with or none); raises UserError for
-    an unknown name or option, an option without a value, or any fault of the files."""
+    """Reads a data set.
+
+    Args:
+      name: of ``TABLE``; of a folder that ``prepare`` made, its loader's or "prepared".
+      folder: the folder or file that holds it; "" for an embedded set.
+      options: the loader's; of a prepared folder, those it was made with, or none.
+
+    Raises:
+      UserError: for an unknown name or option, an option without a value, or any fault of the files.
+    """
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
     if folder and prepared.is_prepared(folder):

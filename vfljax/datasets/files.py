@@ -48,8 +48,17 @@ def _not_there(folder: str, what: str, remedy: str) -> UserError:
 
 
 def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pathlib.Path:
-    """The one file that is meant: ``folder`` itself where it is a file, else ``file`` in it, else the only
-    one there that the first ``patterns``, or else the next ones, match. ``what`` says what is looked for."""
+    """Finds the one file that is meant.
+
+    Args:
+      folder: the file itself, or the folder that holds it.
+      what: what is looked for, for messages.
+      *patterns: names and globs; the next ones count where the first match no file.
+      file: its name in the folder, which then counts alone.
+
+    Raises:
+      UserError: where there is none, or several.
+    """
     path = pathlib.Path(folder)
     if not folder or not path.exists():
         raise _not_there(folder, "is missing", f"give {what}")
@@ -70,7 +79,13 @@ def find(folder: str, what: str, *patterns: Sequence[str], file: str = "") -> pa
 def only(
     folder: pathlib.Path, patterns: Sequence[str], remedy: Text = "leave one"
 ) -> pathlib.Path | None:
-    """A folder's only file that one of the patterns matches, in any case; None where there is none."""
+    """Returns a folder's only file that one of the patterns matches, in any case; None where none does.
+
+    Args:
+      folder: it is not searched below.
+      patterns: names and globs in lower case.
+      remedy: what to do about several, which raise UserError.
+    """
     files = [p for p in inside(folder) if any(fnmatch.fnmatch(p.name.lower(), q) for q in patterns)]
     files = [p for p in files if p.is_file()]
     if len(files) > 1:

@@ -88,8 +88,19 @@ class Parties:
 
 
 def divide(dataset: Dataset, parties: Parties) -> tuple[PartyColumns, ...]:
-    """Every party's block; raises UserError for a party without columns, columns nobody owns by
-    name, or a rule that this kind of data does not know."""
+    """Divides the features between parties, by the rules of this module's page.
+
+    Args:
+      dataset: of any kind.
+      parties: who takes part, and the rule.
+
+    Returns:
+      The columns, pixels or words of each party that owns any, the label party's last.
+
+    Raises:
+      UserError: for a party without columns, columns without an owner, or a rule that this kind of data
+        does not know.
+    """
     shares = _shares(parties.shares, parties.owners)
     if parties.rule != "contiguous" and dataset.kind != "image":
         raise UserError(
@@ -122,9 +133,14 @@ def _shares(given: Sequence[float], count: int) -> np.ndarray:
 
 
 def places(shares: np.ndarray, length: int) -> list[tuple[int, int]]:
-    """(first, last) of each party's part of ``length`` places; equal shares as np.array_split.
+    """Divides places in a row; equal shares as np.array_split does.
 
-    ``shares`` are cumulated, from 0 to 1; ``last`` is no place of the party's any more.
+    Args:
+      shares: cumulated, from 0 to 1, [parties + 1].
+      length: how many places there are.
+
+    Returns:
+      Each party's first place, and the first place after its part.
 
     >>> places(np.array([0, 1 / 2, 1]), 7)
     [(0, 4), (4, 7)]
@@ -185,7 +201,7 @@ def _few(names: Sequence[str]) -> str:
 def _by_name(
     name: str, sources: Sequence[str], given: Sequence[Any], count: int
 ) -> list[list[str]]:
-    """Each party's source columns by names and globs; '*' alone takes what nobody else names."""
+    """Each party's source columns by names and globs; '*' alone takes what no other party names."""
     if len(given) != count:
         raise UserError(
             f"config.parties.columns has {len(given)} entries for {count} parties that own columns: "
@@ -213,11 +229,19 @@ def _by_name(
 def owned_columns(
     sources: Sequence[str], patterns: Mapping[str, Sequence[str]], where: Field
 ) -> dict[str, list[str]]:
-    """Every party's source columns, by names and globs; "*" alone is what nobody else names.
+    """Finds every party's source columns, by names and globs.
 
-    ``where`` is what messages call the ``patterns``. Raises UserError for a name that is no column, a column
-    with two owners, two parties that ask for the rest, and a party that is left with nothing though it has
-    a pattern.
+    Args:
+      sources: all columns.
+      patterns: each party's names and globs; "*" alone is what no other party names.
+      where: what messages call the patterns.
+
+    Returns:
+      The columns of each party, in the order of ``sources``.
+
+    Raises:
+      UserError: for a name that is no column, a column with two owners, two parties that ask for the rest,
+        and a party that is left with nothing though it has a pattern.
     """
     owner: dict[str, str] = {}
     rest = [who for who, names in patterns.items() if "*" in names]

@@ -26,11 +26,17 @@ def _pieces(x: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
 def statistics(
     x: np.ndarray, rows: np.ndarray, scaling: str, columns: Sequence[Column] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(mean, scale) of ``rows``: per column ("standard"; "minmax": to [0, 1]), one number for the
-    whole block ("range", for pixels: to [0, 1]) or none. Missing numbers (NaN) count nowhere.
+    """Returns the mean and the scale of some rows, [...] float32 each.
 
-    Categories and codes stay what they are; a category that no row of ``rows`` has gets an infinite
-    scale, so that it reads 0 everywhere: a network has learned nothing about it.
+    Missing numbers (NaN) count nowhere. Categories and codes stay what they are; a category that none of
+    the rows has gets an infinite scale, so that it reads 0 everywhere: a network has learned nothing of it.
+
+    Args:
+      x: one party's columns or pixels [R, ...].
+      rows: the rows that count.
+      scaling: "standard" and "minmax" (to [0, 1]) per column, "range" (to [0, 1]) for all pixels at once,
+        or "none".
+      columns: of a table, what each column is.
     """
     numbers = np.asarray([column.kind == "number" for column in columns], bool)
     if scaling == "none":

@@ -14,9 +14,10 @@ import jax
 import numpy as np
 
 from vfljax import datasets, machine
-from vfljax.datasets.core import Dataset, PartyColumns, Split, split_rows
+from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
+from vfljax.datasets.splits import Split, split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import Offered, free_memory

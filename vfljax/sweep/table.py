@@ -8,8 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax.datasets.core import PartyColumns, Split
+from vfljax.datasets.core import PartyColumns
 from vfljax.datasets.scaling import statistics
+from vfljax.datasets.splits import Split
 from vfljax.federation.training import Table
 from vfljax.models.rows import Streamed
 

@@ -1,0 +1,223 @@
+"""Training, validation and test rows of each seed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from vfljax.datasets.core import Dataset
+from vfljax.datasets.table_errors import one_line
+from vfljax.errors import Field, UserError
+
+REMEDY = ("leave the class out, or give more rows", Field("data.shares", " or larger shares"))
+MANY = 1 << 21  # rows that are stratified as arrays
+
+
+class Split(NamedTuple):
+    """Raw row numbers of one seed; stratified by class, disjoint."""
+
+    train: np.ndarray  # [N]
+    validation: np.ndarray  # [V]
+    test: np.ndarray  # [M]
+
+
+def _size(size: float, total: int) -> int:
+    """Rows of a share (a float up to 1) or a count."""
+    if not float(size).is_integer() and not _is_share(size):
+        raise UserError(
+            f"data: {size} rows is no whole number: give a share up to 1 or a number of rows."
+        )
+    return round(size * total) if _is_share(size) else int(size)
+
+
+def _is_share(size: float) -> bool:
+    return isinstance(size, float) and size <= 1
+
+
+def split_rows(dataset: Dataset, seed: int, train: float, validation: float, test: float) -> Split:
+    """Draws one seed's training, validation and test rows, stratified by class and disjoint.
+
+    Where the data set has a published test part, test rows come from it; the others come from the rest.
+    Rows of a group never part; groups are then drawn whole and in random order, without regard to class.
+    What a part leaves of its last group is used nowhere: with shares of all rows the training part is
+    smaller by the most that can be, which is the same for every seed.
+
+    Args:
+      dataset: its labels, groups and published test part are read.
+      seed: of the draw.
+      train: the size, a share (a float up to 1) or a count; so are the others.
+      validation: likewise.
+      test: likewise; of a published test part, a share of that.
+
+    Returns:
+      Row numbers of the three parts.
+
+    Raises:
+      UserError: for sizes that do not fit, and where a part would lack a class; only the test part may,
+        of a class that the published one lacks too.
+    """
+    labels, total = dataset.labels, len(dataset.labels)
+    if dataset.groups is not None and len(np.unique(dataset.groups)) == total:
+        dataset = dataset._replace(groups=None)  # groups of one row: nothing to keep together
+    rows = np.arange(total)
+    if dataset.test is not None:
+        rest, held = rows[~dataset.test], rows[dataset.test]
+        if dataset.groups is not None:  # who is in the published test part is not trained on
+            rest = rest[~np.isin(dataset.groups[rest], dataset.groups[held])]
+        sizes = [_size(train, len(rest)), _size(validation, len(rest)), _size(test, len(held))]
+        if _is_share(train) and _is_share(validation) and abs(train + validation - 1) < 1e-6:
+            sizes[0] = len(rest) - sizes[1] - _left(dataset, rest)
+        fits = sum(sizes[:2]) <= len(rest) and sizes[2] <= len(held)
+        room = f"{len(rest)} training and {len(held)} test"
+    else:
+        rest, held = rows, None
+        sizes = [_size(share, total) for share in (train, validation, test)]
+        shares = all(map(_is_share, (train, validation, test)))
+        if shares and abs(train + validation + test - 1) < 1e-6:
+            sizes[0] = total - sizes[1] - sizes[2] - 2 * _left(dataset, rest)
+        fits, room = sum(sizes) <= total, str(total)
+    present = np.unique(labels)
+    num_classes = len(present)
+    if min(sizes) < num_classes or not fits:
+        raise UserError(
+            (
+                Field(
+                    "data.shares",
+                    f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of ",
+                ),
+                f"{room} rows: each part needs at least one row a class ({num_classes}) and together at "
+                "most all rows.",
+            )
+        )
+    _enough(dataset, present, rest)
+    try:
+        if held is not None:
+            _, test_rows = _stratified(dataset, held, len(held) - sizes[2], sizes[2], seed)
+        elif dataset.groups is not None:
+            rest, test_rows = _by_group(dataset, rest, sizes[2], seed)
+        else:
+            rest, test_rows = _stratified(dataset, rest, total - sizes[2], sizes[2], seed)
+        if dataset.groups is None:
+            train_rows, validation_rows = _stratified(dataset, rest, sizes[0], sizes[1], seed)
+        else:
+            rest, validation_rows = _by_group(dataset, rest, sizes[1], seed)
+            if len(rest) < sizes[0]:
+                raise ValueError(f"{len(rest)} rows of other groups are left: ask for fewer rows")
+            spare = len(rest) - sizes[0]
+            left_over = spare if spare >= dataset.num_classes else 0
+            train_rows, _ = _stratified(dataset, rest, sizes[0], left_over, seed)
+    except ValueError as error:
+        raise UserError(f"data: cannot split {room} rows by class into {sizes}: {error}") from error
+    parts = (np.asarray(rows, np.int32) for rows in (train_rows, validation_rows, test_rows))
+    return _complete(dataset, present, Split(*parts))
+
+
+def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
+    """Raises UserError where one of the ``present`` classes has too few of the ``rows`` (all of them, or
+    those outside the published test part) for each part to hold one."""
+    least, where, parts = 3, "", "train, validation and test"
+    if dataset.test is not None:
+        least, where, parts = 2, " outside the published test part", "train and validation"
+    labels, counts = np.unique(dataset.labels[rows], return_counts=True)
+    count_of = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    for label in present.tolist():
+        if (count := count_of.get(label, 0)) < least:
+            raise UserError(
+                f"data: class {_named(dataset, label)} has {count} row{'s' * (count != 1)}{where}: "
+                f"{parts} need one each",
+                remedy=REMEDY,
+            )
+
+
+def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
+    """The split, if each part has the ``present`` classes; a published test part, its own ones."""
+    for part, rows in zip(("train", "validation", "test"), split, strict=True):
+        expected = present
+        if part == "test" and dataset.test is not None:
+            expected = np.unique(dataset.labels[dataset.test])
+        lacking = np.setdiff1d(expected, dataset.labels[rows])
+        if len(lacking):
+            label = int(lacking[0])
+            count = int((dataset.labels == label).sum())
+            raise UserError(
+                f"data: class {_named(dataset, label)} has {count} rows and none of the {len(rows)} of "
+                f"the {part} part: train, validation and test need one each",
+                remedy=REMEDY,
+            )
+    return split
+
+
+def _named(dataset: Dataset, label: int) -> str:
+    return one_line(dataset.classes[label]) if label < len(dataset.classes) else str(label)
+
+
+def _left(dataset: Dataset, rows: np.ndarray) -> int:
+    """The most rows that a part of whole groups can leave of its last one."""
+    if dataset.groups is None:
+        return 0
+    return int(np.unique(dataset.groups[rows], return_counts=True)[1].max(initial=1)) - 1
+
+
+def _stratified(
+    dataset: Dataset, rows: np.ndarray, first: int, second: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two disjoint parts of ``rows`` of these sizes, in random order, classes in proportion."""
+    if len(rows) > MANY:
+        return _stratified_arrays(dataset.labels[rows], rows, first, second, seed)
+    spare = len(rows) - first - second
+    if not first or not second or 0 < spare < dataset.num_classes:  # which train_test_split refuses
+        rows = np.random.default_rng([seed, len(rows)]).permutation(rows)[: first + second]
+    if not first or not second:
+        return rows[:first], rows[first:]
+    counts = np.unique(dataset.labels[rows], return_counts=True)[1]
+    if counts.min() < 2 or min(first, second) < len(counts):  # which it refuses too
+        return _stratified_arrays(dataset.labels[rows], rows, first, second, seed)
+    parts: list[Any] = train_test_split(
+        rows, train_size=first, test_size=second, random_state=seed, stratify=dataset.labels[rows]
+    )
+    return parts[0], parts[1]
+
+
+def _stratified_arrays(
+    labels: np.ndarray, rows: np.ndarray, first: int, second: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    # scikit-learn's makes a Python integer of every row: 4 GB and minutes at Criteo's 45 million
+    rng = np.random.default_rng([seed, len(rows)])
+    order = rng.permutation(len(rows))
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    whole = np.bincount(labels)
+    starts = np.cumsum(whole) - whole
+    parts = []
+    for size in (first, second):
+        counts = _apportioned(whole, size)
+        chosen = [by_class[a : a + n] for a, n in zip(starts, counts, strict=True)]
+        parts.append(rows[rng.permutation(np.concatenate(chosen))])
+        whole, starts = whole - counts, starts + counts
+    return parts[0], parts[1]
+
+
+def _apportioned(counts: np.ndarray, size: int) -> np.ndarray:
+    """``size`` divided in proportion to ``counts``, by largest remainders; none exceeds its count."""
+    base, rest = np.divmod(counts.astype(np.int64) * size, counts.sum())
+    base[np.argsort(-rest, kind="stable")[: size - base.sum()]] += 1
+    return base
+
+
+def _by_group(
+    dataset: Dataset, rows: np.ndarray, size: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(the rest of ``rows``, a part of this size), no group in both. Groups come in random order; what
+    the part leaves of its last group is in neither: all seeds need parts of equal size."""
+    assert dataset.groups is not None
+    rng = np.random.default_rng([seed, len(rows)])
+    groups = dataset.groups[rows]
+    rank = rng.permutation(int(groups.max()) + 1)[groups]
+    queue = np.lexsort((rng.permutation(len(rows)), rank))
+    part, edge = queue[:size], rank[queue[size - 1]]
+    rest = queue[rank[queue] > edge]
+    for places in (part, rest):
+        if len(np.unique(dataset.labels[rows[places]])) < dataset.num_classes:
+            raise ValueError("groups leave a part without rows of some class: ask for fewer rows")
+    return rows[rest], rows[part]
