@@ -11,6 +11,7 @@ another ``top`` and ``top_hidden`` than ``config.model``'s. In ``attacks``:
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -140,7 +141,6 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
     path, _, variant = source.partition(":")
     if not pathlib.Path(path).is_file():
         raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
-    # Exception and SystemExit: a config file is a program, and may fail in any way
     try:
         loader = SourceFileLoader("config", path)
         spec = importlib.util.spec_from_file_location("config", path, loader=loader)
@@ -148,7 +148,7 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
         values = module.get_config(variant) if variant else module.get_config()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # it is a program, and may fail in any way
         raise UserError(f"config: {_raised(error, path)}") from error
     if not isinstance(values, (Mapping, ConfigDict)):
         raise UserError(
@@ -198,10 +198,9 @@ def _from_text(text: str, present: Any) -> Any:
         return text
     if isinstance(present, bool):
         return {"true": True, "false": False}.get(text.lower(), text)
-    try:
+    value: Any = text
+    with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        value = text
     if isinstance(present, (list, tuple)) and not isinstance(value, (list, tuple)):
         return (value,)
     return float(value) if type(present) is float and type(value) is int else value

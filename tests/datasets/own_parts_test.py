@@ -14,7 +14,7 @@ from vfljax.datasets.splits import Split, split_rows
 from vfljax.datasets.user_table import from_frame, table
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of
-from vfljax.sweep.table import make_table
+from vfljax.sweep.plan import make_table
 
 TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
 

@@ -12,6 +12,7 @@ from vfljax.errors import UserError
 from vfljax.papers import comparisons, reproduction
 from vfljax.papers.agreement import agreement
 from vfljax.report import page
+from vfljax.report.configurations import stored_configurations
 from vfljax.store import header
 from vfljax.sweep.records import Reproduces
 
@@ -134,10 +135,10 @@ def test_another_arm_for_a_number_is_a_variant_of_its_name(defended):
 
 
 def test_of_two_arms_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
-    every = reproduction.stored_configurations(defended)
+    every = stored_configurations(defended)
     plain = next(c for c in every if not c.defended)
     twice = [plain, plain._replace(method="again")]
-    monkeypatch.setattr(reproduction, "stored_configurations", lambda sweep: twice)
+    monkeypatch.setattr(reproduction, "configurations", lambda rows: twice)
     arms = {"undefended": "none", "again": "none"}
     one = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
     rows = [c for c in reproduction.compare(defended, one) if c.number.defense == "none"]
