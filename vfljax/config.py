@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.util
 import os
 import pathlib
 import traceback
+import types
 from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from typing import Any, NamedTuple
@@ -143,9 +143,8 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
         raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
     try:
         loader = SourceFileLoader("config", path)
-        spec = importlib.util.spec_from_file_location("config", path, loader=loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
+        module = types.ModuleType("config")
+        module.__file__ = path
         loader.exec_module(module)
         values = module.get_config(variant) if variant else module.get_config()
     except (Exception, SystemExit) as error:  # it is a program, and may fail in any way
