@@ -8,7 +8,8 @@ import pytest
 from tests.sweeps import REFERENCE, assessed, assessment, columns, identity
 from vfljax import store
 from vfljax.report import tables
-from vfljax.report.assessment import Outcome, assess
+from vfljax.report.assessed import Outcome
+from vfljax.report.assessment import assess
 from vfljax.report.configurations import NUMBERS, undefended
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import read

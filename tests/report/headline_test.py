@@ -14,7 +14,8 @@ from scipy import stats
 from tests.sweeps import REFERENCE, assessed, assessment, columns
 from vfljax import store
 from vfljax.report import headline
-from vfljax.report.assessment import Outcome, assess, assess_sweep
+from vfljax.report.assessed import Outcome
+from vfljax.report.assessment import assess, assess_sweep
 from vfljax.report.configurations import NUMBERS
 from vfljax.report.intervals import Estimate, Limits, interval
 from vfljax.report.judging import Verdict

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from vfljax.errors import UserError
 from vfljax.report import tables
-from vfljax.report.assessment import Assessed
+from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import Configuration
 
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")

@@ -16,7 +16,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report.assessment import Assessed, Assessment
+from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Configuration, titles
 from vfljax.report.intervals import NO_INTERVAL, Estimate, Interval
 from vfljax.report.stored_rows import FEDERATIONS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from vfljax import attacks, defenses
 from vfljax.attacks.core import Reading
 from vfljax.report import guarantees, judging
-from vfljax.report.assessment import Assessed, Assessment, Outcome
+from vfljax.report.assessed import Assessed, Assessment, Outcome
 from vfljax.report.configurations import Configuration
 from vfljax.report.intervals import FEWEST_SEEDS, Estimate
 from vfljax.report.judging import Strongest, Verdict

@@ -22,6 +22,8 @@ FEDERATIONS = {"split": "with model splitting", "no_split": "without model split
 KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
 RENAMED = {"leak": "leak_named", "leak_select": "named_select", "leak_report": "named_report"}
 """The columns of an attack's figures under the names that known labels give its classes."""
+Table = tuple[list[str], list[list[str]]]
+"""Header and rows of text."""
 Described = Mapping[str, Any]
 """An entry of ``attacks.json``: an attack's options, steps and seconds, or why it was skipped."""
 NOT_RENAMED = ("success", "f1", "test_", "logistic_", "untrained_", "all_labels_")

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 
 from vfljax.report import headline, tables
-from vfljax.report.assessment import Assessed, Assessment, Outcome
+from vfljax.report.assessed import Assessed, Assessment, Outcome
 
 WIDTH = 120  # columns
 MANY = 8  # attacks; beyond, the table has the strongest ones only
