@@ -16,7 +16,7 @@ from vfljax.report import judging
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.assessment import compare
 from vfljax.report.candidates import Candidate, candidates_of
-from vfljax.report.configurations import FIGURES, Configuration, Reference
+from vfljax.report.configurations import FIGURES, ConfigurationSummary, Reference
 from vfljax.report.intervals import Interval, interval
 from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import header, manifest
@@ -148,7 +148,7 @@ def assessment(
         identity(name, federation=on): {name: interval([value] * 3) for name in FIGURES}
         for name, value in (attacks or {}).items()
     }
-    configuration = Configuration(
+    configuration = ConfigurationSummary(
         number=next(_numbers),
         method=method,
         defenses=tuple(dict.fromkeys(name.split(".")[0] for name in knobs)),

@@ -17,7 +17,7 @@ from matplotlib.ticker import NullFormatter
 from vfljax import papers
 from vfljax.papers import gafm_gradients
 from vfljax.papers import paper_figures_sun as sun
-from vfljax.report.configurations import Configuration, stored_configurations
+from vfljax.report.configurations import ConfigurationSummary, stored_configurations
 from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
 from vfljax.report.intervals import Interval
 from vfljax.store import Sweep
@@ -59,7 +59,7 @@ def _printed(ax: Axes, pairs: Iterable[tuple[float, float]], number: int) -> Non
 
 
 def _attack_line(
-    ax: Axes, x: Sequence[float], points: Sequence[Configuration], attack: str, number: int
+    ax: Axes, x: Sequence[float], points: Sequence[ConfigurationSummary], attack: str, number: int
 ) -> None:
     """The attack's success at the points where it ran."""
     reached = [p.figures_of(attack, ATTACKS[attack]) for p in points]
@@ -88,7 +88,7 @@ def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
     a panel a k, undefended at epsilon 0."""
     points = stored_configurations(sweep)
     plain = [p for p in points if not p.defended]
-    by_k: dict[int, list[Configuration]] = {}
+    by_k: dict[int, list[ConfigurationSummary]] = {}
     for point in points:
         if "kdk" in point.defenses:
             by_k.setdefault(int(point.knobs["kdk.k"]), []).append(point)

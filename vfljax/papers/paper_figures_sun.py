@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vfljax.errors import UserError
-from vfljax.report.configurations import Configuration, stored_configurations
+from vfljax.report.configurations import ConfigurationSummary, stored_configurations
 from vfljax.report.figures import COLORS, STYLE, plt
 from vfljax.report.intervals import Interval
 from vfljax.store import Sweep
@@ -56,7 +56,7 @@ def figure5(sweep: Sweep, published: Published | None = None, attack: str = CUT)
     return alpha_panels(stored_configurations(sweep), published, attack)
 
 
-def layers_of(point: Configuration) -> list[tuple[str, Interval]]:
+def layers_of(point: ConfigurationSummary) -> list[tuple[str, Interval]]:
     """(Layer, leak of the spectral attack on it), from the input on."""
     layers = [
         (signal, figures["leak"])
@@ -74,7 +74,7 @@ def _depth(layer: str) -> tuple[bool, bool, int]:
 
 
 def layer_panels(
-    points: Sequence[Configuration], published: Published | None, passive: bool
+    points: Sequence[ConfigurationSummary], published: Published | None, passive: bool
 ) -> Figure:
     """A panel a point: leaks by layer, those of the passive party alone if ``passive``.
 
@@ -106,7 +106,7 @@ def layer_panels(
 
 def _layer_panel(
     ax: Any,
-    point: Configuration,
+    point: ConfigurationSummary,
     layers: Sequence[tuple[str, Interval]],
     printed: Sequence[tuple[float, float]],
 ) -> None:
@@ -123,7 +123,7 @@ def _layer_panel(
 
 
 def alpha_panels(
-    points: Sequence[Configuration], published: Published | None, attack: str
+    points: Sequence[ConfigurationSummary], published: Published | None, attack: str
 ) -> Figure:
     """Two panels a set of defenses beside dCor: leak of ``attack`` and test AUC by dCor's weight, 0 for the
     point without it. Raises UserError where a point lacks the attack, or none has dCor."""
@@ -163,11 +163,11 @@ def alpha_panels(
     return figure
 
 
-def _alpha(point: Configuration) -> float:
+def _alpha(point: ConfigurationSummary) -> float:
     return float(point.knobs.get(ALPHA) or 0.0)
 
 
-def _beside(point: Configuration) -> str:
+def _beside(point: ConfigurationSummary) -> str:
     """The defenses of its chain but dCor."""
     return "+".join(name for name in point.defenses if name != "dcor")
 

@@ -22,7 +22,7 @@ from vfljax import papers, store
 from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
 from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
-from vfljax.report.configurations import Configuration, stored_configurations
+from vfljax.report.configurations import ConfigurationSummary, stored_configurations
 from vfljax.report.stored_rows import federations_of, identity_of
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
@@ -143,7 +143,7 @@ class Reader:
             for place, point in enumerate(points)
         ] or [blank]
 
-    def _compared(self, blank: Compared, point: Configuration, arm: str) -> Compared:
+    def _compared(self, blank: Compared, point: ConfigurationSummary, arm: str) -> Compared:
         federation, figure, ours = self._figures(blank.number, point.number)
         return blank._replace(
             variant=" ".join(filter(None, (blank.variant, arm))),
@@ -153,7 +153,7 @@ class Reader:
             ours=tuple(ours[seed] for seed in sorted(ours) if math.isfinite(ours[seed])),
         )
 
-    def _matches(self, number: Number, point: Configuration) -> bool:
+    def _matches(self, number: Number, point: ConfigurationSummary) -> bool:
         if point.method not in self._arms.get(number.defense, ()):
             return False
         knobs = KNOBS.get(number.defense, {})

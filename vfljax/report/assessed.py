@@ -12,13 +12,13 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from vfljax.report.configurations import Configuration, Reference, undefended
+from vfljax.report.configurations import ConfigurationSummary, Reference, undefended
 from vfljax.report.intervals import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval
 from vfljax.report.judging import Strongest, Verdict
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows
 
 
-class Outcome(enum.Enum):
+class MethodOutcome(enum.Enum):
     """What stands in a verdict's place where a method has no chosen operating point."""
 
     NONE_KEEPS = "no operating point keeps the accuracy"
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 class Assessment:
     """One configuration in one federation, with (split) or without (no_split) model splitting."""
 
-    configuration: Configuration
+    configuration: ConfigurationSummary
     federation: str
     strongest: Strongest | None = None  # None where no attack has a figure
     published: Strongest | None = (
@@ -73,7 +73,7 @@ class Assessment:
     unpublished: Estimate = NO_ESTIMATE  # what the strongest attack reads beyond the published ones
     choice: Choice | None = None  # where it is the method's operating point
     meets_goal: bool = False
-    shown_as: Verdict | Outcome | None = None  # where it represents its method
+    shown_as: Verdict | MethodOutcome | None = None  # where it represents its method
 
     @property
     def method(self) -> str:
@@ -116,7 +116,7 @@ class Assessed:
     """A whole sweep, assessed."""
 
     reference: Reference
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[ConfigurationSummary, ...]
     assessments: tuple[Assessment, ...]  # by configuration, then by federation
     rows: StoredRows | None = None
 

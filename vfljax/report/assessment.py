@@ -10,9 +10,9 @@ import numpy as np
 
 from vfljax import store
 from vfljax.report import choosing, judging, stored_rows
-from vfljax.report.assessed import Assessed, Assessment, Choice, Outcome
+from vfljax.report.assessed import Assessed, Assessment, Choice, MethodOutcome
 from vfljax.report.configurations import (
-    Configuration,
+    ConfigurationSummary,
     Reference,
     attacks_of,
     configurations,
@@ -69,7 +69,7 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
 
 
 def compare(
-    every: Sequence[Configuration],
+    every: Sequence[ConfigurationSummary],
     found: Sequence[Assessment],
     reference: Reference,
     rows: StoredRows | None = None,
@@ -143,16 +143,16 @@ def _representative(
     attacked = [a for a in members if a.strongest is not None]
     if not attacked:
         lost = all(a.configuration.diverged == a.configuration.trials for a in members)
-        outcome = Outcome.DIVERGED if lost else Outcome.NOT_ATTACKED
+        outcome = MethodOutcome.DIVERGED if lost else MethodOutcome.NOT_ATTACKED
         return 0, dataclasses.replace(members[0], shown_as=outcome)
     if plain is None:
         least = min(attacked, key=lambda a: a.leak.mean)
         place = members.index(least)
-        return place, dataclasses.replace(least, shown_as=Outcome.NOT_COMPARED)
+        return place, dataclasses.replace(least, shown_as=MethodOutcome.NOT_COMPARED)
     chosen = _choice(attacked, plain, reference)
     if chosen is None:
         shown = nearest(attacked, reference)
-        return members.index(shown), dataclasses.replace(shown, shown_as=Outcome.NONE_KEEPS)
+        return members.index(shown), dataclasses.replace(shown, shown_as=MethodOutcome.NONE_KEEPS)
     shown, choice = chosen
     goal = reference.goal
     meets = (

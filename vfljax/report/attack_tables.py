@@ -10,7 +10,7 @@ from vfljax.report import stored_rows
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import titles
 from vfljax.report.intervals import interval
-from vfljax.report.stored_rows import KINDS, AttackRow, StoredRows, Table
+from vfljax.report.stored_rows import KINDS, AttackFigures, StoredRows, Table
 from vfljax.types import AttackIdentity
 
 SECONDS = (
@@ -76,7 +76,7 @@ def baseline_rows(assessed: Assessed) -> Table:
 
 def known_rows(assessed: Assessed) -> Table:
     """Attack success by the number of known labels, where that is an axis."""
-    grouped: dict[tuple[AttackIdentity, str], dict[float, list[AttackRow]]] = {}
+    grouped: dict[tuple[AttackIdentity, str], dict[float, list[AttackFigures]]] = {}
     for place, rows in _by_attack(assessed, lambda row: "known" in row.knobs).items():
         for row in rows:
             grouped.setdefault(place, {}).setdefault(row.knobs["known"], []).append(row)
@@ -95,13 +95,13 @@ def known_rows(assessed: Assessed) -> Table:
 
 
 def _by_attack(
-    assessed: Assessed, wanted: Callable[[AttackRow], bool]
-) -> dict[tuple[AttackIdentity, str], list[AttackRow]]:
+    assessed: Assessed, wanted: Callable[[AttackFigures], bool]
+) -> dict[tuple[AttackIdentity, str], list[AttackFigures]]:
     """Rows by attack, whatever it knows, and by the label of the configuration."""
     assert assessed.rows is not None
     numbers = {trial.trial: trial.configuration for trial in assessed.rows.trials}
     labels = {c.number: c.label for c in assessed.configurations}
-    out: dict[tuple[AttackIdentity, str], list[AttackRow]] = {}
+    out: dict[tuple[AttackIdentity, str], list[AttackFigures]] = {}
     for row in filter(wanted, assessed.rows.attacks):
         place = row.identity._replace(known=0), labels[numbers[row.trial]]
         out.setdefault(place, []).append(row)

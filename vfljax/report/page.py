@@ -29,7 +29,7 @@ from vfljax.report import (
     stored_rows,
     tables,
 )
-from vfljax.report.assessed import Assessed, Assessment, Outcome
+from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.assessment import assess
 from vfljax.report.configurations import undefended
 from vfljax.report.figures import plt
@@ -51,8 +51,8 @@ TONES = {
     Verdict.PROTECTS: "good",
     Verdict.REDUCES: "better",
     Verdict.DOES_NOTHING: "bad",
-    Outcome.NONE_KEEPS: "bad",
-    Outcome.DIVERGED: "bad",
+    MethodOutcome.NONE_KEEPS: "bad",
+    MethodOutcome.DIVERGED: "bad",
 }
 """The color of a card's edge; all else is gray. The verdict itself is always written."""
 

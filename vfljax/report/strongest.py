@@ -21,7 +21,7 @@ from vfljax.report import judging, stored_rows
 from vfljax.report.candidates import LOCAL_ONLY, Candidate, Candidates
 from vfljax.report.configurations import Reference, titles
 from vfljax.report.judging import Strongest
-from vfljax.report.stored_rows import FEDERATIONS, AttackRow, StoredRows, federation_of_kind
+from vfljax.report.stored_rows import FEDERATIONS, AttackFigures, StoredRows, federation_of_kind
 from vfljax.types import AttackIdentity
 
 
@@ -37,12 +37,12 @@ class Run(NamedTuple):
         return federation_of_kind(self.identity.federation)
 
 
-def run_of(row: AttackRow) -> Run:
+def run_of(row: AttackFigures) -> Run:
     """The run that a row is of."""
     return Run(row.identity, row.point)
 
 
-def run_names(rows: Iterable[AttackRow]) -> dict[Run, Candidate]:
+def run_names(rows: Iterable[AttackFigures]) -> dict[Run, Candidate]:
     """What runs are called where their federation is clear: with the knobs that vary, and the federation's
     kind where both honest and malicious parties ran them."""
     runs = {run_of(row): row.knobs for row in rows}
@@ -80,7 +80,7 @@ class Tried:
 
     def __init__(
         self,
-        attacked: Sequence[AttackRow],
+        attacked: Sequence[AttackFigures],
         names: Mapping[Run, Candidate],
         rows: StoredRows,
         reference: Reference,
@@ -88,7 +88,7 @@ class Tried:
         self._names, self._rows, self._reference = names, rows, reference
         self._seeds = tuple(sorted({trial.seed for trial in rows.trials}))
         self._local_only = rows.attackers()
-        self._runs: dict[Run, list[AttackRow]] = {}
+        self._runs: dict[Run, list[AttackFigures]] = {}
         for row in attacked:
             self._runs.setdefault(run_of(row), []).append(row)
 
@@ -129,7 +129,7 @@ class Tried:
             )
         )
 
-    def _baseline(self, fair: Mapping[Run, Sequence[AttackRow]], known: int) -> _LocalOnly:
+    def _baseline(self, fair: Mapping[Run, Sequence[AttackFigures]], known: int) -> _LocalOnly:
         """The local-only baseline with so many labels, the best of the parties who attack."""
         chance = self._reference.chance
         if not known:

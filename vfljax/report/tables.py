@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from vfljax import store
 from vfljax.report import attack_tables, captions, findings, guarantees, headline
-from vfljax.report.assessed import Assessed, Outcome
+from vfljax.report.assessed import Assessed, MethodOutcome
 from vfljax.report.configurations import FIGURES, titles
 from vfljax.report.intervals import Estimate, Interval
 from vfljax.report.stored_rows import FEDERATIONS, Table
@@ -143,7 +143,7 @@ def operating_point_rows(assessed: Assessed) -> Table:
     for a in findings.in_grid_order(assessed):
         place, choice = [a.method, FEDERATIONS[a.federation]], a.choice
         if choice is None:
-            if a.shown_as is not Outcome.NOT_COMPARED:
+            if a.shown_as is not MethodOutcome.NOT_COMPARED:
                 rows.append([*place, "none keeps the accuracy", *[""] * (len(header) - 3)])
             continue
         figures = (choice.leak, choice.excess, choice.change)
@@ -199,7 +199,7 @@ def unpublished_rows(assessed: Assessed) -> Table:
     return header, rows
 
 
-class Column(NamedTuple):
+class FigureColumn(NamedTuple):
     """A column of the table of all configurations."""
 
     about: str  # accuracy, AUC, attack, strongest or excess
@@ -208,7 +208,7 @@ class Column(NamedTuple):
     means: list[str]  # the cells without limits
 
 
-def configuration_columns(assessed: Assessed) -> list[Column]:
+def configuration_columns(assessed: Assessed) -> list[FigureColumn]:
     """The columns of the table of all configurations, after its labels; those without a figure are left out."""
     every = assessed.configurations
     kinds = list(dict.fromkeys(kind for c in every for kind in c.accuracy))
@@ -240,7 +240,7 @@ def _column(
     figures: Sequence[Interval | Estimate | None],
     names: Sequence[str] = (),
     sign: str = "",
-) -> Column:
+) -> FigureColumn:
     """A column of these figures, with ``names`` behind them."""
     names = names or [""] * len(figures)
 
@@ -256,7 +256,7 @@ def _column(
         [f"{write(figure)} {name}".strip() for figure, name in zip(figures, names, strict=True)]
         for write in (text, mean)
     )
-    return Column(about, title, cells, means)
+    return FigureColumn(about, title, cells, means)
 
 
 def configuration_labels(assessed: Assessed) -> list[str]:
