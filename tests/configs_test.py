@@ -13,7 +13,7 @@ from vfljax import datasets
 from vfljax.datasets import core
 from vfljax.defenses import TABLE
 from vfljax.federation import training
-from vfljax.sweep import batch_layout, grid, initial, programs, train
+from vfljax.sweep import batch_layout, grid, initial, programs, trainer
 from vfljax.sweep.experiment import changed, parse
 from vfljax.sweep.plan import make_plan
 
@@ -46,7 +46,7 @@ def one_step(path):
     data = {"data.train": rows, "data.validation": 20, "data.test": 20, "seeds": 1}
     small = changed(experiment, {**data, "training.batch_size": rows})
     plan = make_plan(small)
-    spec, settings = plan.groups[-1].spec, plan.groups[-1].settings[:2]
+    spec, settings = plan.groups[-1].spec, plan.groups[-1].trials[:2]
     table = plan.table
     if any(d.name == "kdk" for d in spec.defenses):
         scores = np.full((1, rows, plan.dataset.num_classes), 0.1, np.float32)
@@ -58,8 +58,8 @@ def one_step(path):
     weights = jax.tree.map(lambda a: rng.uniform(0.01, 0.2, a.shape).astype(a.dtype), shapes)
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = batch_layout.share((table, weights, now))
-    arguments = (member, layout.pad(train.empty_snapshot(spec, member, *shared[:2]))), shared
-    return (spec, training.nobody), layout, arguments
+    arguments = (member, layout.pad(trainer.empty_snapshot(spec, member, *shared[:2]))), shared
+    return (spec, training.unobserved), layout, arguments
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

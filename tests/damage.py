@@ -40,6 +40,7 @@ from vfljax.errors import UserError
 from vfljax.report import findings, terminal
 from vfljax.report.assessment import assess_sweep
 from vfljax.sweep import train as training
+from vfljax.sweep import trainer
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 
@@ -107,13 +108,13 @@ def half_finished(workdir: pathlib.Path) -> None:
         if len(set(saved)) == 2:
             raise Killed
 
-    training.store.write_partial, seconds = kill, training.SAVE_SECONDS
-    training.SAVE_SECONDS = 0.0
+    store.write_partial, seconds = kill, trainer.SAVE_SECONDS
+    trainer.SAVE_SECONDS = 0.0
     try:
         with contextlib.suppress(Killed):
             training.train_sweep(parse(CONFIG), workdir, "test", silent)
     finally:
-        training.store.write_partial, training.SAVE_SECONDS = write, seconds
+        store.write_partial, trainer.SAVE_SECONDS = write, seconds
 
 
 def half_attacked(workdir: pathlib.Path, plan: Plan) -> None:

@@ -9,7 +9,7 @@ from tests.stored_sweep import EXPECTED, FIXTURE, KILLED, contents
 from tests.sweeps import comparable
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
-from vfljax.sweep import train
+from vfljax.sweep import train, trainer
 from vfljax.sweep.experiment import experiment_of
 
 
@@ -50,7 +50,7 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
 
     monkeypatch.setattr(store, "read_partial", reading)
     monkeypatch.setattr(store, "write_partial", writing)
-    monkeypatch.setattr(train, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
     experiment = experiment_of(store.load(workdir))
     plan = train.train_sweep(experiment, workdir, "test", say=lambda line: None)
     assert read == [(KILLED, 1), ("00006-kdk+noise-no_split", None)]

@@ -64,8 +64,8 @@ def offered() -> Offered:
     """What the default backend offers. Whatever is sized by the backend asks here which it is."""
     if jax.default_backend() == "cpu":
         return Offered(cpu=True)
-    stats = (one.memory_stats() or {} for one in jax.local_devices())
-    limits = (of_one.get("bytes_limit", math.inf) for of_one in stats)
+    stats = (device.memory_stats() or {} for device in jax.local_devices())
+    limits = (known.get("bytes_limit", math.inf) for known in stats)
     try:
         host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -134,7 +134,7 @@ def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
 def free_disk(path: pathlib.Path) -> float:
     """Bytes that are free where ``path``, which need not exist yet, would be written; infinity where
     that cannot be known."""
-    folder = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    folder = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     try:
         return float(shutil.disk_usage(folder).free)
     except OSError:
@@ -145,7 +145,7 @@ def device_memory() -> float:
     """Bytes of memory that all devices have for a program together, infinity where that cannot be known."""
     if jax.default_backend() == "cpu":
         return free_memory()
-    return sum((one.memory_stats() or {}).get("bytes_limit", math.inf) for one in jax.devices())
+    return sum((d.memory_stats() or {}).get("bytes_limit", math.inf) for d in jax.devices())
 
 
 def exhausted(error: BaseException) -> bool:
@@ -175,25 +175,19 @@ def use_this_machine(
     min_compile_seconds: float = 0.5,
     max_bytes: int = CACHE_BYTES,
 ) -> pathlib.Path | None:
-    """Give XLA one host device a core, make float32 mean float32, and keep compiled programs for later
-    processes.
+    """Give XLA one host device a core, make float32 mean float32, and keep compiled programs.
 
-    Call it before JAX's first computation. Once JAX's backends are initialized the number of devices
-    cannot change any more: it is then left as it is, with a warning. On a GPU the number of host
-    devices has no effect. The call itself initializes the backends, because the cache's settings
-    depend on the backend. Calling it again is harmless, and moves the cache if ``cache`` names
-    another folder.
+    Call it before JAX's first computation: once JAX's backends are initialized, which this call does, the
+    number of devices cannot change any more, and a warning says so. Calling it again is harmless, and moves
+    the cache if ``cache`` names another folder.
 
     By default XLA rounds the operands of float32 products on accelerators: to TensorFloat-32 (11
     significant bits) on NVIDIA GPUs, to bfloat16 (8) on TPUs. There ``jax_default_matmul_precision`` is
-    set to "float32", unless it was chosen: by ``jax.config`` or the environment variable
-    ``JAX_DEFAULT_MATMUL_PRECISION``. On a CPU nothing is rounded, the setting is left alone, and programs
-    and their keys in the cache stay what they are. What computes in bfloat16 on purpose
-    (``vfljax.models.precision``) does so under any setting.
+    set to "float32", unless ``jax.config`` or the environment variable ``JAX_DEFAULT_MATMUL_PRECISION``
+    chose it. What computes in bfloat16 on purpose (``vfljax.models.precision``) does so under any setting.
 
-    JAX's persistent compilation cache is shared by every run of this user on this machine, whatever
-    the working directory: a second sweep of the same programs compiles only those that take less
-    than ``min_compile_seconds``. Its folder is the first of these:
+    JAX's persistent compilation cache is shared by every run of this user on this machine. Its folder is
+    the first of these:
 
     1. ``cache``;
     2. ``jax_compilation_cache_dir``, as JAX was configured, or the environment variable
@@ -201,25 +195,18 @@ def use_this_machine(
     3. ``default_cache()``: a folder for this version of JAX and this processor under
        ``$XDG_CACHE_HOME/vfljax``, or ``~/.cache/vfljax``.
 
-    XLA emits code for the processor it runs on, and a home folder may be shared by machines with
-    different ones; that is why the default folder is named by the processor. Entries are code that
-    JAX runs: share a folder only with users you trust.
-
-    On CPU, XLA's own caches are switched off (``jax_persistent_cache_enable_xla_caches``). They are for
-    GPUs, but JAX writes the path of XLA's autotuning cache, a subfolder of the cache, into the
-    options of every compilation and hence into every key: a cache that is moved, or mounted at
-    another path, would hit nothing. On a GPU JAX's default remains.
+    XLA emits code for the processor it runs on, and machines with different ones may share a home folder;
+    that is why the default folder is named by the processor. Entries are code that JAX runs: share a folder
+    only with users you trust.
 
     Args:
       devices: host devices, where other processes share this machine's cores; None: one a core.
       cache: folder of the cache.
       min_compile_seconds: programs that compile faster are not kept: reading them back would save
         little.
-      max_bytes: size down to which the cache is trimmed, least recently used entries first, by
-        ``trim``. Entries of the default folder are counted together with those of other versions
-        and processors beside it. A folder that JAX's configuration or the environment names is
-        never trimmed, since it may be shared with other projects: bound it by
-        ``JAX_COMPILATION_CACHE_MAX_SIZE``.
+      max_bytes: size down to which ``trim`` brings the cache, entries of the default folder together with
+        those of other versions and processors. A folder that JAX's configuration or the environment names
+        is never trimmed, since other projects may use it.
 
     Returns:
       The folder of the cache, or None where none is kept: the folder cannot be created or written
@@ -340,6 +327,8 @@ def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: flo
     jax.config.update("jax_persistent_cache_min_compile_time_secs", min_compile_seconds)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if jax.default_backend() == "cpu":
+        # XLA's own caches are for GPUs, but the path of one, a subfolder of the cache, would be part of every
+        # key: a cache that is moved, or mounted at another path, would hit nothing
         jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 

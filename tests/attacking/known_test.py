@@ -9,7 +9,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax.attacking.view import CommonData, known_rows
 from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
-from vfljax.sweep import known, train
+from vfljax.sweep import serving, train
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import split_arrays
 
@@ -97,4 +97,4 @@ def test_a_number_of_labels_that_cannot_be_had_is_refused_when_a_sweep_is_planne
 
 
 def test_as_many_labels_as_classes_and_all_labels_are_not_refused():
-    known.check(plan_of(tiny(attacks={"mean": {"known": (10, 40, 320)}, "direct": {}})))
+    serving.check(plan_of(tiny(attacks={"mean": {"known": (10, 40, 320)}, "direct": {}})))

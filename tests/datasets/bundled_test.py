@@ -12,7 +12,7 @@ from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of
-from vfljax.sweep.table import make_table
+from vfljax.sweep.plan import make_table
 
 
 def blocks(dataset, parties):

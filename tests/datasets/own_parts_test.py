@@ -14,7 +14,7 @@ from vfljax.datasets.splits import Split, split_rows
 from vfljax.datasets.user_table import from_frame, table
 from vfljax.errors import UserError
 from vfljax.federation.training import rows_of
-from vfljax.sweep.table import make_table
+from vfljax.sweep.plan import make_table
 
 TRAIN = made(n=[1.5, 2.5, 3.5, 4.5], c=["u", "v", "u", "v"])
 
@@ -213,7 +213,7 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
         **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
     made = plan_of(config)
-    passive, own = made.blocks
+    passive, own = made.party_columns
     assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
     assert [column.name for column in own.columns] == ["n"]
     x, _ = rows_of(made.table, 0, made.table.train[0])

@@ -19,7 +19,7 @@ from vfljax.errors import UserError
 from vfljax.federation import protocol
 from vfljax.models.bottleneck import Law
 from vfljax.models.parties import AGGREGATIONS, parties
-from vfljax.sweep import grid
+from vfljax.sweep import feasibility, grid
 from vfljax.sweep.experiment import parse
 from vfljax.types import DefenseSpec, Federation, Input
 
@@ -222,7 +222,7 @@ def shape():
 def planned(chain, **changes):
     experiment = parse(tiny(grid={"undefended": {}, "x": chain}, **changes))
     settings = grid.trials(experiment, [Federation(), Federation(split=False)])
-    grid.check(experiment, shape(), settings)
+    feasibility.check(experiment, shape(), settings)
     return grid.groups(experiment, shape(), settings)
 
 

@@ -12,7 +12,7 @@ from vfljax.datasets.partition import Parties, divide
 from vfljax.datasets.splits import split_rows
 from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
 from vfljax.models import MLP, ResNet
-from vfljax.sweep.table import make_table
+from vfljax.sweep.plan import make_table
 
 CONFIG = TeacherSpec(MLP((16,), 10), epochs=10, batch_size=32, learning_rate=3e-3, temperature=1.0)
 

@@ -11,10 +11,10 @@ import pytest
 from tests import harness
 from tests.sweeps import plan_of, tiny
 from vfljax import keys, metrics
-from vfljax.federation import training
+from vfljax.federation import evaluation, training
+from vfljax.federation.evaluation import pooled_auc
 from vfljax.federation.protocol import make_predict, make_step
-from vfljax.sweep import batch_layout, grid, initial, programs, train
-from vfljax.sweep.pooled_auc import pooled_auc
+from vfljax.sweep import batch_layout, grid, initial, programs, trainer
 from vfljax.types import Batch
 
 SMALL = {
@@ -30,7 +30,7 @@ def planned(**changes):
     return plan_of(tiny(**SMALL, **changes))
 
 
-def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nobody):
+def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.unobserved):
     """Train the trials at ``places`` of the first group in one program; returns what they end with."""
     plan = plan or planned()
     group = plan.groups[0]
@@ -39,7 +39,7 @@ def run(places, spec=None, epochs=3, width=None, plan=None, observe=training.nob
     member = layout.pad(grid.members_of(spec, [group.trials[i] for i in places], []))
     weights = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     table, weights = batch_layout.share((plan.table, weights))
-    snapshot = layout.pad(train.empty_snapshot(spec, member, table, weights))
+    snapshot = layout.pad(trainer.empty_snapshot(spec, member, table, weights))
     program = None
     for number in range(epochs):
         now = training.epoch_of(jnp.int32(number), jnp.asarray(plan.seeds), spec.num_rows)
@@ -143,7 +143,7 @@ def test_sums_add_up_what_was_received():
 
 def test_nobody_observes_by_default_and_nothing_is_left_of_it_in_the_epoch():
     spec = planned().groups[0].spec
-    observer = training.nobody(spec)
+    observer = training.unobserved(spec)
     assert observer.step(None, None, None) == ()
     observed = np.full(3, 7.0)
     assert observer.end(observed, 0, [(), ()]) is observed
@@ -219,7 +219,7 @@ def test_the_top_5_accuracy_is_of_more_than_ten_classes(monkeypatch, classes):
     logits = rng.standard_normal((rows, classes)).astype(np.float32)
     labels = rng.integers(0, classes, rows).astype(np.int32)
     places = jnp.arange(rows, dtype=jnp.int32)[None]
-    monkeypatch.setattr(training, "make_predict", lambda spec: lambda weights, x, states: x[0])
+    monkeypatch.setattr(evaluation, "make_predict", lambda spec: lambda weights, x, states: x[0])
     table = training.Table(
         features=(jnp.asarray(logits),),
         labels=jnp.asarray(labels),
@@ -231,7 +231,7 @@ def test_the_top_5_accuracy_is_of_more_than_ten_classes(monkeypatch, classes):
         scores=None,
     )
     spec = dataclasses.replace(harness.make_spec(), num_classes=classes)
-    figures = training.make_evaluate(spec)((jnp.int32(0), None, {}), table)
+    figures = evaluation.make_evaluate(spec)((jnp.int32(0), None, {}), table)
     assert ("test_top5_accuracy" in figures) == (classes > 10)
     if classes > 10:
         five = [labels[row] in np.argsort(-logits[row])[:5] for row in range(5)]

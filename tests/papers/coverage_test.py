@@ -1,4 +1,4 @@
-"""Every printed number stands once, and claims are weighed by paired differences."""
+"""Every printed number counts once, and claims are weighed by paired differences."""
 
 import numpy as np
 import pytest
@@ -32,9 +32,9 @@ def ran(value, number=NUMBER, scale="full", variant="", spread=0.01, point="gafm
     return Compared(number=number, variant=variant, scale=scale, point=point, ours=ours)
 
 
-def test_without_any_run_all_549_stand_once():
+def test_without_any_run_all_549_count_once():
     every = coverage.coverage([])
-    assert len(every) == len({one.number.id for one in every}) == 549
+    assert len(every) == len({entry.number.id for entry in every}) == 549
     count = coverage.counts(every)
     assert set(count) == {Status.NOT_RUN, Status.NOT_COMPARABLE}
     header, rows = coverage.table(every)
@@ -45,9 +45,9 @@ def test_without_any_run_all_549_stand_once():
         assert sum(int(row[place] or 0) for row in rows[:-1]) == count[name]
 
 
-def test_what_cannot_be_compared_says_why():
-    every = [one for one in coverage.coverage([]) if one.status is Status.NOT_COMPARABLE]
-    assert all(one.reason for one in every)
+def test_what_cannot_be_compared_has_a_reason():
+    every = [entry for entry in coverage.coverage([]) if entry.status is Status.NOT_COMPARABLE]
+    assert all(entry.reason for entry in every)
     assert len(every) == 14
 
 
@@ -64,10 +64,10 @@ def test_what_cannot_be_compared_says_why():
         ([ran(0.56, number=NUMBER._replace(id="sun-027", kind="approx"))], Status.NOT_RUN),
     ],
 )
-def test_a_number_stands_by_its_run_at_the_published_setting(stored, status):
-    (one,) = (s for s in coverage.coverage(stored) if s.number.id == NUMBER.id)
-    assert one.status is status
-    assert len(one.variants) == sum(bool(s.variant) for s in stored)
+def test_a_number_has_the_status_of_its_run_at_the_published_setting(stored, status):
+    (entry,) = (s for s in coverage.coverage(stored) if s.number.id == NUMBER.id)
+    assert entry.status is status
+    assert len(entry.variants) == sum(bool(s.variant) for s in stored)
 
 
 def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
@@ -113,5 +113,5 @@ def test_a_claim_is_for_against_or_open_by_the_interval_of_the_difference(leak, 
     )
     lines = LEAKS_LESS.weigh(Evidence(compared=[ours, noisy], leaks={}))
     assert [line.support for line in lines] == [support]
-    reduced = [one._replace(scale="reduced") for one in (ours, noisy)]
+    reduced = [c._replace(scale="reduced") for c in (ours, noisy)]
     assert "reduced" in next(iter(LEAKS_LESS.weigh(Evidence(compared=reduced, leaks={})))).text

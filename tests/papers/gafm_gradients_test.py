@@ -95,7 +95,7 @@ class Stored:
             "training": {"batch_size": 4, "drop_last": False},
         }
 
-    workdir = "a sweep"
+    workdir, plugins = "a sweep", {}
 
     def setting(self, number):
         assert number == 0

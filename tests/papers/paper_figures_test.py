@@ -4,8 +4,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from tests.sweeps import assessment, identity
 from vfljax import papers, store
+from vfljax.errors import UserError
 from vfljax.papers import paper_figures
+from vfljax.report.intervals import Interval
 from vfljax.sweep.records import Reproduces
 
 
@@ -15,8 +18,15 @@ def closed():
     plt.close("all")
 
 
-def lines(axes, label):
-    return [line for line in axes.get_lines() if line.get_label() == label]
+def drawn(ax):
+    """The x and y of everything that has a label."""
+    lines = {line.get_label(): line for line in ax.lines}
+    lines |= {container.get_label(): container[0] for container in ax.containers}
+    return {
+        label: (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist())
+        for label, line in lines.items()
+        if not label.startswith("_")
+    }
 
 
 def test_figure_6_has_a_panel_a_k_and_begins_undefended(tiny_sweep):
@@ -27,17 +37,18 @@ def test_figure_6_has_a_panel_a_k_and_begins_undefended(tiny_sweep):
     ks = sorted({r["kdk.k"] for r in rows if r["kdk.k"] is not None})
     assert [ax.get_title() for ax in figure.axes] == [f"k = {k:g}" for k in ks]
     for ax, k in zip(figure.axes, ks, strict=True):
-        (container,) = (c for c in ax.containers if c.get_label() == "accuracy")
-        x, y = container[0].get_data()
-        plain = [r["test_accuracy"] for r in rows if r["arm"] == "undefended"]
-        assert (x[0], y[0]) == (0, pytest.approx(np.mean(plain)))
+        x, y = drawn(ax)["accuracy"]
+        undefended = [r["test_accuracy"] for r in rows if r["arm"] == "undefended"]
+        assert (x[0], y[0]) == (0, pytest.approx(np.mean(undefended)))
         for at, mean in zip(x[1:], y[1:], strict=True):
             ours = [r for r in rows if r["kdk.k"] == k and r["kdk.epsilon"] == pytest.approx(at)]
             assert mean == pytest.approx(np.mean([r["test_accuracy"] for r in ours]))
 
 
 def test_printed_numbers_are_the_paper_s(tiny_sweep):
-    ours = paper_figures._kdk_numbers("CIFAR-10", "asr_top1", "passive", "train", 3)
+    ours = paper_figures._kdk_numbers(
+        "CIFAR-10", 3, metric="asr_top1", attack="passive", split="train"
+    )
     assert ours == [(0.45, 0.439)]
     assert all(n.table == "kdk/4" for n in papers.numbers() if n.value == 0.439)
 
@@ -46,13 +57,15 @@ def test_figure_7_has_a_panel_a_defense(tiny_sweep):
     sweep = store.load(tiny_sweep)
     figure = paper_figures.draw(sweep, Reproduces("kdk/figure7", dataset="CIFAR-10"))
     assert figure is not None
-    defenses = {row["defenses"] for row in sweep.results.to_pylist()} & set(paper_figures.STRENGTHS)
+    defenses = {row["defenses"] for row in sweep.results.to_pylist()} & set(
+        paper_figures.OPERATING_POINTS
+    )
     assert {ax.get_title() for ax in figure.axes} == defenses
 
 
-def test_figure_3_has_a_bar_an_arm_and_a_dot_a_seed(defended):
-    one = Reproduces("gafm/figure3", attacks={"norm": "direct/most_negative"})
-    figure = paper_figures.draw(defended, one)
+def test_figure_3_has_a_bar_a_method_and_a_dot_a_seed(defended):
+    reproduces = Reproduces("gafm/figure3", attacks={"norm": "direct/most_negative"})
+    figure = paper_figures.draw(defended, reproduces)
     assert figure is not None
     (ax,) = figure.axes
     auc = [r for r in defended.results.to_pylist() if r["federation"] == "split"]
@@ -65,3 +78,88 @@ def test_figure_3_has_a_bar_an_arm_and_a_dot_a_seed(defended):
 
 def test_a_table_is_no_figure(defended):
     assert paper_figures.draw(defended, Reproduces("gafm/2", "Criteo")) is None
+
+
+LAYERS = {
+    "party0.deep.hidden.0": 0.6,
+    "party0.deep.hidden.10": 0.7,
+    "party0.cut": 0.8,
+    "top.hidden.0": 0.85,
+    "top.logits": 0.9,
+}  # from the input on
+POWER = {"marvell.power": 8.0}
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    """Makes the configurations of a sweep."""
+
+    def give(*every):
+        monkeypatch.setattr(paper_figures, "stored_configurations", lambda sweep: every)
+
+    return give
+
+
+def made(method, auc, leaks, knobs=None):
+    attacks = {
+        identity(f"spectral/{name}", federation="split"): {"leak": Interval(leak, 0.02, 5)}
+        for name, leak in sorted(leaks.items())  # as stored
+    }
+    attacks[identity("norm", federation="split")] = {"leak": Interval(1.0, 0.0, 5)}
+    configuration = assessment(method, 0.7, 0.8, knobs).configuration
+    return configuration._replace(attacks=attacks, auc={"split": Interval(auc, 0.01, 5)})
+
+
+def sun(number, dataset="Criteo"):
+    figure = paper_figures.draw(None, Reproduces(f"sun/figure{number}", dataset))
+    assert figure is not None
+    return figure
+
+
+@pytest.mark.parametrize(("number", "layers"), [(2, 3), (4, 3), (7, 5)])
+def test_a_panel_a_configuration_shows_its_layers_and_its_test_auc(stored, number, layers):
+    stored(made("undefended", 0.66, LAYERS), made("dcor", 0.6, LAYERS, {"dcor.alpha": 0.003}))
+    first, second, *empty = sun(number).axes
+    assert (first.get_title(), second.get_title()) == ("undefended", "dcor alpha=0.003")
+    assert not any(ax.axison for ax in empty)
+    shown = drawn(first)
+    assert shown["leak AUC"] == (list(range(1, layers + 1)), [*LAYERS.values()][:layers])
+    assert shown["test AUC"][1][0] == 0.66
+    # the text prints .78 for the undefended last two layers
+    assert shown.get("printed") == (([4, 5], [0.78, 0.78]) if number == 2 else None)
+    assert "printed" not in drawn(second)
+    shaded = [patch for patch in first.patches if patch.get_alpha() == 0.12]
+    assert len(shaded) == (layers == 5)  # the label party's layers, where they are drawn
+
+
+def test_leaks_and_utilities_are_over_alpha_without_and_with_marvell(stored):
+    stored(
+        made("dcor", 0.60, {"signed": 0.51}, {"dcor.alpha": 0.03}),
+        made("undefended", 0.66, {"signed": 0.85}),
+        made("marvell", 0.65, {"signed": 0.75}, POWER),
+        made("dcor+marvell", 0.62, {"signed": 0.52}, {"dcor.alpha": 0.03, **POWER}),
+        made("label_dp", 0.6, {"signed": 0.7}, {"label_dp.epsilon": 1.0}),  # never with dCor
+    )
+    by_title = {ax.get_title(): drawn(ax) for ax in sun(5).axes}
+    assert {title: shown["ours"] for title, shown in by_title.items()} == {
+        "leak AUC": ([0, 0.03], [0.85, 0.51]),
+        "test AUC": ([0, 0.03], [0.66, 0.6]),
+        "leak AUC, marvell": ([0, 0.03], [0.75, 0.52]),
+        "test AUC, marvell": ([0, 0.03], [0.65, 0.62]),
+    }
+    printed = {title: shown["printed"] for title, shown in by_title.items() if "printed" in shown}
+    assert list(printed) == ["leak AUC", "test AUC"]
+    assert printed["leak AUC"] == ([0.002], [0.5])
+    assert dict(zip(*printed["test AUC"], strict=True))[0.03] == 0.7518  # of the large model
+
+
+def test_a_sweep_without_what_is_drawn_is_one_line(stored):
+    undefended = made("undefended", 0.66, {"signed": 0.8})
+    stored(undefended)
+    with pytest.raises(UserError, match=r"signal layers such as 'party0\.cut'"):
+        sun(2)
+    with pytest.raises(UserError, match="no method with dcor"):
+        sun(5)
+    stored(undefended, made("dcor", 0.6, {"absolute": 0.5}, {"dcor.alpha": 0.03}))
+    with pytest.raises(UserError, match="no attack 'spectral/signed' on every configuration"):
+        sun(5)

@@ -1,4 +1,4 @@
-"""The papers' printed numbers: each is there once, and says what table it is of."""
+"""The papers' printed numbers: each is there once, with the table that it is of."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from vfljax.launching import running
 from vfljax.sweep.experiment import parse
 
 
-def test_every_number_stands_once_and_each_paper_has_as_many_as_it_prints():
+def test_every_number_is_there_once_and_each_paper_has_as_many_as_it_prints():
     numbers = papers.numbers()
     assert len({number.id for number in numbers}) == len(numbers) == 549
     by_paper = Counter(number.table.split("/")[0] for number in numbers)

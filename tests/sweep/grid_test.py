@@ -5,7 +5,7 @@ import pytest
 
 from tests.sweeps import tiny
 from vfljax.federation import optimizers
-from vfljax.sweep import attack_variants, grid
+from vfljax.sweep import attack_variants, feasibility, grid
 from vfljax.sweep.experiment import parse
 from vfljax.types import Federation, Input
 
@@ -21,7 +21,7 @@ def groups_of(**changes) -> list[grid.Group]:
         experiment, attacks, shape.num_classes, shape.inputs[0]
     )
     trials = grid.trials(experiment, federations)
-    grid.check(experiment, shape, trials)
+    feasibility.check(experiment, shape, trials)
     return grid.groups(experiment, shape, trials)
 
 

@@ -95,7 +95,7 @@ def test_what_would_not_fit_an_accelerator_is_narrowed_before_it_runs(
 
 
 def test_a_shard_that_goes_on_keeps_its_width(wide, at_most, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("vfljax.sweep.train.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("vfljax.sweep.trainer.SAVE_SECONDS", 0.0)
     original = store.write_shard
 
     def killed(*arguments):

@@ -178,14 +178,6 @@ def test_what_the_rows_and_columns_cannot_serve_is_refused_too(changes, value, r
     assert remedy in str(error.value)
 
 
-def test_a_figure_of_a_paper_that_no_attack_makes_is_refused():
-    published = {"source": "x", "digits": 2, "rows": {"kdk": {"AUC": (0.5, 0.1)}}}
-    plan_of(tiny(published=published))
-    published["rows"]["kdk"] = {"pasive": (0.5, 0.1)}
-    with pytest.raises(UserError, match=r"'pasive'.*did you mean 'passive'"):
-        plan_of(tiny(published=published))
-
-
 def test_shards_cover_every_setting_once_and_are_limited_in_work():
     planned = plan_of(tiny(**{"attacks": {}, "execution.shard_seconds": 0.005}))
     assert len(planned.shards) > len(planned.groups)

@@ -12,7 +12,7 @@ from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.errors import UserError
 from vfljax.federation import training
-from vfljax.sweep import grid, size, train
+from vfljax.sweep import grid, size, train, trainer
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.progress import Progress
 from vfljax.types import Federation
@@ -60,7 +60,7 @@ def test_the_order_of_rows_is_made_once_an_epoch_for_all_groups(monkeypatch):
     first, again = orders.of(1), orders.of(1)
     assert len(drawn) == 1
     np.testing.assert_array_equal(first.order, again.order)
-    monkeypatch.setattr("vfljax.sweep.orders.ORDER_BYTES", 0)  # none fits: drawn anew, the same
+    monkeypatch.setattr("vfljax.sweep.trainer.ORDER_BYTES", 0)  # none fits: drawn anew, the same
     scarce = train.Orders(planned)
     np.testing.assert_array_equal(scarce.of(1).place, first.place)
     np.testing.assert_array_equal(scarce.of(1).order, first.order)
@@ -196,7 +196,7 @@ def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     nothing = np.zeros(0)
     record = training.Record((), (), nothing, nothing, (), loss, loss, np.full_like(loss, np.nan))
     rows = [
-        train._row(trial, "0", member, {}, record, finite, 1.0)
+        trainer._row(trial, "0", member, {}, record, finite, 1.0)
         for member, finite in enumerate((False, False, True))
     ]
     assert [row["diverged_epoch"] for row in rows] == [1, 3, None]
@@ -243,7 +243,7 @@ def test_an_interrupt_saves_what_is_trained(whole, tmp_path, monkeypatch, ends):
 @pytest.fixture
 def interrupted(whole, tmp_path, monkeypatch):
     """A sweep of five epochs that was killed after its third save, and the epochs of all saves."""
-    monkeypatch.setattr(train, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "SAVE_SECONDS", 0.0)
     original, saves = store.write_partial, []
 
     def killed(workdir, name, done, *rest):

@@ -26,9 +26,9 @@ from vfljax.attacking.view import common_data, read_shard
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import attack_forms, make_attack
 from vfljax.sweep.forecast import Sample
-from vfljax.sweep.known import most_known
 from vfljax.sweep.plan import Plan, Shard, recorded, split_arrays
 from vfljax.sweep.progress import spoken
+from vfljax.sweep.serving import most_known
 from vfljax.types import HostArray, PyTree, Spec
 
 ATTACKING = ("attack", "federations", "settings", "calls", "attacking")

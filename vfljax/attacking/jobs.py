@@ -18,8 +18,8 @@ from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
 from vfljax.sweep.attack_variants import Form, attackers_of, make_attack, serves
 from vfljax.sweep.initial import plain, weight_shapes
-from vfljax.sweep.known import error_of
 from vfljax.sweep.plan import Plan
+from vfljax.sweep.serving import known_error
 from vfljax.types import Spec
 
 ATTACK, ALL_LABELS, UNTRAINED, LOGISTIC = "attack", "all_labels", "untrained", "logistic"
@@ -225,7 +225,7 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
             )
             return attack, [], reason
     for point in form.knobs:
-        error = error_of(form.name, point["known"], plan) if "known" in point else None
+        error = known_error(form.name, point["known"], plan) if "known" in point else None
         if error:
             return attack, [], str(error).removesuffix(".")
     return attack, rows, ""

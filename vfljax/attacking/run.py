@@ -36,9 +36,9 @@ from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import Form, attack_forms
 from vfljax.sweep.experiment import Experiment, experiment_of
-from vfljax.sweep.known import most_known
 from vfljax.sweep.plan import Plan, planned_devices, recorded, split_arrays
 from vfljax.sweep.progress import Progress
+from vfljax.sweep.serving import most_known
 
 Cost = dict[str, Any]  # of an attack: seconds, compiles, views
 Attacked = tuple[FormPlan, Cost]

@@ -18,7 +18,7 @@ from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.survey import Survey
 from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
-from vfljax.sweep import attack_variants, grid
+from vfljax.sweep import attack_variants, feasibility, grid
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.naming import FORBIDDEN
 from vfljax.sweep.plan import Plan
@@ -245,7 +245,7 @@ def applicable(
             trials = grid.trials(experiment, trained)
             if not trials:
                 raise UserError("it is part of a top model, which this federation has not.")
-            grid.check(experiment, shape, trials)
+            feasibility.check(experiment, shape, trials)
         except UserError as error:
             refused[name] = "".join(map(str, error.reason))
         else:

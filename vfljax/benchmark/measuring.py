@@ -15,7 +15,7 @@ import numpy as np
 
 from vfljax import defenses
 from vfljax.federation import training
-from vfljax.sweep import batch_layout, programs, train
+from vfljax.sweep import batch_layout, programs, train, trainer
 from vfljax.types import HostArray, HParams, Spec
 
 SEEDS = 3
@@ -80,13 +80,13 @@ class Case:
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
         self.member, self.shared = member, batch_layout.share((table, initial))
-        self.state = layout.pad(train.empty_snapshot(spec, member, *self.shared))
+        self.state = layout.pad(trainer.empty_snapshot(spec, member, *self.shared))
         # what epochs write their results over in turn, as a sweep's do; None: memory of their own
         self.results: list[Any] = [None, None]
         if layout.width * jax.device_count() < layout.capacity:
             self.results = [
                 (
-                    layout.pad(train.empty_snapshot(spec, member, *self.shared)),
+                    layout.pad(trainer.empty_snapshot(spec, member, *self.shared)),
                     layout.pad(np.zeros(layout.capacity, bool)),
                 )
                 for _ in self.results

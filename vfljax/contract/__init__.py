@@ -9,10 +9,9 @@ or, a rule a test, with pytest:
     def test_the_contract(rule):
         vfljax.contract.check("mine:shuffle", rule=rule)
 
-A rule that is broken raises ``ContractError``, one line that names the rule and, where it can, the line of
-code. Sweeps ask the first part of it, which needs no arrays, of every plugin before they train or attack.
-The contract says nothing of what a defense is worth, nor whether ``known_by`` names the attacks that
-matter.
+A broken rule raises ``ContractError``, one line that names the rule and, if possible, the line of code. Sweeps
+check its first part, which needs no arrays, of every plugin before they train or attack.
+The contract does not cover what a defense is worth, nor whether ``known_by`` names the attacks that matter.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def check(
     federation: Mapping[str, Any] = NOTHING,
     classes: Sequence[int] | None = None,
 ) -> None:
-    """Try a row of the tables on small federations or exchanges; it takes some seconds.
+    """Tries a row of the tables on small federations or exchanges, for some seconds.
 
     Args:
       name: of the row, "mine:shuffle"; its plugin must be in use.
@@ -67,21 +66,21 @@ def check(
       classes: the numbers of classes to try; by default 2, and 5 where the row is defined for more.
 
     Raises:
-      ContractError: where the row breaks a rule.
+      ContractError: if the row breaks a rule.
       UserError: for a name or rule that is not known.
     """
-    for one in rules(name) if rule is None else (rule,):
-        if one not in rules(name):
-            raise unknown("rule", one, rules(name))
+    if rule is not None and rule not in rules(name):
+        raise unknown("rule", rule, rules(name))
+    for tried in rules(name) if rule is None else (rule,):
         if name in defenses.TABLE:
             row = defenses.TABLE[name]
             for count in classes or ((2,) if row.two_classes else (2, MANY)):
-                trial = of_defenses.Trial(name, options, count, federation)
-                with keeping(name, one, row.factory):
-                    of_defenses.RULES[one](trial, one)
+                tested = of_defenses.TestedDefense(name, options, count, federation)
+                with keeping(name, tried, row.factory):
+                    of_defenses.RULES[tried](tested, tried)
         else:
             for count in classes or _classes_of(name, options):
-                of_attacks.RULES[one](of_attacks.Trial(name, options, count), one)
+                of_attacks.RULES[tried](of_attacks.TestedAttack(name, options, count), tried)
 
 
 def _classes_of(name: str, options: Mapping[str, Any]) -> tuple[int, ...]:
@@ -94,23 +93,26 @@ def check_plugins(
     points: Mapping[str, Iterable[tuple[Any, Mapping[str, Any]]]],
     requests: Mapping[str, Iterable[Mapping[str, Any]]],
 ) -> None:
-    """Refuse rows of plugins that do not keep the first part of the contract: defenses whose slots do not
-    return what they received, attacks that give no scores, and those that cannot take a traced knob. It
-    needs no data and computes nothing.
+    """Checks the first part of the contract for rows of plugins, without data.
+
+    Slots of defenses return what they received, attacks give scores, and both take traced knobs.
 
     Args:
       points: the pairs of knobs and options of every defense by name (``Experiment.points``).
-      requests: the static options of every attack's forms by name.
+      requests: the static options of every attack's variants by name.
+
+    Raises:
+      ContractError: if a row breaks it.
     """
     for name, pairs in points.items():
         row = defenses.TABLE[name]
         for options in _distinct(options for _, options in pairs) if _in_use(row.origin) else ():
             for kind in row.known_by:
                 of_defenses.slots(name, options, 2, kind == SPLIT)
-    for name, forms in requests.items():
-        for options in forms if _in_use(attacks.TABLE[name].origin) else ():
-            trial = of_attacks.Trial(name, options, _classes_of(name, options)[-1])
-            of_attacks.shapes(trial, next(iter(of_attacks.RULES)))
+    for name, variants in requests.items():
+        for options in variants if _in_use(attacks.TABLE[name].origin) else ():
+            tested = of_attacks.TestedAttack(name, options, _classes_of(name, options)[-1])
+            of_attacks.shapes(tested, next(iter(of_attacks.RULES)))
 
 
 def _in_use(origin: Origin | None) -> bool:

@@ -1,5 +1,7 @@
-"""Constructed runs on which attacks are tried: arrays as a sweep stores them, which attacks see through the
-library's ``view_of`` and ``known_rows``, so that the same wall stands between attacker and labels."""
+"""Constructed runs on which attacks are tried: arrays as a sweep stores them.
+
+Attacks see them through the library's ``view_of`` and ``known_rows``, which keep labels from attackers.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,18 @@ def make_case(
     known: int = 40,
     cut: int = CUT,
 ) -> Case:
-    """A stored run of len(labels) training rows; arrays that are left out carry no information. The bottom
-    hands its first ``cut`` columns through."""
+    """Returns a stored run; arrays that are left out carry no information.
+
+    Args:
+      labels: [N] of the training rows.
+      num_classes: C.
+      gradients, embeddings: [E, N, D].
+      sent: [E, N] bool.
+      features, test_features: [N, F] and [M, F] of the attacker.
+      inputs: [E, N, H] of its last layer.
+      known: how many labels it knows.
+      cut: D; the bottom returns its first D columns.
+    """
     labels = np.asarray(labels)
     rng, rows = np.random.default_rng(123), len(labels)
     features = rng.normal(size=(rows, WIDTH)) if features is None else features
@@ -97,8 +109,10 @@ def make_case(
 
 
 def seen_of(run: AttackInput, common: CommonData) -> tuple[View, Known]:
-    """What the attacker sees and knows of a case. Its diagnostics, the clean gradients and one layer,
-    are the received gradients and the embeddings."""
+    """Returns what the attacker sees and knows of a case.
+
+    Its diagnostics, the clean gradients and one layer, are the received gradients and the embeddings.
+    """
     known = known_rows(common, run.seed, run.knobs["known"])
     e = run.exchange
     diagnostics = {CLEAN: e["gradients"][-1], LAYER: e["embeddings"][-1]}

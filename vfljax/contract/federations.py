@@ -19,7 +19,13 @@ ROWS = 24  # training rows
 
 
 def make_spec(num_classes: int = 5, defenses: Any = (), **changes: Any) -> Spec:
-    """Two passive parties and a label party with columns; linear models unless given otherwise."""
+    """Returns a federation of two passive parties and a label party with columns, all with linear models.
+
+    Args:
+      num_classes: C.
+      defenses: names or ``DefenseSpec``s.
+      changes: fields of ``Spec``, or ``label_features``, ``split``, ``cut``, ``hidden``, ``top_hidden``.
+    """
     passive = changes.pop("passive", 2)
     count = passive + int(changes.pop("label_features", True))
     split = changes.pop("split", True)
@@ -35,15 +41,13 @@ def make_spec(num_classes: int = 5, defenses: Any = (), **changes: Any) -> Spec:
         "batch_size": 8,
         "epochs": 3,
         "optimizers": ("sgd",) * (count + 1),
-        "defenses": tuple(
-            one if isinstance(one, DefenseSpec) else DefenseSpec(one) for one in defenses
-        ),
+        "defenses": tuple(d if isinstance(d, DefenseSpec) else DefenseSpec(d) for d in defenses),
     }
     return with_networks(Spec(**{**values, **changes}))
 
 
 def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes: Any) -> HParams:
-    """The numbers of a setting; knobs of ``defenses`` by name."""
+    """Returns the numbers of a trial; ``defenses`` holds knobs by name, ``gamma`` one number a bottom."""
     values = {
         "learning_rate": 0.1,
         "momentum": 0.9,
@@ -60,7 +64,7 @@ def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes:
 
 
 def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
-    """A batch of Gaussian columns, uniform labels and a random teacher."""
+    """Returns a batch of Gaussian columns, uniform labels and a random teacher."""
     rows = spec.batch_size if rows is None else rows
     return _batch(len(spec.bottoms), spec.num_classes, spec.num_rows, rows, seed)
 
@@ -83,7 +87,7 @@ def _batch(bottoms: int, num_classes: int, num_rows: int, rows: int, seed: int) 
 
 
 def make_context(rows: int, step: int = 0) -> Context:
-    """Of a batch of ``rows`` two-class rows, as the gradient slot sees it."""
+    """Returns the context of a batch of two-class rows, as the gradient slot sees it."""
     return Context(
         index=jnp.arange(rows),
         labels=jnp.arange(rows) % 2,
@@ -98,7 +102,7 @@ def make_context(rows: int, step: int = 0) -> Context:
 
 
 def make_labels(spec: Spec) -> jax.Array:
-    """The labels [N] of all training rows, every class among any dozen or so."""
+    """Returns the labels [N] of all training rows, every class among any dozen or so."""
     return _labels(spec.num_classes, spec.num_rows)
 
 
@@ -109,7 +113,7 @@ def _labels(num_classes: int, num_rows: int) -> jax.Array:
 
 @functools.cache
 def make_weights(spec: Spec, seed: int) -> Weights:
-    """Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
+    """Returns Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
     rng = np.random.default_rng(seed)
     examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
     shapes = jax.eval_shape(protocol.make_weights(spec), jax.random.key(0), examples)

@@ -1,4 +1,4 @@
-"""How a broken rule is said: one line that names the row, the rule, and where the row's code broke it."""
+"""The error of a broken rule: one line that names the row, the rule, and the line of the row's code."""
 
 from __future__ import annotations
 
@@ -28,8 +28,14 @@ class ContractError(UserError):
 
 
 @contextlib.contextmanager
-def rule(name: str, says: str, factory: Any) -> Iterator[None]:
-    """Whatever is raised within is said as the rule that it broke, with its line in the row's file."""
+def rule(name: str, promise: str, factory: Any) -> Iterator[None]:
+    """Turns whatever is raised within into the error of a broken rule.
+
+    Args:
+      name: of the row.
+      promise: the rule.
+      factory: of the row, whose file the message names a line of.
+    """
     try:
         yield
     except UserError:  # a line for a person already: a broken rule, or a plugin that is not in use
@@ -45,13 +51,13 @@ def rule(name: str, says: str, factory: Any) -> Iterator[None]:
             text = " ".join(str(error).split())
             short = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
             why = f"{type(error).__name__}: {short}".removesuffix(": ")
-        raise broken(name, says, f"{where}{why}") from error
+        raise broken(name, promise, f"{where}{why}") from error
 
 
-def broken(name: str, says: str, why: str) -> ContractError:
-    """The error of a rule that ``name`` breaks."""
+def broken(name: str, promise: str, why: str) -> ContractError:
+    """Returns the error of the row ``name`` that breaks the rule ``promise``, and why."""
     return ContractError(
-        f"{name} breaks a rule of the contract, {says!r}: {why.removesuffix('.')}."
+        f"{name} breaks a rule of the contract, {promise!r}: {why.removesuffix('.')}."
     )
 
 
@@ -66,33 +72,32 @@ def _line(error: BaseException, factory: Any) -> str:
 
 
 def shape(tree: Any) -> str:
-    """'float32[8, 4]', or of a tree its leaves' texts."""
+    """Returns 'float32[8, 4]', or '(..., ...)' of a tree's leaves."""
     leaves = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(tree)]
     return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
 
 
-def same_shape(name: str, says: str, what: str, before: Any, after: Any) -> None:
-    """Refuse another structure, shape or type than before."""
+def same_shape(name: str, promise: str, what: str, before: Any, after: Any) -> None:
+    """Raises ContractError if ``what`` has another structure, shape or type after than before."""
     if jax.tree.structure(before) != jax.tree.structure(after) or shape(before) != shape(after):
-        raise broken(name, says, f"{what} is {shape(after)} where {shape(before)} is due")
+        raise broken(name, promise, f"{what} is {shape(after)} where {shape(before)} is due")
 
 
 def numbers(tree: Any) -> list[np.ndarray]:
-    """All leaves of a tree as NumPy arrays; keys as their words."""
+    """Returns all leaves of a tree as NumPy arrays; of keys their data."""
 
-    def one(leaf: Any) -> np.ndarray:
+    def host(leaf: Any) -> np.ndarray:
         key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return np.asarray(jax.random.key_data(leaf) if key else leaf)
 
-    return [one(leaf) for leaf in jax.tree.leaves(tree)]
+    return [host(leaf) for leaf in jax.tree.leaves(tree)]
 
 
-def same_bits(one: Any, other: Any) -> bool:
-    """Whether every number is equal, not just close; 0 and -0 are the same number."""
-    pairs = zip(numbers(one), numbers(other), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
+def same_bits(a: Any, b: Any) -> bool:
+    """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal."""
+    return all(np.array_equal(x, y) for x, y in zip(numbers(a), numbers(b), strict=True))
 
 
 def finite(tree: Any) -> bool:
-    """Whether every number is finite."""
+    """Returns whether every number is finite."""
     return all(np.all(np.isfinite(leaf)) for leaf in numbers(tree))

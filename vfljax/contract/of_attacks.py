@@ -1,7 +1,7 @@
-"""What every attack of the table promises, tried on constructed exchanges.
+"""The rules that every attack of the table keeps, tried on constructed exchanges.
 
-``shapes`` needs no arrays: sweeps ask it of every plugin before they attack. The other rules run the
-attack on a few dozen rows.
+``shapes`` needs no arrays; sweeps check it for every plugin before they attack. The other rules run the attack
+on a few dozen rows.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from vfljax.types import KINDS, NO_SPLIT, Scores, View
 
 Options = Mapping[str, Any]
 ROWS, KNOWN = 60, 20
-AGREED = 0.95  # guesses of lanes that are mapped together and of one alone; optimizers multiply roundings
+AGREED = 0.95  # share of equal guesses of members mapped together and alone; optimizers multiply roundings
 
 
-class Trial(NamedTuple):
+class TestedAttack(NamedTuple):
     """An attack with its options fixed, and the number of classes it is tried with."""
 
     name: str
@@ -44,9 +44,9 @@ class Trial(NamedTuple):
 
     @property
     def split(self) -> bool:
-        """Whether it is tried with a top model: where the attack is defined first."""
-        some = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
-        return not isinstance(some, Attack) or some.federations[:1] != (NO_SPLIT,)
+        """Whether it is tried with a top model, as the attack's first federation has it."""
+        attack = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
+        return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
     def case(self) -> Case:
         return _case(self.num_classes, self.split)
@@ -62,7 +62,7 @@ def _built(
 
 @functools.cache
 def _case(num_classes: int, split: bool) -> Case:
-    """A run whose embeddings, gradients and columns tell of the labels, somewhat."""
+    """A run whose embeddings, gradients and columns reveal the labels to some degree."""
     rng, labels = np.random.default_rng(5), np.arange(ROWS) % num_classes
     centers = rng.normal(size=(num_classes, 6))[labels]
     features = centers + 0.3 * rng.normal(size=centers.shape)
@@ -85,43 +85,41 @@ def _case(num_classes: int, split: bool) -> Case:
     )
 
 
-def shapes(trial: Trial, says: str) -> None:
-    """It gives scores [N, C], and perhaps [M, C] of test rows, and its knobs may be traced."""
-    name, factory, classes = trial.name, trial.row.factory, trial.num_classes
-    with rule(name, says, factory):
-        attack = trial.attack()
+def shapes(tested: TestedAttack, promise: str) -> None:
+    """Checks that it gives scores [N, C], and perhaps [M, C] of test rows, with traced knobs."""
+    name, factory, classes = tested.name, tested.row.factory, tested.num_classes
+    with rule(name, promise, factory):
+        attack = tested.attack()
     if not isinstance(attack, Attack):
-        raise broken(name, says, f"the factory returned {type(attack).__name__} and no Attack")
+        raise broken(name, promise, f"the factory returned {type(attack).__name__} and no Attack")
     for field, values, known in (
         ("federations", attack.federations, KINDS),
         ("baselines", attack.baselines, BASELINES),
     ):
         if not isinstance(values, tuple) or not set(values) <= set(known):
-            raise broken(name, says, f"{field}={values!r} and not some of {', '.join(known)}")
+            raise broken(name, promise, f"{field}={values!r} and not some of {', '.join(known)}")
     if not attack.federations:
-        raise broken(name, says, "federations=() names none")
+        raise broken(name, promise, "federations=() names none")
     for knob, value in attack.knobs.items():
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            raise broken(name, says, f"the knob {knob}={value!r} is no number")
+            raise broken(name, promise, f"the knob {knob}={value!r} is no number")
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
-    view, known = jax.eval_shape(seen_of, *trial.case())
-    with rule(name, says, factory):
+    view, known = jax.eval_shape(seen_of, *tested.case())
+    with rule(name, promise, factory):
         scores = jax.eval_shape(attack.run, jax.random.key(0), view, known, knobs)
     if not isinstance(scores, Scores):
-        raise broken(name, says, f"run returned {type(scores).__name__} and no Scores")
+        raise broken(name, promise, f"run returned {type(scores).__name__} and no Scores")
     due = (("train", ROWS), ("test", len(view.test_features[0])))
     for field, rows in due:
-        one = getattr(scores, field)
-        if one is None and field == "test":
+        given, expected = getattr(scores, field), f"float32[{rows}, {classes}]"
+        if given is None and field == "test":
             continue
-        if not isinstance(one, jax.ShapeDtypeStruct) or shape(one) != f"float32[{rows}, {classes}]":
-            raise broken(
-                name, says, f"{field} is {shape(one)} where float32[{rows}, {classes}] is due"
-            )
+        if not isinstance(given, jax.ShapeDtypeStruct) or shape(given) != expected:
+            raise broken(name, promise, f"{field} is {shape(given)} where {expected} is due")
 
 
 @functools.cache
@@ -129,48 +127,51 @@ def _jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
     return jax.jit(run)
 
 
-def _scores(trial: Trial) -> Scores:
-    attack = trial.attack()
-    view, known = jax.jit(seen_of)(*trial.case())
+def _scores(tested: TestedAttack) -> Scores:
+    attack = tested.attack()
+    view, known = jax.jit(seen_of)(*tested.case())
     knobs = {knob: jnp.float32(value) for knob, value in attack.knobs.items()}
     return jax.device_get(_jitted(attack.run)(jax.random.key(0), view, known, knobs))
 
 
-def _pure(trial: Trial, says: str) -> None:
-    with rule(trial.name, says, trial.row.factory):
-        first, again = _scores(trial), _scores(trial)
+def _pure(tested: TestedAttack, promise: str) -> None:
+    with rule(tested.name, promise, tested.row.factory):
+        first, again = _scores(tested), _scores(tested)
     if not all(
         np.array_equal(a, b, equal_nan=True) for a, b in zip(numbers(first), numbers(again))
     ):
-        raise broken(trial.name, says, "the same attack twice gives other scores: draw from key")
+        raise broken(
+            tested.name, promise, "the same attack twice gives other scores: draw from key"
+        )
 
 
-def _numbers(trial: Trial, says: str) -> None:
-    with rule(trial.name, says, trial.row.factory):
-        scores = _scores(trial)
+def _numbers(tested: TestedAttack, promise: str) -> None:
+    with rule(tested.name, promise, tested.row.factory):
+        scores = _scores(tested)
     if not finite(scores.train):
-        raise broken(trial.name, says, "some scores of rows that were sent are infinite or NaN")
+        raise broken(tested.name, promise, "some scores of rows that were sent are infinite or NaN")
 
 
-def _lanes(trial: Trial, says: str) -> None:
-    attack = trial.attack()
-    with rule(trial.name, says, trial.row.factory):
-        view, known = jax.jit(seen_of)(*trial.case())
+def _members(tested: TestedAttack, promise: str) -> None:
+    attack = tested.attack()
+    with rule(tested.name, promise, tested.row.factory):
+        view, known = jax.jit(seen_of)(*tested.case())
         knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in attack.knobs.items()}
         key = jnp.stack([jax.random.key(0)] * 2)
         views: View = jax.tree.map(lambda a: jnp.stack([a, a]), view)
-        several = jax.jit(jax.vmap(attack.run, in_axes=(0, 0, None, 0)))(key, views, known, knobs)
-        alone = _scores(trial)
-    together, one = (np.argmax(scores, axis=-1) for scores in (several.train[0], alone.train))
-    agreed = np.mean(together == one)
+        mapped = jax.jit(jax.vmap(attack.run, in_axes=(0, 0, None, 0)))(key, views, known, knobs)
+        alone = _scores(tested)
+    agreed = np.mean(np.argmax(mapped.train[0], axis=-1) == np.argmax(alone.train, axis=-1))
     if agreed < AGREED:
-        raise broken(trial.name, says, f"a lane guesses {1 - agreed:.0%} of the rows otherwise")
+        raise broken(
+            tested.name, promise, f"a member guesses {1 - agreed:.0%} of the rows otherwise"
+        )
 
 
-RULES: dict[str, Callable[[Trial, str], None]] = {
+RULES: dict[str, Callable[[TestedAttack, str], None]] = {
     "it gives scores [N, C], and knobs may be traced": shapes,
     "the same key gives the same scores": _pure,
     "every row that was sent has a finite score": _numbers,
-    "settings mapped together equal each alone": _lanes,
+    "members mapped together equal each alone": _members,
 }
-"""What every attack promises, in the order in which it is tried."""
+"""The rules of every attack, in the order in which they are tried."""

@@ -1,7 +1,7 @@
-"""What every defense of the table promises, tried on small federations.
+"""The rules that every defense of the table keeps, tried on small federations.
 
-``slots`` needs no arrays and takes milliseconds: sweeps ask it of every plugin before they train. The
-other rules run a few steps.
+``slots`` needs no arrays and takes milliseconds; sweeps check it for every plugin before they train. The other
+rules run a few steps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, Py
 
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
-CLOSE = 1e-4  # of lanes that are mapped together and one that runs alone, relative and absolute
+CLOSE = 1e-4  # between members mapped together and each alone, relative and absolute
 
 
 def slots(
@@ -45,8 +45,19 @@ def slots(
     split: bool,
     changes: Options = MappingProxyType({}),
 ) -> None:
-    """Every slot takes traced knobs, and returns what it received in shape and type."""
-    row, says = defenses.TABLE[name], "slots return what they received, and knobs may be traced"
+    """Checks that every slot takes traced knobs and returns what it received in shape and type.
+
+    Args:
+      name: of the defense.
+      options: its static options.
+      num_classes: C.
+      split: whether there is a top model.
+      changes: of the federation.
+
+    Raises:
+      ContractError: for the first slot that does not.
+    """
+    row, promise = defenses.TABLE[name], "slots return what they received, and knobs may be traced"
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in row.knobs}
     spec = _spec(name, options, num_classes, split, changes)
     data = _training_data(spec)
@@ -61,11 +72,11 @@ def slots(
         def run(values: Any, *arrays: Any) -> Any:
             return use(row(**values, **dict(options)), *arrays)
 
-        with rule(name, f"{says} ({slot})", row.factory):
+        with rule(name, f"{promise} ({slot})", row.factory):
             return jax.eval_shape(run, knobs, *arguments)
 
     def same(slot: str, before: Any, after: Any) -> None:
-        same_shape(name, f"{says} ({slot})", f"what {slot} returns", before, after)
+        same_shape(name, f"{promise} ({slot})", f"what {slot} returns", before, after)
 
     tried("factory", lambda d: jnp.zeros(()))
     state = tried("init", lambda d: d.init(key, data))
@@ -84,7 +95,7 @@ def slots(
     before, sent, after = tried("gradient", gradient)
     same("gradient", (cut, before), (tuple(sent), after))
     same("read", targets, tried("read", lambda d, s: d.read(s, targets), state))
-    with rule(name, f"{says} (loss, or a whole step)", row.factory):
+    with rule(name, f"{promise} (loss, or a whole step)", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
         start = jax.eval_shape(lambda numbers: _start(spec, numbers), hparams)
@@ -109,7 +120,7 @@ def _training_data(spec: Spec) -> TrainingData:
 
 
 def _start(spec: Spec, hparams: HParams, seed: Any = 0, rows: int = BATCH) -> State:
-    """The protocol's initial state around plain random weights."""
+    """The protocol's initial state with random weights."""
     networks = dataclasses.replace(spec, defenses=(), optimizers=(), scope="all")
     cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
     weights, data = make_weights(networks, 0), _training_data(spec)
@@ -151,12 +162,12 @@ def _without_keys(tree: PyTree) -> PyTree:
 
 
 def _shared(run: Any) -> Any:
-    """What a run leaves that exists without defenses too."""
+    """The part of a run's result that exists without defenses too."""
     state, seen = run
     return state.weights, state.optimizer, seen
 
 
-class Trial(NamedTuple):
+class TestedDefense(NamedTuple):
     """A defense with its options fixed, and the federation it is tried in."""
 
     name: str
@@ -172,24 +183,24 @@ class Trial(NamedTuple):
         return _spec(self.name, self.options, self.num_classes, split, self.changes)
 
 
-def _known(trial: Trial, says: str) -> None:
-    row, name = trial.row, trial.name
+def _known(tested: TestedDefense, promise: str) -> None:
+    row, name = tested.row, tested.name
     due = {SPLIT} if row.needs_top else {SPLIT, NO_SPLIT}
     if set(row.known_by) != due:
-        raise broken(name, says, f"known_by names {sorted(row.known_by)} and not {sorted(due)}")
+        raise broken(name, promise, f"known_by names {sorted(row.known_by)} and not {sorted(due)}")
     for kind, knowers in row.known_by.items():
         if not knowers:
-            raise broken(name, says, f"known_by has no attack for {kind!r}")
+            raise broken(name, promise, f"known_by has no attack for {kind!r}")
         for attack, option in knowers:
             if attack not in attacks.TABLE:
-                raise broken(name, says, str(unknown_row("attack", attack, attacks.TABLE)))
+                raise broken(name, promise, str(unknown_row("attack", attack, attacks.TABLE)))
             if kind not in attacks.TABLE[attack](BOTTOMS, 2).federations:
-                raise broken(name, says, f"the attack {attack} is not defined on {kind!r}")
+                raise broken(name, promise, f"the attack {attack} is not defined on {kind!r}")
             if option and not any(
-                _accepts(attack, one, option) for one in attacks.TABLE[attack].options
+                _accepts(attack, k, option) for k in attacks.TABLE[attack].options
             ):
                 raise broken(
-                    name, says, f"the attack {attack} has no option with the value {option!r}"
+                    name, promise, f"the attack {attack} has no option with the value {option!r}"
                 )
 
 
@@ -201,111 +212,111 @@ def _accepts(attack: str, option: str, value: str) -> bool:
     return True
 
 
-def _slots(trial: Trial, says: str) -> None:
-    del says  # ``slots`` names the slot
-    for kind in trial.row.known_by:
-        slots(trial.name, trial.options, trial.num_classes, kind == SPLIT, trial.changes)
+def _slots(tested: TestedDefense, promise: str) -> None:
+    del promise  # ``slots`` names the slot
+    for kind in tested.row.known_by:
+        slots(tested.name, tested.options, tested.num_classes, kind == SPLIT, tested.changes)
 
 
-def _acts(trial: Trial, says: str) -> None:
-    spec = trial.spec()
-    plain = dataclasses.replace(spec, defenses=())
+def _acts(tested: TestedDefense, promise: str) -> None:
+    spec = tested.spec()
+    undefended = dataclasses.replace(spec, defenses=())
     batches = _batches(spec)
-    defended = _ran(spec, trial.name, trial.row.example, batches)
-    if same_bits(defended[0].weights, _ran(plain, trial.name, {}, batches)[0].weights):
+    defended = _ran(spec, tested.name, tested.row.example, batches)
+    if same_bits(defended[0].weights, _ran(undefended, tested.name, {}, batches)[0].weights):
         raise broken(
-            trial.name, says, f"{STEPS} steps at {dict(trial.row.example)} are those without it"
+            tested.name,
+            promise,
+            f"{STEPS} steps at {dict(tested.row.example)} are those without it",
         )
 
 
-def _neutral(trial: Trial, says: str) -> None:
-    knobs = trial.row.neutral
-    if knobs is None or trial.options:
+def _neutral(tested: TestedDefense, promise: str) -> None:
+    knobs = tested.row.neutral
+    if knobs is None or tested.options:
         return  # another option may be another rule
-    spec = trial.spec()
-    plain = dataclasses.replace(spec, defenses=())
+    spec = tested.spec()
+    undefended = dataclasses.replace(spec, defenses=())
     batches = _batches(spec)
-    defended, undefended = (
-        _ran(spec, trial.name, knobs, batches),
-        _ran(plain, trial.name, {}, batches),
-    )
-    if not same_bits(_shared(defended), _shared(undefended)):
+    defended = _ran(spec, tested.name, knobs, batches)
+    if not same_bits(_shared(defended), _shared(_ran(undefended, tested.name, {}, batches))):
         raise broken(
-            trial.name, says, f"{STEPS} steps at {dict(knobs)} differ from those without it"
+            tested.name, promise, f"{STEPS} steps at {dict(knobs)} differ from those without it"
         )
 
 
-def _pure(trial: Trial, says: str) -> None:
-    spec = trial.spec()
-    first, again = (_ran(spec, trial.name, trial.row.example, _batches(spec)) for _ in range(2))
+def _pure(tested: TestedDefense, promise: str) -> None:
+    spec = tested.spec()
+    first, again = (_ran(spec, tested.name, tested.row.example, _batches(spec)) for _ in range(2))
     if not same_bits(first, again):
         raise broken(
-            trial.name, says, "the same run twice gives other numbers: draw from context.key"
+            tested.name, promise, "the same run twice gives other numbers: draw from context.key"
         )
 
 
-def _lanes(trial: Trial, says: str) -> None:
-    spec, row = trial.spec(), trial.row
+def _members(tested: TestedDefense, promise: str) -> None:
+    spec, row = tested.spec(), tested.row
     values = [dict(row.example), dict(row.neutral or row.example)]
-    hparams = [make_hparams(spec, {trial.name: knobs}) for knobs in values]
+    hparams = [make_hparams(spec, {tested.name: knobs}) for knobs in values]
     batches, seeds = _batches(spec), jnp.zeros(2, jnp.int32)
     together = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))(
         jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams), seeds, batches
     )
     for i, knobs in enumerate(values):
-        alone = numbers(_ran(spec, trial.name, knobs, batches))
-        lane = [leaf[i] for leaf in numbers(_without_keys(together))]
-        for a, b in zip(lane, alone, strict=True):
+        alone = numbers(_ran(spec, tested.name, knobs, batches))
+        member = [leaf[i] for leaf in numbers(_without_keys(together))]
+        for a, b in zip(member, alone, strict=True):
             if not np.allclose(a, b, CLOSE, CLOSE):
-                worst = np.max(np.abs(np.asarray(a, float) - b))
-                raise broken(trial.name, says, f"at {knobs} a lane differs by {worst:.2g}")
+                largest = np.max(np.abs(np.asarray(a, float) - b))
+                raise broken(tested.name, promise, f"at {knobs} a member differs by {largest:.2g}")
 
 
-def _finite(trial: Trial, says: str) -> None:
-    spec, classes = trial.spec(), trial.num_classes
-    plain = _batches(spec)
+def _finite(tested: TestedDefense, promise: str) -> None:
+    spec, classes = tested.spec(), tested.num_classes
+    given = _batches(spec)
+    x = given.features
     cases = {
-        "on random batches": plain,
-        "where all columns are 0": plain._replace(features=tuple(0 * x for x in plain.features)),
-        "where all rows are equal": plain._replace(
-            features=tuple(jnp.ones_like(x) for x in plain.features)
+        "on random batches": given,
+        "where all columns are 0": given._replace(features=tuple(0 * a for a in x)),
+        "where all rows are equal": given._replace(features=tuple(map(jnp.ones_like, x))),
+        "where all rows have one class": given._replace(
+            labels=jnp.full_like(given.labels, classes - 1)
         ),
-        "where all rows have one class": plain._replace(
-            labels=jnp.full_like(plain.labels, classes - 1)
-        ),
-        "where columns are huge": plain._replace(features=tuple(1e15 * x for x in plain.features)),
+        "where columns are huge": given._replace(features=tuple(1e15 * a for a in x)),
     }
-    bare = dataclasses.replace(spec, defenses=())
+    undefended = dataclasses.replace(spec, defenses=())
     for what, batches in cases.items():
-        if not finite(_ran(bare, trial.name, {}, batches)):
+        if not finite(_ran(undefended, tested.name, {}, batches)):
             continue  # nor is it without a defense
-        if not finite(_ran(spec, trial.name, trial.row.example, batches)):
-            raise broken(trial.name, says, f"there are infinite numbers or NaN {what}")
-    if not finite(_ran(spec, trial.name, trial.row.example, _batches(spec, rows=1))):
-        raise broken(trial.name, says, "there are infinite numbers or NaN in batches of one row")
+        if not finite(_ran(spec, tested.name, tested.row.example, batches)):
+            raise broken(tested.name, promise, f"there are infinite numbers or NaN {what}")
+    if not finite(_ran(spec, tested.name, tested.row.example, _batches(spec, rows=1))):
+        raise broken(
+            tested.name, promise, "there are infinite numbers or NaN in batches of one row"
+        )
     for what, value in (("all 0", 0.0), ("huge", 1e15)):
-        if not finite(_treated(trial, value)):
+        if not finite(_treated(tested, value)):
             raise broken(
-                trial.name, says, f"the gradient slot makes NaN of gradients that are {what}"
+                tested.name, promise, f"the gradient slot makes NaN of gradients that are {what}"
             )
 
 
-def _treated(trial: Trial, value: float) -> Any:
-    """What the gradient slot makes of gradients that are all the same."""
-    defense = trial.row(**trial.row.example, **dict(trial.options))
+def _treated(tested: TestedDefense, value: float) -> Any:
+    """The result of the gradient slot for gradients that are all equal."""
+    defense = tested.row(**tested.row.example, **dict(tested.options))
     transform = optax.with_extra_args_support(defense.gradient)
     cut, context = (jnp.full((BATCH, 4), value),), make_context(BATCH)
     sent, _ = jax.jit(lambda g: transform.update(g, transform.init(g), context=context))(cut)
     return sent
 
 
-RULES: dict[str, Callable[[Trial, str], None]] = {
+RULES: dict[str, Callable[[TestedDefense, str], None]] = {
     "attacks that know of it exist wherever it can be trained": _known,
     "slots return what they received, and knobs may be traced": _slots,
     "at its example it changes something": _acts,
     "at its neutral knobs it changes no bit": _neutral,
     "the same keys give the same run": _pure,
-    "settings mapped together equal each alone": _lanes,
+    "members mapped together equal each alone": _members,
     "whatever the batch, everything stays finite": _finite,
 }
-"""What every defense promises, in the order in which it is tried."""
+"""The rules of every defense, in the order in which they are tried."""

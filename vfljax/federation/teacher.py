@@ -60,7 +60,7 @@ def teacher_scores(
     batch = min(teacher.batch_size, rows)
     steps = rows // batch
 
-    def one(lesson: tuple[Array, Array, Array], table: Table) -> Array:
+    def train_one(lesson: tuple[Array, Array, Array], table: Table) -> Array:
         seed, labels, weights = lesson
         key = keys.fold(keys.run_key(seeds[seed]), "teacher")
 
@@ -111,7 +111,7 @@ def teacher_scores(
     together = (8 if model.light else 1) if machine.offered().cpu else len(lessons.seed)
 
     def all_teachers(lessons: tuple[Array, ...], table: Table, together: int) -> Array:
-        return jax.lax.map(lambda lesson: one(lesson, table), lessons, batch_size=together)
+        return jax.lax.map(lambda lesson: train_one(lesson, table), lessons, batch_size=together)
 
     # the table as an argument: a constant of the program would be compiled into it
     given = tuple(map(jnp.asarray, lessons)), table._replace(scores=None)

@@ -1,7 +1,7 @@
 """One trial, trained: epochs as scans over the protocol's step, recorded and evaluated.
 
 What enters: a static ``Spec``, the data of every seed (``Table``, shared by all trials) and one
-trial's ``Member``. What leaves: pure functions of one member (``run``, ``evaluate``), which
+trial's ``Member``. What leaves: ``run``, a pure function of one member, which
 ``vfljax.sweep.batch_layout`` maps over trials and devices. One call trains one epoch, so that the host may
 report, record and save between calls; what every trial of a seed shares (the order of rows) is
 made once, outside them.
@@ -17,11 +17,11 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys, metrics
+from vfljax import keys
 from vfljax.defenses.core import TrainingData
-from vfljax.federation.protocol import make_embed, make_init, make_predict, make_step, make_weights
+from vfljax.federation.protocol import make_embed, make_init, make_step, make_weights
 from vfljax.models import last_layer
-from vfljax.models.rows import over_chunks, scaled_rows
+from vfljax.models.rows import scaled_rows
 from vfljax.types import Array, Batch, HParams, PyTree, Spec, State, Sums, Weights
 
 
@@ -96,13 +96,13 @@ class Observer(NamedTuple):
     end: Callable[[Array, Array, list[PyTree]], Array] = _keep
 
 
-def nobody(spec: Spec) -> Observer:
+def unobserved(spec: Spec) -> Observer:
     """No observer: nothing is computed beside training."""
     del spec
     return Observer()
 
 
-def _check_table(table: Table) -> None:
+def check_table(table: Table) -> None:
     """Assert the ranks and leading axes that ``Table`` says."""
     parts = [table.train, table.validation, table.test]
     chex.assert_rank([table.labels, *parts], [1, 2, 2, 2])
@@ -152,7 +152,7 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
 
     def start(member: Member, table: Table, initial: Weights) -> Snapshot:
         _check_member(member)
-        _check_table(table)
+        check_table(table)
         chex.assert_equal_shape_prefix([table.train, *jax.tree.leaves(initial)], 1)
         weights = jax.tree.map(lambda a: a[member.seed], initial)
         raw = table.train[member.seed]
@@ -170,7 +170,7 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
 
 
 def make_epoch(
-    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+    spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
     """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
     padding corrupts batch statistics and norms). The exchange is recorded of the first
@@ -186,13 +186,13 @@ def make_epoch(
 
     def epoch(snapshot: Snapshot, member: Member, table: Table, now: Epoch) -> Snapshot:
         _check_member(member)
-        _check_table(table)
+        check_table(table)
         chex.assert_rank(now.number, 0)
         chex.assert_shape([now.order, now.place], (len(table.train), spec.num_rows))
         chex.assert_axis_dimension(table.train, 1, spec.num_rows)
         order, place = now.order[member.seed], now.place[member.seed]
 
-        def one(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
+        def train_batch(carry: tuple[State, Any], index: Array) -> tuple[tuple[State, Any], Any]:
             state, records = carry
             raw = table.train[member.seed, index]
             scores = None if table.scores is None else table.scores[member.teacher, index]
@@ -215,14 +215,16 @@ def make_epoch(
         carry: Any = (snapshot.state, empty if few else ())
         if full:
             batches = order[: full * spec.batch_size].reshape(full, spec.batch_size)
-            carry, (crossed, batch_metrics, watched) = jax.lax.scan(one, carry, batches)
+            carry, (crossed, batch_metrics, watched) = jax.lax.scan(train_batch, carry, batches)
             pieces.append(jax.tree.map(jnp.ravel, watched))
             flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), crossed)
             parts.append(
                 (flat, batch_metrics.loss.sum() * spec.batch_size, batch_metrics.correct.sum())
             )
         if rest:
-            carry, (crossed, batch_metrics, watched) = one(carry, order[spec.num_rows - rest :])
+            carry, (crossed, batch_metrics, watched) = train_batch(
+                carry, order[spec.num_rows - rest :]
+            )
             pieces.append(watched)
             parts.append((crossed, batch_metrics.loss * rest, batch_metrics.correct))
         state, records = carry
@@ -265,7 +267,7 @@ def make_epoch(
 
 
 def make_run(
-    spec: Spec, observe: Callable[[Spec], Observer] = nobody
+    spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[..., tuple[Snapshot, Array]]:
     """``run((member, snapshot), (table, initial, now)) -> (snapshot, finite)``: trains one epoch.
 
@@ -295,65 +297,13 @@ def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
     alone, once for all trials."""
     chex.assert_rank([number, seeds], [0, 1])
 
-    def one(seed: Array) -> tuple[Array, Array]:
+    def draw(seed: Array) -> tuple[Array, Array]:
         order = jax.random.permutation(keys.fold(keys.run_key(seed), "order", number), rows)
         # a scatter inverts a permutation without a third sort
         places = jnp.arange(rows, dtype=jnp.int32)
         return order, jnp.zeros_like(places).at[order].set(places, unique_indices=True)
 
-    return Epoch(number, *jax.vmap(one)(seeds))
-
-
-def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
-    """``evaluate((seed, weights, states), table)``: accuracy, balanced accuracy and cross entropy of
-    the joint model on validation and test rows. Of defenses those alone play a part that predictions
-    are read through; ``states`` are theirs by name.
-
-    For C = 2 also AUC, and whether the labels were learned inverted (training AUC below 1/2, which
-    the label party can see) with the "oriented" figures after undoing that; equal where it was not. For
-    more than ten classes also the test rows' top-5 accuracy.
-    """
-    predict = make_predict(spec)
-
-    def evaluate(
-        trained: tuple[Array, Weights, dict[str, PyTree]], table: Table
-    ) -> dict[str, Array]:
-        seed, weights, states = trained
-        chex.assert_rank(seed, 0)
-        _check_table(table)
-        out = {}
-
-        def of(rows: Array) -> tuple[Array, Array]:
-            logits = over_chunks(
-                lambda r: predict(weights, rows_of(table, seed, r), states), rows, spec.chunk
-            )
-            return logits, table.labels[rows]
-
-        inverted = jnp.asarray(False)
-        if spec.num_classes == 2:
-            logits, labels = of(table.train[seed])
-            out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
-            inverted = out["train_auc"] < 0.5
-            out["inverted"] = inverted.astype(jnp.float32)
-        for part, rows in (
-            ("validation", table.validation[seed]),
-            ("test", table.test[seed]),
-        ):
-            logits, labels = of(rows)
-            out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
-            out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)
-            out[f"{part}_loss"] = metrics.cross_entropy(logits, labels)
-            if spec.num_classes == 2:
-                auc = metrics.auc(logits[:, 1] - logits[:, 0], labels)
-                turned = jnp.where(inverted, logits[:, ::-1], logits)
-                out[f"{part}_auc"] = auc
-                out[f"{part}_oriented_auc"] = jnp.where(inverted, 1 - auc, auc)
-                out[f"{part}_oriented_accuracy"] = metrics.accuracy(turned, labels)
-            if spec.num_classes > 10 and part == "test":  # as CIFAR-100 is reported
-                out["test_top5_accuracy"] = metrics.topk(logits, labels, 5)
-        return out
-
-    return evaluate
+    return Epoch(number, *jax.vmap(draw)(seeds))
 
 
 def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
@@ -361,13 +311,13 @@ def make_initial(spec: Spec) -> Callable[[Array, Table], Weights]:
     weights = make_weights(spec)
 
     def initial(seeds: Array, table: Table) -> Weights:
-        _check_table(table)
+        check_table(table)
         chex.assert_shape(seeds, (len(table.train),))
 
-        def one(seed: Array, index: Array) -> Weights:
+        def draw(seed: Array, index: Array) -> Weights:
             example = rows_of(table, index, table.train[index, :2])
             return weights(keys.run_key(seed), example)
 
-        return jax.vmap(one)(seeds, jnp.arange(len(seeds)))
+        return jax.vmap(draw)(seeds, jnp.arange(len(seeds)))
 
     return initial

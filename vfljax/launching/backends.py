@@ -67,9 +67,9 @@ def local(jobs: int, options: Options) -> Iterator[Engine]:
         signal.signal(signal.SIGINT, lambda number, frame: None)
 
     def executor(folder: pathlib.Path) -> Any:
-        one = submitit.LocalExecutor(folder, max_num_timeout=REQUEUES)
-        one.update_parameters(**{"timeout_min": FOREVER, **options})
-        return one
+        local = submitit.LocalExecutor(folder, max_num_timeout=REQUEUES)
+        local.update_parameters(**{"timeout_min": FOREVER, **options})
+        return local
 
     yield Engine(jobs or cores(), _submitit(submitit, executor, "local"))
 
@@ -82,17 +82,17 @@ def slurm(jobs: int, options: Options) -> Iterator[Engine]:
 
     def executor(folder: pathlib.Path) -> Any:
         try:
-            one = submitit.SlurmExecutor(folder, max_num_timeout=REQUEUES)
+            cluster = submitit.SlurmExecutor(folder, max_num_timeout=REQUEUES)
         except RuntimeError as error:  # there is no srun
             raise UserError(
                 "--launcher=slurm: this machine has no srun: start it where sbatch works, or choose "
                 "--launcher=local or ray."
             ) from error
         names = {"timeout_min": LIMIT, "name": "vfljax", **options}
-        one.update_parameters(
-            **one._convert_parameters({k.removeprefix("slurm_"): v for k, v in names.items()})
+        cluster.update_parameters(
+            **cluster._convert_parameters({k.removeprefix("slurm_"): v for k, v in names.items()})
         )
-        return one
+        return cluster
 
     yield Engine(jobs or ARRAY, _submitit(submitit, executor, "slurm"))
 
@@ -110,8 +110,8 @@ def ray(jobs: int, options: Options) -> Iterator[Engine]:
         try:
             module.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError) as error:
-            said = str(error).splitlines()[0]
-            raise UserError(f"--launcher=ray: no cluster could be reached ({said}).") from error
+            why = str(error).splitlines()[0]
+            raise UserError(f"--launcher=ray: no cluster could be reached ({why}).") from error
     try:
         task = module.remote(perform).options(**wanted, max_retries=0)
     except (TypeError, ValueError) as error:

@@ -109,8 +109,8 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     if stored is not None:
         lines.append(f"{trials - left} of them are trained already, in {workdir}")
     if trained:
-        lines.append(terminal.aligned(TRAINING, [one.cells for one in trained]))
-    rows = [one.cells for one in attacked.costs]
+        lines.append(terminal.aligned(TRAINING, [cost.cells for cost in trained]))
+    rows = [cost.cells for cost in attacked.costs]
     table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
     skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
     lines.append("\n".join(table + skipped))
@@ -131,18 +131,18 @@ def _total(
 ) -> str:
     """The estimate, what it is made of, and what it leaves out."""
     parts = {
-        "training": sum(one.seconds for one in trained),
-        "attacks": sum(one.seconds for one in attacked.costs),
+        "training": sum(cost.seconds for cost in trained),
+        "attacks": sum(cost.seconds for cost in attacked.costs),
         f"{attacked.fits} regressions on the host": attacked.fitting,
         "tracing programs": tracing,
-        "compiling attacks of many steps": sum(one.compiling for one in attacked.costs),
+        "compiling attacks of many steps": sum(cost.compiling for cost in attacked.costs),
     }
-    said = ", ".join(f"{name} {spoken(s)}" for name, s in parts.items() if s)
+    shares = ", ".join(f"{name} {spoken(s)}" for name, s in parts.items() if s)
     teachers = 0 if plan.table.scores is None else len(plan.table.scores)
     out = ["reading compiled programs", "writing files", "the report"]
     out = [f"{teachers} teachers"] * bool(teachers) + ["codebooks"] * bool(plan.codebooks) + out
     return (
-        f"about {clock(sum(parts.values()))}: {said or 'nothing is left to do'}\n"
+        f"about {clock(sum(parts.values()))}: {shares or 'nothing is left to do'}\n"
         f"An estimate, from an epoch of each program and a call of each attack, measured just now on this "
         f"machine; without {', '.join(out[:-1])} and {out[-1]}.\n"
         f"Programs were compiled for {spoken(compiled)} and are kept for the sweep. Nothing else was written."

@@ -64,7 +64,9 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
     """The way through an ``engine``. ``plugins`` are used by workers too; ``names`` are attacks that are asked
     for beside the config's own."""
     given_up: list[GivenUp] = []
-    sources = (str(pathlib.Path(one).absolute()) if one.endswith(".py") else one for one in plugins)
+    sources = (
+        str(pathlib.Path(name).absolute()) if name.endswith(".py") else name for name in plugins
+    )
     asked = tuple(sources), None if names is None else tuple(names)
 
     def train_there(
@@ -161,9 +163,9 @@ def _job(
     sweep = workdir.absolute()
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S-%f")
     folder = sweep / "launcher" / f"{stamp}-{os.getpid()}"
-    for one in (folder.parent, folder):
-        one.mkdir(mode=0o700, exist_ok=True)
-        one.chmod(0o700)
+    for private in (folder.parent, folder):
+        private.mkdir(mode=0o700, exist_ok=True)
+        private.chmod(0o700)
     config = folder / "config.json"
     config.write_text(json.dumps(experiment.stored))
     return Job(
@@ -218,12 +220,12 @@ def send(
     tries: collections.Counter[str] = collections.Counter()
     failed: dict[str, str] = {}
     costs: dict[str, run.Cost] = {}
-    told: set[str] = set()
+    counted: set[str] = set()
 
     def look(names: Iterable[str]) -> None:
         for name in names:
-            if name not in told:
-                told.add(name)
+            if name not in counted:
+                counted.add(name)
                 progress.update(trials[name], int(weights[name]))
 
     todo, turn = list(weights), 0

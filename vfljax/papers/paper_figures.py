@@ -1,12 +1,13 @@
-"""The papers' figures in their form, from a stored sweep; what a paper prints as a number stands in them.
+"""Figures in the papers' form, from a stored sweep whose config names one (``config.reproduces``).
 
-What enters: a stored sweep whose config names a figure (``config.reproduces``). What leaves: a Matplotlib
-figure, by ``draw``. Means over seeds with 95 % intervals; printed numbers are open diamonds, and are those
-of the paper's data and training, whatever the sweep is a run of.
+Means over seeds with 95 % intervals. Diamonds are printed numbers: those of the paper's data and training,
+whatever the sweep is a run of. Sun et al. draw leaks over the course of training; ours are of the trained
+model's layers, so that layers are on the horizontal axis and the test AUC is a line.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -15,43 +16,77 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from vfljax import papers
+from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients
-from vfljax.papers import paper_figures_sun as sun
-from vfljax.report.configurations import ConfigurationSummary, stored_configurations
+from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
 from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
 from vfljax.report.intervals import Interval
+from vfljax.report.stored_rows import read
 from vfljax.store import Sweep
 from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
 
 ATTACKS = {"passive": SPLIT, "active": MALICIOUS}  # attack -> federation
 GRADIENT_ATTACKS = ("norm", "mean", "median")
-STRENGTHS = {
+OPERATING_POINTS = {
     "noise": "noise.scale",
     "compression": "compression.keep_rate",
     "ppdl": "ppdl.theta",
     "discrete_sgd": "discrete_sgd.intervals",
     "kdk": "kdk.epsilon",
 }  # KDk's Figure 7: a panel a defense, and its axis
+SPECTRAL = "spectral/signed"  # algorithm 1 of Sun et al., on the cut
+PRINTED_DEFENSES = {"none": (), "marvell": ("marvell",), "label_dp": ("label_dp",)}
+Points = Iterable[tuple[float, float]]  # (x, y)
 
 
 def draw(sweep: Sweep, reproduces: Reproduces) -> Figure | None:
-    """The figure that the sweep is a run of; None for a table."""
-    one = FIGURES.get(reproduces.table)
-    return one(sweep, reproduces) if one else None
+    """Returns the figure that the sweep is a run of.
+
+    Args:
+      sweep: a finished sweep.
+      reproduces: what its config names.
+
+    Returns:
+      The figure; None if the config names a table.
+
+    Raises:
+      UserError: if the sweep lacks what the figure shows.
+    """
+    make = FIGURES.get(reproduces.table)
+    if make is None:
+        return None
+    with plt.rc_context(STYLE):
+        figure = make(sweep, reproduces)
+        figure.tight_layout()
+    return figure
+
+
+def _panels(
+    count: int, width: float, height: float, columns: int = 8, shared: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """Returns a figure with ``count`` panels, at least one, of this size, with a shared vertical axis."""
+    wide = min(columns, max(1, count))
+    high = max(1, -(-count // wide))
+    size = width * wide, height * high
+    figure, axes = plt.subplots(high, wide, figsize=size, sharey=shared, squeeze=False)
+    for ax in axes.ravel()[max(1, count) :]:
+        ax.axis("off")
+    return figure, list(axes.ravel())
 
 
 def _line(
     ax: Axes, x: Sequence[float], values: Sequence[Interval], label: str, number: int
 ) -> None:
+    """Draws means with intervals, in the colour and with the marker of this number."""
     mean = np.array([v.mean for v in values])
     half = np.nan_to_num([v.half for v in values])
     color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
     ax.errorbar(x, mean, half, marker=marker, ms=4, capsize=2, lw=1.2, color=color, label=label)
 
 
-def _printed(ax: Axes, pairs: Iterable[tuple[float, float]], number: int) -> None:
-    pairs = list(pairs)
+def _printed(ax: Axes, points: Points, number: int) -> None:
+    pairs = list(points)
     if pairs:
         x, y = zip(*pairs, strict=True)
         color = COLORS[number % len(COLORS)]
@@ -59,203 +94,245 @@ def _printed(ax: Axes, pairs: Iterable[tuple[float, float]], number: int) -> Non
 
 
 def _attack_line(
-    ax: Axes, x: Sequence[float], points: Sequence[ConfigurationSummary], attack: str, number: int
+    ax: Axes, x: Sequence[float], members: Sequence[ConfigurationSummary], attack: str, number: int
 ) -> None:
-    """The attack's success at the points where it ran."""
-    reached = [p.figures_of(attack, ATTACKS[attack]) for p in points]
-    attacked = [(at, v["success"]) for at, v in zip(x, reached, strict=True) if v is not None]
-    if attacked:
-        at, values = [a for a, _ in attacked], [v for _, v in attacked]
-        _line(ax, at, values, f"{attack} attack", number)
+    """Draws the attack's success on the configurations that it ran on."""
+    found = [c.figures_of(attack, ATTACKS[attack]) for c in members]
+    pairs = [(at, figures["success"]) for at, figures in zip(x, found, strict=True) if figures]
+    if pairs:
+        _line(ax, [at for at, _ in pairs], [v for _, v in pairs], f"{attack} attack", number)
 
 
-def _kdk_numbers(
-    dataset: str, metric: str, attack: str, split: str, k: int
-) -> list[tuple[float, float]]:
-    """(epsilon, value) of KDk's own printed rows."""
+def _kdk_numbers(dataset: str, k: int, **fields: str) -> list[tuple[float, float]]:
+    """Returns (epsilon, value) of KDk's own printed rows with these fields."""
     return [
         (float(n.setting["epsilon"]), n.value)
         for n in papers.numbers()
-        if n.table.startswith("kdk/")
-        and (n.dataset, n.metric, n.attack, n.split) == (dataset, metric, attack, split)
-        and n.defense == "kdk"
-        and n.setting.get("k") == k
+        if papers.paper_of(n.table) == "kdk" and n.defense == "kdk"
+        if n.dataset == dataset and n.setting.get("k") == k
+        if all(getattr(n, name) == value for name, value in fields.items())
     ]
 
 
 def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
-    """KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon;
-    a panel a k, undefended at epsilon 0."""
-    points = stored_configurations(sweep)
-    plain = [p for p in points if not p.defended]
+    """KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon; a
+    panel a k, undefended at epsilon 0."""
+    every = stored_configurations(sweep)
+    undefended = [c for c in every if not c.defended]
     by_k: dict[int, list[ConfigurationSummary]] = {}
-    for point in points:
-        if "kdk" in point.defenses:
-            by_k.setdefault(int(point.knobs["kdk.k"]), []).append(point)
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(
-            1, max(1, len(by_k)), figsize=(3.6 * max(1, len(by_k)), 3.4), sharey=True, squeeze=False
-        )
-        for ax, (k, members) in zip(axes[0], sorted(by_k.items()), strict=False):
-            drawn = [*plain, *sorted(members, key=lambda p: p.knobs["kdk.epsilon"])]
-            x = [p.knobs.get("kdk.epsilon", 0.0) for p in drawn]
-            _line(ax, x, [p.accuracy[SPLIT] for p in drawn], "accuracy", 0)
-            _attack_line(ax, x, drawn, "passive", 1)
-            dataset = reproduces.dataset
-            _printed(ax, _kdk_numbers(dataset, "asr_top1", "passive", "train", k), 1)
-            _printed(ax, _kdk_numbers(dataset, "top1_accuracy", "", "", k), 0)
-            ax.set(title=f"k = {k}", xlabel="ε", ylim=(0, 1.03))
-        axes[0][0].set_ylabel("accuracy, attack success (top-1)")
-        axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-        figure.tight_layout()
+    for c in every:
+        if "kdk" in c.defenses:
+            by_k.setdefault(int(c.knobs["kdk.k"]), []).append(c)
+    figure, axes = _panels(len(by_k), 3.6, 3.4)
+    success = {"metric": "asr_top1", "attack": "passive", "split": "train"}
+    for ax, (k, members) in zip(axes, sorted(by_k.items()), strict=False):
+        drawn = [*undefended, *sorted(members, key=lambda c: c.knobs["kdk.epsilon"])]
+        x = [c.knobs.get("kdk.epsilon", 0.0) for c in drawn]
+        _line(ax, x, [c.accuracy[SPLIT] for c in drawn], "accuracy", 0)
+        _attack_line(ax, x, drawn, "passive", 1)
+        _printed(ax, _kdk_numbers(reproduces.dataset, k, **success), 1)
+        _printed(ax, _kdk_numbers(reproduces.dataset, k, metric="top1_accuracy"), 0)
+        ax.set(title=f"k = {k}", xlabel="ε", ylim=(0, 1.03))
+    _legend(axes, "accuracy, attack success (top-1)")
     return figure
 
 
+def _legend(axes: Sequence[Axes], title: str) -> None:
+    axes[0].set_ylabel(title)
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
 def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
-    """KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's strength; a
-    panel a defense, the undefended figures as lines."""
-    points = stored_configurations(sweep)
-    plain = next((p for p in points if not p.defended), None)
-    panels = {
-        name: sorted(
-            (p for p in points if p.defenses == (name,)), key=lambda p, c=column: p.knobs[c]
-        )
-        for name, column in STRENGTHS.items()
-    }
+    """KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's operating
+    points; a panel a defense, the undefended figures as lines."""
+    every = stored_configurations(sweep)
+    undefended = next((c for c in every if not c.defended), None)
+    panels = {name: [c for c in every if c.defenses == (name,)] for name in OPERATING_POINTS}
     panels = {name: members for name, members in panels.items() if members}
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(
-            1,
-            max(1, len(panels)),
-            figsize=(2.9 * max(1, len(panels)), 3.4),
-            sharey=True,
-            squeeze=False,
-        )
-        for ax, (name, members) in zip(axes[0], panels.items(), strict=False):
-            x = [float(p.knobs[STRENGTHS[name]]) for p in members]
-            _line(ax, x, [p.accuracy[SPLIT] for p in members], "accuracy", 0)
-            for number, attack in enumerate(ATTACKS, 1):
-                _attack_line(ax, x, members, attack, number)
-                before = plain.figures_of(attack, ATTACKS[attack]) if plain else None
-                if before:
-                    ax.axhline(before["success"].mean, color=COLORS[number], lw=0.8, ls=":")
-                if name == "kdk":
-                    numbers = _kdk_numbers(reproduces.dataset, "asr_top1", attack, "train", 3)
-                    _printed(ax, numbers, number)
-            if plain:
-                ax.axhline(plain.accuracy[SPLIT].mean, color=COLORS[0], lw=0.8, ls=":")
-            if min(x) > 0 and max(x) / min(x) > 20:
-                ax.set_xscale("log")
-                ax.xaxis.set_minor_formatter(NullFormatter())
-            ax.set(title=name, xlabel=STRENGTHS[name].split(".")[1], ylim=(0, 1.03))
-        axes[0][0].set_ylabel("accuracy, attack success (top-1)")
-        axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-        figure.tight_layout()
+    figure, axes = _panels(len(panels), 2.9, 3.4)
+    for ax, (name, members) in zip(axes, panels.items(), strict=False):
+        knob = OPERATING_POINTS[name]
+        members = sorted(members, key=lambda c, knob=knob: c.knobs[knob])
+        x = [float(c.knobs[knob]) for c in members]
+        _line(ax, x, [c.accuracy[SPLIT] for c in members], "accuracy", 0)
+        if undefended is not None:
+            ax.axhline(undefended.accuracy[SPLIT].mean, color=COLORS[0], lw=0.8, ls=":")
+        for number, (attack, federation) in enumerate(ATTACKS.items(), 1):
+            _attack_line(ax, x, members, attack, number)
+            before = undefended.figures_of(attack, federation) if undefended is not None else None
+            if before:
+                ax.axhline(before["success"].mean, color=COLORS[number], lw=0.8, ls=":")
+            if name == "kdk":
+                fields = {"metric": "asr_top1", "attack": attack, "split": "train"}
+                _printed(ax, _kdk_numbers(reproduces.dataset, 3, **fields), number)
+        if min(x) > 0 and max(x) / min(x) > 20:
+            ax.set_xscale("log")
+            ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set(title=name, xlabel=knob.split(".")[1], ylim=(0, 1.03))
+    _legend(axes, "accuracy, attack success (top-1)")
     return figure
 
 
 def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
-    """GAFM's Figure 3: test AUC and the gradient attacks' leak AUC of GAFM, of its GAN loss alone and of
-    its cross entropy alone; bars, one a seed as dots."""
-    points = [p for p in stored_configurations(sweep) if SPLIT in p.auc]
-    results = [
-        row
-        for row in sweep.results.to_pylist()
-        if row["status"] == "ok" and row["federation"] == SPLIT
-    ]
-    attacks = sweep.attacks.to_pylist()
+    """GAFM's Figure 3: test AUC and the gradient attacks' leak AUC of GAFM, of its GAN loss alone and of its
+    cross entropy alone; bars, and a dot a seed."""
+    rows = read(sweep, named=False)
+    every = [c for c in configurations(rows) if SPLIT in c.auc]
     labels = {name: reproduces.attacks.get(name, name) for name in GRADIENT_ATTACKS}
-    with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(7.2, 3.6))
-        width = 0.8 / max(1, len(points))
-        for number, point in enumerate(points):
-            ids = {row["setting"] for row in results if row["point"] == point.number}
-            groups = [[r["test_oriented_auc"] for r in results if r["setting"] in ids]]
-            groups += [
-                [a["leak"] for a in attacks if a["setting"] in ids and a["label"] == label]
-                for label in labels.values()
-            ]
-            x = np.arange(len(groups)) + (number - (len(points) - 1) / 2) * width
-            means = [float(np.mean(group)) if group else np.nan for group in groups]
-            color = COLORS[number % len(COLORS)]
-            ax.bar(x, means, width * 0.9, color=color, alpha=0.5, label=point.label)
-            for at, group in zip(x, groups, strict=True):
-                ax.plot([at] * len(group), group, ".", ms=3, color=color)
-        ax.axhline(0.5, color="gray", lw=0.8, ls=":")
-        ax.set_xticks(range(len(labels) + 1), ["test AUC", *(f"{name} attack" for name in labels)])
-        ax.set(ylabel="AUC, leak AUC", ylim=(0.4, 1.03), title=reproduces.dataset)
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-        figure.tight_layout()
+    figure, ax = plt.subplots(figsize=(7.2, 3.6))
+    width = 0.8 / max(1, len(every))
+    for number, c in enumerate(every):
+        trials = {
+            trial.trial: trial.figures["test_oriented_auc"]
+            for trial in rows.trials
+            if (trial.configuration, trial.federation) == (c.number, SPLIT) and not trial.diverged
+        }
+        attacked = [row for row in rows.attacks if row.trial in trials]
+        groups = [list(trials.values())]
+        for label in labels.values():
+            groups.append([r.figures["leak"] for r in attacked if r.identity.label == label])
+        x = np.arange(len(groups)) + (number - (len(every) - 1) / 2) * width
+        means = [float(np.mean(group)) if group else np.nan for group in groups]
+        color = COLORS[number % len(COLORS)]
+        ax.bar(x, means, width * 0.9, color=color, alpha=0.5, label=c.label)
+        for at, group in zip(x, groups, strict=True):
+            ax.plot([at] * len(group), group, ".", ms=3, color=color)
+    ax.axhline(0.5, color="gray", lw=0.8, ls=":")
+    ax.set_xticks(range(len(labels) + 1), ["test AUC", *(f"{name} attack" for name in labels)])
+    ax.set(ylim=(0.4, 1.03), title=reproduces.dataset)
+    _legend([ax], "AUC, leak AUC")
     return figure
 
 
 def gafm_figure2(sweep: Sweep, reproduces: Reproduces) -> Figure:
-    """GAFM's Figure 2: what a party receives over what it sent, of the first seed undefended and with GAFM,
-    and GAFM's two parts, the gradients of the GAN loss and of the cross entropy. Class 1 is orange. Of a
-    cut of several numbers, their sums."""
+    """GAFM's Figure 2: what a party receives over what it sent, for the first seed undefended and with GAFM,
+    and the gradients of GAFM's two losses. Class 1 is orange. Of a cut of several numbers, their sums."""
     del reproduces
-    rows = [row for row in sweep.results.to_pylist() if row["status"] == "ok"]
-    first = {
-        chain: next((r["setting"] for r in rows if r["defenses"] == chain), None)
-        for chain in ("", "gafm")
-    }
+    trials = [trial for trial in read(sweep, named=False).trials if not trial.diverged]
     panels: list[tuple[str, HostArray, HostArray, HostArray]] = []
-    if first[""] is not None:
-        exchange = sweep.setting(first[""]).exchange()
+    undefended = next((trial.trial for trial in trials if not trial.defenses), None)
+    if undefended is not None:
+        stored, splits = sweep.setting(undefended), sweep.splits()
+        exchange = stored.exchange()
         sent = np.asarray(exchange["sent"][-1])
-        splits = sweep.splits()
-        train = splits["train"][sweep.setting(first[""]).row["seed"]]
+        labels = splits["labels"][splits["train"][stored.row["seed"]]][sent]
         f, g = (exchange[f"party0_{name}"][-1][sent] for name in ("embeddings", "gradients"))
-        panels.append(("undefended", f, g, splits["labels"][train][sent]))
-    if first["gafm"] is not None:
-        parts = gafm_gradients.parts(sweep, first["gafm"])
-        for title, g in (
-            ("GAFM", parts.gan + parts.ce),
-            ("its GAN loss", parts.gan),
-            ("its cross entropy", parts.ce),
-        ):
-            panels.append((title, parts.f, g, parts.labels))
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(
-            1, max(1, len(panels)), figsize=(3 * max(1, len(panels)), 3), squeeze=False
-        )
-        for ax, (title, f, g, labels) in zip(axes[0], panels, strict=False):
-            x, y = np.asarray(f).sum(axis=1), np.asarray(g).sum(axis=1)
-            for label in (0, 1):
-                mine = labels == label
-                ax.plot(x[mine], y[mine], ".", ms=2, alpha=0.5, color=COLORS[label])
-                ax.axhline(float(y[mine].mean()), color=COLORS[label], lw=1)
-            ax.set(title=title, xlabel="f, what the party sent")
-        axes[0][0].set_ylabel("gradient it received")
-        figure.tight_layout()
+        panels.append(("undefended", f, g, labels))
+    gafm = next((trial.trial for trial in trials if trial.defenses == ("gafm",)), None)
+    if gafm is not None:
+        p = gafm_gradients.parts(sweep, gafm)
+        of_parts = {"GAFM": p.gan + p.ce, "its GAN loss": p.gan, "its cross entropy": p.ce}
+        panels += [(title, p.f, g, p.labels) for title, g in of_parts.items()]
+    figure, axes = _panels(len(panels), 3, 3, shared=False)
+    for ax, (title, f, g, labels) in zip(axes, panels, strict=False):
+        x, y = np.asarray(f).sum(axis=1), np.asarray(g).sum(axis=1)
+        for label in (0, 1):
+            rows = labels == label
+            ax.plot(x[rows], y[rows], ".", ms=2, alpha=0.5, color=COLORS[label])
+            ax.axhline(float(y[rows].mean()), color=COLORS[label], lw=1)
+        ax.set(title=title, xlabel="f, what the party sent")
+    axes[0].set_ylabel("gradient it received")
     return figure
 
 
-def _sun_layers(reproduces: Reproduces) -> dict[str, list[tuple[float, float]]]:
-    """Panel -> what the text says of the last two layers of the passive party, the fourth and the cut."""
-    panels = {
-        "none": "undefended",
-        "marvell": "marvell power=8",
-        "label_dp": "label_dp epsilon=0.5",
-    }
-    return {
-        panels[n.defense]: [(4.0, n.value), (5.0, n.value)]
+def _layers(c: ConfigurationSummary, passive: bool) -> list[tuple[str, Interval]]:
+    """Returns (layer, leak of the spectral attack on it) from the input on, of passive parties or of all."""
+    signals = {key: dict(key.options).get("signal", "") for key in c.attacks}
+    found = [
+        (layer, c.attacks[key]["leak"])
+        for key, layer in signals.items()
+        if key.attack == "spectral"
+        and "." in layer
+        and layer.startswith("party" if passive else "")
+    ]
+    return sorted(found, key=lambda pair: _depth(pair[0]))
+
+
+def _depth(layer: str) -> tuple[bool, bool, int]:
+    """Passive parties before the label party's top, hidden layers by number before what they end in."""
+    number = layer.rpartition(".")[2]
+    hidden = number.isdecimal()
+    return layer.startswith("top."), not hidden, int(number) if hidden else 0
+
+
+def sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> Figure:
+    """Figures 2, 4 and 7 of Sun et al.: leaks by layer, a panel a configuration; the label party's layers,
+    which no attacker sees, are shaded."""
+    panels = [(c, _layers(c, passive)) for c in stored_configurations(sweep)]
+    if not panels or not all(layers for _, layers in panels):
+        raise UserError(
+            "the sweep has no spectral attack on a layer: give config.attacks.spectral.signal layers such "
+            "as 'party0.cut'."
+        )
+    # what the text says of the last two layers of the passive party, the fourth and the cut
+    printed = {
+        PRINTED_DEFENSES[n.defense]: ((4.0, n.value), (5.0, n.value))
         for n in papers.numbers_of("sun/text", reproduces.dataset)
-        if "layers" in n.setting
+        if "layers" in n.setting and reproduces.table == "sun/figure2"
     }
+    figure, axes = _panels(len(panels), 3.1, 2.7, columns=4)
+    for ax, (c, layers) in zip(axes, panels, strict=False):
+        x = range(1, len(layers) + 1)
+        _line(ax, x, [leak for _, leak in layers], "leak AUC", 0)
+        top = [at for at, (layer, _) in zip(x, layers, strict=True) if layer.startswith("top.")]
+        if top:
+            ax.axvspan(top[0] - 0.5, top[-1] + 0.5, color="gray", alpha=0.12, lw=0)
+        if SPLIT in c.auc:
+            ax.axhline(c.auc[SPLIT].mean, color="black", lw=0.9, ls="--", label="test AUC")
+        ax.axhline(0.5, color="gray", lw=0.8, ls=":")
+        _printed(ax, printed.get(c.defenses, ()), 1)
+        ax.set(title=c.label, xlabel="layer", xticks=x, ylim=(0.45, 1.02))
+    axes[0].set_ylabel("spectral attack, leak AUC")
+    axes[0].legend(loc="upper left", fontsize=7)
+    return figure
 
 
-def _sun_alphas(reproduces: Reproduces) -> dict[str, list[tuple[float, float]]]:
+def sun_alphas(sweep: Sweep, reproduces: Reproduces) -> Figure:
+    """Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, 0 for the
+    configuration without it; two panels a set of other defenses."""
+    series: dict[str, list[tuple[float, ConfigurationSummary]]] = {}
+    for c in stored_configurations(sweep):
+        others = "+".join(name for name in c.defenses if name != "dcor")
+        series.setdefault(others, []).append((float(c.knobs.get("dcor.alpha") or 0), c))
+    series = {others: s for others, s in series.items() if any(alpha > 0 for alpha, _ in s)}
+    if not series:
+        raise UserError(
+            "the sweep has no method with dcor: give config.grid one with several alpha."
+        )
+    printed = _sun_numbers(reproduces.dataset)
+    figure, axes = _panels(2 * len(series), 3.1, 2.8)
+    for number, (others, pairs) in enumerate(series.items()):
+        x = sorted(alpha for alpha, _ in pairs)
+        members = [c for _, c in sorted(pairs, key=lambda pair: pair[0])]
+        leaks = [c.figures_of(SPECTRAL, SPLIT) for c in members]
+        attacked = [figures["leak"] for figures in leaks if figures]
+        if len(attacked) < len(members):
+            raise UserError(
+                f"the sweep has no attack {SPECTRAL!r} on every configuration: run launch.attack."
+            )
+        values = {"leak AUC": attacked, "test AUC": [c.auc[SPLIT] for c in members]}
+        for place, (name, intervals) in enumerate(values.items()):
+            ax = axes[2 * number + place]
+            _line(ax, x, intervals, "ours", place)
+            _printed(ax, () if others else printed[name], place)
+            ax.axhline(0.5, color="gray", lw=0.8, ls=":")
+            ax.set_xscale("symlog", linthresh=1e-3)
+            ax.set_xticks(x, [f"{alpha:g}" for alpha in x], rotation=60, fontsize=7)
+            ax.minorticks_off()
+            title = f"{name}, {others}" if others else name
+            ax.set(title=title, xlabel="$\\alpha_d$", ylim=(0.45, 1.02))
+            ax.tick_params(labelleft=True)
+    axes[0].legend(loc="lower left", fontsize=7)
+    return figure
+
+
+def _sun_numbers(dataset: str) -> dict[str, list[tuple[float, float]]]:
     """What the text and Table 1 (the large model) print over alpha_d."""
-    text = papers.numbers_of("sun/text", reproduces.dataset)
-    table = papers.numbers_of("sun/1", reproduces.dataset)
+    text, table = (papers.numbers_of(name, dataset) for name in ("sun/text", "sun/1"))
+    large = [n for n in table if n.setting["label_party_model"] == "large"]
     return {
         "leak AUC": [(n.setting["alpha_d"], n.value) for n in text if "alpha_d" in n.setting],
-        "test AUC": [
-            (n.setting["alpha_d"], n.value)
-            for n in table
-            if n.setting["label_party_model"] == "large"
-        ],
+        "test AUC": [(n.setting["alpha_d"], n.value) for n in large],
     }
 
 
@@ -265,8 +342,8 @@ FIGURES: dict[str, Callable[[Sweep, Reproduces], Figure]] = {
     "gafm/figure2": gafm_figure2,
     "gafm/figure3": gafm_figure3,
     "gafm/text": gafm_figure3,  # what the text says of the same runs
-    "sun/figure2": lambda sweep, of: sun.figure2(sweep, _sun_layers(of)),
-    "sun/figure4": lambda sweep, of: sun.figure4(sweep),
-    "sun/figure5": lambda sweep, of: sun.figure5(sweep, _sun_alphas(of)),
-    "sun/figure7": lambda sweep, of: sun.figure7(sweep),
+    "sun/figure2": sun_layers,
+    "sun/figure4": sun_layers,
+    "sun/figure5": sun_alphas,
+    "sun/figure7": functools.partial(sun_layers, passive=False),
 }

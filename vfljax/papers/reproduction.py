@@ -1,13 +1,10 @@
-"""A paper's table beside ours: which of our figures answers a printed number, and what is stored of it.
+"""Which figures of a sweep are compared with the printed numbers of a paper's table.
 
-What enters: a finished sweep whose config names a table (``config.reproduces``). What leaves: for every
-number of that table and data set our figure by seed, as ``Compared``; and a small CSV of them
-(``text``, ``read``) from which every verdict is computed again, without the sweep.
-
-A number is of one point of one arm. The arm is the one that ``reproduces.arms`` gives the paper's defense,
-its point the one whose knobs are the number's setting (``KNOBS``); what else a setting names, such as how
-the columns were divided, must stand in ``reproduces.setting``, for the whole sweep or under an arm's name.
-Attacks are compared under the labels of ``reproduces.attacks``, on the federation that papers attack first.
+A number is of one configuration of a method: the method to which ``reproduces.arms`` gives the paper's
+defense, its configuration the one whose knobs are the number's setting (``KNOBS``). What else a setting
+names, such as how the columns were divided, must be in ``reproduces.setting``, for the whole sweep or under a
+method's name. Attacks are compared under the labels of ``reproduces.attacks``, on the federation that papers
+attack first.
 """
 
 from __future__ import annotations
@@ -15,15 +12,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from vfljax import papers, store
 from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
 from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
-from vfljax.report.configurations import ConfigurationSummary, stored_configurations
-from vfljax.report.stored_rows import federations_of, identity_of
+from vfljax.report.configurations import ConfigurationSummary, configurations
+from vfljax.report.stored_rows import AttackFigures, Trial, federations_of, read
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
@@ -42,7 +39,7 @@ KNOBS: dict[str, dict[str, str]] = {
     "label_dp": {"epsilon": "label_dp.epsilon"},
     "marvell": {"s": "marvell.power"},
 }  # a paper's defense -> its setting's name -> our column
-NEUTRAL = {"none": {"alpha_d": 0.0}}  # settings that say of no defense that it is none
+NEUTRAL = {"none": {"alpha_d": 0.0}}  # settings of a defense that is none
 
 UTILITY = {
     ("auc", "test"): "test_oriented_auc",
@@ -50,7 +47,7 @@ UTILITY = {
     ("auc", ""): "test_oriented_auc",
     ("top1_accuracy", ""): "test_accuracy",
     ("top5_accuracy", ""): "test_top5_accuracy",
-}  # metric and split -> column of a setting
+}  # metric and split -> column of a trial
 POOLED = "test_pooled_oriented_auc"  # of sweeps with config.training.evaluation="released"
 ATTACKED = {
     ("leak_auc", ""): "leak",
@@ -72,15 +69,34 @@ AVERAGES = {
 }  # variant -> over which rows, and whether runs that learned the labels inverted are turned
 
 
+class Found(NamedTuple):
+    """Our figure for a printed number: where it was measured, what it is, and its value by seed."""
+
+    federation: str = ""
+    figure: str = ""
+    by_seed: Mapping[int, float] = {}
+
+
 def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
-    """Every number of the table and data set, in the paper's order."""
+    """Compares every number of a table and data set, in the paper's order.
+
+    Of several methods for the paper's defense the first is the sweep's own variant, and each other one is a
+    variant of its name.
+
+    Args:
+      sweep: a finished sweep.
+      reproduces: the table, and which of the sweep's methods and attacks are the paper's.
+
+    Returns:
+      The comparisons; those without figures of ours where the sweep has none.
+    """
     numbers = papers.numbers_of(reproduces.table, reproduces.dataset)
-    reader = Reader(sweep, reproduces)
-    out = [one for n in numbers for one in reader.compared(n)]
-    if any(n.metric in PARTS for n in numbers) and not reproduces.variant:
+    reader = _Reader(sweep, reproduces)
+    out = [compared for number in numbers for compared in reader.compared(number)]
+    if any(number.metric in PARTS for number in numbers) and not reproduces.variant:
         for variant in list(AVERAGES)[1:]:
-            other = Reader(sweep, dataclasses.replace(reproduces, variant=variant))
-            out += [one for n in numbers for one in other.compared(n)]
+            other = _Reader(sweep, dataclasses.replace(reproduces, variant=variant))
+            out += [compared for number in numbers for compared in other.compared(number)]
     return out
 
 
@@ -102,7 +118,7 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
     paper = papers.PAPERS[papers.paper_of(reproduces.table)]
     source = f"{paper}, {reproduces.table}, {reproduces.dataset}"
     section = tables.Section(
-        title="Beside the published figures",
+        title="Published figures and ours",
         caption=comparisons.caption(compared, source, reproduces.scale),
         table=comparisons.table(compared),
     )
@@ -110,130 +126,112 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
     return tables.Extra(sections=(section,) * bool(compared), draw=draw)
 
 
-class Reader:
-    """The rows of a stored sweep, by point."""
+class _Reader:
+    """Finds the figures of a stored sweep."""
 
     def __init__(self, sweep: store.Sweep, reproduces: Reproduces) -> None:
         self._sweep, self._reproduces = sweep, reproduces
-        self._arms: dict[str, list[str]] = {}
-        for arm, defense in reproduces.arms.items():
-            self._arms.setdefault(defense, []).append(arm)
-        self._points = stored_configurations(sweep)
-        self._results: dict[int, list[dict[str, Any]]] = {}
-        for row in sweep.results.to_pylist():
-            if row["status"] == "ok":
-                self._results.setdefault(row["point"], []).append(row)
-        self._attacks: dict[tuple[int, str], list[dict[str, Any]]] = {}
-        of_setting = {row["setting"]: row for rows in self._results.values() for row in rows}
-        for row in sweep.attacks.to_pylist():
-            if row["point"] == 0 and row["setting"] in of_setting:
-                key = (of_setting[row["setting"]]["point"], identity_of(row).label)
-                self._attacks.setdefault(key, []).append(row)
-        self._described = store.by_label(store.attack_summary(sweep.workdir))
+        rows = read(sweep, named=False)
+        self._configurations = configurations(rows)
+        self._trials = {
+            c.number: [t for t in rows.trials if t.configuration == c.number and not t.diverged]
+            for c in self._configurations
+        }
+        self._attacks = [row for row in rows.attacks if row.point == 0]
 
     def compared(self, number: Number) -> list[Compared]:
-        """One number, without figures of ours where the sweep has none. Of several arms for the paper's
-        defense the first is the sweep's own variant, and each other one is a variant of its name."""
-        blank = Compared(number, self._reproduces.variant, self._reproduces.scale, "", "", "", ())
-        points = [p for p in self._points if self._matches(number, p)]
-        if len({p.method for p in points}) < len(points):  # of one arm which is meant is not said
-            return [blank._replace(figure=f"several: {', '.join(p.label for p in points)}")]
-        return [
-            self._compared(blank, point, point.method if place else "")
-            for place, point in enumerate(points)
-        ] or [blank]
+        """Returns the comparisons of a number, one a method that is the paper's defense."""
+        reproduces = self._reproduces
+        blank = Compared(number=number, variant=reproduces.variant, scale=reproduces.scale)
+        matching = [c for c in self._configurations if self._matches(number, c)]
+        if len({c.method for c in matching}) < len(matching):  # of one method which is not known
+            return [blank._replace(figure=f"several: {', '.join(c.label for c in matching)}")]
+        out = []
+        for place, c in enumerate(matching):
+            found = self._found(number, self._trials[c.number])
+            names = (reproduces.variant, c.method if place else "")
+            values = (found.by_seed[seed] for seed in sorted(found.by_seed))
+            out.append(
+                blank._replace(
+                    variant=" ".join(filter(None, names)),
+                    point=c.label,
+                    federation=found.federation,
+                    figure=found.figure,
+                    ours=tuple(filter(math.isfinite, values)),
+                )
+            )
+        return out or [blank]
 
-    def _compared(self, blank: Compared, point: ConfigurationSummary, arm: str) -> Compared:
-        federation, figure, ours = self._figures(blank.number, point.number)
-        return blank._replace(
-            variant=" ".join(filter(None, (blank.variant, arm))),
-            point=point.label,
-            federation=federation,
-            figure=figure,
-            ours=tuple(ours[seed] for seed in sorted(ours) if math.isfinite(ours[seed])),
+    def _matches(self, number: Number, c: ConfigurationSummary) -> bool:
+        """Whether the method is the number's defense, and its knobs and facts are the number's setting."""
+        if self._reproduces.arms.get(c.method) != number.defense:
+            return False
+        setting, knobs = self._reproduces.setting, KNOBS.get(number.defense, {})
+        facts = {k: v for k, v in setting.items() if not isinstance(v, Mapping)}
+        facts = {**NEUTRAL.get(number.defense, {}), **facts, **setting.get(c.method, {})}
+        trials = self._trials[c.number]
+        values = {**c.knobs, **(trials[0].figures if trials else {})}
+        return all(
+            _same(values.get(knobs[name]) if name in knobs else facts.get(name), value)
+            for name, value in number.setting.items()
         )
 
-    def _matches(self, number: Number, point: ConfigurationSummary) -> bool:
-        if point.method not in self._arms.get(number.defense, ()):
-            return False
-        knobs = KNOBS.get(number.defense, {})
-        facts = {**NEUTRAL.get(number.defense, {}), **self._facts(point.method)}
-        rows = self._results.get(point.number, [])
-        values = {**point.knobs, **{k: v for k, v in (rows[0] if rows else {}).items() if "." in k}}
-        for name, value in number.setting.items():
-            ours = values.get(knobs[name]) if name in knobs else facts.get(name)
-            if not _same(ours, value):
-                return False
-        return True
-
-    def _facts(self, arm: str) -> dict[str, Any]:
-        """What ``reproduces.setting`` says of the whole sweep and of one arm."""
-        setting = self._reproduces.setting
-        of_arm = setting.get(arm, {})
-        return {k: v for k, v in setting.items() if not isinstance(v, Mapping)} | dict(of_arm)
-
-    def _figures(self, number: Number, point: int) -> tuple[str, str, dict[int, float]]:
-        """(Federation, figure, our values by seed)."""
+    def _found(self, number: Number, trials: Sequence[Trial]) -> Found:
+        """Returns our figure on the trials of a configuration."""
         key = (number.metric, number.split)
         if key in ATTACKED:
-            return self._attacked(number.attack or number.metric, ATTACKED[key], point)
+            return self._attacked(number.attack or number.metric, ATTACKED[key], trials)
+        split = [trial for trial in trials if trial.federation == SPLIT]
         if number.metric == "leak_auc_over_train_auc":
-            return self._ratio(point)
+            return self._ratio(split)
         if number.metric in PARTS:
-            return self._part(PARTS[number.metric], point)
+            return self._part(PARTS[number.metric], split)
         if key in UTILITY:
-            return self._utility(UTILITY[key], point)
-        return "", "", {}
+            others = [trial for trial in trials if trial.federation == NO_SPLIT]
+            return _utility(UTILITY[key], split or others)
+        return Found()
 
-    def _utility(self, column: str, point: int) -> tuple[str, str, dict[int, float]]:
-        rows = self._results.get(point, [])
-        if column == "test_oriented_auc" and any(row.get(POOLED) is not None for row in rows):
-            column = POOLED  # the sweep evaluated as the released code does
-        kinds = {row["federation"] for row in rows}
-        federation = SPLIT if SPLIT in kinds else NO_SPLIT
-        turned: Callable[[float], float] = _oriented if column == "train_auc" else float
-        ours = {
-            row["seed"]: turned(row[column])
-            for row in rows
-            if row["federation"] == federation and row.get(column) is not None
-        }
-        return federation, column, ours
+    def _attacked(self, attack: str, column: str, trials: Sequence[Trial]) -> Found:
+        """Returns an attack's figure on the federation that papers attack first."""
+        label, numbers = self._label(attack), {trial.trial for trial in trials}
+        rows = [r for r in self._attacks if r.trial in numbers and r.identity.label == label]
+        first = next((federations_of(row.variant)[0] for row in rows), "")
+        rows = [row for row in rows if row.identity.federation == first]
+        return Found(first, f"{label} {column}", _by_seed(rows, column))
 
-    def _attacked(self, attack: str, column: str, point: int) -> tuple[str, str, dict[int, float]]:
-        label = self._reproduces.attacks.get(attack, attack)
-        first, *_ = federations_of(self._described.get(label, {})) or ("",)
-        rows = [
-            r for r in self._attacks.get((point, label), []) if identity_of(r).federation == first
-        ]
-        ours = {row["seed"]: row[column] for row in rows if row.get(column) is not None}
-        return first, f"{label} {column}", ours
+    def _label(self, attack: str) -> str:
+        return self._reproduces.attacks.get(attack, attack)
 
-    def _ratio(self, point: int) -> tuple[str, str, dict[int, float]]:
-        """Mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
-        labels = [self._reproduces.attacks.get(name, name) for name in AVERAGED]
-        rows = [row for row in self._results.get(point, []) if row["federation"] == SPLIT]
-        attacked = {key[1] for key in self._attacks if key[0] == point}
-        by_setting = (
-            gafm_gradients.ratios(self._sweep, labels) if attacked.issuperset(labels) else {}
-        )
-        ours = {r["seed"]: by_setting[r["setting"]] for r in rows if r["setting"] in by_setting}
-        return SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", ours
+    def _ratio(self, trials: Sequence[Trial]) -> Found:
+        """Returns the mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
+        labels, numbers = [self._label(name) for name in AVERAGED], {t.trial for t in trials}
+        attacked = {row.identity.label for row in self._attacks if row.trial in numbers}
+        ratios = gafm_gradients.ratios(self._sweep, labels) if attacked >= set(labels) else {}
+        by_seed = {t.seed: ratios[t.trial] for t in trials if t.trial in ratios}
+        return Found(SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", by_seed)
 
-    def _part(self, number: int, point: int) -> tuple[str, str, dict[int, float]]:
-        """The average gradient of one of GAFM's two losses."""
+    def _part(self, number: int, trials: Sequence[Trial]) -> Found:
+        """Returns the average gradient of one of GAFM's two losses."""
         over, oriented = AVERAGES.get(self._reproduces.variant, AVERAGES[""])
-        rows = [row for row in self._results.get(point, []) if row["federation"] == SPLIT]
-        ours = {
-            row["seed"]: gafm_gradients.averages(self._sweep, row["setting"], over, oriented)[
-                number
-            ]
-            for row in rows
+        by_seed = {
+            t.seed: gafm_gradients.averages(self._sweep, t.trial, over, oriented)[number]
+            for t in trials
         }
-        return SPLIT, f"mean gradient, {over}{', oriented' * oriented}", ours
+        return Found(SPLIT, f"mean gradient, {over}{', oriented' * oriented}", by_seed)
 
 
-def _oriented(auc: float) -> float:
-    return max(auc, 1 - auc)
+def _utility(column: str, trials: Sequence[Trial]) -> Found:
+    if column == "test_oriented_auc" and any(t.figures.get(POOLED) is not None for t in trials):
+        column = POOLED  # the sweep evaluated as the released code does
+    by_seed = _by_seed(trials, column)
+    if column == "train_auc":
+        by_seed = {seed: max(auc, 1 - auc) for seed, auc in by_seed.items()}
+    federation = trials[0].federation if trials else NO_SPLIT
+    return Found(federation, column, by_seed)
+
+
+def _by_seed(rows: Iterable[Trial | AttackFigures], column: str) -> dict[int, float]:
+    return {r.seed: r.figures[column] for r in rows if r.figures.get(column) is not None}
 
 
 def _same(ours: Any, printed: Any) -> bool:
@@ -243,6 +241,6 @@ def _same(ours: Any, printed: Any) -> bool:
 
 
 def slug(dataset: str) -> str:
-    """A data set's name as configs spell it: 'yahoo', 'cifar10'."""
+    """Returns a data set's name as configs spell it: 'yahoo', 'cifar10'."""
     letters = "".join(c for c in dataset.lower() if c.isalnum())
     return "yahoo" if letters == "yahooanswers" else letters

@@ -1,14 +1,13 @@
-"""Defenses and attacks of one's own: rows of a Python file that a config names as ``"mine:shuffle"``.
+"""A user's defenses and attacks: rows of a Python file that a config names as ``"mine:shuffle"``.
 
 ``use("mine")`` imports the module ``mine`` and adds every ``DefenseRow`` and ``AttackRow`` of it to the
 tables under the module's name and its own: ``shuffle = DefenseRow(...)`` in ``mine.py`` is
 ``"mine:shuffle"``. From then on it is trained, attacked, judged and reported as the rows of this library
-are, and ``vfljax.contract.check("mine:shuffle")`` says whether it keeps what a row promises.
+are, and ``vfljax.contract.check("mine:shuffle")`` checks that it keeps the contract.
 
 A stored sweep describes the rows of plugins that it was made with, and names their version and the
-SHA-256 of their files. Reading and reporting it use the description and import nothing
-(``stand_in``). Whoever trains or attacks must name the plugin again, and it must be the same file
-(``required``).
+SHA-256 of their files. Reading and reporting it use the description and import nothing (``stand_in``).
+Training or attacking needs the plugin again, from the same file (``required``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a stored sweep says of the rows of plugins, and what stands for them where it is read."""
+"""Descriptions of plugins' rows in a stored sweep, and the rows that are made from them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from vfljax.types import Origin
 def described(
     names: Iterable[str], points: Mapping[str, Any] | None = None, prior: Any = None
 ) -> dict[str, dict[str, Any]]:
-    """What a sweep stores of the rows of plugins among ``names``, as JSON values by name.
+    """Returns what a sweep stores of the rows of plugins, as JSON values by name.
 
-    ``points`` are the knobs and options of every defense at the sweep's points, pairs by name, and
-    ``prior`` [C] the classes' shares: what the row remarks of them is stored, because remarks are
-    functions.
+    Args:
+      names: of rows; those of this library are left out.
+      points: pairs of the knobs and options that the sweep has, by defense. The row's remarks on them are
+        stored, because remarks are functions.
+      prior: [C] the classes' shares.
     """
     rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
     out = {}
@@ -52,7 +54,7 @@ def _described_attack(row: AttackRow) -> dict[str, Any]:
 
 def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> dict[str, Any]:
     remarks = row.remarks
-    said = [
+    stored = [
         {
             "knobs": dict(knobs),
             "options": {name: _plain(value) for name, value in options.items()},
@@ -70,26 +72,26 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> di
         "options": {name: _plain(p.default) for name, p in row.options.items()},
         "example": dict(row.example),
         "neutral": None if row.neutral is None else dict(row.neutral),
-        "known_by": {kind: [list(one) for one in some] for kind, some in row.known_by.items()},
+        "known_by": {name: [list(k) for k in knowers] for name, knowers in row.known_by.items()},
         "needs_top": row.needs_top,
         "two_classes": row.two_classes,
         "misread": remarks.misread,
         "smallest_mass_clause": remarks.smallest_mass_clause,
-        "remarks": said,
+        "remarks": stored,
     }
 
 
 def _plain(value: Any) -> Any:
-    """An option's value as JSON has it; what JSON has not is named by its text."""
+    """An option's value as JSON has it, or its text."""
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Add rows in place of those of plugins that are not in use.
+    """Adds rows in place of those of plugins that are not in use.
 
-    They suffice to read and report a stored sweep, and are refused where it is trained or attacked.
+    They suffice to read and report a stored sweep, but not to train or attack it.
 
     Args:
       descriptions: ``Sweep.plugins``, by the rows' names.
@@ -104,7 +106,7 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 class _Absent:
-    """A factory with these parameters, for whoever asks which it has; called, it says what it needs."""
+    """A factory that has the parameters of the absent one, and raises when it is called."""
 
     def __init__(
         self, name: str, plugin: str, knobs: Mapping[str, Any], options: Mapping[str, Any]
@@ -129,7 +131,7 @@ def _origin(about: Mapping[str, Any]) -> Origin:
 
 def _attack(name: str, about: Mapping[str, Any]) -> AttackRow:
     return AttackRow(
-        _Absent(name, about["plugin"], {}, about["options"]),
+        factory=_Absent(name, about["plugin"], {}, about["options"]),
         published_steps=about["published_steps"],
         completion=about["completion"],
         reading=None if about["reading"] is None else Reading(*about["reading"]),
@@ -139,11 +141,12 @@ def _attack(name: str, about: Mapping[str, Any]) -> AttackRow:
 
 
 def _defense(name: str, about: Mapping[str, Any]) -> DefenseRow:
+    known_by = about["known_by"]
     return DefenseRow(
-        _Absent(name, about["plugin"], about["knobs"], about["options"]),
-        about["example"],
-        {k: tuple(Knower(*one) for one in some) for k, some in about["known_by"].items()},
-        about["neutral"],
+        factory=_Absent(name, about["plugin"], about["knobs"], about["options"]),
+        example=about["example"],
+        known_by={name: tuple(Knower(*k) for k in knowers) for name, knowers in known_by.items()},
+        neutral=about["neutral"],
         needs_top=about["needs_top"],
         two_classes=about["two_classes"],
         remarks=_remarks(about),
@@ -152,22 +155,22 @@ def _defense(name: str, about: Mapping[str, Any]) -> DefenseRow:
 
 
 def _remarks(about: Mapping[str, Any]) -> Remarks:
-    """What the row remarked of the stored points; of others, nothing."""
-    said = about["remarks"]
+    """The row's remarks on the stored points; it has none on others."""
+    stored = about["remarks"]
 
-    def of(knobs: Mapping[str, float] | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        plain = {name: _plain(value) for name, value in options.items()}
-        for one in said:
-            if (knobs is None or one["knobs"] == knobs) and one["options"] == plain:
-                return one
+    def find(knobs: Mapping[str, float] | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        values = {name: _plain(value) for name, value in options.items()}
+        for remark in stored:
+            if knobs in (None, remark["knobs"]) and remark["options"] == values:
+                return remark
         return {}
 
     def smallest_mass(knobs: Mapping[str, float]) -> bool:
-        return any(one["smallest_mass"] for one in said if one["knobs"] == knobs)
+        return any(remark["smallest_mass"] for remark in stored if remark["knobs"] == knobs)
 
     def bound(knobs: Any, options: Any, prior: Any) -> tuple[str, str] | None:
         del prior  # that of the stored sweep
-        texts = of(knobs, options).get("bound")
+        texts = find(knobs, options).get("bound")
         return None if texts is None else (texts[0], texts[1])
 
     return Remarks(
@@ -175,17 +178,25 @@ def _remarks(about: Mapping[str, Any]) -> Remarks:
         smallest_mass=smallest_mass,
         smallest_mass_clause=about["smallest_mass_clause"],
         bound=bound,
-        epsilon=lambda knobs, options: of(knobs, options).get("epsilon"),
-        bound_sentence=lambda options: of(None, options).get("bound_sentence", ""),
-        knob_label=lambda knob, options: of(None, options).get("knob_labels", {}).get(knob, knob),
+        epsilon=lambda knobs, options: find(knobs, options).get("epsilon"),
+        bound_sentence=lambda options: find(None, options).get("bound_sentence", ""),
+        knob_label=lambda knob, options: find(None, options).get("knob_labels", {}).get(knob, knob),
     )
 
 
 def required(
     names: Iterable[str], stored: Mapping[str, Mapping[str, Any]], workdir: pathlib.Path
 ) -> None:
-    """Refuse to train or attack with rows of plugins that are not in use, or are of other files than
-    those that ``stored`` describes."""
+    """Checks that a sweep can be trained or attacked with the plugins that are in use.
+
+    Args:
+      names: of the rows that are needed.
+      stored: the descriptions of the stored sweep.
+      workdir: of the sweep, for messages.
+
+    Raises:
+      UserError: for a row whose plugin is not in use, or was read from another file.
+    """
     rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
     for name in dict.fromkeys(names):
         origin = rows[name].origin

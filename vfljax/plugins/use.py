@@ -1,4 +1,4 @@
-"""A module's rows, put into the tables of defenses and attacks."""
+"""The import of a plugin, which adds its rows to the tables of defenses and attacks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Plugin(NamedTuple):
 
 
 def use(source: str) -> Plugin:
-    """Import a module and add its rows to the tables of defenses and attacks.
+    """Imports a module and adds its rows to the tables of defenses and attacks.
 
     Args:
       source: the name of a module that Python finds, or the path of a ``.py`` file. A name has no dots:
         it is the first part of the rows' names.
 
     Returns:
-      what was added. Using the same file again changes nothing.
+      The plugin. Using the same file again changes nothing.
 
     Raises:
       UserError: for a module that is not found or raises, one without rows, a row whose factory cannot be
@@ -160,22 +160,21 @@ def _rows_of(name: str) -> dict[str, Any]:
 
 
 def _is_ours(row: Row) -> bool:
-    return any(row is one for one in (*defenses.TABLE.values(), *attacks.TABLE.values()))
+    return any(row is ours for ours in (*defenses.TABLE.values(), *attacks.TABLE.values()))
 
 
 def table_of(row: Row) -> dict[str, Any]:
-    """The table that a row belongs in."""
+    """Returns the table that a row belongs in."""
     return defenses.TABLE if isinstance(row, DefenseRow) else attacks.TABLE
 
 
 def _check_row(name: str, row: Row) -> None:
     """Refuse a row that could not be called, planned or described; what it does is the contract's."""
-    parameters = inspect.signature(row.factory).parameters.values()
-    for one in parameters:
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            raise UserError(f"{name}: its factory takes {one}: name every knob and option.")
-        if one.kind is one.KEYWORD_ONLY and one.default is one.empty:
-            raise UserError(f"{name}: its option {one.name} has no default: give it one.")
+    for p in inspect.signature(row.factory).parameters.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise UserError(f"{name}: its factory takes {p}: name every knob and option.")
+        if p.kind is p.KEYWORD_ONLY and p.default is p.empty:
+            raise UserError(f"{name}: its option {p.name} has no default: give it one.")
     if isinstance(row, AttackRow):
         return
     for field, values in (("example", row.example), ("neutral", row.neutral)):

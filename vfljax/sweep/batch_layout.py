@@ -36,7 +36,7 @@ def default_width() -> int:
 
 
 def dividing_width(capacity: int, width: int | None = None) -> int:
-    """The largest width up to ``width`` (None: the backend's) that divides a device's members of
+    """Returns the largest width up to ``width`` (None: the backend's) that divides a device's members of
     ``capacity``: arrays of so many members, on the devices already or not, need no padding then.
     """
     each = capacity // jax.device_count()
@@ -58,16 +58,16 @@ class Layout:
             raise ValueError(f"{count} members given to a program of {self.capacity}")
         by_member = NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER)
 
-        def one(a: Any) -> Any:
+        def on_devices(a: Any) -> Any:
             if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
                 raw = np.asarray(jax.random.key_data(a))
-                return jax.random.wrap_key_data(one(raw))
+                return jax.random.wrap_key_data(on_devices(raw))
             if count < self.capacity:
                 a = np.asarray(a)  # on the host: nothing to compile for each shape
                 a = np.concatenate([a, np.repeat(a[-1:], self.capacity - count, axis=0)])
             return jax.device_put(a, by_member)
 
-        return jax.tree.map(one, members)
+        return jax.tree.map(on_devices, members)
 
 
 class TooLarge(jax.errors.JaxRuntimeError):
@@ -80,9 +80,17 @@ class TooLarge(jax.errors.JaxRuntimeError):
 
 
 def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
-    """A smaller width than that of a ``layout``: after ``TooLarge`` the one it says, and half of it after
-    another ``error`` of a call that exhausted a device's memory. Raises the error where it says something
-    else, and where no more than one member was mapped at once."""
+    """Returns a smaller width to go on with after a call exhausted a device's memory, or would have.
+
+    Args:
+      layout: of the call.
+      what: was computed, for the message.
+      error: of the call. After ``TooLarge`` the width is the one that it names, else half of the layout's.
+      say: is given a line about it.
+
+    Raises:
+      Exception: ``error``, if it is another one, or if only one member was mapped at once.
+    """
     width, devices = layout.width // 2, jax.device_count()
     if isinstance(error, TooLarge):
         say(

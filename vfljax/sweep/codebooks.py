@@ -109,10 +109,10 @@ def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int)
     together = together if machine.offered().cpu else len(seeds)
 
     def all_of_them(seeds: Array, knobs: dict[str, Array], together: int) -> PyTree:
-        def one(identity: tuple[Array, dict[str, Array]]) -> PyTree:
+        def train(identity: tuple[Array, dict[str, Array]]) -> PyTree:
             return _make(maker, num_classes, *identity)
 
-        return jax.lax.map(one, (seeds, knobs), batch_size=together)
+        return jax.lax.map(train, (seeds, knobs), batch_size=together)
 
     given = jnp.asarray(seeds), knobs
     lower = jax.jit(all_of_them, static_argnums=2).lower

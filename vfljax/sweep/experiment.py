@@ -39,6 +39,7 @@ from vfljax.sweep.records import (
     Training,
     as_axis,
     at_least,
+    parse_reproduces,
     tuples,
 )
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT
@@ -210,25 +211,11 @@ def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
         attackers=_groups(fields["attackers"]),
         federations=tuple(fields["federations"]),
         goal=_record(Goal, fields["goal"]),
-        reproduces=_reproduces(fields["reproduces"]),
+        reproduces=parse_reproduces(fields["reproduces"]),
         execution=_record(Execution, fields["execution"]),
         stored=fields,
         limits=limits,
     )
-
-
-def _reproduces(group: Any) -> Reproduces | None:
-    if group == {}:
-        return None
-    known = [field.name for field in dataclasses.fields(Reproduces)]
-    if not isinstance(group, Mapping) or "table" not in group:
-        raise UserError(
-            f"config.reproduces={group!r} names no table: give one, for example {{'table': 'gafm/2'}}."
-        )
-    for name in group:
-        if name not in known:
-            raise unknown("config field", f"reproduces.{name}", known)
-    return Reproduces(**group)
 
 
 def _check_names(fields: Mapping[str, Any]) -> None:

@@ -23,10 +23,9 @@ from vfljax.federation import training
 from vfljax.machine import bytes_text, cores, device_memory
 from vfljax.store import exchange
 from vfljax.sweep import batch_layout, codebooks, grid, programs, teachers
-from vfljax.sweep.orders import Orders
 from vfljax.sweep.plan import Plan, Shard, trial_seconds
 from vfljax.sweep.progress import spoken
-from vfljax.sweep.train import Trainer, empty_snapshot, epoch_arrays
+from vfljax.sweep.trainer import Orders, Trainer, empty_snapshot, epoch_arrays
 from vfljax.types import HostArray, PyTree
 
 LONG = 20.0  # seconds of an epoch, by the rough estimate, beyond which a few steps stand for it

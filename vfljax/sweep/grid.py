@@ -14,14 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vfljax import defenses, models
-from vfljax.defenses.core import TrainingData
-from vfljax.errors import UserError
 from vfljax.federation.training import Member
-from vfljax.models import last_layer
 from vfljax.models.making import make_network
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.limits import lengths
@@ -95,7 +91,12 @@ class Group(NamedTuple):
 
 
 def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> None:
-    """Refuse more trials, or more programs, than ``experiment.limits``, before any is built."""
+    """Raise UserError for more trials or programs than ``experiment.limits``, before any is built.
+
+    Args:
+      experiment: what is trained.
+      federations: those that it is trained in.
+    """
     numbers = math.prod(map(len, experiment.numbers.values()))
     count, programs = 0, set()
     options = {"grid": len(experiment.methods)}  # what programs are made of
@@ -145,8 +146,17 @@ def make_spec(
     chain: tuple[DefenseSpec, ...] = (),
     malicious: bool = False,
 ) -> Spec:
-    """The static half of a trial. ``malicious``: whether any trial of the sweep is; then all
-    passive parties run the malicious optimizer, whose gamma = 0 is honest."""
+    """Returns the static half of a trial.
+
+    Args:
+      experiment: what is trained.
+      shape: the data's classes, rows and columns.
+      federation: with or without a top model.
+      model: that of the trial's method.
+      chain: its defenses.
+      malicious: whether any trial of the sweep has malicious parties. Then all passive parties run the
+        malicious optimizer, which is honest at gamma = 0, so that such trials share programs with others.
+    """
     training, passive, rows = experiment.training, experiment.parties.passive, shape.num_rows
     cut, output = (model.cut, model.output) if federation.split else (shape.num_classes, "identity")
     top = models.TOPS[model.top](model.top_hidden, shape.num_classes, weights=model.weights)
@@ -174,114 +184,19 @@ def make_spec(
     return defenses.with_networks(spec)
 
 
-def check(experiment: Experiment, shape: DataShape, all_settings: Sequence[Trial]) -> None:
-    """Refuse what the data's classes, rows and columns cannot serve, before anything is trained.
-
-    Every distinct chain is built once with concrete knobs, so that a knob out of range, an unknown
-    option or a defense that a federation cannot serve is refused too.
-    """
-    _check_classes(experiment, shape.num_classes)
-    if any(trial.federation.malicious for trial in all_settings):
-        experiment.malicious.optimizer(experiment.training.optimizer)
-    teacher = experiment.parties.label_features
-    labels = jax.ShapeDtypeStruct((8,), jnp.int32)
-    scores = jax.ShapeDtypeStruct((8, shape.num_classes), jnp.float32) if teacher else None
-    for trial in {(s.configuration.number, s.federation.split): s for s in all_settings}.values():
-        _check_model(trial, shape)
-        spec = make_spec(experiment, shape, trial.federation, trial.configuration.method.model)
-        _check_batches(spec)
-        _check_inputs(spec)
-        try:
-            defense = defenses.build(trial.chain.specs, trial.chain.knobs)
-            spec = defenses.with_networks(dataclasses.replace(spec, defenses=trial.chain.specs))
-
-            def init(labels: Any, scores: Any, defense: Any = defense, spec: Spec = spec) -> Any:
-                data = TrainingData(labels, scores, spec.num_classes, spec.cut_layer)
-                return defense.init(jax.random.key(0), data)
-
-            jax.eval_shape(init, labels, scores)
-        except UserError:
-            raise
-        except ValueError as error:
-            raise UserError(
-                field=f"grid.{trial.configuration.method.name}", remedy=str(error)
-            ) from error
-
-
-def _check_inputs(spec: Spec) -> None:
-    for module in spec.bottoms[: spec.passive] if spec.record_inputs else ():
-        if not last_layer.width(module):
-            raise UserError(
-                f"config.training.record_parameter_gradients: {type(module).__name__} does not end in a "
-                "linear layer after a hidden one: choose False, or bottoms 'mlp' with config.model.hidden."
-            )
-
-
-def _check_classes(experiment: Experiment, num_classes: int) -> None:
-    training = experiment.training
-    if training.evaluation == "released" and num_classes != 2:
-        raise UserError(
-            f"config.training.evaluation='released' is an AUC of 2 classes and the data has "
-            f"{num_classes}: choose 'final'."
-        )
-    weights = training.class_weights
-    if weights and len(weights) != num_classes:
-        raise UserError(
-            f"config.training.class_weights={list(weights)} has {len(weights)} weights and the data "
-            f"has {num_classes} classes: give one a class, or ()."
-        )
-
-
-def _check_model(trial: Trial, shape: DataShape) -> None:
-    model, owners = trial.configuration.method.model, len(shape.inputs)
-    if model.top in ("generator", "probability") and shape.num_classes != 2:
-        raise UserError(
-            f"config.model.top={model.top!r} predicts 2 classes and the data has "
-            f"{shape.num_classes}: choose 'head' or 'mlp'."
-        )
-    if model.top != "probability" or not trial.federation.split:
-        return
-    # the top without parameters reads one number that is a probability already
-    one = owners == 1 or model.aggregation == "mean"
-    if model.cut != 1 or model.output != "sigmoid" or not one:
-        raise UserError(
-            "config.model.top='probability' reads the embedding as the probability of class 1: set "
-            f"config.model.cut=1 (it is {model.cut}), output='sigmoid' (it is {model.output!r}) "
-            f"and, for {owners} bottoms, aggregation='mean' (it is {model.aggregation!r})."
-        )
-    if model.top_hidden:
-        raise UserError(
-            f"config.model.top='probability' has no layers: top_hidden={list(model.top_hidden)!r} "
-            "must be ()."
-        )
-
-
-def _check_batches(spec: Spec) -> None:
-    """Refuse a batch of one row where some network takes statistics of a batch."""
-    normalized = any(getattr(module, "batch_norm", False) for module in spec.bottoms)
-    in_top = isinstance(spec.top, models.Head) and spec.top.batch_norm
-    one_row = not spec.drop_last and spec.num_rows % spec.batch_size == 1
-    if (in_top or normalized) and (spec.batch_size == 1 or one_row):
-        remedy = "choose another bottom" if normalized else "model.top='head_plain' or 'mlp'"
-        raise UserError(
-            f"a batch of 1 row ({spec.num_rows} training rows in batches of {spec.batch_size}) has no "
-            f"batch statistics: change config.training.batch_size, set drop_last=True or {remedy}."
-        )
-
-
-def groups(experiment: Experiment, shape: DataShape, all_settings: Sequence[Trial]) -> list[Group]:
+def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:
     """Settings by equal Spec, in order of first appearance.
 
     Honest and malicious trials share a program (gamma is a number). Undefended trials join
     the first chain of their model whose every defense has neutral knobs and default options: one
     program less, and they differ from that chain's neutral trial in no bit.
     """
-    malicious = any(s.federation.malicious for s in all_settings)
+    malicious = any(s.federation.malicious for s in every_trial)
     by_spec: dict[Spec, list[Trial]] = {}
     names: dict[Spec, str] = {}
     specs: dict[Any, Spec] = {}
-    hosts = _hosts(experiment, all_settings)
-    for trial in all_settings:
+    hosts = _hosts(experiment, every_trial)
+    for trial in every_trial:
         model = _model_name(experiment, trial.configuration.method)
         chain = trial.chain.specs or hosts.get(model, ())
         split = trial.federation.split
@@ -307,11 +222,11 @@ def _model_name(experiment: Experiment, method: Method) -> str:
 
 
 def _hosts(
-    experiment: Experiment, all_settings: Sequence[Trial]
+    experiment: Experiment, every_trial: Sequence[Trial]
 ) -> dict[str, tuple[DefenseSpec, ...]]:
     """Of each model, the first chain that undefended trials may join."""
     hosts: dict[str, tuple[DefenseSpec, ...]] = {}
-    for trial in all_settings:
+    for trial in every_trial:
         chain = trial.chain.specs
         # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
         if chain and all(
@@ -337,8 +252,15 @@ def members_of(
     teachers: Mapping[int, int] | None = None,
     codebooks: Mapping[int, dict[str, PyTree]] | None = None,
 ) -> Member:
-    """The numbers of trials of one group as arrays with a leading member axis, on the host;
-    ``teachers`` says which trial (by id) reads which teacher, ``codebooks`` which codebooks it has."""
+    """Returns the numbers of some trials of one group, with a leading member axis, on the host.
+
+    Args:
+      spec: of the group.
+      trials: the members, in order.
+      milestones: epochs at which the learning rate is multiplied.
+      teachers: which teacher a trial (by id) reads, a place in ``Table.scores``.
+      codebooks: the codebooks that a trial (by id) has, by its defenses' names.
+    """
 
     def column(values: Any) -> HostArray:
         return np.asarray(values, np.float32)

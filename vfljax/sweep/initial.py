@@ -103,6 +103,6 @@ def unread_tensors(spec: Spec, experiment: Experiment, seeds: HostArray, table: 
     shapes = weight_shapes(spec, seeds, table).bottoms
     unread = []
     for module, variables in zip(spec.bottoms, shapes, strict=True):
-        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), variables)
-        unread.append(set(pretrained.load(module, one, experiment.model.pretrained)[1]))
+        drawn = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), variables)
+        unread.append(set(pretrained.load(module, drawn, experiment.model.pretrained)[1]))
     return sorted(set.intersection(*unread))

@@ -11,20 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from vfljax import datasets, machine
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.label_permutation import permute_labels
 from vfljax.datasets.partition import divide
+from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import Split, split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
 from vfljax.machine import Offered, free_memory
 from vfljax.models.last_layer import recorded_width
-from vfljax.sweep import attack_variants, codebooks, grid, initial, teachers
+from vfljax.models.rows import Streamed
+from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
+from vfljax.sweep.attack_variants import Form
 from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.table import make_table
 from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -44,18 +47,19 @@ class Shard(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An experiment made concrete: data on the device, trials, groups and shards."""
+    """An experiment made concrete: data on the device, attacks, trials in groups, shards."""
 
     experiment: Experiment
     dataset: Dataset
+    party_columns: tuple[PartyColumns, ...]  # of each party that owns columns
     table: Table
     splits: list[Split]
     seeds: HostArray  # [Q] uint32
+    attack_variants: tuple[Form, ...]
     groups: list[grid.Group]
+    weights: tuple[int, ...]  # numbers in the networks and codebooks of a trial of each group
     shards: list[Shard]
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
-    party_columns: tuple[PartyColumns, ...]  # what each party that owns columns owns
-    weights: tuple[int, ...]  # numbers that a trial of each group has in its networks and codebooks
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
     devices: int  # by whose number widths are chosen: those the sweep was first planned for
 
@@ -75,7 +79,7 @@ def make_plan(experiment: Experiment) -> Plan:
         split_rows(dataset, seed, data.train, data.validation, data.test)
         for seed in range(experiment.seeds)
     ]
-    blocks, rows = divide(dataset, experiment.parties), len(splits[0].train)
+    party_columns, rows = divide(dataset, experiment.parties), len(splits[0].train)
     if experiment.training.batch_size > rows:
         raise UserError(
             f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
@@ -83,32 +87,81 @@ def make_plan(experiment: Experiment) -> Plan:
         )
     resident = data.resident_gb * 1e9
     table = make_table(
-        blocks, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
+        party_columns, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
     )
-    shape = grid.DataShape(dataset.num_classes, rows, tuple(block.input for block in blocks))
-    attack_forms = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
+    shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
+    variants = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
     federations = attack_variants.federations(
-        experiment, attack_forms, dataset.num_classes, shape.inputs[0]
+        experiment, variants, dataset.num_classes, shape.inputs[0]
     )
     grid.check_counts(experiment, federations)
     trials = grid.trials(experiment, federations)
-    grid.check(experiment, shape, trials)
+    feasibility.check(experiment, shape, trials)
     groups = grid.groups(experiment, shape, trials)
     teachers.check(experiment.teacher, groups, table, shape)
     weights = tuple(
         weights_size(group.spec, table) + codebooks.numbers(group.spec) for group in groups
     )
     epochs = len(experiment.training.recorded_epochs)
-    shards = plan_shards(groups, weights, experiment.execution.shard_seconds, epochs)
-    seeds = np.arange(experiment.seeds, dtype=np.uint32)
-    parts = experiment, dataset, table, splits, seeds, groups, shards, {}, blocks, weights, {}
-    plan = Plan(*parts, devices=jax.device_count())
+    plan = Plan(
+        experiment=experiment,
+        dataset=dataset,
+        party_columns=party_columns,
+        table=table,
+        splits=splits,
+        seeds=np.arange(experiment.seeds, dtype=np.uint32),
+        attack_variants=tuple(variants),
+        groups=groups,
+        weights=weights,
+        shards=plan_shards(groups, weights, experiment.execution.shard_seconds, epochs),
+        teachers={},
+        codebooks={},
+        devices=jax.device_count(),
+    )
     _check_recorded(plan)
     if experiment.model.pretrained:
         initial.unread_tensors(
             groups[0].spec, experiment, plan.seeds, table
         )  # refuses a wrong file
     return plan
+
+
+def make_table(
+    party_columns: Sequence[PartyColumns],
+    labels: np.ndarray,
+    splits: Sequence[Split],
+    scaling: str,
+    scaling_rows: str = "train",
+    resident: float = np.inf,
+) -> Table:
+    """Returns a data set as training reads it: on the device, once for all trials, without teachers' scores.
+
+    Args:
+      party_columns: of each party that owns columns, passive ones first.
+      labels: [R] int32.
+      splits: one a seed.
+      scaling: how columns are scaled, by the names of ``vfljax.datasets.scaling``.
+      scaling_rows: whose moments scale them, "train" or "all".
+      resident: bytes; features of more in all stay on the host and are streamed.
+    """
+    everything = np.arange(len(labels))
+    rows = [s.train if scaling_rows == "train" else everything for s in splits]
+    moments = []
+    for owned in party_columns:
+        rule = "none" if owned.input.kind == "text" else scaling
+        moments.append([statistics(owned.features, r, rule, owned.columns) for r in rows])
+    streams = sum(owned.features.nbytes for owned in party_columns) > resident
+    place: Any = Streamed if streams else jnp.asarray
+    return Table(
+        features=tuple(place(owned.features) for owned in party_columns),
+        labels=jnp.asarray(labels),
+        train=jnp.asarray(np.stack([s.train for s in splits])),
+        validation=jnp.asarray(np.stack([s.validation for s in splits])),
+        test=jnp.asarray(np.stack([s.test for s in splits])),
+        mean=tuple(jnp.asarray(np.stack([m for m, _ in party])) for party in moments),
+        scale=tuple(jnp.asarray(np.stack([s for _, s in party])) for party in moments),
+        scores=None,
+    )
 
 
 def _check_splits(experiment: Experiment, rows: int) -> None:
@@ -141,11 +194,15 @@ def weights_size(spec: Spec, table: Table) -> int:
 def plan_shards(
     groups: Sequence[grid.Group], weights: Sequence[int], seconds: float, epochs: int
 ) -> list[Shard]:
-    """Divide groups into shards by an estimate of their work and memory: of their ``weights``, and of
-    the ``epochs`` that are recorded, for what the backend offers.
+    """Returns the groups divided into shards by a rough estimate of work and memory on this backend.
 
-    The estimate is rough (``trial_seconds``); what bounds the work a kill can lose is that unfinished
-    shards are saved every 5 s.
+    Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
+
+    Args:
+      groups: the trials.
+      weights: numbers in the networks and codebooks of a trial of each group.
+      seconds: of work that a shard is to have at most, by ``trial_seconds``.
+      epochs: how many are recorded.
     """
     shards: list[Shard] = []
     devices, offer = jax.device_count(), machine.offered()
@@ -208,7 +265,12 @@ def recorded(plan: Plan) -> Plan:
 
 
 def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.ndarray]:
-    """What is stored of the splits, and the seeds' order of known rows and halves for scoring."""
+    """Returns what is stored of the splits, and each seed's order of known rows and halves for scoring.
+
+    Args:
+      labels: [R] int32.
+      splits: one a seed.
+    """
     orders, halves = [], []
     for seed, split in enumerate(splits):
         rng = np.random.default_rng([seed, 7919])

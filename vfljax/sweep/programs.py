@@ -34,19 +34,19 @@ MOST_MAPS = 40_000
 
 
 class Program:
-    """``one(member, shared) -> out`` compiled once for so many members as ``layout`` takes.
+    """``run(member, shared) -> out`` compiled once for so many members as ``layout`` takes.
 
     ``members`` has a leading axis of ``layout.capacity``, ``shared`` is the same for every member: arguments
     come from ``Layout.pad`` and ``share``. Results are those of all members, copies
     included: call ``unpad`` on what is kept. ``traces`` counts how often it was traced: a second time
     is a defect (a knob became static, or a shape changed), and raises.
 
-    ``into`` are earlier results, of the same shapes, that nobody reads any more: new ones are written
+    ``into`` are earlier results, of the same shapes, that are not read any more: new ones are written
     over them, and they are gone after the call. Fresh memory for the record of hundreds of trials takes
     about a tenth of an epoch's time on CPU: the system clears each of its pages (measured).
     """
 
-    def __init__(self, one: Callable[[PyTree, PyTree], PyTree], layout: Layout) -> None:
+    def __init__(self, run: Callable[[PyTree, PyTree], PyTree], layout: Layout) -> None:
         self.layout, self.traces = layout, 0
         devices, width = jax.devices(), layout.width
         local = layout.capacity // len(devices)
@@ -56,18 +56,18 @@ class Program:
             if self.traces > 1:
                 raise AssertionError("a program was traced twice: a knob became a static value")
             if width == local:
-                return jax.vmap(one, in_axes=(0, None))(members, shared)
+                return jax.vmap(run, in_axes=(0, None))(members, shared)
 
-            def some(group: PyTree) -> PyTree:
-                return jax.vmap(one, in_axes=(0, None))(group, shared)
+            def run_some(group: PyTree) -> PyTree:
+                return jax.vmap(run, in_axes=(0, None))(group, shared)
 
             def grouped(tree: PyTree) -> PyTree:
                 return jax.tree.map(lambda a: a.reshape(local // width, width, *a.shape[1:]), tree)
 
             if into is None:
-                out = jax.lax.map(some, grouped(members))
+                out = jax.lax.map(run_some, grouped(members))
             else:
-                out = _map_into(some, grouped(members), grouped(into))
+                out = _map_into(run_some, grouped(members), grouped(into))
             return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
 
         self._call = jax.jit(
@@ -143,12 +143,12 @@ class Program:
         return arguments + (needed.output_size_in_bytes + needed.temp_size_in_bytes) // each
 
 
-def _map_into(some: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> PyTree:
-    """``jax.lax.map(some, groups)``, written over ``into``."""
+def _map_into(run: Callable[[PyTree], PyTree], groups: PyTree, into: PyTree) -> PyTree:
+    """``jax.lax.map(run, groups)``, written over ``into``."""
 
     def write(i: Any, out: PyTree) -> PyTree:
         group = jax.tree.map(lambda a: jax.lax.dynamic_index_in_dim(a, i, keepdims=False), groups)
-        new = some(group)
+        new = run(group)
         return jax.tree.map(
             lambda all_groups, a: jax.lax.dynamic_update_index_in_dim(all_groups, a, i, 0), out, new
         )
@@ -212,13 +212,13 @@ def fitting_program(
     """``program``, or one of the same capacity that maps fewer members at once where those of ``layout`` do not
     fit into a device's memory: for calls whose width is stored nowhere."""
     while True:
-        one = program(make, static, layout, members, shared)
+        made = program(make, static, layout, members, shared)
         if machine.offered().cpu:
-            return one
-        one.compile_once(members, shared)
-        too_large = one.too_large()
+            return made
+        made.compile_once(members, shared)
+        too_large = made.too_large()
         if too_large is None:
-            return one
+            return made
         layout = Layout(layout.capacity, dividing_width(layout.capacity, too_large.width))
 
 

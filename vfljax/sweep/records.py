@@ -129,8 +129,14 @@ class Model:
         """What it says of the bottoms."""
         chosen = _chosen("model", {"hidden": self.hidden, "activation": self.activation})
         return NetworkFields(
-            *("config.model", "bottom", self.bottom),
-            *(self.hidden, self.activation, self.weights, self.options, chosen),
+            "config.model",
+            "bottom",
+            self.bottom,
+            self.hidden,
+            self.activation,
+            self.weights,
+            self.options,
+            chosen,
         )
 
 
@@ -254,8 +260,14 @@ class Teacher:
         """What it says of the network."""
         chosen = _chosen("teacher", {"hidden": self.hidden})
         return NetworkFields(
-            *("config.teacher", "network", self.network),
-            *(self.hidden, "relu", "default", self.options, chosen),
+            "config.teacher",
+            "network",
+            self.network,
+            self.hidden,
+            "relu",
+            "default",
+            self.options,
+            chosen,
         )
 
 
@@ -315,3 +327,18 @@ class Reproduces:
                 raise UserError(
                     f"config.reproduces.{field}={getattr(self, field)!r} must be a group of fields."
                 )
+
+
+def parse_reproduces(group: Any) -> Reproduces | None:
+    """The record of ``config.reproduces``, None where it is empty."""
+    if group == {}:
+        return None
+    known = [field.name for field in dataclasses.fields(Reproduces)]
+    if not isinstance(group, Mapping) or "table" not in group:
+        raise UserError(
+            f"config.reproduces={group!r} names no table: give one, for example {{'table': 'gafm/2'}}."
+        )
+    for name in group:
+        if name not in known:
+            raise unknown("config field", f"reproduces.{name}", known)
+    return Reproduces(**group)

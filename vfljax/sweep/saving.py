@@ -85,10 +85,12 @@ def _unpack(packed: dict[str, HostArray], count: int, like: Snapshot) -> Snapsho
     leaves, structure = jax.tree.flatten(like)
     saved = _numbered(like)
 
-    def one(name: str, leaf: Any) -> Any:
+    def restored(name: str, leaf: Any) -> Any:
         if name not in saved:
             return np.zeros((count, *leaf.shape[1:]), leaf.dtype)
         array = jnp.asarray(packed[name][:count])
         return jax.random.wrap_key_data(array) if _is_key(leaf) else array
 
-    return jax.tree.unflatten(structure, [one(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)])
+    return jax.tree.unflatten(
+        structure, [restored(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)]
+    )

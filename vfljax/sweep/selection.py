@@ -137,17 +137,17 @@ def select(
         delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
         leaks[delta].append(gradient_leaks(gradients, labels))
         aucs[delta].append(row["train_auc"])
-    good = {delta: np.array(leaks[delta]) for delta in candidates if leaks[delta]}
-    if not good:
+    finite = {delta: np.array(leaks[delta]) for delta in candidates if leaks[delta]}
+    if not finite:
         raise UserError("every run of the selection of Delta diverged: lower the learning rate.")
-    auc = {delta: np.array(aucs[delta]) for delta in good}
+    auc = {delta: np.array(aucs[delta]) for delta in finite}
     chosen = Selection(
-        select_delta(good, auc),
-        {delta: float(values.mean()) for delta, values in good.items()},
+        select_delta(finite, auc),
+        {delta: float(values.mean()) for delta, values in finite.items()},
         {delta: float(np.maximum(a, 1 - a).mean()) for delta, a in auc.items()},
     )
     store.write_text(folder / "selection.json", json.dumps(chosen._asdict(), indent=1))
-    for delta in good:
+    for delta in finite:
         mark = " <- chosen" if delta == chosen.delta else ""
         say(
             f"Delta {delta:g}: leak AUC {chosen.leak[delta]:.3f}, oriented training AUC "

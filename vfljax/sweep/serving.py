@@ -1,38 +1,86 @@
-"""Attacks that a new sweep could never serve: refused before anything is trained.
+"""Which attacks a sweep can serve: the federations that they need, and the labels that they ask to know.
 
-What enters: a plan. What leaves: nothing, or a UserError of one line. A stored sweep is not asked: there,
-what cannot be served is skipped and said (``vfljax.attacking.jobs``). An attack that is defined for two
-classes is skipped on more in a new sweep too, so that one list of attacks serves several data sets.
+A new sweep with an attack that it could never serve is refused before anything is trained. Of a stored one
+such an attack is skipped (``vfljax.attacking.jobs``), and so is, of any sweep, an attack for two classes on
+data of more, so that one list of attacks serves several data sets.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from vfljax.errors import UserError
-from vfljax.sweep import known
-from vfljax.sweep.attack_variants import Form, attack_forms, make_attack
-from vfljax.sweep.plan import Plan
-from vfljax.types import federation_of
+from vfljax.sweep.attack_variants import Form, make_attack
+from vfljax.sweep.plan import Plan, recorded
 
 
 def check(plan: Plan) -> None:
-    """Refuse attacks on federations that are not trained, and budgets of labels without one a class."""
-    known.check(plan)
-    experiment, classes = plan.experiment, plan.dataset.num_classes
-    for form in attack_forms(experiment, classes, plan.party_columns[0].input):
-        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in form.attackers)
-        attack = make_attack(form, bottoms, classes)
+    """Raise UserError for an attack on federations that are not trained, and for one that asks to know a
+    number of labels that cannot be had."""
+    classes, known_to = plan.dataset.num_classes, recorded(plan)
+    for variant in plan.attack_variants:
+        for values in variant.knobs:
+            error = (
+                known_error(variant.name, values["known"], known_to) if "known" in values else None
+            )
+            if error:
+                raise error
+        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
+        attack = make_attack(variant, bottoms, classes)
         if not (attack.binary and classes > 2):
-            _check_federations(form, attack.federations, plan)
+            _check_federations(variant, attack.federations, plan)
 
 
-def _check_federations(form: Form, defined: tuple[str, ...], plan: Plan) -> None:
-    trained = {
-        federation_of(trial.federation.name).kind for group in plan.groups for trial in group.trials
-    }
+def _check_federations(variant: Form, defined: tuple[str, ...], plan: Plan) -> None:
+    trained = {trial.federation.kind for group in plan.groups for trial in group.trials}
     named = plan.experiment.federations
     if named and not trained.intersection(defined):
         raise UserError(
-            f"config.federations={list(named)} has none of the federations that the attack {form.label} is "
-            f"defined on: add {' or '.join(map(repr, defined))}, or leave {form.name!r} out of "
+            f"config.federations={list(named)} has none of the federations that the attack {variant.label} is "
+            f"defined on: add {' or '.join(map(repr, defined))}, or leave {variant.name!r} out of "
             "config.attacks."
         )
+
+
+def known_error(name: str, known: float, plan: Plan) -> UserError | None:
+    """Returns why an attack cannot know so many labels of the training rows.
+
+    Known rows are balanced (``plan.split_arrays``): an attacker knows as many of every class, or all.
+
+    Args:
+      name: the attack.
+      known: the number of labels that it asks for.
+      plan: of which the first seed's training rows are counted.
+
+    Returns:
+      The error to raise, or None if the number can be had.
+    """
+    field = f"attacks.{name}.known"
+    remedy = "ask for one a class or more, up to all"
+    classes, rows = plan.dataset.num_classes, len(plan.splits[0].train)
+    counts = [np.bincount(plan.dataset.labels[s.train], minlength=classes) for s in plan.splits]
+    rarest = int(min(count.min() for count in counts))
+    if known < classes:
+        what = f"labels are fewer than the {classes} classes"
+        return UserError(what, field=field, value=known, remedy=remedy)
+    if known > rows:
+        what = f"labels are more than the {rows} training rows"
+        return UserError(what, field=field, value=known, remedy=remedy)
+    if known < rows and known > classes * rarest:
+        return UserError(
+            f"labels ask for {-(-known // classes):g} of each class and the rarest has {rarest} training "
+            "rows",
+            field=field,
+            value=known,
+            remedy=f"ask for at most {classes * rarest}, or for all {rows}",
+        )
+    return None
+
+
+def most_known(plan: Plan) -> int:
+    """The most labels that an attack of the sweep knows at its first values, which the report leads with; 0
+    if none knows any. With so many the classes are named that an attack tells apart but cannot name."""
+    known = [(variant.name, variant.knobs[0].get("known", 0)) for variant in plan.attack_variants]
+    rows = len(plan.splits[0].train)
+    possible = (int(k) for name, k in known if k < rows and not known_error(name, k, plan))
+    return max(possible, default=0)

@@ -69,8 +69,15 @@ def most(groups: Sequence[Group]) -> int:
 
 
 def lessons(groups: Sequence[Group], table: Table) -> tuple[Lessons | None, dict[int, int]]:
-    """One lesson for each distinct (seed, labels) of trials whose chain reads a teacher's scores,
-    and which trial (by id) has which. None where no chain reads any."""
+    """Returns one lesson for each distinct seed and labels of trials whose chain reads a teacher's scores.
+
+    Args:
+      groups: the trials of the sweep.
+      table: the data, of which labels are read.
+
+    Returns:
+      The lessons, None if no chain reads scores; and which of them a trial (by id) has.
+    """
     places: dict[tuple[int, bytes, bytes], int] = {}
     kept: list[tuple[int, HostArray, HostArray]] = []
     teacher_of: dict[int, int] = {}
@@ -109,13 +116,27 @@ def train_teachers(
     num_classes: int,
     seeds: HostArray,
 ) -> HostArray:
-    """Scores [T, N, C] of every teacher; raises UserError where one diverged."""
+    """Returns the scores [T, N, C] of every teacher, trained.
+
+    Args:
+      teacher: ``config.teacher``.
+      taught: the lessons, one a teacher.
+      table: the data.
+      reads: the columns of the label party.
+      num_classes: C.
+      seeds: [Q] of the sweep.
+
+    Raises:
+      UserError: if one diverged.
+    """
     spec = make_teacher(teacher, reads, num_classes)
     start: Any = None
     if teacher.pretrained:
         # what the file does not hold differs by seed
         drawn = [teacher_start(table, spec, int(seed)) for seed in seeds]
-        loaded = [pretrained.load(spec.network, one, teacher.pretrained)[0] for one in drawn]
+        loaded = [
+            pretrained.load(spec.network, weights, teacher.pretrained)[0] for weights in drawn
+        ]
         start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
     scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, spec, start))
     if not np.all(np.isfinite(scores)):
