@@ -106,7 +106,7 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     leaks = {"norm": 0.6, "mean": 0.7, "median": 0.95}
     attacked = [
         {**defended.attacks.to_pylist()[0], **columns(name), "leak": leak}
-        | {"setting": row["setting"], "seed": row["seed"]}
+        | {"trial": row["trial"], "seed": row["seed"]}
         for row in rows
         for name, leak in leaks.items()
     ]

@@ -45,7 +45,7 @@ def test_the_directory_describes_itself(tiny_sweep):
     assert header["schema"] == store.SCHEMA
     assert header["config"]["grid"]["kdk"]["kdk"]["epsilon"] == [0.0, 0.45]
     assert set(header["versions"]) >= {"jax", "flax", "numpy", "python"}
-    assert sum(len(s["settings"]) for s in header["shards"]) == header["settings"] == 24
+    assert sum(len(s["trials"]) for s in header["shards"]) == header["trials"] == 24
     assert header["data"]["party_shapes"] == [[8, 4], [8, 4]]
 
 
@@ -70,7 +70,7 @@ def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(
     with pytest.raises(UserError) as error:
         attack_sweep(planned, workdir, say=lambda line: None)
     assert f"{shard} is damaged" in str(error.value)
-    assert f"`python -m launch.sweep --workdir={workdir} --mend`" in str(error.value)
+    assert f"`vfljax sweep --workdir={workdir} --mend`" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert all(p.read_bytes() == c for p, c in others.items())
     assert [finding.unit for finding in store.mend(workdir)] == [f"shards/{shard.name}"]

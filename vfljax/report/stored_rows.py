@@ -159,9 +159,9 @@ def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
 
 def _trial(row: Mapping[str, Any]) -> Trial:
     return Trial(
-        trial=row["setting"],
-        configuration=row["point"],
-        method=row["arm"],
+        trial=row["trial"],
+        configuration=row["configuration"],
+        method=row["method"],
         defenses=tuple(name for name in row["defenses"].split("+") if name),
         federation=federation_of(row["federation"]).kind,
         seed=row["seed"],
@@ -173,9 +173,9 @@ def _trial(row: Mapping[str, Any]) -> Trial:
 def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackFigures:
     return AttackFigures(
         identity=identity_of(row),
-        trial=row["setting"],
+        trial=row["trial"],
         seed=row["seed"],
-        point=row["point"],
+        point=row["attack_configuration"],
         figures=row,
         variant=described.get(row["variant"], {}),
     )
@@ -245,7 +245,7 @@ def notes(rows: StoredRows) -> list[str]:
         if title != entry["label"]:
             out.append(
                 f"{title}: its rows are shown as {identity_of(entry).label}, and are part of no other figure. "
-                "launch.attack --renew_rules attacks with the present rule."
+                "`vfljax attack --renew_rules` attacks with the present rule."
             )
     renamed = {row.identity.label: row.identity for row in rows.attacks if row.identity.named}
     return out + [

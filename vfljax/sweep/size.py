@@ -111,7 +111,7 @@ def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
         return plan.shards
     number = {group.name: i for i, group in enumerate(plan.groups)}
     return [
-        Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"])
+        Shard(s["name"], number[s["group"]], tuple(s["trials"]), s["capacity"])
         for s in header["shards"]
         if s["group"] in number and not (workdir / "shards" / s["name"]).is_dir()
     ]

@@ -117,13 +117,13 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             [*defense_values, *requests], defense_values, prior_of(balance)
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
-        "settings": sum(len(g.trials) for g in plan.groups),
+        "trials": sum(len(g.trials) for g in plan.groups),
         "shards": [
             {
                 "name": shard.name,
                 "group": plan.groups[shard.group].name,
-                "settings": shard.trials,
-                "block": shard.capacity,
+                "trials": shard.trials,
+                "capacity": shard.capacity,
             }
             for shard in plan.shards
         ],
@@ -210,7 +210,7 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     machine keeps the division."""
     number = {group.name: i for i, group in enumerate(plan.groups)}
     shards = [
-        Shard(s["name"], number[s["group"]], tuple(s["settings"]), s["block"])
+        Shard(s["name"], number[s["group"]], tuple(s["trials"]), s["capacity"])
         for s in header["shards"]
     ]
     return plan._replace(shards=shards, devices=planned_devices(header))
