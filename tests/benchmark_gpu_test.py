@@ -13,8 +13,8 @@ NO_MEMORY = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """One run of training a turn, whatever its time; no large products."""
-    measure = measuring.Case.measure
-    monkeypatch.setattr(measuring.Case, "measure", lambda case, seconds: measure(case, 0.0))
+    measure = measuring.TimedStep.measure
+    monkeypatch.setattr(measuring.TimedStep, "measure", lambda case, seconds: measure(case, 0.0))
     monkeypatch.setattr(gpu, "matmul_rate", lambda n: 2.0)
 
 
@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_a_row_that_says_so(monkeypatch):
         return lambda: 5.0
 
     monkeypatch.setattr(convolutions, "ours", ours)
-    line = gpu.Line("tabular", (1.0,), 1.0, None)
+    line = gpu.Measurement("tabular", (1.0,), 1.0, None)
     monkeypatch.setattr(gpu, "_tabular", lambda sizes, turns: line)
     result, text = gpu.measured(2, gpu.SMALL)
     assert ["matmul vmap (matrix products)", "exhausts the memory"] in rows(text)
@@ -71,7 +71,7 @@ def test_operations_are_those_of_convolutions_and_the_last_layer():
 def test_sizes_are_those_of_the_aims_where_there_is_a_gpu(monkeypatch):
     asked = []
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    line = gpu.Line("tabular", (1.0,), 1.0, None)
+    line = gpu.Measurement("tabular", (1.0,), 1.0, None)
     monkeypatch.setattr(gpu, "_tabular", lambda sizes, turns: asked.append(sizes) or line)
     monkeypatch.setattr(gpu, "_networks", lambda sizes, turns: [])
     text = gpu.measured(9)[1]

@@ -37,7 +37,7 @@ SPEC = Spec(
 @pytest.fixture(scope="module")
 def case():
     """vfljax's row."""
-    return measuring.Case(SPEC, 3, 3, {}, None)
+    return measuring.TimedStep(SPEC, 3, 3, {}, None)
 
 
 def setting(weights, s):

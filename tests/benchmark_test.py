@@ -13,8 +13,10 @@ from vfljax.models import MLP, Generator
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """One run of training a repeat, whatever its time; no large products."""
-    measure = measuring.Case.measure
-    monkeypatch.setattr(measuring.Case, "measure", lambda case, seconds=0.0: measure(case, 0.0))
+    measure = measuring.TimedStep.measure
+    monkeypatch.setattr(
+        measuring.TimedStep, "measure", lambda case, seconds=0.0: measure(case, 0.0)
+    )
     monkeypatch.setattr(grid_speed, "matmul_rate", lambda: 1.0)
 
 

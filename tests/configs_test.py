@@ -46,7 +46,7 @@ def one_step(path):
     data = {"data.train": rows, "data.validation": 20, "data.test": 20, "seeds": 1}
     small = changed(experiment, {**data, "training.batch_size": rows})
     plan = make_plan(small)
-    spec, settings = plan.groups[-1].spec, plan.groups[-1].settings[:2]
+    spec, settings = plan.groups[-1].spec, plan.groups[-1].trials[:2]
     table = plan.table
     if any(d.name == "kdk" for d in spec.defenses):
         scores = np.full((1, rows, plan.dataset.num_classes), 0.1, np.float32)

@@ -131,7 +131,7 @@ def run_smoke(name, folder):
     for attack in UNTRIED.get(name, ()):
         del config.attacks[attack]
     finished = train(folder / "run", config)
-    split = [row for row in finished.results.to_pylist() if row["structure"] == "split"]
+    split = [row for row in finished.results.to_pylist() if row["federation"] == "split"]
     assert len(split) == 8
     assert {row["status"] for row in finished.results.to_pylist()} == {"ok"}
     attacked = {row["attack"] for row in finished.attacks.to_pylist()}

@@ -39,11 +39,11 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
     row = sweep.attacks.to_pylist()[-1]
     (same,) = frame[
         (frame["label"] == row["label"])
-        & (frame["setting"] == row["setting"])
+        & (frame["trial"] == row["trial"])
         & (frame["seed"] == row["seed"])
     ].to_dict("records")
     assert same["leak"] == row["leak"]
-    assert same["attack_point"] == row["point"]
+    assert same["attack_configuration"] == row["attack_configuration"]
     trained = sweep.results.to_pylist()[row["setting"]]
     assert same["test_accuracy"] == trained["test_accuracy"]
     assert same["noise.scale"] == trained["noise.scale"] or math.isnan(same["noise.scale"])
@@ -52,11 +52,13 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
 def test_labeled_arrays_hold_what_the_rows_hold(sweep):
     pytest.importorskip("xarray")
     arrays = sweep.to_xarray()
-    assert arrays["test_accuracy"].dims == ("point", "federation", "seed")
+    assert arrays["test_accuracy"].dims == ("configuration", "federation", "seed")
     for row in sweep.results.to_pylist():
-        one = arrays.sel(point=row["point"], federation=row["federation"], seed=row["seed"])
+        one = arrays.sel(
+            configuration=row["configuration"], federation=row["federation"], seed=row["seed"]
+        )
         assert float(one["test_accuracy"]) == row["test_accuracy"]
-        assert str(one["arm"].values) == row["arm"]
+        assert str(one["method"].values) == row["method"]
         knob = float(one["noise.scale"])
         assert knob == row["noise.scale"] or (math.isnan(knob) and row["noise.scale"] is None)
     assert not np.isnan(arrays["test_accuracy"].sel(federation="split")).any()

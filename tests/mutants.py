@@ -458,19 +458,19 @@ STORAGE = (
     ),
     Mutant(
         "results-in-the-order-of-shards",
-        'table.sort_by("setting") if table.num_rows else table',
+        'table.sort_by("trial") if table.num_rows else table',
         "table",
         ("tests/store/loading_test.py", "tests/sweep/train_test.py"),
     ),
     Mutant(
         "exchange-of-the-first-lane",
-        "name: array[self.lane]",
+        "name: array[self.member]",
         "name: array[0]",
         ("tests/store/loading_test.py", "tests/sweep/train_test.py"),
     ),
     Mutant(
         "weights-of-the-first-lane",
-        ".result()[lane]",
+        ".result()[member]",
         ".result()[0]",
         ("tests/store/directory_test.py", "tests/store/loading_test.py"),
     ),

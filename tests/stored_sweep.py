@@ -23,6 +23,7 @@ import numpy as np
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
+from vfljax.store import loading
 from vfljax.sweep import train
 from vfljax.sweep.experiment import parse
 
@@ -99,11 +100,15 @@ def digests(tree: Any) -> dict[str, str]:
 def contents(workdir: pathlib.Path) -> dict[str, Any]:
     """All that can be read of the sweep, as JSON holds it: its tables, and digests of its arrays."""
     sweep = store.load(workdir)
-    ids = sweep.results["setting"].to_pylist()
+    ids = sweep.results["trial"].to_pylist()
+    tables = {name: getattr(sweep, name).to_pydict() for name in ("results", "attacks", "alone")}
+    for earlier in loading.ALIASES.values():
+        for table in tables.values():
+            table.pop(earlier, None)
     content = {
-        **{name: getattr(sweep, name).to_pydict() for name in ("results", "attacks", "alone")},
-        "weights": {str(number): digests(sweep.setting(number).weights()) for number in ids},
-        "exchange": {str(number): digests(sweep.setting(number).exchange()) for number in ids},
+        **tables,
+        "weights": {str(number): digests(sweep.trial(number).weights()) for number in ids},
+        "exchange": {str(number): digests(sweep.trial(number).exchange()) for number in ids},
         "splits": digests(sweep.splits()),
     }
     return json.loads(json.dumps(content))

@@ -31,7 +31,7 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
         return {p: p.read_bytes() for p in paths if p.is_file()}
 
     def rows_of(sweep):
-        names = ("label", "setting", "point")
+        names = ("label", "trial", "attack_configuration")
         rows = {tuple(row[name] for name in names): row for row in comparable(sweep.attacks)}
         return comparable(sweep.results), rows, comparable(sweep.alone)
 
@@ -73,10 +73,10 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
     assert all(row in alone for row in before[2])
     assert (
         len(results)
-        == store.read_header(workdir)["settings"]
-        == len({row["setting"] for row in results})
+        == store.read_header(workdir)["trials"]
+        == len({row["trial"] for row in results})
     )
     passive = [row for row in attacks.values() if row["attack"] == "passive"]
-    assert {row["setting"] for row in passive} == {
-        row["setting"] for row in results if row["federation"] in ("split", "no_split")
+    assert {row["trial"] for row in passive} == {
+        row["trial"] for row in results if row["federation"] in ("split", "no_split")
     }

@@ -104,7 +104,7 @@ def test_halves_of_mapped_images_stay_on_disk(tmp_path):
     moved = {"data.name": "prepared", "data.dir": str(tmp_path / "digits"), "data.options": {}}
     plans = [plan_of(tiny(**data, **CHANGES)) for data in ({}, moved)]
     streamed = plan_of(tiny(**moved, **CHANGES, **{"data.resident_gb": 0.0}))
-    assert all(isinstance(block.features, Part) for block in streamed.blocks)
+    assert all(isinstance(block.features, Part) for block in streamed.party_columns)
     which = np.array([5, 0, 700])
     for x, y, z in zip(*(one.table.features for one in (*plans, streamed)), strict=True):
         assert isinstance(z, Streamed)

@@ -273,9 +273,6 @@ def typed(default: Any, value: Any, path: str) -> Any:
       default: of the field, whose type the value must have.
       value: of the field; numbers of ``AXES`` may be tuples.
       path: of the field.
-
-    Raises:
-      UserError: for another type.
     """
     value = _plain(value)
     axis = path in AXES and isinstance(value, list)
@@ -317,7 +314,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     return _merge(DEFAULT, _plain(config), "")
 
 
-class Difference(NamedTuple):
+class ChangedField(NamedTuple):
     """A field in which two configs differ."""
 
     field: str
@@ -328,7 +325,7 @@ class Difference(NamedTuple):
         return f"{self.field}: {self.before} -> {self.after}"
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[Difference]:
+def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> list[ChangedField]:
     """Returns the fields in which two resolved configs differ.
 
     Args:
@@ -346,7 +343,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> l
         if isinstance(left, Mapping) and isinstance(right, Mapping):
             found += differences(left, right, name)
         elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
-            found.append(Difference(name, left, right))
+            found.append(ChangedField(name, left, right))
     if path in FREE and not found and list(a) != list(b):
-        found.append(Difference(path, f"order {list(a)}", list(b)))
+        found.append(ChangedField(path, f"order {list(a)}", list(b)))
     return found

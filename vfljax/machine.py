@@ -61,11 +61,11 @@ class Offered(NamedTuple):
 
 
 def offered() -> Offered:
-    """What the default backend offers. Whatever is sized by the backend asks here which it is."""
+    """Returns what the default backend offers; everything that is sized by the backend asks here."""
     if jax.default_backend() == "cpu":
         return Offered(cpu=True)
     stats = (device.memory_stats() or {} for device in jax.local_devices())
-    limits = (known.get("bytes_limit", math.inf) for known in stats)
+    limits = (memory.get("bytes_limit", math.inf) for memory in stats)
     try:
         host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -84,10 +84,16 @@ def needed_bytes(compiled: Any) -> tuple[int, int]:
 
 
 def fitting_width(compiled: Any, width: int) -> int:
-    """How many a program may map at once that was compiled for ``width`` of them: all if it needs at
-    most the share ``FITS`` of a device's memory, or maps one. Otherwise as many as would fit if what it
-    needs while it runs grew with their number, and at most three quarters, so that few programs are
-    compiled until one fits."""
+    """Returns how many members a program may map at once.
+
+    They are all of ``width`` if it needs at most the share ``FITS`` of a device's memory. Otherwise they are as
+    many as would fit if its needs grew with their number, and at most three quarters, so that few programs
+    are compiled until one fits.
+
+    Args:
+      compiled: a program.
+      width: the members that it was compiled for.
+    """
     limit = FITS * offered().memory
     if width == 1 or math.isinf(limit):
         return width
@@ -99,8 +105,7 @@ def fitting_width(compiled: Any, width: int) -> int:
 
 
 def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
-    """The program that ``compile_for`` compiles to map ``width`` at once, or fewer where they do not fit
-    into a device's memory."""
+    """Returns the program of ``compile_for(width)``, or of fewer members if those do not fit into memory."""
     while True:
         compiled = compile_for(width)
         fewer = fitting_width(compiled, width)
@@ -110,15 +115,16 @@ def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
 
 
 def rows_at_once(rows: int) -> int:
-    """Rows that are evaluated at a time where a CPU takes so many ``rows``: the same, or so many for
-    every ``CHUNK_MEMORY`` of an accelerator's memory, up to eight times as many. Lanes that share the
-    memory are fewer at once where they do not fit (``fitting_width``)."""
+    """Returns how many rows are evaluated at a time, given how many a CPU takes.
+
+    An accelerator takes as many for every ``CHUNK_MEMORY`` of its memory, up to eight times as many.
+    """
     count = min(8, offered().part(1.0, 0) // CHUNK_MEMORY)
     return rows << max(count.bit_length() - 1, 0)
 
 
 def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
-    """Bytes of the host's memory that are available, infinity where that cannot be known."""
+    """Returns the bytes of the host's memory that are available, infinity if that cannot be known."""
     try:
         lines = pathlib.Path(meminfo).read_text().splitlines()
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
@@ -132,8 +138,7 @@ def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
 
 
 def free_disk(path: pathlib.Path) -> float:
-    """Bytes that are free where ``path``, which need not exist yet, would be written; infinity where
-    that cannot be known."""
+    """Returns the bytes that are free for a path, which need not exist; infinity if that cannot be known."""
     folder = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     try:
         return float(shutil.disk_usage(folder).free)
@@ -142,19 +147,19 @@ def free_disk(path: pathlib.Path) -> float:
 
 
 def device_memory() -> float:
-    """Bytes of memory that all devices have for a program together, infinity where that cannot be known."""
+    """Returns the bytes of memory of all devices together, infinity if that cannot be known."""
     if jax.default_backend() == "cpu":
         return free_memory()
     return sum((d.memory_stats() or {}).get("bytes_limit", math.inf) for d in jax.devices())
 
 
 def exhausted(error: BaseException) -> bool:
-    """Whether an error says that a device's memory is exhausted."""
+    """Returns whether a device's memory was exhausted."""
     return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
 def bytes_text(count: float) -> str:
-    """A size as messages give it.
+    """Returns a size as messages write it.
 
     >>> bytes_text(1.34e12), bytes_text(7e8), bytes_text(math.inf)
     ('1.3 TB', '700 MB', 'an unknown amount')

@@ -29,7 +29,7 @@ def main() -> None:
     asked = parser.parse_args()
     vfljax.use_this_machine(min_compile_seconds=0.1)
     if asked.suite == "grid":
-        case = measuring.Case(GRID, asked.settings, COLUMNS, {}, None)
+        case = measuring.TimedStep(GRID, asked.settings, COLUMNS, {}, None)
         problem = peers.problem_of(GRID, COLUMNS, asked.settings)
         result, text = peers.measured(case, problem, asked.turns)
     else:

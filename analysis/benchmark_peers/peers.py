@@ -20,7 +20,7 @@ from analysis.benchmark_peers import workers
 from analysis.benchmark_peers.minimal import Least
 from analysis.benchmark_peers.problem import Problem
 from analysis.benchmark_peers.workers import Failed, Worker
-from vfljax.benchmark.measuring import Case, Row, in_turn, ratios, times
+from vfljax.benchmark.measuring import Row, TimedStep, in_turn, ratios, times
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -88,7 +88,7 @@ def _measure_of(group: list[Worker]) -> Callable[[float], float]:
     return lambda seconds: workers.measure(group, seconds)
 
 
-def measured(case: Case, problem: Problem, turns: int) -> tuple[dict[str, Any], str]:
+def measured(case: TimedStep, problem: Problem, turns: int) -> tuple[dict[str, Any], str]:
     """Figures and table: ``case`` and its peers, ``turns`` times."""
     least = Least(problem)
     least.epoch()  # compiles

@@ -136,13 +136,13 @@ def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
         name, number = group.federation, group.number
         settings = [r for r in sweep.results.to_pylist() if r["federation"] == name]
         assert len(settings) == 12
-        first = {seed: next(r for r in settings if r["seed"] == seed)["setting"] for seed in (0, 1)}
+        first = {seed: next(r for r in settings if r["seed"] == seed)["trial"] for seed in (0, 1)}
         expected = []
         for point in (0, 1):
             expected += [(name, number, first[seed], "untrained", point, seed) for seed in (0, 1)]
             for row in settings:
                 for what in ("attack", "all_labels"):
-                    expected.append((name, number, row["setting"], what, point, row["seed"]))
+                    expected.append((name, number, row["trial"], what, point, row["seed"]))
         assert [job.key for job in listed] == expected
     assert [job.key for job in form_plan.logistic] == [
         (name, number, None, "logistic", point, seed)
@@ -167,7 +167,7 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
     ((group, listed),) = form_plan.jobs.items()
     assert (group.federation, group.spec.top) == ("no_split", None)
     rows = [r for r in sweep.results.to_pylist() if r["federation"] == "no_split"]
-    assert [job.row["setting"] for job in listed] == [row["setting"] for row in rows]
+    assert [job.row["trial"] for job in listed] == [row["trial"] for row in rows]
 
 
 def test_an_attack_without_baselines_has_no_other_jobs(stored):
@@ -185,12 +185,12 @@ def sweep_of(plan, diverged=()):
             **setting.row(),
             "status": "diverged" if setting.id in diverged else "ok",
             "shard": group.name,
-            "lane": 0,
+            "member": 0,
         }
         for group in plan.groups
         for setting in group.trials
     ]
-    names = ("setting", "seed", "federation", "status", "shard", "lane")
+    names = ("trial", "seed", "federation", "status", "shard", "member")
     results = pa.table({name: [row[name] for row in rows] for name in names})
     shards = [{"name": group.name, "group": group.name} for group in plan.groups]
     return store.Sweep(None, {"shards": shards}, results, pa.table({}))
@@ -224,7 +224,7 @@ def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(col
         ("malicious-0-1", (0, 1)),
     ]
     rows = [job.figures({}) for job in form_plan.logistic]
-    assert [(r["label"], r["point"], r["seed"]) for r in rows] == [
+    assert [(r["label"], r["attack_configuration"], r["seed"]) for r in rows] == [
         (label, point, seed)
         for label in ("active", "active/parties=0+1")
         for point in (0, 1)

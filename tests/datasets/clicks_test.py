@@ -57,6 +57,8 @@ def test_rows_and_offset_cut_the_file_and_balance_comes_first(tmp_path, name):
     data = load(folder, balanced=True, rows=6)
     np.testing.assert_array_equal(data.features, whole.features[kept[:6]])
     assert data.labels.tolist() == [0, 1] * 3
+    _, pieces = zip(*SETS[name].stream(folder, 800, balanced=True), strict=True)
+    assert np.concatenate(pieces).tolist() == load(folder, balanced=True).labels.tolist()
 
 
 @pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.slow)])

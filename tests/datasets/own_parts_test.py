@@ -213,7 +213,7 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
         **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
     made = plan_of(config)
-    passive, own = made.blocks
+    passive, own = made.party_columns
     assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
     assert [column.name for column in own.columns] == ["n"]
     x, _ = rows_of(made.table, 0, made.table.train[0])

@@ -198,7 +198,7 @@ BAD = [
     (table(), {"columns": ("a",)}, "has 1 entries for 2 parties"),
     (table(), {"columns": ("a", "z*")}, "unknown column of party 1 in config.parties.columns 'z*'"),
     (table(), {"columns": (("a", "b"), "[b-d]")}, "'b' is claimed by party 0 and party 1"),
-    (table(), {"columns": ("a", "[bc]")}, "nobody owns d, e, f"),
+    (table(), {"columns": ("a", "[bc]")}, "no party owns d, e, f"),
     (table(), {"columns": ("a", "*"), "shares": (2, 1)}, "config.parties.shares=(2, 1) divides col"),
     (table(), {"columns": ("a", 3)}, "3 is no name or glob"),
     (table(), {"shares": ("a", 1)}, "shares must be numbers"),

@@ -13,7 +13,7 @@ import scipy.stats
 from tests import harness
 from tests.reference import ppdl as reference
 from vfljax.defenses import ppdl as ppdl_module
-from vfljax.defenses.ppdl import Draws, by_jumps, by_visits, ppdl_gradient, treat
+from vfljax.defenses.ppdl import LaplaceDraws, by_jumps, by_visits, ppdl_gradient, treat
 
 treat_fn = harness.quick_jit(treat, static_argnames="on_exhaustion")
 send = harness.quick_jit(ppdl_gradient, static_argnames="on_exhaustion")
@@ -32,7 +32,7 @@ def visits(seed, size, scale=1.0):
     draws = (
         rng.laplace(size=n).astype(np.float32) * np.float32(scale) for n in (size + 1, size, size)
     )
-    return rng.permutation(size).astype(np.int32), Draws(*draws)
+    return rng.permutation(size).astype(np.int32), LaplaceDraws(*draws)
 
 
 def both(g, order, draws, theta, on_exhaustion="zero", **knobs):
@@ -79,7 +79,7 @@ def test_draws_belong_to_visits_and_the_threshold_is_redrawn_on_acceptance_only(
     a hair, position 1 meets it, and position 2 meets threshold[2]."""
     g = np.ones((1, 3), np.float32)
     order = np.int32([2, 0, 1])
-    draws = Draws(
+    draws = LaplaceDraws(
         np.float32([3, -9, 8, -9]), np.float32([0.99, 1.01, 3.51]), np.float32([9, -1, 2])
     )
     knobs = {"epsilon": 9 / 8 * 6, "gamma": 10.0, "tau": 0.0, "sensitivity": 1.0}

@@ -48,7 +48,7 @@ def here(perform: Any = None, jobs: int = 2) -> backends.Engine:
 def tables(workdir: pathlib.Path) -> list[list[dict[str, Any]]]:
     """Results and attacks, in one order and without times."""
     sweep = store.load(workdir)
-    order = ("attack", "federation", "view", "setting", "what", "point", "seed")
+    order = ("attack", "federation", "view", "trial", "what", "attack_configuration", "seed")
     rows = [
         [{k: v for k, v in row.items() if k not in TIMES} for row in table.to_pylist()]
         for table in (sweep.results, sweep.attacks)

@@ -67,7 +67,7 @@ class Stored:
         rng, self.header = np.random.default_rng(0), {}
         self.f, self.gan = rng.normal(size=(2, 10, 3)).astype(np.float32)
         self.order, self.labels = rng.permutation(10), rng.integers(0, 2, 10).astype(np.int32)
-        self.row = {"setting": 0, "seed": 3, "defenses": defenses, "gafm.terms": terms}
+        self.row = {"trial": 0, "seed": 3, "defenses": defenses, "gafm.terms": terms}
         self.row["inverted"] = inverted
         self.row |= {f"gafm.{name}": value for name, value in KNOBS.items()}
         self.ce = np.zeros((10, 3))
@@ -123,7 +123,7 @@ def test_signs_of_a_run_that_learned_the_labels_inverted_are_turned():
 
 
 def test_what_is_not_gafm_s_alone_is_refused():
-    with pytest.raises(UserError, match="setting 0 has the defenses 'gafm\\+marvell'"):
+    with pytest.raises(UserError, match="trial 0 has the defenses 'gafm\\+marvell'"):
         gafm_gradients.parts(Stored(defenses="gafm+marvell"), 0)
     few = Stored()
     few.order = few.order[:7]
@@ -136,9 +136,9 @@ def table(rows):
 
 
 def test_the_ratio_is_the_mean_leak_over_the_oriented_training_auc():
-    results = table([{"setting": 4, "train_auc": 0.2}, {"setting": 7, "train_auc": 0.9}])
+    results = table([{"trial": 4, "train_auc": 0.2}, {"trial": 7, "train_auc": 0.9}])
     leaks = {("norm", 4): 0.6, ("norm", 7): 0.9, ("mean/oracle", 4): 0.8, ("mean/oracle", 7): 0.9}
-    rows = [{"label": a, "setting": s, "leak": leak} for (a, s), leak in leaks.items()]
+    rows = [{"label": a, "trial": s, "leak": leak} for (a, s), leak in leaks.items()]
     sweep = store.Sweep(None, {}, results, table(rows))
     ratios = gafm_gradients.ratios(sweep, ("norm", "mean/oracle"))
     assert ratios == pytest.approx({4: 0.7 / 0.8, 7: 1.0})

@@ -38,8 +38,8 @@ def test_figure_6_has_a_panel_a_k_and_begins_undefended(tiny_sweep):
     assert [ax.get_title() for ax in figure.axes] == [f"k = {k:g}" for k in ks]
     for ax, k in zip(figure.axes, ks, strict=True):
         x, y = drawn(ax)["accuracy"]
-        plain = [r["test_accuracy"] for r in rows if r["arm"] == "undefended"]
-        assert (x[0], y[0]) == (0, pytest.approx(np.mean(plain)))
+        undefended = [r["test_accuracy"] for r in rows if r["arm"] == "undefended"]
+        assert (x[0], y[0]) == (0, pytest.approx(np.mean(undefended)))
         for at, mean in zip(x[1:], y[1:], strict=True):
             ours = [r for r in rows if r["kdk.k"] == k and r["kdk.epsilon"] == pytest.approx(at)]
             assert mean == pytest.approx(np.mean([r["test_accuracy"] for r in ours]))
@@ -63,9 +63,9 @@ def test_figure_7_has_a_panel_a_defense(tiny_sweep):
     assert {ax.get_title() for ax in figure.axes} == defenses
 
 
-def test_figure_3_has_a_bar_an_arm_and_a_dot_a_seed(defended):
-    one = Reproduces("gafm/figure3", attacks={"norm": "direct/most_negative"})
-    figure = paper_figures.draw(defended, one)
+def test_figure_3_has_a_bar_a_method_and_a_dot_a_seed(defended):
+    reproduces = Reproduces("gafm/figure3", attacks={"norm": "direct/most_negative"})
+    figure = paper_figures.draw(defended, reproduces)
     assert figure is not None
     (ax,) = figure.axes
     auc = [r for r in defended.results.to_pylist() if r["federation"] == "split"]

@@ -1,4 +1,4 @@
-"""Printed numbers beside ours: which figure answers which number, and what is stored of it."""
+"""Printed numbers and ours: which figure answers which number, and what is stored of it."""
 
 import shutil
 
@@ -23,7 +23,7 @@ CRITEO = Reproduces("gafm/2", "Criteo", arms=ARMS, attacks={"norm": RULE})
 
 @pytest.fixture(scope="module")
 def compared(defended):
-    return {one.number.id: one for one in reproduction.compare(defended, CRITEO)}
+    return {c.number.id: c for c in reproduction.compare(defended, CRITEO)}
 
 
 def rows_of(sweep, federation, **fields):
@@ -35,22 +35,22 @@ def rows_of(sweep, federation, **fields):
 
 
 def number(compared, defense, attack):
-    (one,) = (
+    (c,) = (
         o for o in compared.values() if (o.number.defense, o.number.attack) == (defense, attack)
     )
-    return one
+    return c
 
 
 def test_every_number_of_the_table_is_there_once(compared):
     assert list(compared) == [n.id for n in papers.numbers_of("gafm/2", "Criteo")]
 
 
-def test_a_point_is_the_one_whose_knobs_are_the_number_s_setting(compared, defended):
+def test_a_configuration_is_the_one_whose_knobs_are_the_number_s_setting(compared, defended):
     """GAFM's numbers on Criteo are of Delta .5; the sweep has .1 too."""
-    one = number(compared, "gafm", "")
+    c = number(compared, "gafm", "")
     rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
-    assert one.ours == tuple(row["test_oriented_auc"] for row in rows)
-    assert one.federation == "split"
+    assert c.ours == tuple(row["test_oriented_auc"] for row in rows)
+    assert c.federation == "split"
     other = CRITEO.__class__("gafm/2", "Spambase", arms=ARMS)  # Delta .05: none
     blank = {o.number.defense: o for o in reproduction.compare(defended, other)}
     assert blank["gafm"].ours == ()
@@ -60,11 +60,11 @@ def test_a_point_is_the_one_whose_knobs_are_the_number_s_setting(compared, defen
 def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_attack(
     compared, defended
 ):
-    one = number(compared, "none", "norm")
+    c = number(compared, "none", "norm")
     settings = [row["setting"] for row in rows_of(defended, "no_split", arm="undefended")]
     leaks = {a["setting"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
-    assert one.ours == tuple(leaks[setting] for setting in settings)
-    assert (one.federation, one.figure) == ("no_split", f"{RULE} leak")
+    assert c.ours == tuple(leaks[setting] for setting in settings)
+    assert (c.federation, c.figure) == ("no_split", f"{RULE} leak")
     assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack
     assert number(compared, "marvell", "").ours == ()  # nor such an arm
 
@@ -73,16 +73,14 @@ def test_the_released_evaluation_counts_where_the_sweep_has_it(defended):
     rows = defended.results.to_pylist()
     pooled = [{**row, reproduction.POOLED: 0.25 + row["seed"]} for row in rows]
     sweep = defended._replace(results=pa.Table.from_pylist(pooled))
-    one = next(
-        o for o in reproduction.compare(sweep, CRITEO) if o.ours and o.number.metric == "auc"
-    )
-    assert (one.figure, one.ours) == (reproduction.POOLED, (0.25, 1.25))
+    c = next(o for o in reproduction.compare(sweep, CRITEO) if o.ours and o.number.metric == "auc")
+    assert (c.figure, c.ours) == (reproduction.POOLED, (0.25, 1.25))
 
 
 def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
     def ours(**setting):
         same = Reproduces("gafm/C.1", "Criteo", arms={"undefended": "none"}, setting=setting)
-        return sum(len(one.ours) > 0 for one in reproduction.compare(defended, same))
+        return sum(len(c.ours) > 0 for c in reproduction.compare(defended, same))
 
     facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
     assert ours(**facts) == 2  # training and test AUC
@@ -95,8 +93,8 @@ def test_facts_of_the_whole_sweep_must_be_those_of_the_number(defended):
 def test_training_auc_is_oriented(defended):
     facts = {"non_label_parties": 3, "feature_split": "1:1:1", "aggregation": "average"}
     arms = Reproduces("gafm/C.1", "Criteo", arms={"gafm": "gafm"}, setting=facts)
-    auc = [one for one in reproduction.compare(defended, arms) if one.number.split == "train"]
-    ours = next(one.ours for one in auc if one.ours)
+    auc = [c for c in reproduction.compare(defended, arms) if c.number.split == "train"]
+    ours = next(c.ours for c in auc if c.ours)
     rows = rows_of(defended, "split", arm="gafm", **{"gafm.delta": 0.5})
     assert ours == tuple(max(row["train_auc"], 1 - row["train_auc"]) for row in rows)
 
@@ -108,7 +106,7 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     leaks = {"norm": 0.6, "mean": 0.7, "median": 0.95}
     attacked = [
         {**defended.attacks.to_pylist()[0], **columns(name), "leak": leak}
-        | {"setting": row["setting"], "seed": row["seed"]}
+        | {"trial": row["trial"], "seed": row["seed"]}
         for row in rows
         for name, leak in leaks.items()
     ]
@@ -116,32 +114,32 @@ def test_a_ratio_of_leaks_is_their_mean_over_three_attacks_by_the_training_auc(
     monkeypatch.setattr(store, "attack_summary", lambda _: about)
     arms = Reproduces("gafm/D.6", "IMDB", arms={"gafm": "gafm"}, setting={"sampling_ratio": 1.0})
     sweep = defended._replace(attacks=pa.Table.from_pylist(attacked))
-    (one,) = (o for o in reproduction.compare(sweep, arms) if o.ours)
-    assert one.number.setting == {"sigma": 0.01, "delta": 0.5, "gamma": 1, "sampling_ratio": 1.0}
+    (c,) = (o for o in reproduction.compare(sweep, arms) if o.ours)
+    assert c.number.setting == {"sigma": 0.01, "delta": 0.5, "gamma": 1, "sampling_ratio": 1.0}
     auc = [max(row["train_auc"], 1 - row["train_auc"]) for row in rows]
-    assert one.ours == pytest.approx([0.75 / a for a in auc])
+    assert c.ours == pytest.approx([0.75 / a for a in auc])
 
 
-def test_another_arm_for_a_number_is_a_variant_of_its_name(defended):
+def test_another_method_for_a_number_is_a_variant_of_its_name(defended):
     rows = reproduction.compare(
         defended, Reproduces("gafm/2", "Criteo", arms={"undefended": "none", "gafm": "none"})
     )
-    auc = [one for one in rows if one.number.defense == "none" and not one.number.attack]
-    assert [one.figure for one in auc] == ["several: undefended, gafm delta=0.1, gafm delta=0.5"]
+    auc = [c for c in rows if c.number.defense == "none" and not c.number.attack]
+    assert [c.figure for c in auc] == ["several: undefended, gafm delta=0.1, gafm delta=0.5"]
     assert auc[0].ours == ()  # gafm has two points, and which is meant is not said
     arms = {"gafm": "gafm", "undefended": "gafm"}  # no number of GAFM is of an empty chain
     rows = reproduction.compare(defended, Reproduces("gafm/2", "Criteo", arms=arms))
-    assert [one.variant for one in rows if one.number.defense == "gafm"] == [""] * 4
+    assert [c.variant for c in rows if c.number.defense == "gafm"] == [""] * 4
 
 
-def test_of_two_arms_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
+def test_of_two_methods_with_the_same_setting_the_first_is_the_sweep_s_own(defended, monkeypatch):
     every = stored_configurations(defended)
-    plain = next(c for c in every if not c.defended)
-    twice = [plain, plain._replace(method="again")]
+    undefended = next(c for c in every if not c.defended)
+    twice = [undefended, undefended._replace(method="again")]
     monkeypatch.setattr(reproduction, "configurations", lambda rows: twice)
     arms = {"undefended": "none", "again": "none"}
-    one = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
-    rows = [c for c in reproduction.compare(defended, one) if c.number.defense == "none"]
+    reproduces = Reproduces("gafm/2", "Criteo", variant="minmax", arms=arms)
+    rows = [c for c in reproduction.compare(defended, reproduces) if c.number.defense == "none"]
     assert [c.variant for c in rows[:2]] == ["minmax", "minmax again"]
     assert rows[0].ours == rows[1].ours
 
@@ -150,20 +148,20 @@ def test_what_is_stored_gives_the_same_verdicts_again(compared, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(comparisons.text(compared.values()))
     again = comparisons.read(path)
-    assert [one.number.id for one in again] == [k for k, one in compared.items() if one.ours]
-    for one in again:
-        first = compared[one.number.id]
-        assert one.ours == pytest.approx(first.ours, rel=1e-5)
-        assert one.agreement.status is first.agreement.status
-        assert one.agreement.status is agreement(one.number, one.ours).status
-        assert one.point == first.point
+    assert [c.number.id for c in again] == [k for k, c in compared.items() if c.ours]
+    for c in again:
+        first = compared[c.number.id]
+        assert c.ours == pytest.approx(first.ours, rel=1e-5)
+        assert c.agreement.status is first.agreement.status
+        assert c.agreement.status is agreement(c.number, c.ours).status
+        assert c.point == first.point
 
 
 def test_a_smaller_run_is_judged_against_no_number(compared):
-    one = number(compared, "none", "")
-    assert one.agreement is not None
-    assert one._replace(scale="reduced").agreement is None
-    assert comparisons.row(one._replace(scale="reduced"))[-1] == "reduced run: no verdict"
+    c = number(compared, "none", "")
+    assert c.agreement is not None
+    assert c._replace(scale="reduced").agreement is None
+    assert comparisons.row(c._replace(scale="reduced"))[-1] == "reduced run: no verdict"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +188,7 @@ def test_data_sets_are_spelled_as_configs_spell_them(dataset, slug):
     assert reproduction.slug(dataset) == slug
 
 
-def test_the_terminal_and_the_page_show_the_paper_beside_ours(defended, tmp_path):
+def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path):
     workdir = shutil.copytree(defended.workdir, tmp_path / "w")
     stored = store.read_header(workdir)
     stored["config"]["reproduces"] = {

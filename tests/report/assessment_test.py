@@ -48,8 +48,13 @@ def one_of(workdir, known=None, alone=None, parties=None, **leaks):
     by the number of known labels and by attackers. ``parties`` are each attack's attackers."""
     results, attacks = [], []
     for seed in range(len(next(iter(leaks.values())))):
-        common = {"setting": seed, "point": 0, "seed": seed, "federation": "split"}
-        arm = {"arm": "undefended", "defenses": "", **dict.fromkeys(NUMBERS, 0.0)}
+        common = {"trial": seed, "seed": seed, "federation": "split"}
+        arm = {
+            "configuration": 0,
+            "method": "undefended",
+            "defenses": "",
+            **dict.fromkeys(NUMBERS, 0.0),
+        }
         figures = {"status": "ok", "test_accuracy": 0.9, "validation_accuracy": 0.9}
         results.append({**common, **arm, **figures})
         for attack, by_seed in leaks.items():
@@ -57,7 +62,12 @@ def one_of(workdir, known=None, alone=None, parties=None, **leaks):
             for number, count in enumerate((known or {}).get(attack, (None,))):
                 attackers = (parties or {}).get(attack, (0,))
                 about = columns(attack, known=int(count or 0), attackers=attackers)
-                row = {**common, "point": number, "variant": attack, "attack.known": count}
+                row = {
+                    **common,
+                    "attack_configuration": number,
+                    "variant": attack,
+                    "attack.known": count,
+                }
                 attacks.append({**row, **about, **scored(select, report)})
     away = [
         {**columns("logistic", known=count, attackers=who), "seed": seed, **scored(*pair)}

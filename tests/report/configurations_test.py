@@ -28,8 +28,8 @@ def test_a_stored_method_is_defended_by_its_chain_not_by_its_name(defended):
     """Stored rows name the chain; here methods have each other's names."""
     names = {"undefended": "gafm", "plain": "undefended", "gafm": "plain"}
     methods = [names[method] for method in defended.results["arm"].to_pylist()]
-    place = defended.results.schema.get_field_index("arm")
-    renamed = defended._replace(results=defended.results.set_column(place, "arm", [methods]))
+    place = defended.results.schema.get_field_index("method")
+    renamed = defended._replace(results=defended.results.set_column(place, "method", [methods]))
     every = configurations(read(renamed))
     assert {c.method: c.defenses for c in every} == {
         "gafm": (),

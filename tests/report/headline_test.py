@@ -220,8 +220,8 @@ def by_hand(results, attacks, alone, arm, federation, known):
     scored on the other, with the local-only baseline."""
     points = {}
     for row in results:
-        if row["arm"] == arm:
-            points.setdefault(row["point"], {})[row["setting"]] = row
+        if row["method"] == arm:
+            points.setdefault(row["configuration"], {})[row["trial"]] = row
     out = {}
     for number, members in points.items():
         kinds = {
@@ -229,8 +229,12 @@ def by_hand(results, attacks, alone, arm, federation, known):
         }
         figures = {}
         for row in attacks:
-            if row["setting"] in kinds and row["known"] <= known:
-                key = row["label"], federation_of(row["federation"]).kind, row["point"]
+            if row["trial"] in kinds and row["known"] <= known:
+                key = (
+                    row["label"],
+                    federation_of(row["federation"]).kind,
+                    row["attack_configuration"],
+                )
                 figures.setdefault(key, []).append((row["leak_select"], row["leak_report"]))
         figures["away"] = [
             (r["leak_select"], r["leak_report"]) for r in alone if r["known"] == known
@@ -308,15 +312,26 @@ def test_with_three_seeds_a_card_is_of_the_folds(tmp_path):
     results, attacks = [], []
     for place, (arm, by_seed) in enumerate(accuracy.items()):
         for seed, reached in enumerate(by_seed):
-            common = {"setting": 3 * place + seed, "seed": seed, "federation": "split"}
-            row = {**common, "point": place, "arm": arm or "plain", "defenses": arm, **numbers}
+            common = {"trial": 3 * place + seed, "seed": seed, "federation": "split"}
+            row = {
+                **common,
+                "configuration": place,
+                "method": arm or "plain",
+                "defenses": arm,
+                **numbers,
+            }
             knobs = {"noise.scale": 1.0 if arm else None}
             figures = {"status": "ok", "test_accuracy": reached, "validation_accuracy": reached}
             results.append({**row, **knobs, **figures})
             for attack in ("norm", "mean"):
                 leak = leaks[arm, attack][seed]
                 figures = dict.fromkeys(("leak", "leak_select", "leak_report"), leak)
-                given = {**columns(attack), "variant": attack, "point": 0, "success": 0.5}
+                given = {
+                    **columns(attack),
+                    "variant": attack,
+                    "attack_configuration": 0,
+                    "success": 0.5,
+                }
                 attacks.append({**common, **given, **figures, "leak_null": 0.55})
     tables = map(pa.Table.from_pylist, (results, attacks))
     header = {"data": {"balance": [1, 1], "train": 4000}}

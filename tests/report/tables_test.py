@@ -41,7 +41,7 @@ def test_training_leads_then_attacks_by_seconds_and_their_sum():
     header, rows = tables.seconds_rows(load(STORED))
     seconds = [float(row[header.index("seconds")]) for row in rows]
     summary = store.attack_summary(STORED)
-    ran = [a for a in summary.values() if a["status"] == "ok" and a["settings"]]
+    ran = [a for a in summary.values() if a["status"] == "ok" and a["trials"]]
     attacked = {a["label"]: a["seconds"] for a in ran}
     names = [row[0] for row in rows]
     assert names[0] == "training"

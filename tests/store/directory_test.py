@@ -45,7 +45,7 @@ def test_the_directory_describes_itself(tiny_sweep):
     assert header["schema"] == store.SCHEMA
     assert header["config"]["grid"]["kdk"]["kdk"]["epsilon"] == [0.0, 0.45]
     assert set(header["versions"]) >= {"jax", "flax", "numpy", "python"}
-    assert sum(len(s["settings"]) for s in header["shards"]) == header["settings"] == 24
+    assert sum(len(s["trials"]) for s in header["shards"]) == header["trials"] == 24
     assert header["data"]["party_shapes"] == [[8, 4], [8, 4]]
 
 

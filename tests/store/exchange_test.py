@@ -84,7 +84,7 @@ def test_nothing_is_written_over(stored, tmp_path):
 def test_a_sweep_s_setting_holds_what_its_shard_wrote(tiny_sweep):
     setting = store.load(tiny_sweep).setting(5)
     arrays = exchange.read(setting.shard / "exchange")
-    view, whole = exchange.of_parties(arrays, setting.lane, (0,)), setting.exchange()
+    view, whole = exchange.of_parties(arrays, setting.member, (0,)), setting.exchange()
     for name in exchange.FIELDS:
         stored_as = name if name in whole else f"party0_{name}"
         np.testing.assert_array_equal(view[name], whole[stored_as])

@@ -34,7 +34,7 @@ def test_one_lane_equals_that_lane_of_the_whole_checkpoint(tiny_sweep):
     setting = stored.setting(7)
     whole = checkpoint.load(setting.shard / "checkpoint")
     jax.tree.map(
-        lambda a, b: np.testing.assert_array_equal(a[setting.lane], b), whole, setting.weights()
+        lambda a, b: np.testing.assert_array_equal(a[setting.member], b), whole, setting.weights()
     )
 
 
@@ -58,7 +58,7 @@ def test_a_damaged_checkpoint_read_by_setting_is_one_clear_line(workdir):
 
 
 def test_an_unknown_setting_is_named(tiny_sweep):
-    with pytest.raises(UserError, match="setting 999"):
+    with pytest.raises(UserError, match="trial 999"):
         store.load(tiny_sweep).setting(999)
 
 

@@ -51,7 +51,7 @@ def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_ag
             for t in trials
             if t.seed == s.seed
             and t.chain.knobs.get("label_dp", {}).get("epsilon") == drawn
-            and (t.method.name == "prior") == (s.configuration.method.name == "prior")
+            and (t.configuration.method.name == "prior") == (s.configuration.method.name == "prior")
         }
         assert same == {t.id for t in trials if teacher_of[t.id] == teacher_of[s.id]}
         assert taught.seed[teacher_of[s.id]] == s.seed

@@ -82,7 +82,7 @@ def described(todo: Iterable[AloneJob], workdir: pathlib.Path, shards: int) -> d
         "labels": "",
         "adaptive": False,
         "federations": [],
-        "settings": 0,
+        "trials": 0,
         "diverged": 0,
         "rows": len(every),
         "shards": shards,

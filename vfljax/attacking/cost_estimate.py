@@ -33,7 +33,7 @@ from vfljax.types import HostArray, PyTree, Spec
 
 ATTACKING = ("attack", "federations", "settings", "calls", "attacking")
 AGAIN = 20.0  # seconds of a first call up to which a second is measured
-COLUMNS = ["setting", "seed", "federation", "status", "shard", "lane"]
+COLUMNS = ["trial", "seed", "federation", "status", "shard", "member"]
 
 
 class AttackCost(NamedTuple):
@@ -101,7 +101,7 @@ def _stored(
             setting = plan.groups[shard.group].trials[place]
             about = setting.id, setting.seed, setting.federation.name, "ok", shard.name, 0
             rows.append(dict(zip(COLUMNS, about, strict=True)))
-    rows.sort(key=lambda row: row["setting"])  # as they are stored: baselines are of the first
+    rows.sort(key=lambda row: row["trial"])  # as they are stored: baselines are of the first
     every = finished.header["shards"] if finished else []
     named = {s["name"]: s["group"] for s in every}
     named |= {shard.name: plan.groups[shard.group].name for shard in shards}

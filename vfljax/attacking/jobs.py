@@ -23,7 +23,7 @@ from vfljax.sweep.serving import known_error
 from vfljax.types import Spec
 
 ATTACK, ALL_LABELS, UNTRAINED, LOGISTIC = "attack", "all_labels", "untrained", "logistic"
-KEY = ("federation", "view", "setting", "what", "point", "seed")
+KEY = ("federation", "view", "trial", "what", "attack_configuration", "seed")
 
 
 class ViewGroup(NamedTuple):
@@ -68,11 +68,11 @@ class Job(NamedTuple):
         return {
             **store.identity_columns(identity),
             "variant": self.form.variant,
-            "setting": self.row.get("setting"),  # none of LOGISTIC
+            "trial": self.row.get("trial"),  # none of LOGISTIC
             "seed": self.seed,
             "view": self.group.number,
             "what": self.what,
-            "point": self.point,
+            "attack_configuration": self.point,
             **{f"attack.{k}": float(v) for k, v in knobs.items()},
             **values,
         }
@@ -196,7 +196,7 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
     num_classes = plan.dataset.num_classes
     spec = plan.groups[0].spec
     attack = make_attack(form, tuple(spec.bottoms[p] for p in form.attackers), num_classes)
-    columns = ["setting", "seed", "federation", "status", "shard", "lane"]
+    columns = ["trial", "seed", "federation", "status", "shard", "member"]
     rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
     rows = [row for row in rows if serves(form, attack, row["federation"])]
     recorded = plan.experiment.training.recorded_epochs

@@ -220,7 +220,7 @@ def described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
         "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
         "federations": list(attack.federations),
-        "settings": form_plan.settings,
+        "trials": form_plan.settings,
         "diverged": form_plan.diverged,
         "rows": len(form_plan.every_job),
         "shards": shards,

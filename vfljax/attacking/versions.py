@@ -89,7 +89,8 @@ def check_options(form: Form, rows: Sequence[Mapping[str, Any]], workdir: pathli
         if row["what"] == "logistic":
             continue
         knobs = {k.removeprefix("attack."): v for k, v in row.items() if k.startswith("attack.")}
-        same = row["point"] < len(form.knobs) and knobs == form.knobs[row["point"]]
+        place = row["attack_configuration"]
+        same = place < len(form.knobs) and knobs == form.knobs[place]
         if not (same and row["options"] == options):
             raise UserError(
                 f"{form.label} is stored in {workdir} with {row['options']} and {knobs}, and now asks "

@@ -127,13 +127,13 @@ def input_of(
     def number(value: float, dtype: Any) -> HostArray:
         return np.asarray(value, dtype)
 
-    trained = jax.tree.map(lambda a: a[row["lane"]], weights)
+    trained = jax.tree.map(lambda a: a[row["member"]], weights)
     bottoms = tuple(trained["bottoms"][str(p)] for p in range(len(trained["bottoms"])))
     return AttackInput(
         seed=number(row["seed"], np.int32),
         key_name=number(zlib.crc32(name.encode()), np.uint32),
         knobs={k: number(v, np.float32) for k, v in knobs.items()},
-        exchange=exchange.of_parties(arrays, row["lane"], attackers),
+        exchange=exchange.of_parties(arrays, row["member"], attackers),
         bottoms=tuple(bottoms[p] for p in attackers),
         weights=Weights(bottoms, trained["active"]) if all_weights else None,
     )

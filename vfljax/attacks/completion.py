@@ -97,7 +97,7 @@ def sharpen(p: Array, temperature: Array | float) -> Array:
 DRAWN = 1024  # steps whose random numbers are drawn at once
 
 
-class Draws(NamedTuple):
+class Mixing(NamedTuple):
     """The random numbers of some steps, with batches of b labeled and b unlabeled rows."""
 
     labeled: Array  # [steps, b] places among the known rows
@@ -217,7 +217,7 @@ def complete(
     decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
     lambda_u = jnp.where(known.count >= rows, 0.0, knobs["lambda_u"])
 
-    def draw(number: Array) -> Draws:
+    def draw(number: Array) -> Mixing:
         """The random numbers of ``DRAWN`` steps: drawn step by step they cost more than the step."""
         labeled_key, unlabeled_key, beta_key, mix_key = jax.random.split(
             keys.fold(key, "draws", number), 4
@@ -229,9 +229,9 @@ def complete(
         j = jax.random.randint(unlabeled_key, (drawn, batch_size), low, rows)
         lam = jax.random.beta(beta_key, knobs["alpha"], knobs["alpha"], (drawn,))
         order = jnp.argsort(jax.random.uniform(mix_key, (drawn, 2 * batch_size)), axis=-1)
-        return Draws(i, j, jnp.maximum(lam, 1 - lam), order)
+        return Mixing(i, j, jnp.maximum(lam, 1 - lam), order)
 
-    def step(number: Array, carry: tuple[PyTree, PyTree, PyTree], draws: Draws) -> Any:
+    def step(number: Array, carry: tuple[PyTree, PyTree, PyTree], draws: Mixing) -> Any:
         variables, averaged, state = carry
         i, j, lam, order = jax.tree.map(lambda a: a[number % drawn], draws)
         x = _rows(view.features, known.rows[jnp.concatenate([i, j])])

@@ -12,7 +12,7 @@ import statistics
 from typing import Any, NamedTuple
 
 from vfljax.benchmark.grid_speed import COLUMNS
-from vfljax.benchmark.measuring import Case
+from vfljax.benchmark.measuring import TimedStep
 from vfljax.defenses import TABLE, with_networks
 from vfljax.models import MLP, Generator
 from vfljax.types import DefenseSpec, Spec
@@ -24,22 +24,22 @@ SHAPES = ((256, 16, 10), (32, 10, 10), (1000, 4, 2), (1028, 1, 2))
 OTHER_FORMS = (DefenseSpec("noise", (("law", "gaussian"),)),)
 
 
-class Form(NamedTuple):
+class TimedDefense(NamedTuple):
     """A defense with its options, and what its line is called."""
 
     label: str
     defense: DefenseSpec
 
 
-def forms() -> list[Form]:
+def timed_defenses() -> list[TimedDefense]:
     """Every defense of the table at its default options, and ``OTHER_FORMS`` behind theirs."""
     out = []
     for name in TABLE:
-        out.append(Form(name, DefenseSpec(name)))
+        out.append(TimedDefense(name, DefenseSpec(name)))
         for other in OTHER_FORMS:
             if other.name == name:
                 words = (str(value) for _, value in other.options)
-                out.append(Form(" ".join([name, *words]), other))
+                out.append(TimedDefense(" ".join([name, *words]), other))
     return out
 
 
@@ -67,17 +67,19 @@ def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any]
     """Figures and table: each defense whose row starts with ``only`` in turn with its undefended
     twin, ``repeats`` times."""
     rows = []
-    chosen = [form for form in forms() if form.label.startswith(only)]
+    chosen = [timed for timed in timed_defenses() if timed.label.startswith(only)]
     for shape in SHAPES:
-        plain: dict[bool, Case] = {}
+        undefended: dict[bool, TimedStep] = {}
         for label, defense in chosen:
             row = TABLE[defense.name]
             knobs, binary = row.example, row.two_classes
-            if binary not in plain:
-                plain[binary] = Case(spec_of(shape, None, binary), SETTINGS, COLUMNS, {}, width)
+            if binary not in undefended:
+                undefended[binary] = TimedStep(
+                    spec_of(shape, None, binary), SETTINGS, COLUMNS, {}, width
+                )
             spec = spec_of(shape, defense, binary)
-            case = Case(spec, SETTINGS, COLUMNS, {defense.name: knobs}, width)
-            base, plain[binary].microseconds = plain[binary], []
+            case = TimedStep(spec, SETTINGS, COLUMNS, {defense.name: knobs}, width)
+            base, undefended[binary].microseconds = undefended[binary], []
             for _ in range(repeats):
                 base.measure(0.25)
                 case.measure(0.25)

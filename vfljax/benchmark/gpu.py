@@ -22,7 +22,15 @@ import jax.numpy as jnp
 from vfljax.benchmark import convolutions
 from vfljax.benchmark.convolutions import Images
 from vfljax.benchmark.grid_speed import COLUMNS, GRID
-from vfljax.benchmark.measuring import Case, Row, in_turn, matmul_rate, peak_memory, ratios, times
+from vfljax.benchmark.measuring import (
+    Row,
+    TimedStep,
+    in_turn,
+    matmul_rate,
+    peak_memory,
+    ratios,
+    times,
+)
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -54,7 +62,7 @@ SMALL = Sizes(
 )
 
 
-class Line(NamedTuple):
+class Measurement(NamedTuple):
     """A row of the table."""
 
     name: str
@@ -112,17 +120,17 @@ def _device(gpu: bool) -> str:
     return f"{count} {first.device_kind}{text}."
 
 
-def _tabular(sizes: Sizes, turns: int) -> Line:
+def _tabular(sizes: Sizes, turns: int) -> Measurement:
     """Many tabular trials of vfljax."""
-    case = Case(sizes.spec, sizes.settings, COLUMNS, {}, None)
+    case = TimedStep(sizes.spec, sizes.settings, COLUMNS, {}, None)
     for _ in range(turns):
         case.measure(1.0)
     operations = 6.0 * case.weights * sizes.spec.batch_size
     name = f"{sizes.settings:,} tabular settings"
-    return Line(name, tuple(case.microseconds), operations, case.memory)
+    return Measurement(name, tuple(case.microseconds), operations, case.memory)
 
 
-def _networks(sizes: Sizes, turns: int) -> list[Line]:
+def _networks(sizes: Sizes, turns: int) -> list[Measurement]:
     """Every form of the ResNet's settings, in turn."""
     operations = 3.0 * forward_operations(sizes.width, sizes.images)
     rows, peaks, too_large = [], {}, []
@@ -140,8 +148,10 @@ def _networks(sizes: Sizes, turns: int) -> list[Line]:
         rows.append(Row(form, _microseconds(measure)))
         peaks[form] = peak_memory()
     every = in_turn(rows, turns, 0.0)
-    lines = [Line(form, tuple(each), operations, peaks[form]) for form, each in every.items()]
-    return [*lines, *(Line(form, (), operations, None) for form in too_large)]
+    lines = [
+        Measurement(form, tuple(each), operations, peaks[form]) for form, each in every.items()
+    ]
+    return [*lines, *(Measurement(form, (), operations, None) for form in too_large)]
 
 
 def _microseconds(milliseconds: Callable[[], float]) -> Callable[[float], float]:
@@ -173,7 +183,7 @@ def _operations(jaxpr: Any) -> int:
     return total
 
 
-def _figures(line: Line, rate: float) -> dict[str, Any]:
+def _figures(line: Measurement, rate: float) -> dict[str, Any]:
     """What the JSON says of a row beside its fields."""
     if not line.microseconds:
         return {"exhausts_memory": True}
@@ -181,7 +191,7 @@ def _figures(line: Line, rate: float) -> dict[str, Any]:
     return {**times(line.microseconds)._asdict(), "useful_gflops": share * rate, "share": share}
 
 
-def _row(line: Line, rate: float) -> str:
+def _row(line: Measurement, rate: float) -> str:
     if not line.microseconds:
         return f"| {_named(line)} | exhausts the memory | | | |"
     peak = "" if line.peak is None else f"{line.peak:.2f}"
@@ -192,12 +202,12 @@ def _row(line: Line, rate: float) -> str:
     )
 
 
-def _named(line: Line) -> str:
+def _named(line: Measurement) -> str:
     forms = {GROUPED: "grouped convolutions", PRODUCTS: "matrix products"}
     return f"{line.name} ({forms[line.name]})" if line.name in forms else line.name
 
 
-def _verdicts(networks: list[Line], rate: float) -> list[str]:
+def _verdicts(networks: list[Measurement], rate: float) -> list[str]:
     """The figure that has an aim, and grouped convolutions against products."""
     lines = []
     timed = {line.name: line for line in networks if line.microseconds}

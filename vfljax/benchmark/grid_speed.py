@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from vfljax.benchmark.measuring import Case, matmul_rate
+from vfljax.benchmark.measuring import TimedStep, matmul_rate
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -34,7 +34,7 @@ GRID = Spec(
 
 def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
     """Figures and table: every size in turn, ``repeats`` times."""
-    sizes = [Case(GRID, n, COLUMNS, {}, width) for n in SIZES]
+    sizes = [TimedStep(GRID, n, COLUMNS, {}, width) for n in SIZES]
     for _ in range(repeats):
         for size in sizes:
             size.measure()

@@ -44,7 +44,7 @@ def make_table(spec: Spec, columns: int) -> training.Table:
     )
 
 
-class Case:
+class TimedStep:
     """A grid of settings of one structure: its compiled program, its arguments, its times."""
 
     def __init__(

@@ -1,12 +1,9 @@
-"""Labels permuted over a share of the rows: the control for what columns tell of labels (ours).
+"""Labels permuted over a share of the rows: a control without anything to learn (ours).
 
-Where every label is permuted, columns tell nothing of it. Staying away is at chance then, and what an
-attack still reads has reached the attacker through the federation. Labels are permuted in the data, before
-anybody splits, trains or attacks: the permuted ones are the true ones of everything that follows, and
-attacks are scored against what the federation was trained on.
-
-A permutation keeps the number of rows of each class. It belongs to the data and not to a seed, as the
-labels do: seeds differ in their splits and initial weights.
+If every label is permuted, the columns are independent of the labels. The local-only baseline is then at
+chance, and what an attack still reads has reached the attacker through the federation. Labels are permuted in
+the data, before splits, training and attacks: the permuted labels are the true ones of what follows. A
+permutation keeps the number of rows of each class. It belongs to the data and not to a seed, as labels do.
 """
 
 from __future__ import annotations
@@ -19,11 +16,18 @@ SALT = 15485863
 
 
 def permute_labels(dataset: Dataset, share: float) -> Dataset:
-    """The data set with the labels of a random ``share`` of its rows permuted among these rows.
+    """Permutes the labels of a random share of the rows among these rows.
 
     The published test part is permuted apart from the rest, so that each keeps its classes' counts. The rows
     of a smaller share are among those of a larger one. About one row in C keeps its label by chance,
     more where a class is frequent.
+
+    Args:
+      dataset: of any kind.
+      share: in [0, 1].
+
+    Returns:
+      The data set with other labels.
 
     | share | labels                                         |
     |-------|------------------------------------------------|

@@ -217,10 +217,10 @@ def _by_name(
         if not columns:
             raise UserError(f"{where} leaves {party} without columns.")
     taken = set(itertools.chain.from_iterable(owned.values()))
-    nobody = [s for s in sources if s not in taken]
-    if nobody:
+    unowned = [s for s in sources if s not in taken]
+    if unowned:
         raise UserError(
-            f"{where}: nobody owns {_few(nobody)}: name them, let one party own the rest ('*'), or drop "
+            f"{where}: no party owns {_few(unowned)}: name them, let one party own the rest ('*'), or drop "
             "them by the data set's options."
         )
     return list(owned.values())

@@ -8,9 +8,9 @@ such a folder the ``Dataset`` again, its features mapped from disk, not read.
 A folder appears under its name when it is whole, by one rename; until then it is a sibling
 ``.NAME.partial-*`` that nothing reads. Nothing is pickled.
 
-Features larger than ``data.resident_gb`` stay in this file, whoever owns which columns or pixels, and
-are fetched a batch at a time; texts are padded in memory, at 4 bytes a token. Criteo and Avazu are
-prepared block by block.
+Features larger than ``data.resident_gb`` stay in this file and are fetched a batch at a time, however
+columns or pixels are divided; texts are padded in memory, at 4 bytes a token. Criteo and Avazu are
+prepared chunk by chunk.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _is(value: Any, form: Any) -> bool:
     if isinstance(form, list):
         return type(value) is list and all(_is(item, form[0]) for item in value)
     if isinstance(form, dict):
-        return type(value) is dict and all(_is(value.get(k), of) for k, of in form.items())
+        return type(value) is dict and all(_is(value.get(k), kind) for k, kind in form.items())
     if isinstance(form, tuple):
         return type(value) is list and len(value) == len(form) and all(map(_is, value, form))
     if isinstance(form, range):

@@ -101,8 +101,8 @@ def optimal_k(prior: Array, epsilon: Array | float) -> Array:
     k = jnp.arange(1, prior.shape[-1] + 1)
     keep = 1 / (1 + (k - 1) * jnp.exp(-jnp.asarray(epsilon, jnp.float32)))
     right = keep[None, :] * mass
-    good = right >= (1 - 1e-6) * jnp.max(right, axis=-1, keepdims=True)
-    return jnp.max(jnp.where(good, k[None, :], 1), axis=-1).astype(jnp.int32)
+    enough = right >= (1 - 1e-6) * jnp.max(right, axis=-1, keepdims=True)
+    return jnp.max(jnp.where(enough, k[None, :], 1), axis=-1).astype(jnp.int32)
 
 
 def rr_with_prior(key: Array, labels: Array, prior: Array, epsilon: Array | float) -> Array:

@@ -218,8 +218,8 @@ def perturb(
             lambdas = optimal_noise(s.u, s.v, s.g, d, s.p, candidate * s.g)
             return sum_kl(lambdas, s.u, s.v, s.g, d) <= (2 - 4 * error) ** 2
 
-        good = jax.vmap(reached)(powers)
-        power = powers[jnp.where(jnp.any(good), jnp.argmax(good), GROWTHS - 1)]
+        private = jax.vmap(reached)(powers)
+        power = powers[jnp.where(jnp.any(private), jnp.argmax(private), GROWTHS - 1)]
     l10, l20, l11, l21 = optimal_noise(s.u, s.v, s.g, d, s.p, power * s.g)
 
     positive = (labels == 1)[:, None]

@@ -42,7 +42,7 @@ from vfljax.types import Array
 ON_EXHAUSTION = ("zero", "keep")
 
 
-class Draws(NamedTuple):
+class LaplaceDraws(NamedTuple):
     """Standard Laplace draws by visiting position, for n entries."""
 
     threshold: Array  # [n + 1]: entry 0 serves at the start, entry t + 1 once t is accepted
@@ -53,7 +53,7 @@ class Draws(NamedTuple):
 def treat(
     g: Array,
     order: Array,
-    draws: Draws,
+    draws: LaplaceDraws,
     theta: Array | float,
     epsilon: Array | float,
     gamma: Array | float,
@@ -167,7 +167,7 @@ def ppdl_gradient(
     n = g.size
     order = visiting_order(keys.fold(key, "order"), n)
     draws = jax.random.laplace(keys.fold(key, "noise"), (3 * n + 1,))
-    cut = Draws(draws[: n + 1], draws[n + 1 : 2 * n + 1], draws[2 * n + 1 :])
+    cut = LaplaceDraws(draws[: n + 1], draws[n + 1 : 2 * n + 1], draws[2 * n + 1 :])
     return treat(g, order, cut, theta, epsilon, gamma, tau, sensitivity, on_exhaustion)
 
 

@@ -119,7 +119,7 @@ def stored_plan(
       UserError: if the sweep is not finished, or the data have changed since.
     """
     sweep = store.load(workdir)
-    if sweep.results.num_rows < sweep.header["settings"] and not unfinished:
+    if sweep.results.num_rows < sweep.header["trials"] and not unfinished:
         sweep.require_finished()
     experiment = experiment_of(sweep)
     if data_dir is not None:

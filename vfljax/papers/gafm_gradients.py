@@ -50,7 +50,7 @@ def _knobs(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the knobs and options of a trial whose only defense is gafm."""
     if row["defenses"] != "gafm":
         raise UserError(
-            f"setting {row['setting']} has the defenses {row['defenses']!r}: only the gradients of gafm "
+            f"trial {row['trial']} has the defenses {row['defenses']!r}: only the gradients of gafm "
             "alone are its two parts."
         )
     values = {name: value for name, value in row.items() if name.startswith("gafm.")}
@@ -153,8 +153,8 @@ def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
     leaks: dict[int, list[float]] = {}
     for row in rows:
         if row["label"] in attacks:
-            leaks.setdefault(row["setting"], []).append(row["leak"])
-    auc = {row["setting"]: row["train_auc"] for row in sweep.results.to_pylist()}
+            leaks.setdefault(row["trial"], []).append(row["leak"])
+    auc = {row["trial"]: row["train_auc"] for row in sweep.results.to_pylist()}
     return {
         setting: float(np.mean(values)) / max(auc[setting], 1 - auc[setting])
         for setting, values in leaks.items()

@@ -118,7 +118,7 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
     paper = papers.PAPERS[papers.paper_of(reproduces.table)]
     source = f"{paper}, {reproduces.table}, {reproduces.dataset}"
     section = tables.Section(
-        title="Beside the published figures",
+        title="Published figures and ours",
         caption=comparisons.caption(compared, source, reproduces.scale),
         table=comparisons.table(compared),
     )

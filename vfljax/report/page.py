@@ -145,7 +145,7 @@ def _about(shown: Shown) -> str:
     return (
         f"{data['name']}: {data['rows']:,} rows, {data['classes']} classes; {data['train']:,} training, "
         f"{data['validation']:,} validation, {data['test']:,} test rows a seed; columns: {columns}; "
-        f"{len(shown.rows.trials):,} of {header['settings']:,} trials, {shown.experiment.seeds} seeds."
+        f"{len(shown.rows.trials):,} of {header['trials']:,} trials, {shown.experiment.seeds} seeds."
     )
 
 

@@ -157,9 +157,9 @@ def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
 
 def _trial(row: Mapping[str, Any]) -> Trial:
     return Trial(
-        trial=row["setting"],
-        configuration=row["point"],
-        method=row["arm"],
+        trial=row["trial"],
+        configuration=row["configuration"],
+        method=row["method"],
         defenses=tuple(name for name in row["defenses"].split("+") if name),
         federation=federation_of(row["federation"]).kind,
         seed=row["seed"],
@@ -171,9 +171,9 @@ def _trial(row: Mapping[str, Any]) -> Trial:
 def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackRow:
     return AttackRow(
         identity=identity_of(row),
-        trial=row["setting"],
+        trial=row["trial"],
         seed=row["seed"],
-        point=row["point"],
+        point=row["attack_configuration"],
         figures=row,
         variant=described.get(row["variant"], {}),
     )

@@ -328,7 +328,7 @@ def attack_rows(rows: StoredRows) -> Table:
                 f"{steps_published(entry['attack']):,}",
                 f"{entry['seconds']:.1f}",
                 f"{entry['compiles']} / {entry['views']}",
-                str(entry["settings"]),
+                str(entry["trials"]),
             ]
         )
     return header, out
@@ -408,7 +408,7 @@ def seconds_rows(rows: StoredRows) -> Table:
     ran = [
         (stored_rows.rule_title(entry), entry)
         for entry in rows.described.values()
-        if entry["status"] != "skipped" and entry["settings"]
+        if entry["status"] != "skipped" and entry["trials"]
     ]
     ran.sort(key=lambda pair: -pair[1]["seconds"])
     return header, [

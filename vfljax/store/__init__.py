@@ -34,7 +34,7 @@ from vfljax.store.directory import (
     write_shard,
 )
 from vfljax.store.header import SCHEMA, header_of, identity
-from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredSetting, Sweep, export, load
+from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredTrial, Sweep, export, load
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.manifest import Damaged, remedy
 from vfljax.store.readers import difference, explained
@@ -46,7 +46,7 @@ __all__ = [
     "TIMES",
     "Damaged",
     "Finding",
-    "StoredSetting",
+    "StoredTrial",
     "Sweep",
     "attack_summary",
     "begin",

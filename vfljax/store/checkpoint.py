@@ -1,6 +1,6 @@
-"""Trees of arrays with a leading lane axis, through orbax and nowhere else.
+"""Trees of arrays with a leading member axis, through orbax and nowhere else.
 
-Chunked by lane, so that one setting reads in milliseconds; restored as NumPy, so that the
+Chunked by member, so that one trial reads in milliseconds; restored as NumPy, so that the
 devices they were written on do not matter.
 """
 
@@ -38,16 +38,16 @@ class _Quiet:
 
 
 def save(path: pathlib.Path, tree: PyTree) -> None:
-    """Write ``tree`` (dicts of arrays with a leading lane axis) to a new folder."""
+    """Write ``tree`` (dicts of arrays with a leading member axis) to a new folder."""
     tree = jax.tree.map(np.asarray, tree)
-    by_lane = jax.tree.map(
+    by_member = jax.tree.map(
         lambda a: ocp.SaveArgs(
             chunk_byte_size=max(1, a.nbytes // max(1, a.shape[0])), shard_axes=(0,)
         ),
         tree,
     )
     with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
-        checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(tree, save_args=by_lane))
+        checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(tree, save_args=by_member))
 
 
 def load(path: pathlib.Path) -> PyTree:
@@ -66,8 +66,8 @@ def load(path: pathlib.Path) -> PyTree:
         raise _broken(error) from error
 
 
-def load_lane(path: pathlib.Path, lane: int) -> PyTree:
-    """One lane of the tree; reads that lane's chunks only."""
+def load_member(path: pathlib.Path, member: int) -> PyTree:
+    """One member of the tree; reads that member's chunks only."""
     try:
         with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
             names = _names(checkpointer, path)
@@ -81,7 +81,7 @@ def load_lane(path: pathlib.Path, lane: int) -> PyTree:
                     "path": meta.name,
                 },
             }
-            return tensorstore.open(spec, open=True, read=True).result()[lane].read().result()
+            return tensorstore.open(spec, open=True, read=True).result()[member].read().result()
 
         return jax.tree.map(read, names)
     except Unreadable:

@@ -5,13 +5,13 @@
     splits.npz                     per seed: train, validation, test rows, labels, known order, halves
     teacher.npz                    every teacher's scores, where a defense reads them
     codebooks.npz                  every codebook, where a defense trains one
-    shards/<name>/results.parquet  one row a setting, row i = lane i
-                  checkpoint/      orbax, final weights, leading lane axis, chunked by setting
+    shards/<name>/results.parquet  one row a trial, row i = member i
+                  checkpoint/      orbax, final weights, leading member axis, chunked by trial
                   exchange/        what crossed the wire (``store.exchange``): memory mapped
-                  manifest.json    size and SHA-256 of every file, and of every setting's arrays
+                  manifest.json    size and SHA-256 of every file, and of every trial's arrays
     partial/<name>/<epochs>/       progress of an unfinished shard: checkpoint/ and manifest.json
     attacks.json                   the attack variants: what is run and was run, what was skipped and why
-    attacks/<variant>/*.parquet    one row a setting and attack, by chunk (``store.attacks``); of the variant
+    attacks/<variant>/*.parquet    one row a trial and attack, by chunk (``store.attacks``); of the variant
                                    "logistic", the local-only baseline, one a seed and number of known labels
                       manifest.json  sizes and SHA-256 of its chunks
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
@@ -172,9 +172,9 @@ def write_shard(
         exchange.write(folder / "exchange", arrays)
         write_rows(folder / "results.parquet", rows)
         checkpoint.save(folder / "checkpoint", weights)
-        lanes = [lane_digests(weights, arrays, lane) for lane in range(len(rows))]
+        digests = [member_digests(weights, arrays, member) for member in range(len(rows))]
         names = files_below(folder)
-        record = manifest(folder, unit, identity(workdir), names, settings=lanes, width=width)
+        record = manifest(folder, unit, identity(workdir), names, trials=digests, width=width)
         write_record(folder / MANIFEST, record)
 
     need = bytes_on_disk([*jax.tree.leaves(weights), *arrays.values()])
@@ -188,11 +188,13 @@ def bytes_on_disk(arrays: Iterable[Any]) -> int:
     return sum(sizes) + 4096 * len(sizes) + 65_536
 
 
-def lane_digests(weights: PyTree, arrays: Mapping[str, np.ndarray], lane: int) -> dict[str, str]:
+def member_digests(
+    weights: PyTree, arrays: Mapping[str, np.ndarray], member: int
+) -> dict[str, str]:
     """SHA-256 of one setting's weights and exchange, so that it can be checked by itself."""
     return {
-        "weights": digest_of_arrays(jax.tree.map(lambda a: a[lane], weights)),
-        "exchange": digest_of_arrays({name: array[lane] for name, array in arrays.items()}),
+        "weights": digest_of_arrays(jax.tree.map(lambda a: a[member], weights)),
+        "exchange": digest_of_arrays({name: array[member] for name, array in arrays.items()}),
     }
 
 

@@ -1,6 +1,6 @@
 """What crossed the wire, on disk: written and read here, side by side.
 
-A shard's ``exchange`` folder holds one .npy file an array, with a leading lane axis S, and is read by
+A shard's ``exchange`` folder holds one .npy file an array, with a leading member axis S, and is read by
 memory map. E counts the recorded epochs, N the recorded training rows, D a party's cut width::
 
     epochs                     [S, E] int32, which epochs those are
@@ -75,16 +75,16 @@ def read(folder: pathlib.Path) -> dict[str, HostArray]:
 
 
 def of_parties(
-    arrays: Mapping[str, HostArray], lane: int, parties: Sequence[int]
+    arrays: Mapping[str, HostArray], member: int, parties: Sequence[int]
 ) -> dict[str, Any]:
-    """What these parties hold together of one lane, by the names of ``FIELDS``: what each sent and
+    """What these parties hold together of one member, by the names of ``FIELDS``: what each sent and
     received side by side in the last axis, what all share once."""
 
     def field(name: str) -> HostArray:
         if name not in (*BY_PARTY, INPUTS):  # the same for every party
             first = f"party{parties[0]}_{name}"
-            return arrays[first if first in arrays else name][lane]
-        parts = [arrays[f"party{p}_{name}"][lane] for p in parties]
+            return arrays[first if first in arrays else name][member]
+        parts = [arrays[f"party{p}_{name}"][member] for p in parties]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     recorded = (INPUTS,) if f"party{parties[0]}_{INPUTS}" in arrays else ()

@@ -20,13 +20,13 @@ KIND, ID = "of", "id"
 # what is read of sweep.json; fields that came later may be absent
 FIELDS = (
     *("config", "command", "versions", "revision", "backend", "devices"),
-    *("data", "checksum", "settings", "shards", ID),
+    *("data", "checksum", "trials", "shards", ID),
 )
 DATA_FIELDS = (
     *("name", "rows", "classes", "balance", "party_shapes"),
     *("train", "validation", "test"),
 )
-SHARD_FIELDS = ("name", "group", "settings", "block")
+SHARD_FIELDS = ("name", "group", "trials", "capacity")
 
 
 def places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:

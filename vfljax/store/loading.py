@@ -43,7 +43,7 @@ NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
 
 
-AXES = ("point", "federation", "seed")  # of ``Sweep.to_xarray``
+AXES = ("configuration", "federation", "seed")  # of ``Sweep.to_xarray``
 
 
 def _needing(package: str, use: Callable[[], Any]) -> Any:
@@ -53,12 +53,12 @@ def _needing(package: str, use: Callable[[], Any]) -> Any:
         raise UserError(f"this needs {package}: pip install 'vfljax[analysis]'.") from error
 
 
-class StoredSetting(NamedTuple):
+class StoredTrial(NamedTuple):
     """One setting of a stored sweep. Nothing is read before it is asked for."""
 
     row: dict[str, Any]
     workdir: pathlib.Path
-    lane: int
+    member: int
 
     @property
     def shard(self) -> pathlib.Path:
@@ -67,30 +67,30 @@ class StoredSetting(NamedTuple):
 
     def weights(self) -> PyTree:
         """Final variables: {"bottoms": {"0": ...}, "active": ...}, and "defenses": {name: state} of those
-        that predictions are read through (``vfljax.defenses.readers``), if any; reads this lane only.
+        that predictions are read through (``vfljax.defenses.readers``), if any; reads this member only.
         Raises UserError where they do not match their checksum."""
         try:
-            weights = checkpoint.load_lane(self.shard / "checkpoint", self.lane)
+            weights = checkpoint.load_member(self.shard / "checkpoint", self.member)
         except ValueError as error:
             raise Damaged(self.workdir, shard_unit(self.row["shard"]), reason(error)) from error
         self._check("weights", weights)
         return weights
 
     def exchange(self) -> dict[str, np.ndarray]:
-        """This lane of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
+        """This member of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
         where they do not match their checksum."""
         try:
             arrays = exchange.read(self.shard / "exchange")
-            lane = {name: array[self.lane] for name, array in arrays.items()}
+            member = {name: array[self.member] for name, array in arrays.items()}
         except Exception as error:  # NumPy raises many kinds for a damaged header
             raise Damaged(self.workdir, shard_unit(self.row["shard"]), reason(error)) from error
-        self._check("exchange", lane)
-        return lane
+        self._check("exchange", member)
+        return member
 
     def _check(self, part: str, arrays: PyTree) -> None:
         folder = open_unit(self.workdir, shard_unit(self.row["shard"]))
-        if digest_of_arrays(arrays) != folder.record["settings"][self.lane][part]:
-            why = f"the {part} of setting {self.row['setting']} do not match their checksum"
+        if digest_of_arrays(arrays) != folder.record["trials"][self.member][part]:
+            why = f"the {part} of trial {self.row['trial']} do not match their checksum"
             raise Damaged(self.workdir, folder.unit, why)
 
 
@@ -117,12 +117,14 @@ class Sweep(NamedTuple):
         made = [self.header, *attack_summary(self.workdir).values()]
         return {name: row for record in made for name, row in record.get("plugins", {}).items()}
 
-    def setting(self, number: int) -> StoredSetting:
-        """Setting ``number`` (its id): row, weights and exchange, read lazily."""
-        rows = self.results.filter(pyarrow.compute.field("setting") == number).to_pylist()
+    def trial(self, number: int) -> StoredTrial:
+        """Trial ``number`` (its id): row, weights and exchange, read lazily."""
+        rows = self.results.filter(pyarrow.compute.field("trial") == number).to_pylist()
         if not rows:
-            raise UserError(f"setting {number} is not in {self.workdir}: see results['setting'].")
-        return StoredSetting(rows[0], self.workdir, rows[0]["lane"])
+            raise UserError(f"trial {number} is not in {self.workdir}: see results['trial'].")
+        return StoredTrial(rows[0], self.workdir, rows[0]["member"])
+
+    setting = trial  # the name until 0.1, kept for one version
 
     def splits(self) -> dict[str, np.ndarray]:
         """Per seed: train, validation, test rows [Q, ...], known order; labels [R]."""
@@ -132,19 +134,20 @@ class Sweep(NamedTuple):
         return arrays
 
     def frame(self) -> Any:
-        """``results`` and ``attacks`` as one tidy pandas frame: a row a setting and attack, every knob and
-        figure of both beside each other; settings that nothing attacked have one row. Needs pandas."""
-        results = _needing("pandas", lambda: self.results.to_pandas())
+        """``results`` and ``attacks`` as one tidy pandas frame: a row a trial and attack, every knob and
+        figure of both beside each other; trials that nothing attacked have one row. Needs pandas."""
+        results = _needing("pandas", lambda: _named(self.results).to_pandas())
         results = results.rename(columns={"seconds": "training_seconds"})
+        results["arm"] = results["method"]  # the name until 0.1, kept for one version
         if not self.attacks.num_rows:
             return results
-        attacks = self.attacks.to_pandas().rename(columns={"point": "attack_point"})
-        fresh = [c for c in attacks.columns if c == "setting" or c not in results.columns]
-        return results.merge(attacks[fresh], on="setting", how="left")
+        attacks = _named(self.attacks).to_pandas()
+        fresh = [c for c in attacks.columns if c == "trial" or c not in results.columns]
+        return results.merge(attacks[fresh], on="trial", how="left")
 
     def to_xarray(self) -> Any:
-        """Every numeric column of ``results`` as a labeled array [point, structure, seed], NaN where
-        nothing was trained, with each point's arm, defenses and knobs as coordinates. Needs xarray."""
+        """Every numeric column of ``results`` as a labeled array [configuration, federation, seed], NaN where
+        nothing was trained, with each one's method, defenses and knobs as coordinates. Needs xarray."""
         xarray = _needing("xarray", lambda: importlib.import_module("xarray"))
         rows = self.results.to_pylist()
         axes = {axis: list(dict.fromkeys(row[axis] for row in rows)) for axis in AXES}
@@ -159,7 +162,7 @@ class Sweep(NamedTuple):
         knobs = [name for name in numbers if "." in name]
         arrays = {name: np.full(shape, np.nan) for name in numbers if name not in knobs}
         points: dict[str, list[Any]] = {
-            name: [None] * shape[0] for name in ("arm", "defenses", *knobs)
+            name: [None] * shape[0] for name in ("method", "defenses", *knobs)
         }
         for row in rows:
             where = tuple(place[axis][row[axis]] for axis in AXES)
@@ -168,7 +171,7 @@ class Sweep(NamedTuple):
             for name, values in points.items():
                 values[where[0]] = row[name]
         coordinates: dict[str, Any] = {
-            name: ("point", np.array(values, float if name in knobs else str))
+            name: ("configuration", np.array(values, float if name in knobs else str))
             for name, values in points.items()
         }
         return xarray.Dataset(
@@ -195,43 +198,43 @@ def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table,
     shards = {name: open_shard(workdir, name) for name in names}
     table = read_tables(shard.file("results.parquet") for shard in shards.values() if shard)
     missing = [name for name, shard in shards.items() if shard is None]
-    return table.sort_by("setting") if table.num_rows else table, missing
+    return table.sort_by("trial") if table.num_rows else table, missing
 
 
 ALONE = "logistic"  # the form of whoever stays away; its rows have no setting
 BASELINES = ("untrained", "logistic", "all_labels")
 
 
-def attacks(tables: Mapping[str, pa.Table], settings: Collection[int]) -> pa.Table:
-    """One row a setting and attack, of these ``settings``, its baselines' top-1 beside it: the same
+def attacks(tables: Mapping[str, pa.Table], trials: Collection[int]) -> pa.Table:
+    """One row a trial and attack, of these ``trials``, its baselines' top-1 beside it: the same
     attack on an untrained bottom, logistic regression on the same labels (both per seed), and the same
     attack knowing every label (per setting)."""
     stored = [tables[variant] for variant in sorted(tables) if tables[variant].num_rows]
     rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
     by_place = {}
     for row in rows:
-        run = row["setting"] if row["what"] == "all_labels" else row["seed"]
+        run = row["trial"] if row["what"] == "all_labels" else row["seed"]
         by_place[*_place(row), row["what"], run] = row
     out = []
     for row in rows:
-        if row["what"] != "attack" or row["setting"] not in settings:
+        if row["what"] != "attack" or row["trial"] not in trials:
             continue  # a baseline's, or of a shard that was lost and is not trained again yet
         row = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
-            run = row["setting"] if what == "all_labels" else row["seed"]
+            run = row["trial"] if what == "all_labels" else row["seed"]
             beside = by_place.get((*_place(row), what, run), {})
             row[f"{what}_success"] = beside.get("success")
             row[f"{what}_test_success"] = beside.get("test_success")
             leak = beside.get("leak")  # who knows every label leaves no row to score a leak on
             row[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
         out.append(row)
-    out.sort(key=lambda row: (row["label"], row["setting"], row["point"]))
+    out.sort(key=lambda row: (row["label"], row["trial"], row["attack_configuration"]))
     names = dict.fromkeys(name for row in out for name in row)
     return pa.table({name: [row.get(name) for row in out] for name in names})
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("variant", "federation", "view", "point"))
+    return tuple(row[name] for name in ("variant", "federation", "view", "attack_configuration"))
 
 
 def _superseded(table: pa.Table) -> pa.Table:
@@ -261,14 +264,43 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     names, attacked = header["config"]["attacks"], shards - len(missing)
     lines += unfinished_variants(names, summary, tables, attacked)
     alone = tables.pop(ALONE, NO_ROWS)
-    ids = set(trained["setting"].to_pylist() if trained.num_rows else ())
-    return Sweep(path, header, trained, attacks(tables, ids), tuple(lines), alone)
+    ids = set(trained["trial"].to_pylist() if trained.num_rows else ())
+    return Sweep(
+        workdir=path,
+        header=header,
+        results=aliased(trained),
+        attacks=aliased(attacks(tables, ids)),
+        unfinished=tuple(lines),
+        alone=alone,
+    )
+
+
+ALIASES = {
+    "trial": "setting",
+    "configuration": "point",
+    "attack_configuration": "point",
+    "method": "arm",
+    "member": "lane",
+}  # column -> its name until 0.1, which tables in memory have too for one version
+
+
+def aliased(table: pa.Table) -> pa.Table:
+    """The table with the columns' earlier names too."""
+    for column, earlier in ALIASES.items():
+        if column in table.column_names and earlier not in table.column_names:
+            table = table.append_column(earlier, table[column])
+    return table
+
+
+def _named(table: pa.Table) -> pa.Table:
+    """The table without the columns' earlier names."""
+    return table.drop_columns(sorted({*ALIASES.values()} & {*table.column_names}))
 
 
 def export(workdir: pathlib.Path) -> None:
     """The whole tables as single Parquet and CSV files beside the shards."""
     sweep = load(workdir)
-    for name, table in (("results", sweep.results), ("attacks", sweep.attacks)):
+    for name, table in (("results", _named(sweep.results)), ("attacks", _named(sweep.attacks))):
         if not table.num_rows:
             continue
         write_table(workdir / f"{name}.parquet", table)

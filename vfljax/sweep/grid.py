@@ -70,9 +70,9 @@ class Trial:
     def row(self) -> dict[str, Any]:
         """Its identity and all of its numbers as table columns."""
         row = {
-            "setting": self.id,
-            "point": self.configuration.number,
-            "arm": self.configuration.method.name,
+            "trial": self.id,
+            "configuration": self.configuration.number,
+            "method": self.configuration.method.name,
             "defenses": "+".join(self.chain.knobs),
             "federation": self.federation.name,
             "seed": self.seed,

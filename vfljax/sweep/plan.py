@@ -257,8 +257,8 @@ def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:
         Shard(
             name=shard["name"],
             group=number[shard["group"]],
-            trials=tuple(shard["settings"]),
-            capacity=shard["block"],
+            trials=tuple(shard["trials"]),
+            capacity=shard["capacity"],
         )
         for shard in header["shards"]
         if shard["group"] in number

@@ -129,7 +129,7 @@ def select(
     for row in stored.results.to_pylist():
         if row["status"] != "ok":
             continue
-        exchange = stored.setting(row["setting"]).exchange()
+        exchange = stored.trial(row["trial"]).exchange()
         sent = np.asarray(exchange["sent"][-1])
         gradients = np.asarray(exchange["party0_gradients"][-1])[sent]
         train = recorded(plan).splits[row["seed"]].train

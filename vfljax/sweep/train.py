@@ -118,13 +118,13 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
             [*defense_values, *requests], defense_values, prior_of(balance)
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
-        "settings": sum(len(g.trials) for g in plan.groups),
+        "trials": sum(len(g.trials) for g in plan.groups),
         "shards": [
             {
                 "name": shard.name,
                 "group": plan.groups[shard.group].name,
-                "settings": shard.trials,
-                "block": shard.capacity,
+                "trials": shard.trials,
+                "capacity": shard.capacity,
             }
             for shard in plan.shards
         ],

@@ -270,6 +270,6 @@ def _row(
         "loss": [float(x) for x in loss],
         "train_accuracy": [float(x) for x in record.accuracy[member]],
         "shard": shard,
-        "lane": member,
+        "member": member,
         "seconds": seconds,
     }
