@@ -16,7 +16,7 @@ import pytest
 from tests import harness
 from tests.attacks import cases
 from tests.attacks.leaks import LEAKS
-from vfljax import attacks
+from vfljax import attacks, contract
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
 ROWS_OF_A_RUN, KNOWN = 200, 40
@@ -249,11 +249,14 @@ def test_the_row_s_rules_are_values_of_its_option_and_the_published_one_its_defa
 
 
 @every_row
+def test_keeps_every_rule_of_the_contract(name):
+    contract.check(name, options=ROWS[name].options[0], classes=ROWS[name].classes[-1:])
+
+
+@every_row
 def test_the_row_names_the_federations_it_is_defined_on_the_published_one_first(name):
     for options in ROWS[name].options:
         attack = make(name, options, ROWS[name].classes[0])
-        assert isinstance(attack.federations, tuple)
-        assert set(attack.federations) <= set(KINDS)
         assert len(set(attack.federations)) == len(attack.federations)
         assert attack.federations[0] == FIRST.get(name, SPLIT)
 
@@ -362,11 +365,10 @@ def test_rows_permuted_together_permute_the_scores(name, options, classes):
 def test_another_key_changes_the_scores_of_random_attacks_only(name, options, classes):
     _, case = case_of(name, classes, leaky=True, options=options)
     one = make(name, options, classes)
-    first, again, other = (
+    first, other = (
         np.asarray(cases.attack(one, case, jax.random.key(seed), **dict(ROWS[name].knobs)).train)
-        for seed in (0, 0, 1)
+        for seed in (0, 1)
     )
-    np.testing.assert_array_equal(first, again)
     assert np.array_equal(first, other) == ROWS[name].deterministic
 
 

@@ -1,4 +1,4 @@
-"""The contract as functions: every row of ours keeps it, and each way to break it is said in one line."""
+"""The contract as functions: each way to break it is one line. Our rows keep it by their own tests."""
 
 import pathlib
 
@@ -6,32 +6,13 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from tests.defenses_contract_test import classes_of
 from vfljax import attacks, contract, defenses
 from vfljax.attacks import Attack, AttackRow
-from vfljax.contract import of_defenses
 from vfljax.defenses import Defense, DefenseRow, Knower, core
 from vfljax.errors import UserError
 from vfljax.types import SPLIT, Scores
 
 KNOWN = {"split": (Knower("probe", "mean"),), "no_split": (Knower("probe", "mean"),)}
-
-
-@pytest.mark.parametrize("name", defenses.TABLE)
-def test_the_slots_of_every_defense_return_what_they_received(name):
-    for split in {kind == SPLIT for kind in defenses.TABLE[name].known_by}:
-        changes = {"label_features": False} if name == "gafm" else {}
-        of_defenses.slots(name, {}, classes_of(name)[-1], split, changes)
-
-
-@pytest.mark.parametrize("name", attacks.TABLE)
-def test_the_scores_of_every_attack_have_the_shape_that_is_due(name):
-    contract.check(name, rule=contract.rules(name)[0])
-
-
-@pytest.mark.parametrize("name", [pytest.param("compression", marks=pytest.mark.slow), "norm"])
-def test_a_row_that_keeps_every_rule(name):
-    contract.check(name)
 
 
 def test_names_and_rules_that_do_not_exist_are_refused():

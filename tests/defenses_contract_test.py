@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
-from vfljax import attacks, defenses
+from vfljax import contract, defenses
 from vfljax.defenses import TABLE
-from vfljax.federation import protocol
-from vfljax.models import MLP
 from vfljax.sweep import grid
 from vfljax.sweep.experiment import parse
-from vfljax.types import NO_SPLIT, SPLIT, CutLayer, DefenseSpec, Federation, Input
+from vfljax.types import AttackIdentity, CutLayer, DefenseSpec, Federation, Input
 
 
 class Row(NamedTuple):
@@ -117,7 +115,8 @@ ROWS = {
     ),
 }
 STEPS = 5  # of 3 an epoch: DiscreteSGD sends its first epoch raw
-BOTTOMS = (MLP((), 6),)
+SLOTS = "slots return what they received, and knobs may be traced"
+MAPPED = "settings mapped together equal each alone"
 
 
 def classes_of(name):
@@ -138,9 +137,6 @@ def treats_gradients(name, options):
 every_defense = pytest.mark.parametrize("name", TABLE)
 every_neutral = pytest.mark.parametrize(
     "name", [name for name, row in TABLE.items() if row.neutral is not None]
-)
-every_class_count = pytest.mark.parametrize(
-    ("name", "classes"), [(name, classes) for name in ROWS for classes in classes_of(name)]
 )
 every_form = pytest.mark.parametrize(
     ("name", "options"),
@@ -212,27 +208,23 @@ def test_a_defense_that_needs_a_top_model_or_two_classes_and_no_other_refuses_to
             prepare(classes, split)
 
 
-def accepts(name, option, value):
-    """Whether an attack has that value of one of its options."""
-    try:
-        attacks.TABLE[name](BOTTOMS, 2, **{option: value})
-    except (ValueError, TypeError):
-        return False
-    return True
+@every_form
+def test_keeps_every_rule_of_the_contract(name, options):
+    """Of other options those rules that they may break alone: each takes a compilation."""
+    changes = {"federation": dict(ROWS[name].changes), "classes": classes_of(name)[-1:]}
+    chosen = contract.rules(name) if not options else (SLOTS, MAPPED)
+    for rule in chosen:
+        contract.check(name, rule, options=dict(options), **changes)
 
 
 @every_defense
-def test_in_every_federation_it_can_be_trained_in_there_are_attacks_that_know_of_it(name):
+def test_a_report_names_the_attacks_that_know_of_it(name):
     row = TABLE[name]
-    assert set(row.known_by) == ({SPLIT} if row.needs_top else {SPLIT, NO_SPLIT})
     for kind, knowers in row.known_by.items():
-        assert knowers
         for attack, option in knowers:
-            assert kind in attacks.TABLE[attack](BOTTOMS, 2).federations
-            # an option is a word of a form's label: the value of one of the attack's options
-            words = attacks.TABLE[attack].options
-            assert not option or any(accepts(attack, word, option) for word in words)
-            assert row.known_to(kind, ["/".join(filter(None, (attack, option, "epoch=0")))])
+            options = (("epoch", 0), *([("rule", option)] if option else []))
+            shown = tuple(name for name, _ in options)
+            assert row.known_to(kind, [AttackIdentity(attack, options, shown)])
             assert f"{attack} {option}".strip() in row.advice(kind).split(", ")
 
 
@@ -273,16 +265,6 @@ def constant(batch):
     return batch._replace(features=tuple(jnp.ones_like(x) for x in batch.features))
 
 
-@every_class_count
-def test_at_its_example_it_changes_something(name, classes):
-    spec, hparams = federation(name, classes, dict(TABLE[name].example))
-    plain = dataclasses.replace(spec, defenses=())
-    defended = harness.run_steps(spec, hparams, batches_of(spec))
-    undefended = harness.run_steps(plain, harness.make_hparams(plain), batches_of(spec))
-    pairs = zip(harness.numbers(defended[0].weights), harness.numbers(undefended[0].weights))
-    assert any(np.any(a != b) for a, b in pairs)
-
-
 @every_form
 def test_one_trace_serves_all_knobs(name, options):
     spec, hparams = federation(name, classes_of(name)[-1], knobs_of(name), options)
@@ -294,25 +276,6 @@ def test_one_trace_serves_all_knobs(name, options):
     assert harness.TRACES[spec] == traces
     pairs = zip(harness.numbers(first[0].weights), harness.numbers(second[0].weights))
     assert any(np.any(a != b) for a, b in pairs) == (knobs_of(name) != ROWS[name].other)
-
-
-@every_form
-def test_a_member_of_a_vmapped_batch_equals_the_trial_alone(name, options):
-    spec, _ = federation(name, classes_of(name)[-1], knobs_of(name), options)
-    settings_ = [
-        harness.make_hparams(spec, {name: knobs_of(name)}),
-        harness.make_hparams(spec, {name: ROWS[name].other}, learning_rate=0.02),
-    ]
-    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
-    states = harness.stack([harness.make_state(spec, numbers, seed=3) for numbers in settings_])
-    hparams, batches, members = harness.stack(settings_), batches_of(spec, 2), []
-    for batch in batches:
-        states, exchange, metrics = step(states, batch, hparams)
-        members.append((exchange, metrics))
-    for i, numbers in enumerate(settings_):
-        state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=3)
-        alone = state, list(zip(exchanges, metrics))
-        harness.assert_close(harness.member((states, members), i), alone, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -357,13 +320,6 @@ def test_degenerate_batches_leave_everything_finite(name, options, classes, exam
         harness.assert_finite(harness.jitted_step(spec)(state, batch, hparams))
 
     check()
-
-
-@every_defense
-def test_a_batch_of_one_row_leaves_everything_finite(name):
-    spec, hparams = federation(name, classes_of(name)[-1], knobs_of(name))
-    batches = [harness.make_batch(spec, i, rows=1) for i in range(2)]
-    harness.assert_finite(harness.run_steps(spec, hparams, batches))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ LONGEST = 350
 # longer files, and names that several files have: none may join them
 LONG = {
     "vfljax/attacks/completion.py",
-    "vfljax/config.py",
     "vfljax/report/assessment.py",
     "vfljax/report/judging.py",
     "vfljax/report/tables.py",

@@ -54,3 +54,6 @@ def test_it_trains_and_reports_without_a_checkout(wheel, tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
     run(python, "-c", PROGRAM, cwd=tmp_path)
+    command = tmp_path / "venv" / "bin" / "vfljax"
+    assert " sound" in run(command, "verify", "--workdir=sweep", cwd=tmp_path)
+    run(command, "report", "--workdir=sweep", cwd=tmp_path)

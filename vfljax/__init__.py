@@ -99,6 +99,10 @@ _NAMES = {
 
 def __getattr__(name: str) -> Any:
     """Public names resolve on first use (PEP 562), so that importing vfljax costs nothing."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("vfljax")
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
     if name in __all__:

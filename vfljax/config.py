@@ -11,10 +11,11 @@ another ``top`` and ``top_hidden`` than ``config.model``'s. In ``attacks``:
 from __future__ import annotations
 
 import ast
-import importlib.util
+import contextlib
 import os
 import pathlib
 import traceback
+import types
 from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ DEFAULT: dict[str, Any] = {
     "data": {
         "name": "digits",
         "dir": "",  # the folder (or file) of data sets that are not embedded
-        "options": {},  # the loader's own: `python -m launch.data` lists them
+        "options": {},  # the loader's own: `vfljax data` lists them
         "train": 0.6,  # shares (up to 1.0) of all rows, of the published part, or counts
         "validation": 0.2,
         "test": 0.2,
@@ -140,15 +141,13 @@ def from_file(source: str, fields: Mapping[str, str]) -> dict[str, Any]:
     path, _, variant = source.partition(":")
     if not pathlib.Path(path).is_file():
         raise UserError(f"--config={path} is not a file: try configs/quickstart.py.")
-    # Exception and SystemExit: a config file is a program, and may fail in any way
     try:
         loader = SourceFileLoader("config", path)
-        spec = importlib.util.spec_from_file_location("config", path, loader=loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
+        module = types.ModuleType("config")
+        module.__file__ = path
         loader.exec_module(module)
         values = module.get_config(variant) if variant else module.get_config()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # it is a program, and may fail in any way
         raise UserError(f"config: {_raised(error, path)}") from error
     if not isinstance(values, (Mapping, ConfigDict)):
         raise UserError(
@@ -198,10 +197,9 @@ def _from_text(text: str, present: Any) -> Any:
         return text
     if isinstance(present, bool):
         return {"true": True, "false": False}.get(text.lower(), text)
-    try:
+    value: Any = text
+    with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         value = ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        value = text
     if isinstance(present, (list, tuple)) and not isinstance(value, (list, tuple)):
         return (value,)
     return float(value) if type(present) is float and type(value) is int else value

@@ -146,7 +146,7 @@ def test_the_command_attacks_anew_on_request_only(workdir, changed, launch, monk
     monkeypatch.setattr(page, "present", lambda *_: "")
     changed(2)
     command = ("attack", f"--workdir={workdir}", "--attacks=direct")
-    assert "left as it is; launch.attack --renew_rules" in launch(*command).stdout
+    assert "left as it is; `vfljax attack --renew_rules" in launch(*command).stdout
     assert rules_of(workdir, FORM) == {1}
     assert "attacked anew" in launch(*command, "--renew_rules").stdout
     assert (rules_of(workdir, FORM), rules_of(workdir, OLD)) == ({2}, {1})

@@ -28,7 +28,7 @@ def damage(workdir, why, unit=UNIT):
         store.load(workdir)
     assert error.value.unit == unit
     assert str(error.value).startswith(f"{workdir / unit} is damaged (")
-    assert f"`python -m launch.sweep --workdir={workdir} --mend`" in str(error.value)
+    assert f"`vfljax sweep --workdir={workdir} --mend`" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
 

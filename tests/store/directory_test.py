@@ -70,7 +70,7 @@ def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(
     with pytest.raises(UserError) as error:
         attack_sweep(planned, workdir, say=lambda line: None)
     assert f"{shard} is damaged" in str(error.value)
-    assert f"`python -m launch.sweep --workdir={workdir} --mend`" in str(error.value)
+    assert f"`vfljax sweep --workdir={workdir} --mend`" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert all(p.read_bytes() == c for p, c in others.items())
     assert [finding.unit for finding in store.mend(workdir)] == [f"shards/{shard.name}"]

@@ -46,7 +46,7 @@ def test_another_reading_is_not_called_other_data(path, tmp_path):
         store.begin(tmp_path / "w", header(planned(path), ""))
     for words in (
         "was read by version 1 of the loader, and this is version 2",
-        "prepare the data set with vfljax at revision 0123456789ab (launch.data --prepare=DIR)",
+        "prepare the data set with vfljax at revision 0123456789ab (`vfljax data --prepare=DIR`)",
     ):
         assert words in str(error.value)
     assert "have changed" not in str(error.value)

@@ -58,7 +58,7 @@ def settle(
         stored = f"{form.label} is stored by its rule {summary[name]['rule']}"
         now = f"this version has rule {about['rule']}"
         if not renew and is_whole(name, summary, workdir, about["shards"]):
-            say(f"{stored}, {now}: left as it is; launch.attack --renew_rules attacks anew.")
+            say(f"{stored}, {now}: left as it is; `vfljax attack --renew_rules` attacks anew.")
             return False
         say(f"{stored}, {now}: attacked anew; the earlier rows are kept.")
         summary[name]["superseded"] = True

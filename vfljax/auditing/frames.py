@@ -37,7 +37,7 @@ def audit(
 ) -> store.Sweep:
     """Audits a table: what leaks of its labels, to which party, and which defense to switch on.
 
-    It does what ``launch.audit`` does.
+    It does what ``vfljax audit`` does.
 
     Args:
       table: a pandas ``DataFrame``, a ``pyarrow.Table``, or the path of a file. A frame is written to
@@ -60,7 +60,7 @@ def audit(
       The audit's own sweep; ``workdir/report.html`` is its report.
 
     Raises:
-      UserError: of one line, as ``launch.audit`` prints it.
+      UserError: of one line, as ``vfljax audit`` prints it.
     """
     folder = pathlib.Path(workdir)
     try:

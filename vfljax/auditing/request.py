@@ -31,7 +31,7 @@ LEAST_BUDGET = 60.0  # seconds: no attack suite is compiled in less
 
 
 def of_audit(name: str) -> Field:
-    """Returns a field of the request, which messages call by the flag of launch.audit."""
+    """Returns a field of the request, which messages call by the flag of `vfljax audit`."""
     return Field(f"audit.{name}", f"--{name}")
 
 
@@ -124,11 +124,11 @@ FLAGS = {
     "seeds": "--seeds",
     **{f"attacks.{name}.known": "--known" for name in attacks.TABLE},
 }
-"""The flag of launch.audit that gives a field of the config, where its name is another."""
+"""The flag of `vfljax audit` that gives a field of the config, where its name is another."""
 
 
 def flag_of(field: Field) -> str:
-    """Returns how launch.audit calls a field.
+    """Returns how `vfljax audit` calls a field.
 
     >>> flag_of(Field("attacks.probe.known")), flag_of(Field("data.options.drop"))
     ('--known', '--option=drop')

@@ -4,7 +4,7 @@
     DIR/pilot/        every defense at every operating point of its row, one seed, no attack: what it costs
     DIR/              undefended and every defense around the operating point at which it begins to cost more
                       than was allowed, on all seeds, under all attacks: the audit's own sweep and report
-    DIR/config.py     the config of that sweep, for ``launch.sweep``
+    DIR/config.py     the config of that sweep, for ``vfljax sweep``
     DIR/audit.json    what was asked, what was decided, and how long each stage took
 
 Operating points are chosen by cost and never by leak, so the audit's figures are of attacks that chose
@@ -39,7 +39,7 @@ FRAME = "table.parquet"  # what ``vfljax.audit`` writes a data frame to
 DAY = 86_400.0  # seconds
 CONFIG = '''"""{title}
 
-    python -m launch.sweep --config={path} --workdir=NEW_DIR
+    vfljax sweep --config={path} --workdir=NEW_DIR
 """
 
 from vfljax.config import ordered
@@ -294,7 +294,7 @@ def _last_written(folder: pathlib.Path) -> float:
 
 
 def _write_config(workdir: pathlib.Path, values: Mapping[str, Any]) -> None:
-    """The config of the last stage as a file for ``launch.sweep``; it holds literals only."""
+    """The config of the last stage as a file for ``vfljax sweep``; it holds literals only."""
     body = pprint.pformat(dict(values), width=92, sort_dicts=False)
     indented = "\n".join("        " + line for line in body.splitlines())
     path = workdir / "config.py"

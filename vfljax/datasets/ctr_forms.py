@@ -231,7 +231,7 @@ def load(plan: ClickPlan, form: ClickEncoding) -> Dataset:
                 f"{plan.path}: {max(rows, expected):,} rows {'asked for' if expected > 0 else 'read so far'}"
                 f" take {whole:,} bytes, more than {MAX_BYTES:,}, in memory",
                 remedy=(
-                    "prepare them in a folder (launch.data --prepare), or give ",
+                    "prepare them in a folder (`vfljax data --prepare`), or give ",
                     Field("data.options.rows"),
                 ),
             )

@@ -1,4 +1,4 @@
-"""A sweep as one call: what ``launch.sweep`` and notebooks do.
+"""A sweep as one call: what ``vfljax sweep`` and notebooks do.
 
 What enters: a config and a folder. What leaves: the finished sweep, read from that folder.
 """

@@ -67,7 +67,7 @@ def read(path: pathlib.Path) -> list[Compared]:
     by_id = {number.id: number for number in papers.numbers()}
     rows = list(csv.reader(io.StringIO(path.read_text())))
     if not rows or tuple(rows[0]) != COLUMNS:
-        raise UserError(f"{path} is no table of launch.reproduce: its columns must be {COLUMNS}.")
+        raise UserError(f"{path} is no table of `vfljax reproduce`: its columns must be {COLUMNS}.")
     out = []
     for place, row in enumerate(rows[1:], 2):
         try:
@@ -75,7 +75,7 @@ def read(path: pathlib.Path) -> list[Compared]:
             number, ours = by_id[fields["id"]], tuple(map(float, fields["ours"].split()))
         except (KeyError, ValueError) as error:
             raise UserError(
-                f"{path}, line {place}: {error}: make it again by launch.reproduce."
+                f"{path}, line {place}: {error}: make it again by `vfljax reproduce`."
             ) from None
         kept = {name: fields[name] for name in Compared._fields if name in fields}
         out.append(Compared(**{**kept, "number": number, "ours": ours}))

@@ -103,7 +103,7 @@ def read(path: pathlib.Path) -> list[LeakRow]:
     reader = csv.DictReader(io.StringIO(path.read_text()))
     if reader.fieldnames is None or tuple(reader.fieldnames) != LeakRow._fields:
         raise UserError(
-            f"{path} is no table of launch.reproduce: its columns must be {LeakRow._fields}."
+            f"{path} is no table of `vfljax reproduce`: its columns must be {LeakRow._fields}."
         )
     return [_read(row) for row in reader]
 

@@ -308,7 +308,7 @@ def sun_alphas(sweep: Sweep, reproduces: Reproduces) -> Figure:
         attacked = [figures["leak"] for figures in leaks if figures]
         if len(attacked) < len(members):
             raise UserError(
-                f"the sweep has no attack {SPECTRAL!r} on every configuration: run launch.attack."
+                f"the sweep has no attack {SPECTRAL!r} on every configuration: run `vfljax attack`."
             )
         values = {"leak AUC": attacked, "test AUC": [c.auc[SPLIT] for c in members]}
         for place, (name, intervals) in enumerate(values.items()):

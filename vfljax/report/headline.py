@@ -75,7 +75,7 @@ def _nothing(assessed: Assessed) -> Headline:
         sentence=f"No attack has any figure, so nothing is known of what leaks{accuracy}.",
         leaks="nothing is known",
         whom="nobody attacked",
-        switch_on="nothing yet: run launch.attack",
+        switch_on="nothing yet: run `vfljax attack`",
         sure="not at all",
     )
 

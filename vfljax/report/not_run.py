@@ -34,7 +34,7 @@ def _not_scored(rows: StoredRows) -> Iterator[str]:
     if missing:
         yield (
             f"The local-only baseline with {' or '.join(missing)} known labels is no candidate for the "
-            "strongest attack, and no excess is known, because it was not scored. launch.attack adds it."
+            "strongest attack, and no excess is known, because it was not scored. `vfljax attack` adds it."
         )
 
 

@@ -243,7 +243,7 @@ def notes(rows: StoredRows) -> list[str]:
         if title != entry["label"]:
             out.append(
                 f"{title}: its rows are shown as {identity_of(entry).label}, and are part of no other figure. "
-                "launch.attack --renew_rules attacks with the present rule."
+                "`vfljax attack --renew_rules` attacks with the present rule."
             )
     renamed = {row.identity.label: row.identity for row in rows.attacks if row.identity.named}
     return out + [

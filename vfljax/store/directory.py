@@ -17,7 +17,7 @@
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people
     report.html, figures/*.png     the report
     select_delta/                  a sweep of its own: GAFM's choice of Delta
-    damaged/                       what ``launch.sweep --mend`` has set aside
+    damaged/                       what ``vfljax sweep --mend`` has set aside
 
 sweep.json and attacks.json have copies beside them (sweep.copy.json), which are read where the first is
 damaged. The column ``federation`` holds the name of the federation (``types.Federation``).
@@ -125,7 +125,7 @@ def read_header(workdir: pathlib.Path) -> dict[str, Any]:
     """What ``sweep.json`` says. Raises UserError where there is none, and where it is damaged."""
     header = header_of(workdir)
     if header is None:
-        raise UserError(f"{workdir} holds no sweep (no sweep.json): run launch.sweep first.")
+        raise UserError(f"{workdir} holds no sweep (no sweep.json): run `vfljax sweep` first.")
     return header
 
 

@@ -185,7 +185,7 @@ class Sweep(NamedTuple):
             more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
             raise UserError(
                 f"{self.workdir} is not finished: {lines[0]}{more}. "
-                f"`python -m launch.sweep --workdir={self.workdir}` goes on with it; --unfinished takes "
+                f"`vfljax sweep --workdir={self.workdir}` goes on with it; --unfinished takes "
                 "what there is."
             )
 

@@ -42,7 +42,7 @@ class Damaged(UserError):
 
 def remedy(workdir: pathlib.Path) -> str:
     """The command that mends a damaged sweep."""
-    return f"`python -m launch.sweep --workdir={workdir} --mend`"
+    return f"`vfljax sweep --workdir={workdir} --mend`"
 
 
 def digest(path: pathlib.Path) -> str:

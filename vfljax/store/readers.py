@@ -31,8 +31,8 @@ def _reading(stored: Mapping[str, Any], reader: int) -> str:
     maker = f"vfljax at revision {revision}" if revision else "the vfljax that it was made with"
     return (
         f"reading changed: its data set was read by version {old} of the loader, and this is version "
-        f"{reader}; to keep the old reading, prepare the data set with {maker} (launch.data --prepare=DIR) "
-        "and give DIR in place of the data, or give launch.sweep options of the loader that read so"
+        f"{reader}; to keep the old reading, prepare the data set with {maker} (`vfljax data --prepare=DIR`) "
+        "and give DIR in place of the data, or give `vfljax sweep` options of the loader that read so"
     )
 
 

@@ -30,7 +30,7 @@ def default_width() -> int:
 
     On CPU fewer pay for each small operation again, more fall out of the cache. Measured by processor time for
     widths of 1 to 60: the benchmark's MLP is fastest at 1 or 2, a network of 16 hidden units at 60, and 6
-    is within about a tenth of both (``python -m launch.benchmark --suite=grid --width=N``).
+    is within about a tenth of both (``vfljax benchmark --suite=grid --width=N``).
     """
     return 6 if machine.offered().cpu else 1 << 30
 

@@ -16,7 +16,7 @@ from vfljax.errors import Field, UserError
 from vfljax.machine import bytes_text
 from vfljax.sweep.records import as_axis, written
 
-LIFT = Field("beyond_limits", ", or lift all limits by launch.sweep's --beyond_limits")
+LIFT = Field("beyond_limits", ", or lift all limits by `vfljax sweep --beyond_limits`")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ def test_verify_lists_damage_and_what_is_not_there_yet(launch, workdir):
     why = "results.parquet does not match its checksum"
     assert f"damaged        shards/{damaged.name} ({why})\n" in done.stdout
     assert done.stderr.startswith(f"error: {workdir} is damaged in 1 of ")
-    assert f"`python -m launch.sweep --workdir={workdir} --mend`" in done.stderr
+    assert f"`vfljax sweep --workdir={workdir} --mend`" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -52,7 +52,7 @@ def test_verify_checks_the_sweep_that_selected_delta_too(launch, workdir, tiny_s
     flip(last_shard(selection) / "results.parquet")
     done = launch("verify", f"--workdir={workdir}")
     assert done.returncode == 2
-    assert f"`python -m launch.sweep --workdir={selection} --mend`" in done.stderr
+    assert f"`vfljax sweep --workdir={selection} --mend`" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["verify", "report", "attack", "sweep"])
@@ -74,7 +74,7 @@ def test_damaged_teachers_of_a_missing_shard_are_mended_by_the_printed_command(
     done = launch("sweep", f"--workdir={workdir}")
     assert done.returncode == 2
     assert f"{workdir / 'teacher.npz'} is damaged (" in done.stderr
-    name, arguments = re.search(r"`python -m launch\.(\w+) (.*)`", done.stderr).groups()
+    name, arguments = re.search(r"`vfljax (\w+) (.*)`", done.stderr).groups()
     done = launch(name, *arguments.split())
     assert done.returncode == 0, done.stderr
     assert "set aside: teacher.npz (teacher.npz does not match its checksum)" in done.stdout
@@ -91,7 +91,7 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, workdir, tiny_
         done = launch(name, f"--workdir={workdir}")
         assert done.returncode == 2
         assert f"{workdir} is not finished: 1 of 4 shards are not trained" in done.stderr
-        assert f"`python -m launch.sweep --workdir={workdir}` goes on with it" in done.stderr
+        assert f"`vfljax sweep --workdir={workdir}` goes on with it" in done.stderr
         assert done.stderr.count("\n") == 1
     for name in ("report", "attack"):
         done = launch(name, f"--workdir={workdir}", "--unfinished")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.launch_test import QUICK
+from tests.cli.common_test import QUICK
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import checksum
 

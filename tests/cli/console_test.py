@@ -1,0 +1,76 @@
+"""The console command ``vfljax``."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+
+import pytest
+
+from vfljax import cli
+
+
+@pytest.fixture
+def console(monkeypatch, capsys):
+    """``console(*arguments)``: the exit status of the command within this process, and what it prints."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["/usr/bin/vfljax", *arguments])
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        with pytest.raises(SystemExit) as ended:
+            cli.console()
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+def test_help_lists_every_command(console, arguments):
+    status, out, err = console(*arguments)
+    assert (status, err) == (0, "")
+    for name, module in cli.COMMANDS.items():
+        assert f"\n{name} " in out
+        assert module.__doc__.splitlines()[0] in out
+
+
+def test_an_unknown_command_is_one_line_with_the_nearest_name(console):
+    status, out, err = console("swep", "--workdir=x")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: unknown command 'swep': did you mean 'sweep'? choose from sweep,")
+    assert err.count("\n") == 1
+
+
+def test_help_and_messages_name_the_command_as_it_was_started(console):
+    _, out, _ = console("report", "--help")
+    assert "vfljax report --workdir=runs/quickstart" in out
+    assert "python -m" not in out
+    assert "--[no]unfinished: " in out
+    command = [sys.executable, "-m", "launch.report", "--help"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "python -m launch.report --workdir=runs/quickstart" in out
+
+
+def test_a_mistake_of_a_command_is_one_line_and_status_2(console, monkeypatch):
+    monkeypatch.setattr("vfljax.use_this_machine", lambda **_: None, raising=False)
+    status, _, err = console("verify")
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.startswith("error: --workdir is needed: the folder of a sweep")
+
+
+def test_the_version_is_the_package_s(console):
+    import vfljax
+
+    assert console("--version")[:2] == (0, f"{vfljax.__version__}\n")
+    assert vfljax.__version__ == importlib.metadata.version("vfljax")
+
+
+def test_modules_of_the_current_folder_are_found_first(console, tmp_path, monkeypatch):
+    """As by ``python -m``: plugins and configs."""
+    monkeypatch.chdir(tmp_path)
+    before = []
+    monkeypatch.setattr(
+        cli.common, "end_with_help", lambda text: before.append(sys.path[0]) or sys.exit(0)
+    )
+    console("--help")
+    assert before == [os.fspath(tmp_path)]
