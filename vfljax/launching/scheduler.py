@@ -61,8 +61,13 @@ INLINE = Way(True, train.train_shards, run.run_variants, [])
 
 
 def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None = None) -> Way:
-    """The way through an ``engine``. ``plugins`` are used by workers too; ``names`` are attacks that are asked
-    for beside the config's own."""
+    """Returns the way through an engine.
+
+    Args:
+      engine: runs the jobs.
+      plugins: files or modules that workers use too.
+      names: attacks that are asked for in place of the config's; None: those of the config.
+    """
     given_up: list[GivenUp] = []
     sources = (
         str(pathlib.Path(name).absolute()) if name.endswith(".py") else name for name in plugins
@@ -196,7 +201,7 @@ def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
 
 
 def parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
-    """Names in their order, in at most ``count`` parts of about equal weight.
+    """Returns the names in their order, in at most ``count`` parts of about equal weight.
 
     >>> parts({"a": 1, "b": 1, "c": 2, "d": 4}, 2)
     [('a', 'b', 'c'), ('d',)]
@@ -216,9 +221,19 @@ def send(
     progress: Progress,
     is_done: Callable[[str], bool],
 ) -> tuple[dict[str, str], dict[str, run.Cost]]:
-    """Have ``job`` done for the shards that ``weights`` names: why shards were given up, and what attacks
-    cost. ``weights`` are steps, ``trials`` those of each shard, both for ``progress``; ``is_done`` says
-    whether a shard is finished, where files tell."""
+    """Have ``job`` done for some shards, and again for those that fail, ``TRIES`` times at most.
+
+    Args:
+      engine: runs the jobs.
+      job: without shards.
+      weights: the steps that each shard takes, for the division among jobs and for ``progress``.
+      trials: how many trials each shard has, for ``progress``.
+      progress: is told of shards that are finished.
+      is_done: whether a shard is finished, where its files show it.
+
+    Returns:
+      Why shards were given up, by their names; and what attacks cost, by their labels.
+    """
     folder = pathlib.Path(job.config).parent
     tries: collections.Counter[str] = collections.Counter()
     failed: dict[str, str] = {}

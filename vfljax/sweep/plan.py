@@ -245,6 +245,26 @@ def trial_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
     return (call + 6 * size * spec.batch_size / rate) * spec.epochs * spec.steps_per_epoch
 
 
+def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:
+    """Returns the shards that a sweep was divided into when it was begun, which a resume keeps.
+
+    Args:
+      plan: of the sweep. Shards of groups that it does not have are left out.
+      header: of the stored sweep.
+    """
+    number = {group.name: i for i, group in enumerate(plan.groups)}
+    return [
+        Shard(
+            name=shard["name"],
+            group=number[shard["group"]],
+            trials=tuple(shard["trials"]),
+            capacity=shard["capacity"],
+        )
+        for shard in header["shards"]
+        if shard["group"] in number
+    ]
+
+
 def planned_devices(header: Mapping[str, Any]) -> int:
     """``Plan.devices`` of a stored sweep; where it was planned for another kind of device, those that are
     here."""
