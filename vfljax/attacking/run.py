@@ -124,7 +124,10 @@ def _stored(
     sweep = store.load(workdir)
     plan = plan._replace(devices=planned_devices(sweep.header))
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    naming = most_known(plan._replace(experiment=experiment_of(sweep)))  # whoever attacks it now
+    # by as many labels as the sweep's own attacks know, whoever attacks it now
+    trained = experiment_of(sweep)
+    variants = attack_variants(trained, plan.dataset.num_classes, plan.party_columns[0].input)
+    naming = most_known(plan._replace(experiment=trained, attack_variants=tuple(variants)))
     scorer = Scorer(arrays, experiment.execution.width or None, naming)
     return experiment, Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
 
