@@ -21,7 +21,8 @@ import vfljax
 from configs.precision import get_config
 from vfljax import store
 from vfljax.report import stored_rows, tables
-from vfljax.report.assessment import Assessed, assess
+from vfljax.report.assessed import Assessed
+from vfljax.report.assessment import assess
 from vfljax.report.intervals import Interval, interval
 from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
 

@@ -68,12 +68,12 @@ def test_defenses_of_two_classes_have_the_generator_and_two_classes():
 
 
 def test_other_rules_of_a_defense_are_timed_behind_its_default_one():
-    labels = [form.label for form in defense_cost.forms()]
+    labels = [timed.label for timed in defense_cost.timed_defenses()]
     assert labels[labels.index("noise") + 1] == "noise gaussian"
 
 
 def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
-    forms = defense_cost.forms()
+    forms = defense_cost.timed_defenses()
     assert [form.label for form in forms if not form.defense.options] == list(defense_cost.TABLE)
     for label, defense in forms:
         row = defense_cost.TABLE[defense.name]

@@ -13,10 +13,11 @@ from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
 from vfljax.report import judging
-from vfljax.report.assessment import Assessed, Assessment, compare
-from vfljax.report.configurations import FIGURES, Configuration, Reference
+from vfljax.report.assessed import Assessed, Assessment
+from vfljax.report.assessment import compare
+from vfljax.report.candidates import Candidate, candidates_of
+from vfljax.report.configurations import FIGURES, ConfigurationSummary, Reference
 from vfljax.report.intervals import Interval, interval
-from vfljax.report.judging import Candidate
 from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import header, manifest
 from vfljax.sweep.experiment import parse
@@ -147,7 +148,7 @@ def assessment(
         identity(name, federation=on): {name: interval([value] * 3) for name in FIGURES}
         for name, value in (attacks or {}).items()
     }
-    configuration = Configuration(
+    configuration = ConfigurationSummary(
         number=next(_numbers),
         method=method,
         defenses=tuple(dict.fromkeys(name.split(".")[0] for name in knobs)),
@@ -165,7 +166,7 @@ def assessment(
     if leaks is None:
         return Assessment(configuration=configuration, federation="split")
     names = [attack] if len(leaks) == 1 else [f"{attack}{k}" for k in range(len(leaks))]
-    candidates = judging.candidates(names, leaks, [0.5] * len(seeds), 1000)
+    candidates = candidates_of(names, leaks, [0.5] * len(seeds), 1000)
     tried = tuple(
         Candidate(name=name, brief=brief(identity(name)), identity=identity(name), null=0.55)
         for name in names

@@ -68,7 +68,7 @@ class Origin(NamedTuple):
     plugin: str  # the module's name: the part of the row's name before its colon
     version: str  # its ``__version__``, "" without one
     sha256: str  # of its file or files
-    loaded: bool = True  # False: it stands for a row of which only a stored description is known
+    loaded: bool = True  # False: only a stored description of the row is known
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"
@@ -251,7 +251,7 @@ class HParams(NamedTuple):
     weight_decay: Array
     milestones: Array  # [m] epochs at which the rate is multiplied by `decay`
     decay: Array
-    gamma: Array  # [bottoms] each party's malicious strength; 0 is honest
+    gamma: Array  # [bottoms] gamma of each party; 0 is honest
     defenses: dict[str, dict[str, Array]]  # chain name -> knob -> value
 
 

@@ -8,7 +8,8 @@ import pytest
 from tests.sweeps import REFERENCE, assessed, assessment, columns, identity
 from vfljax import store
 from vfljax.report import tables
-from vfljax.report.assessment import Outcome, assess
+from vfljax.report.assessed import MethodOutcome
+from vfljax.report.assessment import assess
 from vfljax.report.configurations import NUMBERS, undefended
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import read
@@ -265,7 +266,7 @@ def test_the_operating_point_is_chosen_on_validation_accuracy_not_on_test():
 def test_where_no_operating_point_keeps_the_accuracy_the_method_is_shown_so():
     found = [assessment("undefended", 0.9, 0.8), assessment("noise", 0.5, 0.1, NOISE)]
     (one,) = assessed(*found).methods
-    assert (one.choice, one.shown_as) == (None, Outcome.NONE_KEEPS)
+    assert (one.choice, one.shown_as) == (None, MethodOutcome.NONE_KEEPS)
 
 
 def test_an_operating_point_may_cost_two_points_and_no_more():
@@ -331,7 +332,7 @@ def test_without_an_empty_chain_nothing_is_undefended_and_nothing_is_chosen():
     found = [assessment("undefended", 0.9, 0.3, NOISE)]
     assert undefended([a.configuration for a in found]) is None
     (one,) = assessed(*found).methods
-    assert (one.choice, one.verdict, one.shown_as) == (None, None, Outcome.NOT_COMPARED)
+    assert (one.choice, one.verdict, one.shown_as) == (None, None, MethodOutcome.NOT_COMPARED)
 
 
 @pytest.mark.parametrize(("max_cost", "kept"), [(0.0, False), (0.09, False), (0.1, True)])

@@ -7,6 +7,7 @@ import pytest
 from tests.sweeps import REFERENCE, assessed, assessment
 from vfljax.report import findings, guarantees, judging
 from vfljax.report.assessment import assess
+from vfljax.report.candidates import candidates_of
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import read
 
@@ -98,7 +99,7 @@ def published(before, worst, spread):
     one = assessment("kdk", 0.9, worst, KDK)
 
     def strongest(names):
-        tried = judging.candidates(names, leaks[: len(names)], [0.5] * 3, 1000)
+        tried = candidates_of(names, leaks[: len(names)], [0.5] * 3, 1000)
         return judging.strongest_of(tried)
 
     return dataclasses.replace(

@@ -14,7 +14,8 @@ from scipy import stats
 from tests.sweeps import REFERENCE, assessed, assessment, columns
 from vfljax import store
 from vfljax.report import headline
-from vfljax.report.assessment import Outcome, assess, assess_sweep
+from vfljax.report.assessed import MethodOutcome
+from vfljax.report.assessment import assess, assess_sweep
 from vfljax.report.configurations import NUMBERS
 from vfljax.report.intervals import Estimate, Limits, interval
 from vfljax.report.judging import Verdict
@@ -98,7 +99,7 @@ def test_without_an_undefended_figure_the_least_leak_is_named_and_nothing_compar
     assert "o method is undefended" in one.sentence or "ndefended has no figures" in one.sentence
     assert "With kdk k=2, the least of 2 configurations, telco ranks" in one.sentence
     assert "accuracy .80" in one.sentence
-    assert [a.shown_as for a in every.methods] == [Outcome.NOT_COMPARED] * 2
+    assert [a.shown_as for a in every.methods] == [MethodOutcome.NOT_COMPARED] * 2
     assert [a.label for a in every.methods] == ["kdk k=2", "noise scale=1"]
     assert not any(a.meets_goal for a in every.methods)
 
@@ -121,7 +122,11 @@ def test_where_no_operating_point_meets_the_goal_the_nearest_is_named():
     one = headline_of(plain(), strong, weak, max_leak=0.4)
     assert "and none can, as the local-only baseline reaches .50; nearest is" in one.switch_on
     (shown,) = compared(plain(), strong).methods
-    assert (shown.shown_as, shown.label, shown.choice) == (Outcome.NONE_KEEPS, strong.label, None)
+    assert (shown.shown_as, shown.label, shown.choice) == (
+        MethodOutcome.NONE_KEEPS,
+        strong.label,
+        None,
+    )
     assert shown.shown_cost.mean == pytest.approx(-0.1)
     assert "accuracy -10.0 points" in headline_of(plain(), strong).sentence
 
@@ -194,7 +199,7 @@ def test_nothing_attacked_and_everything_diverged_are_told():
     assert headline.headlines(every)[0].sentence.endswith(
         "; of the defenses nothing is known: diverged on every seed."
     )
-    assert [a.shown_as for a in every.methods] == [Outcome.DIVERGED]
+    assert [a.shown_as for a in every.methods] == [MethodOutcome.DIVERGED]
     assert math.isnan(every.methods[0].leak.mean)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.reference import judging as twin
 from vfljax.report import choosing, intervals, judging
+from vfljax.report.candidates import candidates_of
 from vfljax.report.intervals import LOWER, UPPER
 from vfljax.report.judging import Verdict
 
@@ -29,7 +30,7 @@ def names(leaks):
 
 
 def of(leaks, away=AWAY, rows=ROWS, selects=()):
-    return judging.candidates(names(leaks), leaks, away, rows, selects)
+    return candidates_of(names(leaks), leaks, away, rows, selects)
 
 
 def judged(leaks, undefended, away=AWAY, rows=ROWS):
@@ -379,7 +380,7 @@ def test_order_of_candidates_and_of_seeds_does_not_matter():
     candidates, seeds = np.random.default_rng(3).permutation(7), [3, 1, 4, 0, 2]
     shuffled = [names(leaks)[k] for k in candidates]
     result = compared(
-        judging.candidates(shuffled, leaks[candidates][:, seeds], away[seeds], ROWS),
+        candidates_of(shuffled, leaks[candidates][:, seeds], away[seeds], ROWS),
         of(undefended[::-1, seeds], away[seeds]),
     )
     np.testing.assert_allclose(result.worst.scores, expected.worst.scores[seeds])
@@ -426,7 +427,7 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="seeds differ"):
         compared(of(constant(0.8)), of(constant(0.9, seeds=3), AWAY[:3]))
     with pytest.raises(ValueError, match="2 attacks and 5 seeds for leaks"):
-        judging.candidates(["a", "b"], constant(0.8), AWAY, ROWS)
+        candidates_of(["a", "b"], constant(0.8), AWAY, ROWS)
     with pytest.raises(ValueError, match="at least one of each"):
         intervals.worst_limits(np.zeros((0, 5)), ROWS)
     with pytest.raises(ValueError, match="rows=0"):

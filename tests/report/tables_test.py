@@ -6,7 +6,8 @@ import pathlib
 
 from tests.sweeps import assessed, assessment
 from vfljax import store
-from vfljax.report import headline, judging, tables
+from vfljax.report import attack_tables, headline, judging, tables
+from vfljax.report.candidates import candidates_of
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import load
 
@@ -30,7 +31,7 @@ def test_the_table_of_verdicts_has_limits_and_how_attacks_were_chosen():
 def test_an_attack_without_enough_figures_is_named_where_nothing_can_be_said():
     lost = assessment("noise", 0.9, 0.5, NOISE)
     leaks = [[0.5] * 3, [0.5, 0.5, math.nan]]
-    candidates = judging.candidates(["passive", "norm"], leaks, [0.5] * 3, 1000)
+    candidates = candidates_of(["passive", "norm"], leaks, [0.5] * 3, 1000)
     lost = dataclasses.replace(lost, strongest=judging.strongest_of(candidates))
     _, judged = assessed(assessment("plain", 0.9, 0.9), lost).assessments
     assert headline.verdict_text(judged) == "cannot say: norm on fewer than 3 seeds"
@@ -38,7 +39,7 @@ def test_an_attack_without_enough_figures_is_named_where_nothing_can_be_said():
 
 def test_training_leads_then_attacks_by_seconds_and_their_sum():
     sweep = store.load(STORED)
-    header, rows = tables.seconds_rows(load(STORED))
+    header, rows = attack_tables.seconds_rows(load(STORED))
     seconds = [float(row[header.index("seconds")]) for row in rows]
     summary = store.attack_summary(STORED)
     ran = [a for a in summary.values() if a["status"] == "ok" and a["trials"]]

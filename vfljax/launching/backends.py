@@ -101,7 +101,7 @@ def slurm(jobs: int, options: Options) -> Iterator[Engine]:
 def ray(jobs: int, options: Options) -> Iterator[Engine]:
     """Tasks of a Ray cluster: of ``address``, else of the one that $RAY_ADDRESS names or that runs here, else
     of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does not
-    retry a task whose process or node dies: whoever sent it does, and counts tries."""
+    retry a task whose process or node dies: the scheduler does, and counts tries."""
     module = _needed("ray", "ray", "ray")
     wanted = {"num_cpus": 1, **options}
     address = wanted.pop("address", None)
@@ -169,8 +169,16 @@ def _one_process(options: Options) -> None:
 
 @contextlib.contextmanager
 def opened(name: str, jobs: int, options: Options) -> Iterator[Engine]:
-    """The engine of that name, ready for jobs: ``jobs`` at once, 0 for as many as it has room for. Raises
-    UserError for an unknown one, one whose package is not installed, and options it does not know."""
+    """Opens the engine of that name for jobs.
+
+    Args:
+      name: a key of ``ENGINES``.
+      jobs: how many run at once; 0: as many as the engine has room for.
+      options: of the engine.
+
+    Raises:
+      UserError: for an unknown engine, one whose package is not installed, and options it does not know.
+    """
     if name not in ENGINES:
         raise unknown("launcher", name, ["inline", *ENGINES])
     _one_process(options)
@@ -212,7 +220,7 @@ def _submitit(
             raise
         except submitit.core.utils.FailedJobError as error:  # sbatch says no
             raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
-        except submitit.core.utils.FailedSubmissionError as error:  # or what nobody understands
+        except submitit.core.utils.FailedSubmissionError as error:  # or it cannot be understood
             raise UserError(f"--launcher={name}: {str(error).splitlines()[0]}") from error
         except (ValueError, TypeError, NameError) as error:
             raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error

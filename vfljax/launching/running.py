@@ -74,8 +74,18 @@ def finish(
     say: Callable[[str], None] = print,
     way: Way = INLINE,
 ) -> Plan:
-    """Train and attack what is not stored yet, and write the whole tables; without a report. ``way`` is how:
-    in this process, or by jobs elsewhere (``vfljax.launching``)."""
+    """Train and attack what is not stored yet, and write the whole tables; without a report.
+
+    Args:
+      experiment: what is trained and attacked.
+      workdir: the folder of the sweep.
+      command: what the sweep is made by.
+      say: is given each line of what is being done.
+      way: how, in this process or by jobs elsewhere.
+
+    Returns:
+      The plan.
+    """
     check(experiment)
     plan = train_sweep(experiment, workdir, command, say, way.train)
     attack_sweep(plan, workdir, say=say, run=way.attack)
@@ -84,11 +94,17 @@ def finish(
 
 
 def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
-    """What ``finish`` would do and how long it would take, in words and tables; nothing is trained to its
-    end and nothing is written, but compiled programs to their cache.
+    """Returns what ``finish`` would do and how long it would take, in words and tables.
 
     The time is an estimate: an epoch of each program of training and a call of each attack are measured, on
-    real data and this machine. Raises UserError where ``finish`` would, of a plan that cannot fit too.
+    real data and this machine. Nothing is written but compiled programs, to their cache.
+
+    Args:
+      experiment: what would be trained and attacked.
+      workdir: the folder of the sweep, which may hold a part of it.
+
+    Raises:
+      UserError: where ``finish`` would raise one, and for a plan that does not fit into memory.
     """
     stored = store.header_of(workdir)
     check(experiment)

@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import store
 from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import FormPlan, key_of
+from vfljax.attacking.jobs import VariantPlan, key_of
 from vfljax.errors import UserError
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
@@ -53,16 +53,21 @@ class Way(NamedTuple):
 
     inline: bool
     train: train.TrainShards
-    attack: run.RunForms
+    attack: run.RunVariants
     given_up: list[GivenUp]  # grows while it is used
 
 
-INLINE = Way(True, train.train_shards, run.run_forms, [])
+INLINE = Way(True, train.train_shards, run.run_variants, [])
 
 
 def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None = None) -> Way:
-    """The way through an ``engine``. ``plugins`` are used by workers too; ``names`` are attacks that are asked
-    for beside the config's own."""
+    """Returns the way through an engine.
+
+    Args:
+      engine: runs the jobs.
+      plugins: files or modules that workers use too.
+      names: attacks that are asked for in place of the config's; None: those of the config.
+    """
     given_up: list[GivenUp] = []
     sources = (
         str(pathlib.Path(name).absolute()) if name.endswith(".py") else name for name in plugins
@@ -87,8 +92,8 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         if len(failed) == len(todo) and not done:  # there is nothing to attack or to report
             raise UserError(f"no shard could be trained: {given_up[0]}.")
 
-    def attack_there(todo: Sequence[FormPlan], stored: Stored) -> Iterator[run.Attacked]:
-        labels = tuple(form_plan.form.label for form_plan in todo)
+    def attack_there(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[run.Attacked]:
+        labels = tuple(variant_plan.form.label for variant_plan in todo)
         job = _job(worker.attack_shards, stored.workdir, stored.plan.experiment, *asked)
         job = job._replace(attacks=labels)
         counts = _left(todo, stored)
@@ -96,8 +101,11 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         failed, costs = send(engine, job, counts, counts, progress, lambda name: False)
         given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
         names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
-        for form_plan in todo:
-            yield form_plan.of_shards(names), costs.get(form_plan.form.label, versions.NO_COST)
+        for variant_plan in todo:
+            yield (
+                variant_plan.of_shards(names),
+                costs.get(variant_plan.form.label, versions.NO_COST),
+            )
 
     return Way(False, train_there, attack_there, given_up)
 
@@ -182,18 +190,18 @@ def _job(
     )
 
 
-def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
+def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
-    for form_plan in todo:
-        done = {key_of(row) for row in stored.rows(form_plan.form)}
-        every = (job for jobs in form_plan.jobs.values() for job in jobs)
+    for variant_plan in todo:
+        done = {key_of(row) for row in stored.rows(variant_plan.form)}
+        every = (job for jobs in variant_plan.jobs.values() for job in jobs)
         counts.update(job.row["shard"] for job in every if job.key not in done)
     return dict(sorted(counts.items()))
 
 
 def parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
-    """Names in their order, in at most ``count`` parts of about equal weight.
+    """Returns the names in their order, in at most ``count`` parts of about equal weight.
 
     >>> parts({"a": 1, "b": 1, "c": 2, "d": 4}, 2)
     [('a', 'b', 'c'), ('d',)]
@@ -213,9 +221,19 @@ def send(
     progress: Progress,
     is_done: Callable[[str], bool],
 ) -> tuple[dict[str, str], dict[str, run.Cost]]:
-    """Have ``job`` done for the shards that ``weights`` names: why shards were given up, and what attacks
-    cost. ``weights`` are steps, ``trials`` those of each shard, both for ``progress``; ``is_done`` says
-    whether a shard is finished, where files tell."""
+    """Have ``job`` done for some shards, and again for those that fail, ``TRIES`` times at most.
+
+    Args:
+      engine: runs the jobs.
+      job: without shards.
+      weights: the steps that each shard takes, for the division among jobs and for ``progress``.
+      trials: how many trials each shard has, for ``progress``.
+      progress: is told of shards that are finished.
+      is_done: whether a shard is finished, where its files show it.
+
+    Returns:
+      Why shards were given up, by their names; and what attacks cost, by their labels.
+    """
     folder = pathlib.Path(job.config).parent
     tries: collections.Counter[str] = collections.Counter()
     failed: dict[str, str] = {}

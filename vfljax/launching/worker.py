@@ -41,7 +41,7 @@ class Job(NamedTuple):
     config: str  # a file: its config, in which the data's folder may differ from the stored one
     shards: tuple[str, ...]
     attacks: tuple[str, ...]  # labels of forms, where they are attacked
-    names: tuple[str, ...] | None  # attacks that were asked for beside the config's own
+    names: tuple[str, ...] | None  # attacks that are asked for in place of the config's
     plugins: tuple[str, ...]
     begun: str  # a folder that says what is being done: a file a shard
 
@@ -134,13 +134,13 @@ def attack_shards(job: Job) -> Outcome:
     with _begun(job, job.shards):
         for name in job.shards:
             store.verify(job.folder / "shards" / name, deep=True)
-        planned, stored = run.planned_forms(_plan(job), job.folder, job.names)
-        for form_plan in planned:
-            label = form_plan.form.label
+        planned, stored = run.planned_variants(_plan(job), job.folder, job.names)
+        for variant_plan in planned:
+            label = variant_plan.form.label
             if label not in job.attacks:
                 continue
             try:
-                costs[label] = run.run_form(form_plan.of_shards(job.shards), stored)
+                costs[label] = run.run_variant(variant_plan.of_shards(job.shards), stored)
             except Exception as error:  # of one attack: the next may do
                 failed |= dict.fromkeys(job.shards, f"{label}: {reason(error)}")
     return Outcome(failed, costs)
@@ -157,7 +157,7 @@ def reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _begun(job: Job, names: tuple[str, ...]) -> Iterator[None]:
-    """Say what is being done, for whoever finds this process dead."""
+    """Mark what is being done, so that it is known if this process dies."""
     marks = [pathlib.Path(job.begun) / name for name in names]
     for mark in marks:
         mark.parent.mkdir(parents=True, exist_ok=True)

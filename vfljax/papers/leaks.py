@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from vfljax.errors import UserError
 from vfljax.report import tables
-from vfljax.report.assessment import Assessed
-from vfljax.report.configurations import Configuration
+from vfljax.report.assessed import Assessed
+from vfljax.report.configurations import ConfigurationSummary
 
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")
 
@@ -63,7 +63,7 @@ def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
     return rows
 
 
-def _row(table: str, c: Configuration, federation: str, attack: str, name: str) -> LeakRow:
+def _row(table: str, c: ConfigurationSummary, federation: str, attack: str, name: str) -> LeakRow:
     accuracy, auc = (
         values[federation].mean if federation in values else math.nan
         for values in (c.accuracy, c.auc)

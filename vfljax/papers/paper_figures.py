@@ -18,7 +18,7 @@ from matplotlib.ticker import NullFormatter
 from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients
-from vfljax.report.configurations import Configuration, configurations, stored_configurations
+from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
 from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
 from vfljax.report.intervals import Interval
 from vfljax.report.stored_rows import read
@@ -94,7 +94,7 @@ def _printed(ax: Axes, points: Points, number: int) -> None:
 
 
 def _attack_line(
-    ax: Axes, x: Sequence[float], members: Sequence[Configuration], attack: str, number: int
+    ax: Axes, x: Sequence[float], members: Sequence[ConfigurationSummary], attack: str, number: int
 ) -> None:
     """Draws the attack's success on the configurations that it ran on."""
     found = [c.figures_of(attack, ATTACKS[attack]) for c in members]
@@ -119,7 +119,7 @@ def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
     panel a k, undefended at epsilon 0."""
     every = stored_configurations(sweep)
     undefended = [c for c in every if not c.defended]
-    by_k: dict[int, list[Configuration]] = {}
+    by_k: dict[int, list[ConfigurationSummary]] = {}
     for c in every:
         if "kdk" in c.defenses:
             by_k.setdefault(int(c.knobs["kdk.k"]), []).append(c)
@@ -235,7 +235,7 @@ def gafm_figure2(sweep: Sweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def _layers(c: Configuration, passive: bool) -> list[tuple[str, Interval]]:
+def _layers(c: ConfigurationSummary, passive: bool) -> list[tuple[str, Interval]]:
     """Returns (layer, leak of the spectral attack on it) from the input on, of passive parties or of all."""
     signals = {key: dict(key.options).get("signal", "") for key in c.attacks}
     found = [
@@ -290,7 +290,7 @@ def sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> Fi
 def sun_alphas(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, 0 for the
     configuration without it; two panels a set of other defenses."""
-    series: dict[str, list[tuple[float, Configuration]]] = {}
+    series: dict[str, list[tuple[float, ConfigurationSummary]]] = {}
     for c in stored_configurations(sweep):
         others = "+".join(name for name in c.defenses if name != "dcor")
         series.setdefault(others, []).append((float(c.knobs.get("dcor.alpha") or 0), c))

@@ -19,8 +19,8 @@ from vfljax import papers, store
 from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
 from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
-from vfljax.report.configurations import Configuration, configurations
-from vfljax.report.stored_rows import AttackRow, Trial, federations_of, read
+from vfljax.report.configurations import ConfigurationSummary, configurations
+from vfljax.report.stored_rows import AttackFigures, Trial, federations_of, read
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
@@ -162,7 +162,7 @@ class _Reader:
             )
         return out or [blank]
 
-    def _matches(self, number: Number, c: Configuration) -> bool:
+    def _matches(self, number: Number, c: ConfigurationSummary) -> bool:
         """Whether the method is the number's defense, and its knobs and facts are the number's setting."""
         if self._reproduces.arms.get(c.method) != number.defense:
             return False
@@ -230,7 +230,7 @@ def _utility(column: str, trials: Sequence[Trial]) -> Found:
     return Found(federation, column, by_seed)
 
 
-def _by_seed(rows: Iterable[Trial | AttackRow], column: str) -> dict[int, float]:
+def _by_seed(rows: Iterable[Trial | AttackFigures], column: str) -> dict[int, float]:
     return {r.seed: r.figures[column] for r in rows if r.figures.get(column) is not None}
 
 

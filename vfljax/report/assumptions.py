@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from vfljax import defenses
-from vfljax.report.assessment import Assessed
+from vfljax.report.assessed import Assessed
+from vfljax.report.stored_rows import Table
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import MALICIOUS
-
-Table = tuple[list[str], list[list[str]]]
 
 
 def parties(assessed: Assessed, experiment: Experiment) -> Table:

@@ -13,7 +13,7 @@ import statistics
 from typing import NamedTuple
 
 from vfljax.report import choosing, judging
-from vfljax.report.assessment import Assessed
+from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import Reference
 from vfljax.report.intervals import FEWEST_SEEDS
 from vfljax.sweep.records import Goal

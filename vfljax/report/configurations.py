@@ -17,7 +17,7 @@ from vfljax import defenses
 from vfljax.report.intervals import Interval, interval
 from vfljax.report.stored_rows import (
     KINDS,
-    AttackRow,
+    AttackFigures,
     StoredRows,
     Trial,
     chance_of,
@@ -39,7 +39,7 @@ Attacks = Mapping[AttackIdentity, Mapping[str, Interval]]
 BySeed = Mapping[str, Mapping[int, float]]
 
 
-class Configuration(NamedTuple):
+class ConfigurationSummary(NamedTuple):
     """A method with a value for each of its knobs: utility and leakage, summarized over seeds.
 
     Utilities are by the kind of federation (split, malicious, no_split).
@@ -156,7 +156,7 @@ def _local_only(rows: StoredRows) -> float:
     return interval(x.figures.get("logistic_leak") for x in rows.attacks if x.point == 0).mean
 
 
-def configurations(rows: StoredRows) -> tuple[Configuration, ...]:
+def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     """Every configuration of a stored sweep, in grid order."""
     varied = {n for n in NUMBERS[:-1] if len({trial.figures[n] for trial in rows.trials}) > 1}
     named = _named(rows.trials, varied)
@@ -170,15 +170,15 @@ def configurations(rows: StoredRows) -> tuple[Configuration, ...]:
     )
 
 
-def stored_configurations(sweep: Sweep) -> tuple[Configuration, ...]:
+def stored_configurations(sweep: Sweep) -> tuple[ConfigurationSummary, ...]:
     """Every configuration of a sweep, with its attacks as they are stored."""
     return configurations(read(sweep, named=False))
 
 
-def attacks_of(rows: StoredRows) -> dict[int, list[AttackRow]]:
+def attacks_of(rows: StoredRows) -> dict[int, list[AttackFigures]]:
     """The rows of attacks on each configuration, trial by trial."""
     place = {trial.trial: (trial.configuration, k) for k, trial in enumerate(rows.trials)}
-    out: dict[int, list[AttackRow]] = {}
+    out: dict[int, list[AttackFigures]] = {}
     placed = [row for row in rows.attacks if row.trial in place]
     for row in sorted(placed, key=lambda row: place[row.trial][1]):
         out.setdefault(place[row.trial][0], []).append(row)
@@ -189,15 +189,15 @@ def _configuration(
     trials: Sequence[Trial],
     named: Mapping[str, tuple[str, ...]],
     varied: set[str],
-    attacked: Iterable[AttackRow],
-) -> Configuration:
+    attacked: Iterable[AttackFigures],
+) -> ConfigurationSummary:
     first = trials[0]
     knobs = {k: v for k, v in first.figures.items() if "." in k and v is not None}
     knobs |= {name: first.figures[name] for name in sorted(varied)}
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
         kinds.setdefault(trial.federation, []).append(trial)
-    attacks: dict[AttackIdentity, list[AttackRow]] = {}
+    attacks: dict[AttackIdentity, list[AttackFigures]] = {}
     for row in attacked:
         if row.point == 0:
             attacks.setdefault(row.identity, []).append(row)
@@ -207,7 +207,7 @@ def _configuration(
         else f"{part}_accuracy"
         for part in ("test", "validation")
     )
-    return Configuration(
+    return ConfigurationSummary(
         number=first.configuration,
         method=first.method,
         defenses=first.defenses,
@@ -228,7 +228,7 @@ def _configuration(
     )
 
 
-def _summarized(rows: Sequence[AttackRow]) -> dict[str, Interval]:
+def _summarized(rows: Sequence[AttackFigures]) -> dict[str, Interval]:
     out = {name: interval(row.figures.get(name) for row in rows) for name in FIGURES}
     return out | {"excess": interval(row.excess for row in rows)}
 
@@ -259,7 +259,7 @@ def _finite(figure: float | None) -> float:
     return math.nan if figure is None else figure
 
 
-def undefended(every: Iterable[Configuration]) -> Configuration | None:
+def undefended(every: Iterable[ConfigurationSummary]) -> ConfigurationSummary | None:
     """The first configuration whose chain is empty; None where every method has a defense."""
     return next((one for one in every if not one.defended), None)
 

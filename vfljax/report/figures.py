@@ -16,8 +16,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from vfljax.report.assessment import Assessed, Assessment
-from vfljax.report.configurations import Configuration, titles
+from vfljax.report.assessed import Assessed, Assessment
+from vfljax.report.configurations import ConfigurationSummary, titles
 from vfljax.report.intervals import NO_INTERVAL, Estimate, Interval
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.types import AttackIdentity
@@ -43,7 +43,7 @@ STYLE: Any = {
 KNOBS = {"epsilon": "ε", "keep_rate": "p", "alpha": "\N{GREEK SMALL LETTER ALPHA}", "scale": ""}
 
 
-def short(configuration: Configuration) -> str:
+def short(configuration: ConfigurationSummary) -> str:
     """'ε.45 k3' for annotations."""
     parts = []
     for key, value in configuration.knobs.items():
@@ -55,7 +55,7 @@ def short(configuration: Configuration) -> str:
     return " ".join(parts)
 
 
-def numbers(every: Sequence[Configuration]) -> dict[str, int]:
+def numbers(every: Sequence[ConfigurationSummary]) -> dict[str, int]:
     """The defended methods, numbered: the place of each one's color and marker in every figure."""
     return {m: n for n, m in enumerate(dict.fromkeys(c.method for c in every if c.defended))}
 
@@ -176,7 +176,7 @@ def _front(
             taken.append((x, y))
 
 
-def varying_knobs(members: Sequence[Configuration]) -> list[str]:
+def varying_knobs(members: Sequence[ConfigurationSummary]) -> list[str]:
     """The knobs of a method's configurations that take several values: the axes of its figures."""
     if not members:
         return []
@@ -192,11 +192,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _success(c: Configuration, key: AttackIdentity) -> Interval:
+def _success(c: ConfigurationSummary, key: AttackIdentity) -> Interval:
     return c.attacks[key]["success"] if key in c.attacks else NO_INTERVAL
 
 
-def heat_maps(every: Sequence[Configuration], method: str) -> Figure | None:
+def heat_maps(every: Sequence[ConfigurationSummary], method: str) -> Figure | None:
     """Draws accuracy and every attack's success over the two knobs of a method; None unless it has two."""
     members = [c for c in every if c.method == method]
     knobs = varying_knobs(members)
@@ -248,12 +248,12 @@ def _heat(ax: Any, values: np.ndarray, utility: bool) -> None:
 CURVES = 12  # attacks in one figure, those that succeed most anywhere in it
 
 
-def _highest(members: Sequence[Configuration], key: AttackIdentity) -> float:
+def _highest(members: Sequence[ConfigurationSummary], key: AttackIdentity) -> float:
     means = [_success(c, key).mean for c in members]
     return max((mean for mean in means if not math.isnan(mean)), default=-math.inf)
 
 
-def curves(every: Sequence[Configuration], method: str, classes: int) -> Figure | None:
+def curves(every: Sequence[ConfigurationSummary], method: str, classes: int) -> Figure | None:
     """Draws accuracy and attack success along the one knob of a method; None unless it has one."""
     members = [c for c in every if c.method == method]
     knobs = varying_knobs(members)

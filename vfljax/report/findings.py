@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from vfljax import attacks, defenses
 from vfljax.attacks.core import Reading
 from vfljax.report import guarantees, judging
-from vfljax.report.assessment import Assessed, Assessment, Outcome
-from vfljax.report.configurations import Configuration
+from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
+from vfljax.report.configurations import ConfigurationSummary
 from vfljax.report.intervals import FEWEST_SEEDS, Estimate
 from vfljax.report.judging import Strongest, Verdict
 from vfljax.report.stored_rows import FEDERATIONS
@@ -69,7 +69,7 @@ def _operating_points(assessed: Assessed) -> Iterator[str]:
                 f"{place}: of the operating points that keep the accuracy, {shown.label} leaks least (chosen "
                 f"by {shown.choice.text}; test accuracy changes by {shown.choice.cost}). {_sentence(shown)}"
             )
-        elif shown.shown_as is not Outcome.NOT_COMPARED:
+        elif shown.shown_as is not MethodOutcome.NOT_COMPARED:
             yield f"{place}: {shown.shown_as}."
 
 
@@ -128,7 +128,7 @@ def _unpublished(assessed: Assessed) -> Iterator[str]:
         )
 
 
-def _misread(attack: str, rules: Reading, every: tuple[Configuration, ...]) -> Iterator[str]:
+def _misread(attack: str, rules: Reading, every: tuple[ConfigurationSummary, ...]) -> Iterator[str]:
     """Whether a defense stops attacks that read gradients, or only the published way of reading."""
     keys = dict.fromkeys(key for c in every for key in c.attacks if key.attack == attack)
     # the first epoch asked for, if several are
@@ -137,7 +137,7 @@ def _misread(attack: str, rules: Reading, every: tuple[Configuration, ...]) -> I
         return
     most, least = (_with_rule(first, rule, keys) for rule in (rules.largest, rules.smallest))
 
-    def more(c: Configuration) -> float:
+    def more(c: ConfigurationSummary) -> float:
         return c.attacks[most]["success"].mean - c.attacks[first]["success"].mean
 
     both = [c for c in every if first in c.attacks and most in c.attacks]
@@ -196,7 +196,7 @@ def _bounds(assessed: Assessed) -> list[str]:
     return list(dict.fromkeys(sentence for sentence in sentences if sentence))
 
 
-def _inverted(every: tuple[Configuration, ...]) -> Iterator[str]:
+def _inverted(every: tuple[ConfigurationSummary, ...]) -> Iterator[str]:
     for method in dict.fromkeys(c.method for c in every):
         members = [c for c in every if c.method == method]
         count = sum(c.inverted for c in members)

@@ -22,12 +22,12 @@ from typing import NamedTuple, TypeVar
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
-from vfljax.report.assessment import Assessed, run_names, run_of
-from vfljax.report.configurations import Configuration, attacks_of, undefended
+from vfljax.report.assessed import Assessed
+from vfljax.report.configurations import ConfigurationSummary, attacks_of, undefended
 from vfljax.report.intervals import Interval, interval
-from vfljax.report.stored_rows import FEDERATIONS
+from vfljax.report.stored_rows import FEDERATIONS, Table
+from vfljax.report.strongest import run_names, run_of
 
-Table = tuple[list[str], list[list[str]]]
 NO_LINE = "-"
 
 
@@ -127,7 +127,7 @@ def most_accurate(assessed: Assessed) -> dict[tuple[int, str], Measured]:
 class Line(NamedTuple):
     """A configuration with a guarantee: what it allows, and what was reached in one federation."""
 
-    configuration: Configuration
+    configuration: ConfigurationSummary
     defense: str
     epsilon: float
     federation: str

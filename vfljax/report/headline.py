@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vfljax.report import judging
-from vfljax.report.assessment import Assessed, Assessment, nearest, preference
+from vfljax.report.assessed import Assessed, Assessment, preference
+from vfljax.report.assessment import nearest
 from vfljax.report.configurations import Reference, undefended
 from vfljax.report.intervals import FEWEST_SEEDS, Estimate, Interval
 from vfljax.report.judging import Strongest, Verdict

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vfljax.report import headline
-from vfljax.report.assessment import Assessed, Assessment
+from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Reference
 from vfljax.report.figures import COLORS, numbers
 from vfljax.report.intervals import Interval

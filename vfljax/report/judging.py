@@ -25,15 +25,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vfljax.report import choosing, intervals
+from vfljax.report.candidates import Candidate, Candidates, with_local_only
 from vfljax.report.intervals import FEWEST_SEEDS, NO_LIMITS, Estimate, Limits
-from vfljax.types import AttackIdentity
 
 Floats = NDArray[np.float64]
 
@@ -75,95 +74,6 @@ COVERS = (
     "Limits are one-sided, at 95 % each. They cover new splits and new initial weights on this data set "
     "and the attacks that were run: no other data sets, and no other attacks."
 )
-
-
-class Candidate(NamedTuple):
-    """One of the attacks among which the strongest is looked for."""
-
-    name: str  # with what tells it from the others: federation and knobs
-    brief: str = ""  # without who attacked
-    identity: AttackIdentity | None = None  # None of the local-only baseline
-    null: float = math.nan  # what its scores reach under permuted labels, 95 % of the time
-
-
-LOCAL_ONLY = Candidate(name="local-only baseline", brief="local-only baseline")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Candidates:
-    """The attacks on one configuration in one federation, and the local-only baseline.
-
-    Figures are in [0, 1], on one scale (leak AUC, or balanced top-1), NaN where a seed has none. The baseline
-    is a candidate too, so that the strongest attack of all seeds is never below it. NaN on all seeds of
-    ``local_only`` means that it was not scored.
-    """
-
-    attacks: tuple[Candidate, ...]
-    leaks: Floats  # [attacks, seeds]
-    selects: Floats  # [attacks, seeds], of other rows; read with fewer than 3 seeds only
-    local_only: Floats  # [seeds]
-    local_only_selects: Floats  # [seeds]
-    rows: int  # m of ``intervals.figure_limit``
-    seeds: tuple[int, ...]
-    baseline: Candidate = LOCAL_ONLY
-
-    def __post_init__(self) -> None:
-        shape = (len(self.attacks), len(self.seeds))
-        if self.leaks.shape != shape or self.selects.shape != shape:
-            raise ValueError(
-                f"{shape[0]} attacks and {shape[1]} seeds for leaks {self.leaks.shape} and selects "
-                f"{self.selects.shape}: one row an attack, one column a seed"
-            )
-
-    @property
-    def has_local_only(self) -> bool:
-        """Whether the local-only baseline was scored."""
-        return bool(np.isfinite(self.local_only).any())
-
-    @property
-    def everyone(self) -> tuple[Candidate, ...]:
-        """The attacks and, where it was scored, the local-only baseline."""
-        return (*self.attacks, self.baseline) if self.has_local_only else self.attacks
-
-    @property
-    def all_leaks(self) -> Floats:
-        """[attacks or one more, seeds]."""
-        return _with(self.leaks, self.local_only) if self.has_local_only else self.leaks
-
-    @property
-    def all_selects(self) -> Floats:
-        """[attacks or one more, seeds]."""
-        return _with(self.selects, self.local_only_selects) if self.has_local_only else self.selects
-
-
-def candidates(
-    names: Sequence[str],
-    leaks: ArrayLike,
-    local_only: ArrayLike,
-    rows: int,
-    selects: ArrayLike = (),
-) -> Candidates:
-    """Returns ``Candidates`` from anything like arrays.
-
-    Args:
-      names: of the attacks.
-      leaks: [attacks, seeds].
-      local_only: [seeds].
-      rows: judged rows of the rarest class.
-      selects: [attacks, seeds]; without them the figures are the same on all rows.
-    """
-    figures, baseline = np.asarray(leaks, np.float64), np.asarray(local_only, np.float64)
-    chosen = figures if np.size(selects) == 0 else np.asarray(selects, np.float64)
-    attacks = tuple(Candidate(name, name) for name in names)
-    return Candidates(
-        attacks=attacks,
-        leaks=figures,
-        selects=chosen,
-        local_only=baseline,
-        local_only_selects=baseline,
-        rows=rows,
-        seeds=tuple(range(len(baseline))),
-    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -315,7 +225,7 @@ def evidence_on(leaks: Floats, undefended: Floats, local_only: Floats, rows: int
       rows: judged rows of the rarest class.
     """
     change = (
-        (_with(leaks, local_only), _with(undefended, local_only))
+        (with_local_only(leaks, local_only), with_local_only(undefended, local_only))
         if np.isfinite(local_only).any()
         else (leaks, undefended)
     )
@@ -338,13 +248,6 @@ def verdict_codes(evidence: Evidence) -> NDArray[np.intp]:
     }
     codes = [VERDICTS.index(verdict) for verdict in holds]
     return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
-
-
-def _with(leaks: Floats, local_only: Floats) -> Floats:
-    """The attacks and, last, the local-only baseline; it is no candidate where the training diverged."""
-    trained = np.isfinite(leaks).any(axis=-2)
-    row = np.where(trained, local_only, np.nan)[..., None, :]
-    return np.concatenate([leaks, row], axis=-2)
 
 
 def _mean(values: Floats) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from vfljax import defenses
 from vfljax.report import stored_rows
-from vfljax.report.assessment import Assessed
+from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import knowledge, titles
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows
 from vfljax.types import AttackIdentity

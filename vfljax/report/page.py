@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from vfljax import store
 from vfljax.report import (
     assumptions,
+    attack_tables,
     captions,
     figures,
     findings,
@@ -28,7 +29,8 @@ from vfljax.report import (
     stored_rows,
     tables,
 )
-from vfljax.report.assessment import Assessed, Assessment, Outcome, assess
+from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
+from vfljax.report.assessment import assess
 from vfljax.report.configurations import undefended
 from vfljax.report.figures import plt
 from vfljax.report.judging import Verdict
@@ -49,8 +51,8 @@ TONES = {
     Verdict.PROTECTS: "good",
     Verdict.REDUCES: "better",
     Verdict.DOES_NOTHING: "bad",
-    Outcome.NONE_KEEPS: "bad",
-    Outcome.DIVERGED: "bad",
+    MethodOutcome.NONE_KEEPS: "bad",
+    MethodOutcome.DIVERGED: "bad",
 }
 """The color of a card's edge; all else is gray. The verdict itself is always written."""
 
@@ -171,7 +173,7 @@ def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
     """What the stored attacks' rules, names and steps differ in from the published ones."""
     notes = stored_rows.notes(rows)
     for entry in rows.described.values():
-        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
+        full = attack_tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
         if full and entry["steps"] < full:
             notes.append(
                 f"{entry['label']}: {entry['steps']:,} optimizer steps, fewer than the {full:,} published."

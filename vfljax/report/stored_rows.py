@@ -22,6 +22,8 @@ FEDERATIONS = {"split": "with model splitting", "no_split": "without model split
 KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
 RENAMED = {"leak": "leak_named", "leak_select": "named_select", "leak_report": "named_report"}
 """The columns of an attack's figures under the names that known labels give its classes."""
+Table = tuple[list[str], list[list[str]]]
+"""Header and rows of text."""
 Described = Mapping[str, Any]
 """An entry of ``attacks.json``: an attack's options, steps and seconds, or why it was skipped."""
 NOT_RENAMED = ("success", "f1", "test_", "logistic_", "untrained_", "all_labels_")
@@ -37,7 +39,7 @@ def brief(identity: AttackIdentity) -> str:
     return identity._replace(attackers=(0,)).label
 
 
-class AttackRow(NamedTuple):
+class AttackFigures(NamedTuple):
     """The figures of an attack on one trial."""
 
     identity: AttackIdentity
@@ -97,7 +99,7 @@ class StoredRows:
 
     sweep: store.Sweep
     trials: tuple[Trial, ...]
-    attacks: tuple[AttackRow, ...]
+    attacks: tuple[AttackFigures, ...]
     local_only: tuple[LocalOnlyRow, ...]
     described: Mapping[str, Described]  # attacks.json, by variant
 
@@ -168,8 +170,8 @@ def _trial(row: Mapping[str, Any]) -> Trial:
     )
 
 
-def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackRow:
-    return AttackRow(
+def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> AttackFigures:
+    return AttackFigures(
         identity=identity_of(row),
         trial=row["trial"],
         seed=row["seed"],
@@ -192,7 +194,7 @@ def federations_of(entry: Described) -> tuple[str, ...]:
     return tuple(entry.get("federations", ()))
 
 
-def _renamed(rows: list[AttackRow]) -> list[AttackRow]:
+def _renamed(rows: list[AttackFigures]) -> list[AttackFigures]:
     """The rows of attacks under the names that known labels give their classes, where any is better."""
     better = {row.identity.label for row in rows if not row.oracle and _is_better(row)}
     return [
@@ -208,17 +210,17 @@ def _renamed(rows: list[AttackRow]) -> list[AttackRow]:
     ]
 
 
-def _is_better(row: AttackRow) -> bool:
+def _is_better(row: AttackFigures) -> bool:
     figures = row.figures
     free = bool(figures.get("naming")) and not row.identity.known and bool(figures.get("renamed"))
     return free and figures["named_select"] > figures["leak_select"]
 
 
-def _with_excess(rows: StoredRows) -> tuple[AttackRow, ...]:
+def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
     """The rows of attacks with what they leak beyond the local-only baseline of as many known labels."""
     reached, chance = rows.attackers(), chance_of(rows.balance)
 
-    def excess(row: AttackRow) -> float | None:
+    def excess(row: AttackFigures) -> float | None:
         if row.oracle:  # nobody without the federation knows as much
             return None
         if not row.identity.known:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 
 from vfljax.report import headline, tables
-from vfljax.report.assessment import Assessed, Assessment, Outcome
+from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 
 WIDTH = 120  # columns
 MANY = 8  # attacks; beyond, the table has the strongest ones only
@@ -54,7 +54,7 @@ def verdict_table(methods: Sequence[Assessment]) -> str:
 
 
 def _brief_outcome(a: Assessment) -> str:
-    if a.shown_as is Outcome.NONE_KEEPS:
+    if a.shown_as is MethodOutcome.NONE_KEEPS:
         return "costs too much"
     return str(a.shown_as).partition(":")[0]
 

@@ -26,7 +26,7 @@ from vfljax.machine import Offered, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import Streamed
 from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
-from vfljax.sweep.attack_variants import Form
+from vfljax.sweep.attack_variants import AttackVariant
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import HostArray, PyTree, Spec
 
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     table: Table
     splits: list[Split]
     seeds: HostArray  # [Q] uint32
-    attack_variants: tuple[Form, ...]
+    attack_variants: tuple[AttackVariant, ...]
     groups: list[grid.Group]
     weights: tuple[int, ...]  # numbers in the networks and codebooks of a trial of each group
     shards: list[Shard]
@@ -90,7 +90,7 @@ def make_plan(experiment: Experiment) -> Plan:
         party_columns, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
     )
     shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
-    variants = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
+    variants = attack_variants.attack_variants(experiment, dataset.num_classes, shape.inputs[0])
     federations = attack_variants.federations(
         experiment, variants, dataset.num_classes, shape.inputs[0]
     )
@@ -243,6 +243,26 @@ def trial_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
     of a step, 6 operations at 2 TFLOP/s: a cautious guess, never measured."""
     call, rate = (60e-6, 20e9) if (offer or machine.offered()).cpu else (0.0, 2e12)
     return (call + 6 * size * spec.batch_size / rate) * spec.epochs * spec.steps_per_epoch
+
+
+def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:
+    """Returns the shards that a sweep was divided into when it was begun, which a resume keeps.
+
+    Args:
+      plan: of the sweep. Shards of groups that it does not have are left out.
+      header: of the stored sweep.
+    """
+    number = {group.name: i for i, group in enumerate(plan.groups)}
+    return [
+        Shard(
+            name=shard["name"],
+            group=number[shard["group"]],
+            trials=tuple(shard["trials"]),
+            capacity=shard["capacity"],
+        )
+        for shard in header["shards"]
+        if shard["group"] in number
+    ]
 
 
 def planned_devices(header: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ from vfljax import store
 from vfljax.machine import bytes_text, free_disk, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
-from vfljax.sweep.plan import Plan, Shard
+from vfljax.sweep.plan import Plan, Shard, stored_shards
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
@@ -104,17 +104,12 @@ def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
 
 
 def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
-    """The shards still to be trained: of the stored plan where there is one, whose division a resume
-    keeps."""
+    """Returns the shards still to be trained, of the stored division if there is one in ``workdir``."""
     header = store.header_of(workdir)
     if header is None:
         return plan.shards
-    number = {group.name: i for i, group in enumerate(plan.groups)}
-    return [
-        Shard(s["name"], number[s["group"]], tuple(s["trials"]), s["capacity"])
-        for s in header["shards"]
-        if s["group"] in number and not (workdir / "shards" / s["name"]).is_dir()
-    ]
+    shards = stored_shards(plan, header)
+    return [shard for shard in shards if not (workdir / "shards" / shard.name).is_dir()]
 
 
 def needs(plan: Plan, workdir: pathlib.Path) -> str:

@@ -43,6 +43,7 @@ from vfljax.sweep.plan import (
     planned_devices,
     recorded,
     split_arrays,
+    stored_shards,
 )
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.trainer import Orders, Trainer, train_shard
@@ -206,13 +207,9 @@ def _train_sweep(
 
 
 def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
-    """The plan with the shards of the stored one, and trials mapped at once as there: a resume on another
-    machine keeps the division."""
-    number = {group.name: i for i, group in enumerate(plan.groups)}
-    shards = [
-        Shard(s["name"], number[s["group"]], tuple(s["trials"]), s["capacity"])
-        for s in header["shards"]
-    ]
+    """Returns the plan with the shards and devices of the stored sweep of this ``header``, so that a resume on
+    another machine keeps the division."""
+    shards = stored_shards(plan, header)
     return plan._replace(shards=shards, devices=planned_devices(header))
 
 
