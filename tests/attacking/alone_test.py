@@ -31,7 +31,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
     sweep = store.load(tiny_sweep)
     known = [{"known": 20.0}, {"known": 40.0}, {"known": 20.0, "learning_rate": 1.0}]
     plans = [
-        jobs.plan_form(attack_variants.Form(name, {}, points), plan, sweep)
+        jobs.plan_variant(attack_variants.AttackVariant(name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
     assert alone.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]

@@ -19,7 +19,7 @@ def stored(tiny_sweep):
 
 
 def reason_of(stored, name, options=None, **knobs):
-    form = attack_variants.Form(name, options or {}, [knobs])
+    form = attack_variants.AttackVariant(name, options or {}, [knobs])
     _, rows, reason = jobs.attackable(form, *stored)
     assert bool(rows) != bool(reason)
     assert "\n" not in reason
@@ -74,7 +74,7 @@ def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(stored):
 
 
 def test_each_point_of_known_labels_is_checked(stored):
-    form = attack_variants.Form("mean", {}, [{"known": 40.0}, {"known": 5.0}])
+    form = attack_variants.AttackVariant("mean", {}, [{"known": 40.0}, {"known": 5.0}])
     _, rows, reason = jobs.attackable(form, *stored)
     assert rows == []
     assert "known=5" in reason
@@ -126,13 +126,15 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_swe
 def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
     """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
     plan, sweep = stored
-    form = attack_variants.Form("passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}])
-    form_plan = jobs.plan_form(form, plan, sweep)
-    assert [(g.federation, g.attackers, g.number) for g in form_plan.jobs] == [
+    form = attack_variants.AttackVariant(
+        "passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}]
+    )
+    variant_plan = jobs.plan_variant(form, plan, sweep)
+    assert [(g.federation, g.attackers, g.number) for g in variant_plan.jobs] == [
         ("split", (0,), 0),
         ("no_split", (0,), 1),
     ]
-    for group, listed in form_plan.jobs.items():
+    for group, listed in variant_plan.jobs.items():
         name, number = group.federation, group.number
         settings = [r for r in sweep.results.to_pylist() if r["federation"] == name]
         assert len(settings) == 12
@@ -144,14 +146,14 @@ def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
                 for what in ("attack", "all_labels"):
                     expected.append((name, number, row["trial"], what, point, row["seed"]))
         assert [job.key for job in listed] == expected
-    assert [job.key for job in form_plan.logistic] == [
+    assert [job.key for job in variant_plan.logistic] == [
         (name, number, None, "logistic", point, seed)
         for name, number in (("split", 0), ("no_split", 1))
         for point in (0, 1)
         for seed in (0, 1)
     ]
-    assert form_plan.diverged == 0
-    for job in form_plan.every_job:
+    assert variant_plan.diverged == 0
+    for job in variant_plan.every_job:
         known = 320 if job.what == "all_labels" else (20, 40)[job.point]
         assert job.knobs(320)["known"] == known
         assert job.figures({})["label"] == "passive"
@@ -163,19 +165,19 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
     """A config with another attack numbers the settings of the same arms anew."""
     _, sweep = stored
     more = plan_of(tiny(attacks={**TINY["attacks"], "active": {"steps": 2}}))
-    form_plan = jobs.plan_form(attack_variants.Form("direct", {}, [{}]), more, sweep)
-    ((group, listed),) = form_plan.jobs.items()
+    variant_plan = jobs.plan_variant(attack_variants.AttackVariant("direct", {}, [{}]), more, sweep)
+    ((group, listed),) = variant_plan.jobs.items()
     assert (group.federation, group.spec.top) == ("no_split", None)
     rows = [r for r in sweep.results.to_pylist() if r["federation"] == "no_split"]
     assert [job.row["trial"] for job in listed] == [row["trial"] for row in rows]
 
 
 def test_an_attack_without_baselines_has_no_other_jobs(stored):
-    form_plan = jobs.plan_form(attack_variants.Form("direct", {}, [{}]), *stored)
-    ((_, listed),) = form_plan.jobs.items()
+    variant_plan = jobs.plan_variant(attack_variants.AttackVariant("direct", {}, [{}]), *stored)
+    ((_, listed),) = variant_plan.jobs.items()
     assert {job.what for job in listed} == {"attack"}
     assert len(listed) == 12
-    assert form_plan.logistic == []
+    assert variant_plan.logistic == []
 
 
 def sweep_of(plan, diverged=()):
@@ -198,7 +200,9 @@ def sweep_of(plan, diverged=()):
 
 def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():
     plan = plan_of(tiny(grid={"undefended": {}}, federations=("split",)))
-    reason = jobs.plan_form(attack_variants.Form("direct", {}, [{}]), plan, sweep_of(plan))
+    reason = jobs.plan_variant(
+        attack_variants.AttackVariant("direct", {}, [{}]), plan, sweep_of(plan)
+    )
     assert "'no_split'" in reason
     assert "add 'no_split' to config.federations" in reason
 
@@ -217,30 +221,32 @@ def colluding():
 
 
 def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(colluding):
-    form = attack_variants.Form("active", {}, [{"known": 20.0}, {"known": 40.0}])
-    form_plan = jobs.plan_form(form, colluding, sweep_of(colluding))
-    assert [(g.federation, g.attackers) for g in form_plan.jobs] == [
+    form = attack_variants.AttackVariant("active", {}, [{"known": 20.0}, {"known": 40.0}])
+    variant_plan = jobs.plan_variant(form, colluding, sweep_of(colluding))
+    assert [(g.federation, g.attackers) for g in variant_plan.jobs] == [
         ("malicious-0", (0,)),
         ("malicious-0-1", (0, 1)),
     ]
-    rows = [job.figures({}) for job in form_plan.logistic]
+    rows = [job.figures({}) for job in variant_plan.logistic]
     assert [(r["label"], r["attack_configuration"], r["seed"]) for r in rows] == [
         (label, point, seed)
         for label in ("active", "active/parties=0+1")
         for point in (0, 1)
         for seed in (0, 1)
     ]
-    listed = [job for members in form_plan.jobs.values() for job in members]
-    listed += form_plan.logistic
+    listed = [job for members in variant_plan.jobs.values() for job in members]
+    listed += variant_plan.logistic
     assert len({job.key for job in listed}) == len(listed) == 2 * 2 * (2 + 2 * 2 + 2)
 
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
     ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
-    form = attack_variants.Form("active", {}, [{"known": 20.0}])
-    form_plan = jobs.plan_form(form, colluding, sweep_of(colluding, diverged=ids[:1]))
-    assert form_plan.diverged == 1
-    alone = next(members for g, members in form_plan.jobs.items() if g.federation == "malicious-0")
+    form = attack_variants.AttackVariant("active", {}, [{"known": 20.0}])
+    variant_plan = jobs.plan_variant(form, colluding, sweep_of(colluding, diverged=ids[:1]))
+    assert variant_plan.diverged == 1
+    alone = next(
+        members for g, members in variant_plan.jobs.items() if g.federation == "malicious-0"
+    )
     assert [(job.what, job.seed) for job in alone] == [
         *(("untrained", 0), ("untrained", 1), ("attack", 1), ("all_labels", 1)),
     ]

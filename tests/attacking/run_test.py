@@ -322,7 +322,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
-    form = attack_variants.Form("direct", {"epoch": 7}, [{}])
+    form = attack_variants.AttackVariant("direct", {"epoch": 7}, [{}])
     _, rows, reason = jobs.attackable(form, plan_of(config), stored)
     assert rows == []
     assert "reads epoch 7" in reason
@@ -347,8 +347,8 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
     """A program is traced once: one given rows of another shape would be traced again."""
     fewer_test = plan_of(tiny(**{"data.test": 150}))
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
-    honest = attack_variants.Form("mean", {}, [{}])
-    diagnostic = attack_variants.Form("spectral", {"signal": "party0.cut"}, [{}])
+    honest = attack_variants.AttackVariant("mean", {}, [{}])
+    diagnostic = attack_variants.AttackVariant("spectral", {"signal": "party0.cut"}, [{}])
     for form in (honest, diagnostic):
         assert program_for(form, plan) is program_for(form, plan)
         assert program_for(form, fewer_test) is not program_for(form, plan)
@@ -357,9 +357,11 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
 
 def test_attacks_that_compute_the_same_share_a_program(plan):
     options = {"finetune_bottom": True, "steps": 3}
-    passive, active = (attack_variants.Form(name, options, [{}]) for name in ("passive", "active"))
+    passive, active = (
+        attack_variants.AttackVariant(name, options, [{}]) for name in ("passive", "active")
+    )
     assert program_for(active, plan) is program_for(passive, plan)
-    other = attack_variants.Form("passive", {**options, "steps": 4}, [{}])
+    other = attack_variants.AttackVariant("passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
 
 

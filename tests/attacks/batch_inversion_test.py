@@ -11,14 +11,14 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import batch_inversion as reference
 from tests.sweeps import plan_of, tiny, train
-from vfljax.attacking.jobs import plan_form
+from vfljax.attacking.jobs import plan_variant
 from vfljax.attacking.view import summed
 from vfljax.attacks.batch_inversion import batch_inversion, least_solution
 from vfljax.errors import UserError
 from vfljax.models import MLP, last_layer
 from vfljax.store import exchange
 from vfljax.sweep import size
-from vfljax.sweep.attack_variants import attack_forms
+from vfljax.sweep.attack_variants import attack_variants
 
 solve = harness.quick_jit(least_solution)
 CLASSES = 10
@@ -204,10 +204,10 @@ def test_a_sweep_that_did_not_is_skipped_with_the_remedy(sweeps):
     plan = plan_of(tiny(**CHANGES))
     form = next(
         f
-        for f in attack_forms(plan.experiment, 10, plan.party_columns[0].input)
+        for f in attack_variants(plan.experiment, 10, plan.party_columns[0].input)
         if f.name == "batch_inversion"
     )
-    reason = plan_form(form, plan, sweeps[0])
+    reason = plan_variant(form, plan, sweeps[0])
     assert isinstance(reason, str)
     assert "set config.training.record_parameter_gradients" in reason
     assert {row["label"] for row in sweeps[0].attacks.to_pylist()} == {"direct/most_negative"}

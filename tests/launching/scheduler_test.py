@@ -161,14 +161,14 @@ def test_where_no_shard_can_be_trained_the_reason_is_the_error(tmp_path, monkeyp
 
 
 def test_an_attack_that_fails_leaves_the_others(tmp_path, monkeypatch):
-    run_form = worker.run.run_form
+    run_variant = worker.run.run_variant
 
-    def fails(form_plan, stored):
-        if form_plan.form.label == "norm":
+    def fails(variant_plan, stored):
+        if variant_plan.form.label == "norm":
             raise RuntimeError("no")
-        return run_form(form_plan, stored)
+        return run_variant(variant_plan, stored)
 
-    monkeypatch.setattr(worker.run, "run_form", fails)
+    monkeypatch.setattr(worker.run, "run_variant", fails)
     way = launching.way(here())
     run(tmp_path / "w", way)
     assert {one.what for one in way.given_up} == {"attacked"}

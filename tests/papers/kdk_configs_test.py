@@ -10,7 +10,7 @@ from vfljax import datasets, papers
 from vfljax.datasets.core import Dataset
 from vfljax.errors import UserError
 from vfljax.papers.reproduction import KNOBS
-from vfljax.sweep.attack_variants import attack_forms
+from vfljax.sweep.attack_variants import attack_variants
 from vfljax.sweep.experiment import changed, parse
 from vfljax.sweep.plan import make_plan
 from vfljax.types import Input
@@ -79,7 +79,7 @@ def test_every_variant_parses_and_every_printed_number_has_one_point_and_one_att
             continue
         classes = 2 if name in ("criteo", "bhi") else 100 if name == "cifar100" else 10
         reads = READS.get(name, READS["cifar10"])
-        labels = {form.label for form in attack_forms(experiment, classes, reads)}
+        labels = {form.label for form in attack_variants(experiment, classes, reads)}
         for number in papers.numbers_of(table, run.dataset):
             impossible = (table, number.dataset, number.defense) == IMPOSSIBLE
             assert len(points_of(number, experiment)) == (not impossible), number

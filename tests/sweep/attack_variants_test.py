@@ -26,14 +26,14 @@ BAD = [
 ]
 
 
-def forms_of(num_classes=10, **changes) -> list[attack_variants.Form]:
-    return attack_variants.attack_forms(parse(tiny(**changes)), num_classes, READS)
+def forms_of(num_classes=10, **changes) -> list[attack_variants.AttackVariant]:
+    return attack_variants.attack_variants(parse(tiny(**changes)), num_classes, READS)
 
 
 def names(num_classes=10, **changes) -> list[str]:
     """The federations trained for the attacks of a config."""
     experiment = parse(tiny(**changes))
-    attacks = attack_variants.attack_forms(experiment, num_classes, READS)
+    attacks = attack_variants.attack_variants(experiment, num_classes, READS)
     return [f.name for f in attack_variants.federations(experiment, attacks, num_classes, READS)]
 
 

@@ -16,7 +16,7 @@ def groups_of(**changes) -> list[grid.Group]:
     """The groups of TINY with changes, on halves of digits."""
     experiment = parse(tiny(**changes))
     shape = DIGITS._replace(inputs=DIGITS.inputs[:1] * experiment.parties.owners)
-    attacks = attack_variants.attack_forms(experiment, shape.num_classes, shape.inputs[0])
+    attacks = attack_variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
     federations = attack_variants.federations(
         experiment, attacks, shape.num_classes, shape.inputs[0]
     )

@@ -18,7 +18,7 @@ import numpy as np
 
 from vfljax import store
 from vfljax.attacking.baselines import logistic_scores
-from vfljax.attacking.jobs import FormPlan
+from vfljax.attacking.jobs import VariantPlan
 from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.store import ALONE as LABEL
@@ -60,9 +60,9 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["attackers"], row["known"], row["seed"]
 
 
-def jobs(form_plans: Iterable[FormPlan], seeds: int) -> list[AloneJob]:
+def jobs(variant_plans: Iterable[VariantPlan], seeds: int) -> list[AloneJob]:
     """What compares with these attacks: everybody who attacks, with every number of labels known."""
-    plans = list(form_plans)
+    plans = list(variant_plans)
     attackers = dict.fromkeys(group.attackers for plan in plans for group in plan.attacks)
     points = (point for plan in plans for point in plan.form.knobs)
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))

@@ -23,7 +23,7 @@ from vfljax.attacking.view import AttackInput, CommonData, common_data, input_of
 from vfljax.attacks.core import Attack
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.attack_variants import Form
+from vfljax.sweep.attack_variants import AttackVariant
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
 from vfljax.types import PyTree
@@ -47,7 +47,7 @@ class Stored(NamedTuple):
     def workdir(self) -> pathlib.Path:
         return self.sweep.workdir
 
-    def rows(self, form: Form) -> list[dict[str, Any]]:
+    def rows(self, form: AttackVariant) -> list[dict[str, Any]]:
         """The form's rows."""
         return store.read_variant(self.workdir, form.variant).to_pylist()
 
@@ -63,7 +63,7 @@ class Block(NamedTuple):
     load: Callable[[Job], AttackInput]
 
 
-def make_block(form: Form, group: ViewGroup, attack: Attack, stored: Stored) -> Block:
+def make_block(form: AttackVariant, group: ViewGroup, attack: Attack, stored: Stored) -> Block:
     """What these jobs share, on the devices."""
     common = _common(group, attack, stored)
     static, layout = requested(form, group, attack, stored.plan, common)
@@ -135,7 +135,7 @@ def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
 
 
 def requested(
-    form: Form, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
+    form: AttackVariant, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
 ) -> tuple[AttackProgram, batch_layout.Layout]:
     """What decides a group's program beside the shapes of its jobs: its static part and its lanes."""
     width = width_of(plan.experiment, group.spec)

@@ -20,11 +20,11 @@ from vfljax import attacks, store
 from vfljax.attacking import alone, versions
 from vfljax.attacking.baselines import logistic_figures
 from vfljax.attacking.batching import Block, Stored, attack_block, make_block, narrowed
-from vfljax.attacking.jobs import FormPlan, Job, ViewGroup, key_of, plan_form
+from vfljax.attacking.jobs import Job, VariantPlan, ViewGroup, key_of, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.attack_variants import attack_forms, make_attack
+from vfljax.sweep.attack_variants import attack_variants, make_attack
 from vfljax.sweep.forecast import Sample
 from vfljax.sweep.plan import Plan, Shard, recorded, split_arrays
 from vfljax.sweep.progress import spoken
@@ -70,19 +70,19 @@ def attack_costs(
     """What the attacks of the config take, on the ``shards`` that are not trained yet and those that are."""
     stored = _stored(recorded(plan), workdir, shards, samples)
     plan, skipped, costs, planned = stored.plan, {}, [], []
-    for form in attack_forms(
+    for form in attack_variants(
         plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
     ):
-        form_plan = plan_form(form, plan, stored.sweep)
-        if isinstance(form_plan, str):
-            skipped[form.label] = form_plan
+        variant_plan = plan_variant(form, plan, stored.sweep)
+        if isinstance(variant_plan, str):
+            skipped[form.label] = variant_plan
             continue
-        planned.append(form_plan)
-        left = _left(form_plan, stored)
+        planned.append(variant_plan)
+        left = _left(variant_plan, stored)
         if isinstance(left, str):
             skipped[form.label] = left
         elif any(left.values()):
-            costs.append(_measured(form_plan, left, stored))
+            costs.append(_measured(variant_plan, left, stored))
     return AttackCosts(costs, skipped, *_fits(planned, stored))
 
 
@@ -117,9 +117,9 @@ def _stored(
     return Stored(plan, sweep, arrays, Scorer(arrays, width, most_known(plan)), summary, read)
 
 
-def _left(form_plan: FormPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
+def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
     """The jobs of a form that are not stored, or why it is left as it is."""
-    form, workdir = form_plan.form, stored.workdir
+    form, workdir = variant_plan.form, stored.workdir
     summary, trained = stored.summary, len(stored.sweep.header["shards"])
     earlier = versions.earlier(form, summary)
     if earlier and versions.is_whole(earlier, summary, workdir, trained):
@@ -128,15 +128,15 @@ def _left(form_plan: FormPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | s
     done = {key_of(row) for row in stored.rows(form)} if exists else set()
     return {
         group: [job for job in jobs if job.key not in done]
-        for group, jobs in form_plan.jobs.items()
+        for group, jobs in variant_plan.jobs.items()
     }
 
 
 def _measured(
-    form_plan: FormPlan, left: Mapping[ViewGroup, Sequence[Job]], stored: Stored
+    variant_plan: VariantPlan, left: Mapping[ViewGroup, Sequence[Job]], stored: Stored
 ) -> AttackCost:
     """A form's cost: groups of one program are measured once."""
-    form, whole = form_plan.form, form_plan.attack
+    form, whole = variant_plan.form, variant_plan.attack
     few = _few(whole.steps, [group.spec for group in left])
     reducible = few < whole.steps and "steps" in attacks.TABLE[form.name].options
     scale = whole.steps / few if reducible else 1.0
@@ -161,7 +161,7 @@ def _measured(
         seconds += count * each * scale
     federations = tuple(dict.fromkeys(group.federation for group, jobs in left.items() if jobs))
     return AttackCost(
-        form_plan.form.label, federations, form_plan.settings, calls, seconds, compiling
+        variant_plan.form.label, federations, variant_plan.settings, calls, seconds, compiling
     )
 
 
@@ -194,16 +194,16 @@ def _call(run: Any) -> tuple[float, float]:
     return seconds, compiling
 
 
-def _fits(form_plans: Sequence[FormPlan], stored: Stored) -> tuple[int, float]:
+def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, float]:
     """How many regressions on the host the forms are compared with, stored ones aside, and the seconds
     of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(alone.LABEL)).is_dir()
     rows = store.read_variant(workdir, alone.LABEL).to_pylist() if exists else []
     done = {alone.key_of(row) for row in rows}
-    jobs = alone.jobs(form_plans, plan.experiment.seeds)
+    jobs = alone.jobs(variant_plans, plan.experiment.seeds)
     wanted = [job for job in jobs if job.key not in done]
-    count = len(wanted) + sum(len(one.logistic) for one in form_plans if not rows)
+    count = len(wanted) + sum(len(one.logistic) for one in variant_plans if not rows)
     if not wanted:
         return 0, 0.0
     first = wanted[0]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from vfljax import store
 from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
-from vfljax.sweep.attack_variants import Form, attackers_of, make_attack, serves
+from vfljax.sweep.attack_variants import AttackVariant, attackers_of, make_attack, serves
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.serving import known_error
@@ -44,7 +44,7 @@ class Job(NamedTuple):
     """
 
     what: str
-    form: Form
+    form: AttackVariant
     group: ViewGroup
     point: int  # of the form's knobs
     seed: int
@@ -88,10 +88,10 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEY)
 
 
-class FormPlan(NamedTuple):
+class VariantPlan(NamedTuple):
     """An attack form, the groups of settings it is run on, and the jobs of each."""
 
-    form: Form
+    form: AttackVariant
     attacks: dict[ViewGroup, Attack]
     jobs: dict[ViewGroup, list[Job]]
     logistic: list[Job]  # the baseline that runs on the host
@@ -102,7 +102,7 @@ class FormPlan(NamedTuple):
         """The attack on any of the groups: they differ in the bottoms it is given only."""
         return next(iter(self.attacks.values()))
 
-    def of_shards(self, names: Collection[str]) -> FormPlan:
+    def of_shards(self, names: Collection[str]) -> VariantPlan:
         """The same of the settings of these shards alone."""
         jobs = {
             group: [job for job in jobs if job.row["shard"] in names]
@@ -121,7 +121,7 @@ class FormPlan(NamedTuple):
         return sum(job.what == ATTACK for jobs in self.jobs.values() for job in jobs)
 
 
-def plan_form(form: Form, plan: Plan, sweep: store.Sweep) -> FormPlan | str:
+def plan_variant(form: AttackVariant, plan: Plan, sweep: store.Sweep) -> VariantPlan | str:
     """The jobs of an attack form on a stored sweep, or one line why there are none."""
     attack, rows, reason = attackable(form, plan, sweep)
     if reason:
@@ -144,11 +144,11 @@ def plan_form(form: Form, plan: Plan, sweep: store.Sweep) -> FormPlan | str:
         for seed in seeds
     ]
     diverged = sum(row["status"] != "ok" for row in rows)
-    return FormPlan(form, attacks, jobs, logistic, diverged)
+    return VariantPlan(form, attacks, jobs, logistic, diverged)
 
 
 def _view_groups(
-    form: Form, rows: Sequence[dict[str, Any]], plan: Plan, sweep: store.Sweep
+    form: AttackVariant, rows: Sequence[dict[str, Any]], plan: Plan, sweep: store.Sweep
 ) -> dict[ViewGroup, list[dict[str, Any]]]:
     specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
     # by the names of stored shards' groups: settings have other numbers under other attacks
@@ -165,7 +165,7 @@ def _view_groups(
 
 
 def _jobs(
-    form: Form,
+    form: AttackVariant,
     group: ViewGroup,
     baselines: Sequence[str],
     rows: Sequence[dict[str, Any]],
@@ -191,7 +191,9 @@ def _jobs(
     return out
 
 
-def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list[dict], str]:
+def attackable(
+    form: AttackVariant, plan: Plan, sweep: store.Sweep
+) -> tuple[Attack, list[dict], str]:
     """The attack, the stored settings it can be run on, or why there are none."""
     num_classes = plan.dataset.num_classes
     spec = plan.groups[0].spec
@@ -231,7 +233,7 @@ def attackable(form: Form, plan: Plan, sweep: store.Sweep) -> tuple[Attack, list
     return attack, rows, ""
 
 
-def _none_trained(form: Form, attack: Attack, plan: Plan) -> str:
+def _none_trained(form: AttackVariant, attack: Attack, plan: Plan) -> str:
     needed = " or ".join(map(repr, attack.federations))
     named = plan.experiment.federations
     remedy = f"{needed} to config.federations" if named else f"{form.name!r} to config.attacks"

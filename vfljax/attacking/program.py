@@ -17,7 +17,7 @@ from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import ViewGroup
 from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
 from vfljax.attacks.core import Attack
-from vfljax.sweep.attack_variants import Form
+from vfljax.sweep.attack_variants import AttackVariant
 from vfljax.types import Agreed, Scores, Spec
 
 
@@ -33,7 +33,9 @@ class AttackProgram(NamedTuple):
     spec: Spec | None = None  # likewise
 
 
-def program_of(form: Form, group: ViewGroup, attack: Attack, num_classes: int) -> AttackProgram:
+def program_of(
+    form: AttackVariant, group: ViewGroup, attack: Attack, num_classes: int
+) -> AttackProgram:
     """The program of a form's attack on a group."""
     bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
     program = AttackProgram(

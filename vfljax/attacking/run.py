@@ -22,11 +22,11 @@ from vfljax.attacking.batching import Stored, attack_block, make_block
 from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import (
     ATTACK,
-    FormPlan,
     Job,
+    VariantPlan,
     ViewGroup,
     key_of,
-    plan_form,
+    plan_variant,
 )
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
@@ -34,16 +34,16 @@ from vfljax.attacking.view import (
 )
 from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.attack_variants import Form, attack_forms
+from vfljax.sweep.attack_variants import AttackVariant, attack_variants
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.plan import Plan, planned_devices, recorded, split_arrays
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.serving import most_known
 
 Cost = dict[str, Any]  # of an attack: seconds, compiles, views
-Attacked = tuple[FormPlan, Cost]
+Attacked = tuple[VariantPlan, Cost]
 # runs the jobs of forms on settings; yields each form, of the settings that were attacked, and its cost
-RunForms = Callable[[Sequence[FormPlan], Stored], Iterable[Attacked]]
+RunVariants = Callable[[Sequence[VariantPlan], Stored], Iterable[Attacked]]
 # (attackers, seed, known) -> figures
 Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
 
@@ -54,16 +54,16 @@ def attack_sweep(
     names: Iterable[str] | None = None,
     say: Callable[[str], None] = print,
     renew_rules: bool = False,
-    run: RunForms | None = None,
+    run: RunVariants | None = None,
 ) -> None:
     """Attack every stored setting with every form not yet stored; one compile an attack and shape.
 
     ``names`` limits the attacks; those outside the config run with published defaults. ``renew_rules``
     attacks anew what an attack's earlier rule attacked, and keeps the earlier rows (``rules``). ``run`` runs
-    the forms that are not stored, None: ``run_forms``, one after the other in this process.
+    the forms that are not stored, None: ``run_variants``, one after the other in this process.
     """
     with store.writing(workdir):
-        _attack_sweep(recorded(plan), workdir, names, say, renew_rules, run or run_forms)
+        _attack_sweep(recorded(plan), workdir, names, say, renew_rules, run or run_variants)
 
 
 def _attack_sweep(
@@ -72,24 +72,24 @@ def _attack_sweep(
     names: Iterable[str] | None,
     say: Callable[[str], None],
     renew_rules: bool,
-    run: RunForms,
+    run: RunVariants,
 ) -> None:
     experiment, stored = _stored(plan, workdir, names)
     sweep, summary = stored.sweep, stored.summary
     trained = [s["name"] for s in sweep.header["shards"] if store.finished(workdir, s["name"])]
     todo, left = [], []
     _check_plugins(experiment, sweep, summary)
-    for form, form_plan in _planned(experiment, stored):
-        if isinstance(form_plan, str):
-            say(f"skipped {form.label}: {form_plan}")
+    for form, variant_plan in _planned(experiment, stored):
+        if isinstance(variant_plan, str):
+            say(f"skipped {form.label}: {variant_plan}")
             about = {**store.identity_columns(form.identity), "status": "skipped"}
-            summary[form.variant] = {**about, "reason": form_plan}
+            summary[form.variant] = {**about, "reason": variant_plan}
             continue
-        about = described(form_plan, len(trained))
+        about = described(variant_plan, len(trained))
         if not versions.settle(form, about, summary, workdir, renew_rules, say):
-            left.append(form_plan)
+            left.append(variant_plan)
             continue
-        todo.append(form_plan)
+        todo.append(variant_plan)
     away = alone.jobs([*todo, *left], experiment.seeds)
     if away:
         store.open_variant(workdir, alone.LABEL)
@@ -97,23 +97,23 @@ def _attack_sweep(
     # what an attack is, is known before its first row
     store.write_attack_summary(workdir, summary)
     logistic = _logistic(stored)
-    for form_plan, cost in run(todo, stored) if todo else ():
-        _run_logistic(form_plan, stored, logistic)
-        _check_complete(form_plan, stored)
-        about = summary[form_plan.form.variant]
+    for variant_plan, cost in run(todo, stored) if todo else ():
+        _run_logistic(variant_plan, stored, logistic)
+        _check_complete(variant_plan, stored)
+        about = summary[variant_plan.form.variant]
         about |= with_earlier_parts(cost, about)
         store.write_attack_summary(workdir, summary)
     alone.run(away, plan, workdir, stored.arrays, stored.scorer)
 
 
-def planned_forms(
+def planned_variants(
     plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
-) -> tuple[list[FormPlan], Stored]:
+) -> tuple[list[VariantPlan], Stored]:
     """The forms that can be run on a stored sweep, and what attacking it needs; ``names`` as in
     ``attack_sweep``."""
     experiment, stored = _stored(recorded(plan), workdir, names)
-    planned = [form_plan for _, form_plan in _planned(experiment, stored)]
-    return [form_plan for form_plan in planned if not isinstance(form_plan, str)], stored
+    planned = [variant_plan for _, variant_plan in _planned(experiment, stored)]
+    return [variant_plan for variant_plan in planned if not isinstance(variant_plan, str)], stored
 
 
 def _stored(
@@ -129,10 +129,12 @@ def _stored(
     return experiment, Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
 
 
-def _planned(experiment: Experiment, stored: Stored) -> Iterator[tuple[Form, FormPlan | str]]:
+def _planned(
+    experiment: Experiment, stored: Stored
+) -> Iterator[tuple[AttackVariant, VariantPlan | str]]:
     plan = stored.plan
-    for form in attack_forms(experiment, plan.dataset.num_classes, plan.party_columns[0].input):
-        yield form, plan_form(form, plan, stored.sweep)
+    for form in attack_variants(experiment, plan.dataset.num_classes, plan.party_columns[0].input):
+        yield form, plan_variant(form, plan, stored.sweep)
 
 
 def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions.Summary) -> None:
@@ -151,13 +153,13 @@ def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions
     plugins.required([*experiment.defense_values, *names], stored, sweep.workdir)
 
 
-def run_forms(todo: Sequence[FormPlan], stored: Stored) -> Iterator[Attacked]:
+def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
     """Run forms one after the other in this process."""
     for shard in stored.sweep.header["shards"]:
         if store.finished(stored.workdir, shard["name"]):
             store.verify(stored.workdir / "shards" / shard["name"], deep=True)
-    for form_plan in todo:
-        yield form_plan, run_form(form_plan, stored)
+    for variant_plan in todo:
+        yield variant_plan, run_variant(variant_plan, stored)
 
 
 def with_earlier_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Cost:
@@ -169,22 +171,22 @@ def with_earlier_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Cos
     }
 
 
-def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
+def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
     """Run every job of a form on settings that is not stored yet; returns what that cost."""
-    form, attack, began = form_plan.form, form_plan.attack, time.monotonic()
+    form, attack, began = variant_plan.form, variant_plan.attack, time.monotonic()
     steps = max(1, attack.steps)
     # what is stored is known by its rows, not its file: blocks differ between machines
     rows = stored.rows(form)
     versions.check_options(form, rows, stored.workdir)
     done = {key_of(row) for row in rows}
-    total = sum(len(jobs) for jobs in form_plan.jobs.values())
-    progress = Progress(f"attack {form.label}", form_plan.settings, steps * total)
+    total = sum(len(jobs) for jobs in variant_plan.jobs.values())
+    progress = Progress(f"attack {form.label}", variant_plan.settings, steps * total)
     used = set()
-    for group, jobs in form_plan.jobs.items():
+    for group, jobs in variant_plan.jobs.items():
         todo = [job for job in jobs if job.key not in done]
         progress.resume(_attacks(jobs) - _attacks(todo), steps * (len(jobs) - len(todo)))
         if todo:
-            one = form_plan.attacks[group]
+            one = variant_plan.attacks[group]
             used.add(_run_group(form, group, one, todo, stored, progress))
     progress.close()
     return {
@@ -194,12 +196,12 @@ def run_form(form_plan: FormPlan, stored: Stored) -> Cost:
     }
 
 
-def _check_complete(form_plan: FormPlan, stored: Stored) -> None:
+def _check_complete(variant_plan: VariantPlan, stored: Stored) -> None:
     """Refuse to end while a job has no row."""
-    rows = {key_of(row) for row in stored.rows(form_plan.form)}
-    missing = sum(job.key not in rows for job in form_plan.every_job)
+    rows = {key_of(row) for row in stored.rows(variant_plan.form)}
+    missing = sum(job.key not in rows for job in variant_plan.every_job)
     if missing:
-        unit = store.unit_of(form_plan.form.variant)
+        unit = store.unit_of(variant_plan.form.variant)
         raise store.Damaged(stored.workdir, unit, f"{missing} rows are missing")
 
 
@@ -207,10 +209,10 @@ def _attacks(jobs: Sequence[Job]) -> int:
     return sum(job.what == ATTACK for job in jobs)
 
 
-def described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
+def described(variant_plan: VariantPlan, shards: int) -> dict[str, Any]:
     """What an attack is, as ``attacks.json`` says it; ``shards`` are trained."""
-    form, attack = form_plan.form, form_plan.attack
-    owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in form_plan.attacks)
+    form, attack = variant_plan.form, variant_plan.attack
+    owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in variant_plan.attacks)
     return {
         **store.identity_columns(form.identity),
         "status": "ok",
@@ -220,16 +222,16 @@ def described(form_plan: FormPlan, shards: int) -> dict[str, Any]:
         "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
         "federations": list(attack.federations),
-        "trials": form_plan.settings,
-        "diverged": form_plan.diverged,
-        "rows": len(form_plan.every_job),
+        "trials": variant_plan.settings,
+        "diverged": variant_plan.diverged,
+        "rows": len(variant_plan.every_job),
         "shards": shards,
         **({"plugins": about} if (about := plugins.described([form.name])) else {}),
     }
 
 
 def _run_group(
-    form: Form,
+    form: AttackVariant,
     group: ViewGroup,
     attack: Attack,
     todo: Sequence[Job],
@@ -271,19 +273,19 @@ def _logistic(stored: Stored) -> Logistic:
     return figures
 
 
-def _run_logistic(form_plan: FormPlan, stored: Stored, logistic_of: Logistic) -> None:
+def _run_logistic(variant_plan: VariantPlan, stored: Stored, logistic_of: Logistic) -> None:
     """Write the baseline's rows of a form that are not stored yet, which are one file."""
-    done = {key_of(row) for row in stored.rows(form_plan.form)}
-    jobs, rows = [job for job in form_plan.logistic if job.key not in done], []
+    done = {key_of(row) for row in stored.rows(variant_plan.form)}
+    jobs, rows = [job for job in variant_plan.logistic if job.key not in done], []
     for job in jobs:
         known = int(job.knobs(len(stored.plan.splits[0].train))["known"])
         rows.append(job.figures(logistic_of(job.group.attackers, job.seed, known)))
     if jobs:
-        _write(form_plan.form, "logistic", jobs, rows, stored)
+        _write(variant_plan.form, "logistic", jobs, rows, stored)
 
 
 def _write(
-    form: Form, name: str, jobs: Sequence[Job], rows: list[dict[str, Any]], stored: Stored
+    form: AttackVariant, name: str, jobs: Sequence[Job], rows: list[dict[str, Any]], stored: Stored
 ) -> None:
     identities = [job.key for job in jobs]
     store.write_chunk(stored.workdir, form.variant, name, identities, rows)

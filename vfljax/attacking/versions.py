@@ -14,12 +14,12 @@ from typing import Any
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store.attacks import Summary
-from vfljax.sweep.attack_variants import Form
+from vfljax.sweep.attack_variants import AttackVariant
 
 NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before it has run
 
 
-def earlier(form: Form, summary: Summary) -> str:
+def earlier(form: AttackVariant, summary: Summary) -> str:
     """The variant that is stored of a form by another rule and was not superseded, '' where none is."""
     others = (
         name
@@ -30,7 +30,7 @@ def earlier(form: Form, summary: Summary) -> str:
 
 
 def settle(
-    form: Form,
+    form: AttackVariant,
     about: Mapping[str, Any],
     summary: Summary,
     workdir: pathlib.Path,
@@ -82,7 +82,9 @@ def _rows(workdir: pathlib.Path, variant: str) -> int:
     return store.read_variant(workdir, variant).num_rows
 
 
-def check_options(form: Form, rows: Sequence[Mapping[str, Any]], workdir: pathlib.Path) -> None:
+def check_options(
+    form: AttackVariant, rows: Sequence[Mapping[str, Any]], workdir: pathlib.Path
+) -> None:
     """Refuse to add to rows that were made with other options or knobs under the same name."""
     options = store.identity_columns(form.identity)["options"]
     for row in rows:

@@ -238,7 +238,9 @@ def applicable(
         strengths = row.strengths.values[:1] if row.strengths else ()
         try:
             experiment = parse({**values, "grid": {name: method(name, strengths)}})
-            several = attack_variants.attack_forms(experiment, shape.num_classes, shape.inputs[0])
+            several = attack_variants.attack_variants(
+                experiment, shape.num_classes, shape.inputs[0]
+            )
             trained = attack_variants.federations(
                 experiment, several, shape.num_classes, shape.inputs[0]
             )

@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import store
 from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import FormPlan, key_of
+from vfljax.attacking.jobs import VariantPlan, key_of
 from vfljax.errors import UserError
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
@@ -53,11 +53,11 @@ class Way(NamedTuple):
 
     inline: bool
     train: train.TrainShards
-    attack: run.RunForms
+    attack: run.RunVariants
     given_up: list[GivenUp]  # grows while it is used
 
 
-INLINE = Way(True, train.train_shards, run.run_forms, [])
+INLINE = Way(True, train.train_shards, run.run_variants, [])
 
 
 def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None = None) -> Way:
@@ -92,8 +92,8 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         if len(failed) == len(todo) and not done:  # there is nothing to attack or to report
             raise UserError(f"no shard could be trained: {given_up[0]}.")
 
-    def attack_there(todo: Sequence[FormPlan], stored: Stored) -> Iterator[run.Attacked]:
-        labels = tuple(form_plan.form.label for form_plan in todo)
+    def attack_there(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[run.Attacked]:
+        labels = tuple(variant_plan.form.label for variant_plan in todo)
         job = _job(worker.attack_shards, stored.workdir, stored.plan.experiment, *asked)
         job = job._replace(attacks=labels)
         counts = _left(todo, stored)
@@ -101,8 +101,11 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         failed, costs = send(engine, job, counts, counts, progress, lambda name: False)
         given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
         names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
-        for form_plan in todo:
-            yield form_plan.of_shards(names), costs.get(form_plan.form.label, versions.NO_COST)
+        for variant_plan in todo:
+            yield (
+                variant_plan.of_shards(names),
+                costs.get(variant_plan.form.label, versions.NO_COST),
+            )
 
     return Way(False, train_there, attack_there, given_up)
 
@@ -187,12 +190,12 @@ def _job(
     )
 
 
-def _left(todo: Sequence[FormPlan], stored: Stored) -> dict[str, int]:
+def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
-    for form_plan in todo:
-        done = {key_of(row) for row in stored.rows(form_plan.form)}
-        every = (job for jobs in form_plan.jobs.values() for job in jobs)
+    for variant_plan in todo:
+        done = {key_of(row) for row in stored.rows(variant_plan.form)}
+        every = (job for jobs in variant_plan.jobs.values() for job in jobs)
         counts.update(job.row["shard"] for job in every if job.key not in done)
     return dict(sorted(counts.items()))
 

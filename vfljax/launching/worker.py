@@ -134,13 +134,13 @@ def attack_shards(job: Job) -> Outcome:
     with _begun(job, job.shards):
         for name in job.shards:
             store.verify(job.folder / "shards" / name, deep=True)
-        planned, stored = run.planned_forms(_plan(job), job.folder, job.names)
-        for form_plan in planned:
-            label = form_plan.form.label
+        planned, stored = run.planned_variants(_plan(job), job.folder, job.names)
+        for variant_plan in planned:
+            label = variant_plan.form.label
             if label not in job.attacks:
                 continue
             try:
-                costs[label] = run.run_form(form_plan.of_shards(job.shards), stored)
+                costs[label] = run.run_variant(variant_plan.of_shards(job.shards), stored)
             except Exception as error:  # of one attack: the next may do
                 failed |= dict.fromkeys(job.shards, f"{label}: {reason(error)}")
     return Outcome(failed, costs)

@@ -26,7 +26,7 @@ from vfljax.types import (
 )
 
 
-class Form(NamedTuple):
+class AttackVariant(NamedTuple):
     """One attack with its options fixed: a row of results per setting it can serve."""
 
     name: str  # its row in attacks.TABLE
@@ -59,7 +59,7 @@ class Form(NamedTuple):
         return store.variant_of(self.identity)
 
 
-def attack_forms(experiment: Experiment, num_classes: int, reads: Input) -> list[Form]:
+def attack_variants(experiment: Experiment, num_classes: int, reads: Input) -> list[AttackVariant]:
     """Every attack form of an experiment, attack by attack in listing order.
 
     ``reads`` describes the first party's columns. Raises UserError for an option or knob that an
@@ -78,7 +78,7 @@ def _forms(
     attackers: Sequence[tuple[int, ...]],
     bottom: nn.Module,
     num_classes: int,
-) -> list[Form]:
+) -> list[AttackVariant]:
     name, values = request
     static = attacks.TABLE[name].options
     axes = {option: values[option] for option in static if option in values}
@@ -100,7 +100,9 @@ def _forms(
         honest = [(0,)] if attack.federations == (MALICIOUS,) else attackers
         shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
         forms += [
-            Form(name, options, points, shown, parties, with_malicious=parties == honest[0])
+            AttackVariant(
+                name, options, points, shown, parties, with_malicious=parties == honest[0]
+            )
             for parties in honest
         ]
     return forms
@@ -147,24 +149,24 @@ def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
     return make_network(model.network, model.cut, model.output, reads)
 
 
-def make_attack(form: Form, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
+def make_attack(form: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
     """The form's attack on parties with these bottoms."""
     return attacks.TABLE[form.name](bottoms, num_classes, **form.options)
 
 
-def attackers_of(federation: str, form: Form) -> tuple[int, ...]:
+def attackers_of(federation: str, form: AttackVariant) -> tuple[int, ...]:
     """Who attacks in the federation of that name: its malicious parties, else whom the form names."""
     return federation_of(federation).malicious or form.attackers
 
 
-def serves(form: Form, attack: Attack, federation: str) -> bool:
+def serves(form: AttackVariant, attack: Attack, federation: str) -> bool:
     """Whether the form, whose attack this is, is run in the federation of that name."""
     kind = federation_of(federation).kind
     return kind in attack.federations and (form.with_malicious or kind != MALICIOUS)
 
 
 def federations(
-    experiment: Experiment, forms: Sequence[Form], num_classes: int, reads: Input
+    experiment: Experiment, forms: Sequence[AttackVariant], num_classes: int, reads: Input
 ) -> list[Federation]:
     """The federations to train: those that the experiment names, else the honest one with splitting (its
     utility) and the first that each attack is defined on."""

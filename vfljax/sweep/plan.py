@@ -26,7 +26,7 @@ from vfljax.machine import Offered, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import Streamed
 from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
-from vfljax.sweep.attack_variants import Form
+from vfljax.sweep.attack_variants import AttackVariant
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import HostArray, PyTree, Spec
 
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     table: Table
     splits: list[Split]
     seeds: HostArray  # [Q] uint32
-    attack_variants: tuple[Form, ...]
+    attack_variants: tuple[AttackVariant, ...]
     groups: list[grid.Group]
     weights: tuple[int, ...]  # numbers in the networks and codebooks of a trial of each group
     shards: list[Shard]
@@ -90,7 +90,7 @@ def make_plan(experiment: Experiment) -> Plan:
         party_columns, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
     )
     shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
-    variants = attack_variants.attack_forms(experiment, dataset.num_classes, shape.inputs[0])
+    variants = attack_variants.attack_variants(experiment, dataset.num_classes, shape.inputs[0])
     federations = attack_variants.federations(
         experiment, variants, dataset.num_classes, shape.inputs[0]
     )

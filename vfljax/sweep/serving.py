@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from vfljax.errors import UserError
-from vfljax.sweep.attack_variants import Form, make_attack
+from vfljax.sweep.attack_variants import AttackVariant, make_attack
 from vfljax.sweep.plan import Plan, recorded
 
 
@@ -31,7 +31,7 @@ def check(plan: Plan) -> None:
             _check_federations(variant, attack.federations, plan)
 
 
-def _check_federations(variant: Form, defined: tuple[str, ...], plan: Plan) -> None:
+def _check_federations(variant: AttackVariant, defined: tuple[str, ...], plan: Plan) -> None:
     trained = {trial.federation.kind for group in plan.groups for trial in group.trials}
     named = plan.experiment.federations
     if named and not trained.intersection(defined):
