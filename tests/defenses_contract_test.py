@@ -116,7 +116,7 @@ ROWS = {
 }
 STEPS = 5  # of 3 an epoch: DiscreteSGD sends its first epoch raw
 SLOTS = "slots return what they received, and knobs may be traced"
-MAPPED = "settings mapped together equal each alone"
+MAPPED = "members mapped together equal each alone"
 
 
 def classes_of(name):

@@ -167,8 +167,8 @@ def test_a_smaller_run_is_judged_against_no_number(compared):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "is no table of launch.reproduce"),
-        ("a,b\n", "is no table of launch.reproduce"),
+        ("", "is no table of `vfljax reproduce`"),
+        ("a,b\n", "is no table of `vfljax reproduce`"),
         (",".join(comparisons.COLUMNS) + "\n1,2\n", "line 2"),
         (",".join(comparisons.COLUMNS) + "\nnobody" + "," * 15 + "\n", "line 2: 'nobody'"),
     ],

@@ -42,7 +42,8 @@ def console() -> NoReturn:
     if name in COMMANDS:
         start(name, rest, f"vfljax {name}")
     if common.HELP.fullmatch(name):
-        lines = [f"{known:10s} {_summary(module)}" for known, module in COMMANDS.items()]
+        heads = {n: (module.__doc__ or "").splitlines()[0] for n, module in COMMANDS.items()}
+        lines = [f"{known:10s} {head}" for known, head in heads.items()]
         common.end_with_help(USAGE.format(commands="\n".join(lines)))
     if name == "--version":
         from vfljax import __version__
@@ -55,7 +56,3 @@ def console() -> NoReturn:
 def start(name: str, arguments: Sequence[str], program: str | None = None) -> NoReturn:
     """Run a command and exit; see ``common.start``. ``program`` is how the user started it."""
     common.start(COMMANDS[name], arguments, program or f"python -m launch.{name}", f"vfljax {name}")
-
-
-def _summary(module: ModuleType) -> str:
-    return (module.__doc__ or "").splitlines()[0]
