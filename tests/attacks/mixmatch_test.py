@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests import harness
 from tests.reference import completion as reference
-from vfljax.attacks.completion import mixmatch_loss, mixup, sharpen
+from vfljax.attacks.mixmatch import mixmatch_loss, mixup, sharpen
 
 CLASSES = 3
 jitted_sharpen, jitted_mixup = harness.quick_jit(sharpen), harness.quick_jit(mixup)

@@ -4,10 +4,8 @@ After training the attacker keeps its bottom model, puts an inference head on to
 semi-supervised with the few rows whose labels it knows: MixMatch with one guess and no augmentation. The
 active attack is the same on a bottom that a malicious optimizer trained (``vfljax.federation.malicious``).
 
-    q = sharpen(p, T) = p^(1/T) / sum p^(1/T)               guess on unlabeled rows
     lam ~ Beta(alpha, alpha) once a batch, lam <- max(lam, 1 - lam)
-    x~ = lam x + (1 - lam) x[perm], t~ likewise             over labeled and unlabeled rows
-    L = CE(labeled part, t~) + lambda_u ramp mean (p - t~)^2  (unlabeled part, batch and class)
+    L = CE(labeled part, t~) + lambda_u ramp mean (p - t~)^2  (``attacks.mixmatch``)
 
 The optimizer is Adam at rate 2e-3 on batches of 16 + 16 rows. The weights are averaged (EMA .999), and
 the average is evaluated. The ramp grows linearly over the whole attack and reaches 1 at its end.
@@ -18,9 +16,8 @@ section 4.1 (passive) and 4.2 (active); MixMatch: Berthelot et al. 2019, algorit
 ``finetune_bottom=False`` trains the head only. That is what the released code does, whose optimizer is
 built before the trained bottom is plugged in, and what the published numbers are. True is what the text
 says. A frozen bottom is evaluated as it was: it is neither decayed nor averaged, and its batch statistics do
-not move, as the released code collects what it decays and averages before the bottom is plugged in.
-
-With every row labeled nothing is unlabeled, and lambda_u counts as 0.
+not move, as the released code collects what it decays and averages before the bottom is plugged in. With
+every row labeled nothing is unlabeled, and lambda_u counts as 0.
 
 For two classes the published lambda_u = 50 is five times the weight that it is for ten, as the error is a mean
 over classes, and can push every row to one class. ``lambda_u = 1`` beside it, and
@@ -40,7 +37,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import chex
 import flax.linen as nn
@@ -50,6 +47,7 @@ import optax
 
 from vfljax import keys
 from vfljax.attacks.core import BASELINES, Attack, AttackRow, check_whole
+from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, sharpen
 from vfljax.models import Head
 from vfljax.models.parties import Party, from_module, together
 from vfljax.models.rows import over_chunks
@@ -76,60 +74,9 @@ KNOBS = {
     "weight_decay": 0.02,  # what trains, statistics too, times (1 - weight_decay * rate) a step
 }
 PUBLISHED_STEPS = 25 * 1024  # 25 epochs of 1,024 steps
+DRAWN = 1024  # steps whose random numbers are drawn at once
 RANGES = {"temperature": (1e-3, 1e6), "alpha": (1e-3, 1e6), "ema": (0.0, 1.0)}
 THRESHOLDS = ("plain", "known_share")
-
-
-def sharpen(p: Array, temperature: Array | float) -> Array:
-    """Sharpen probabilities [..., C] to p^(1/T) / sum p^(1/T) along the last axis (MixMatch).
-
-    T > 0. T = 1 changes nothing; T near 0 picks the largest. Where every power of a row underflows, the
-    same is computed from logarithms.
-    """
-    chex.assert_type(p, float)
-    chex.assert_rank(temperature, 0)
-    powered = p ** (1 / temperature)
-    total = jnp.sum(powered, axis=-1, keepdims=True)
-    shifted = jax.nn.softmax(jnp.log(p) / temperature, axis=-1)
-    return jnp.where(total > 1e-30, powered / jnp.maximum(total, 1e-30), shifted)
-
-
-DRAWN = 1024  # steps whose random numbers are drawn at once
-
-
-class Mixing(NamedTuple):
-    """The random numbers of some steps, with batches of b labeled and b unlabeled rows."""
-
-    labeled: Array  # [steps, b] places among the known rows
-    unlabeled: Array  # [steps, b] places among all rows, known ones first
-    lam: Array  # [steps] max(lam, 1 - lam)
-    order: Array  # [steps, 2b] permutation
-
-
-def mixup(tree: PyTree, lam: Array, permutation: Array) -> PyTree:
-    """Mix the rows of each array a [2b, ...] of a tree: lam a + (1 - lam) a[permutation].
-
-    ``lam`` is one number, ``permutation`` [2b] int. lam = 1 changes nothing.
-    """
-    chex.assert_rank([lam, permutation], [0, 1])
-    chex.assert_type(permutation, int)
-    chex.assert_equal_shape_prefix([*jax.tree.leaves(tree), permutation], 1)
-    return jax.tree.map(lambda a: lam * a + (1 - lam) * a[permutation], tree)
-
-
-def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | float) -> Array:
-    """The loss of MixMatch, a scalar (Berthelot et al. 2019, equations 3 to 5).
-
-    The cross entropy of the first ``labeled`` rows of logits [2b, C] against targets [2b, C], plus
-    ``weight`` times the squared error of the other rows' probabilities; both are means over rows, the
-    error over classes too. With weight 0 it is the cross entropy alone.
-    """
-    chex.assert_rank([logits, targets], 2)
-    chex.assert_equal_shape([logits, targets])
-    chex.assert_rank(weight, 0)
-    ce = -jnp.mean(jnp.sum(targets[:labeled] * jax.nn.log_softmax(logits[:labeled]), axis=-1))
-    error = jax.nn.softmax(logits[labeled:]) - targets[labeled:]
-    return ce + weight * jnp.mean(error**2)
 
 
 def at_known_share(logits: Array, among: Array, share: Array) -> Array:

@@ -1,0 +1,68 @@
+"""MixMatch: semi-supervised learning from guesses that are sharpened and rows that are mixed.
+
+    q = sharpen(p, T) = p^(1/T) / sum p^(1/T)
+    x~ = lam x + (1 - lam) x[perm], t~ likewise
+    L = CE(labeled part, t~) + weight mean (p - t~)^2       (unlabeled part, batch and class)
+
+Reference: Berthelot et al. "MixMatch: A Holistic Approach to Semi-Supervised Learning", NeurIPS 2019,
+algorithm 1 and equations 3 to 5.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from vfljax.types import Array, PyTree
+
+
+class Mixing(NamedTuple):
+    """The random numbers of some steps, with batches of b labeled and b unlabeled rows."""
+
+    labeled: Array  # [steps, b] places among the known rows
+    unlabeled: Array  # [steps, b] places among all rows, known ones first
+    lam: Array  # [steps] max(lam, 1 - lam)
+    order: Array  # [steps, 2b] permutation
+
+
+def sharpen(p: Array, temperature: Array | float) -> Array:
+    """Sharpen probabilities [..., C] to p^(1/T) / sum p^(1/T) along the last axis (MixMatch).
+
+    T > 0. T = 1 changes nothing; T near 0 picks the largest. Where every power of a row underflows, the
+    same is computed from logarithms.
+    """
+    chex.assert_type(p, float)
+    chex.assert_rank(temperature, 0)
+    powered = p ** (1 / temperature)
+    total = jnp.sum(powered, axis=-1, keepdims=True)
+    shifted = jax.nn.softmax(jnp.log(p) / temperature, axis=-1)
+    return jnp.where(total > 1e-30, powered / jnp.maximum(total, 1e-30), shifted)
+
+
+def mixup(tree: PyTree, lam: Array, permutation: Array) -> PyTree:
+    """Mix the rows of each array a [2b, ...] of a tree: lam a + (1 - lam) a[permutation].
+
+    ``lam`` is one number, ``permutation`` [2b] int. lam = 1 changes nothing.
+    """
+    chex.assert_rank([lam, permutation], [0, 1])
+    chex.assert_type(permutation, int)
+    chex.assert_equal_shape_prefix([*jax.tree.leaves(tree), permutation], 1)
+    return jax.tree.map(lambda a: lam * a + (1 - lam) * a[permutation], tree)
+
+
+def mixmatch_loss(logits: Array, targets: Array, labeled: int, weight: Array | float) -> Array:
+    """The loss of MixMatch, a scalar (Berthelot et al. 2019, equations 3 to 5).
+
+    The cross entropy of the first ``labeled`` rows of logits [2b, C] against targets [2b, C], plus
+    ``weight`` times the squared error of the other rows' probabilities; both are means over rows, the
+    error over classes too. With weight 0 it is the cross entropy alone.
+    """
+    chex.assert_rank([logits, targets], 2)
+    chex.assert_equal_shape([logits, targets])
+    chex.assert_rank(weight, 0)
+    ce = -jnp.mean(jnp.sum(targets[:labeled] * jax.nn.log_softmax(logits[:labeled]), axis=-1))
+    error = jax.nn.softmax(logits[labeled:]) - targets[labeled:]
+    return ce + weight * jnp.mean(error**2)
