@@ -98,7 +98,7 @@ def test_a_string_axis_is_a_structure_and_a_number_axis_is_not():
 def test_the_row_of_a_setting_holds_every_knob():
     groups = groups_of(**{"attacks": {}, "training.learning_rate": (0.1, 0.2)})
     rows = [s.row() for group in groups for s in group.trials]
-    kdk = next(r for r in rows if r["arm"] == "kdk")
+    kdk = next(r for r in rows if r["method"] == "kdk")
     assert {"kdk.epsilon", "kdk.k", "learning_rate", "momentum", "gamma", "seed"} <= set(kdk)
     assert {r["learning_rate"] for r in rows} == {0.1, 0.2}
 
