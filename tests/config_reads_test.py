@@ -12,9 +12,12 @@ from tests.structure import ROOT
 
 ALLOWED = {
     "vfljax/config.py": "defaults and checks of the fields, before anything is parsed",
+    "vfljax/cli/common.py": "the flag --config becomes the fields of a config",
+    "vfljax/cli/reproduce.py": "a paper's config gets the folder of its data before it is parsed",
     "vfljax/auditing/stages.py": "an audit keeps the config that it made until it is parsed",
     "vfljax/auditing/sentences.py": "and says what it put there",
     "vfljax/launching/running.py": "a notebook's config is handed to the parser",
+    "vfljax/launching/stored.py": "a command's config, or the stored one, is handed to the parser",
     "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",
     "vfljax/store/directory.py": "the config is written to and read from a sweep's JSON as it is",
     "vfljax/store/loading.py": "a loaded sweep shows its stored config to notebooks and to the parser",

@@ -16,19 +16,8 @@ from tests.structure import PACKAGE, ROOT, House, house, lengths, shared_names
 ROOMS = 22
 FLOORS = 9
 ARROWS = 100
-LINES = {PACKAGE: 37_700, "tests": 36_000}
+LINES = {PACKAGE: 37_900, "tests": 36_100}
 LONGEST = 350
-# longer files, and names that several files have: none may join them
-LONG = {
-    "vfljax/attacks/completion.py",
-    "vfljax/report/assessment.py",
-    "vfljax/report/judging.py",
-    "vfljax/report/tables.py",
-}
-SHARED = {
-    *("AttackRow", "Case", "Column", "Configuration", "Difference", "Draws", "Evidence", "Form"),
-    *("Found", "Job", "Limits", "Line", "Outcome", "Trial", "_Reader"),
-}
 # data sets know nothing of what is trained on them
 NOT_FOR_DATASETS = {
     "federation",
@@ -117,11 +106,11 @@ def test_few_lines(folder):
 
 
 def test_no_long_file():
-    assert {name for name, lines in lengths(PACKAGE).items() if lines > LONGEST} <= LONG
+    assert not {name for name, lines in lengths(PACKAGE).items() if lines > LONGEST}
 
 
 def test_no_name_of_a_module_or_class_is_shared():
-    assert shared_names().keys() <= SHARED
+    assert not shared_names()
 
 
 def test_datasets_know_nothing_of_training():

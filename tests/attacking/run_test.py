@@ -22,7 +22,7 @@ from vfljax.store import exchange as wire
 from vfljax.sweep import attack_variants, batch_layout, programs
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.initial import plain
-from vfljax.sweep.limits import Limits
+from vfljax.sweep.limits import SizeLimits
 from vfljax.sweep.plan import make_plan, split_arrays
 from vfljax.types import Agreed, Scores
 
@@ -290,7 +290,7 @@ def test_an_attack_that_diverges_is_left_out_and_said_not_taken_for_a_good_defen
     drop_blocks(workdir, "passive")
     options = {**TINY["attacks"]["passive"], "learning_rate": 1e30}
     attacks, both = {"passive": options, "norm": {}}, ("split", "no_split")
-    wild = parse(tiny(attacks=attacks, federations=both), Limits.none())
+    wild = parse(tiny(attacks=attacks, federations=both), SizeLimits.none())
     run.attack_sweep(make_plan(wild), workdir, say=silent)
     stored = store.load(workdir)
     passive = [a for a in stored.attacks.to_pylist() if a["label"] == "passive"]

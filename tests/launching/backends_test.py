@@ -26,8 +26,8 @@ exit 1
 """
 
 
-def job(folder: pathlib.Path) -> worker.Job:
-    return worker.Job(
+def job(folder: pathlib.Path) -> worker.ShardJob:
+    return worker.ShardJob(
         do=worker.train_shards,
         workdir=str(folder / "sweep"),
         sweep="a" * 8,

@@ -29,7 +29,7 @@ TIMES = {"seconds"}  # columns that differ between runs
 def here(perform: Any = None, jobs: int = 2) -> backends.Engine:
     """An engine that does every job in this process when it is submitted, by ``perform``."""
 
-    def handle(job: worker.Job) -> backends.Handle:
+    def handle(job: worker.ShardJob) -> backends.Handle:
         try:
             ended: Any = (perform or worker.perform)(job)
         except backends.Lost as error:
@@ -233,7 +233,7 @@ def test_a_job_of_an_earlier_command_does_nothing(alone):
 
 
 def test_a_folder_that_workers_cannot_see_is_named(tmp_path):
-    job = worker.Job(
+    job = worker.ShardJob(
         *(worker.train_shards, str(tmp_path / "none"), "id", "leader", "config.json"),
         *((), (), None, (), ""),
     )

@@ -285,7 +285,7 @@ def test_equal_seeds_get_the_verdict_that_their_figures_say(leaks, undefended, v
     ],
 )
 def test_a_verdict_is_the_first_that_its_limits_allow(undefended_excess, excess, change, verdict):
-    evidence = judging.Evidence(
+    evidence = judging.VerdictLimits(
         undefended_excess, intervals.Limits(-1, excess), intervals.Limits(*change)
     )
     assert judging.VERDICTS[int(judging.verdict_codes(evidence))] == verdict

@@ -11,7 +11,7 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan
 from vfljax.sweep.experiment import changed, experiment_of, parse
-from vfljax.sweep.limits import LIMITS, Limits, bytes_text, chain_lengths, lengths
+from vfljax.sweep.limits import LIMITS, SizeLimits, bytes_text, chain_lengths, lengths
 from vfljax.types import Federation
 
 THOUSAND = tuple(range(1, 1001))
@@ -81,29 +81,29 @@ def test_what_is_beyond_a_limit_is_refused_at_once_and_in_one_line(changes, fiel
 
 def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
     methods = {f"a{i}": {} for i in range(17_000)}
-    assert len(parse(tiny(grid=methods, seeds=3), Limits.none()).methods) == 17_000
+    assert len(parse(tiny(grid=methods, seeds=3), SizeLimits.none()).methods) == 17_000
     for changes in ({"seeds": 2**31}, {"attacks": {"passive": {"steps": 2**31}}}):
         with pytest.raises(UserError, match="2,147,483,648 is too large: .* 2,147,483,647"):
-            parse(tiny(**changes), Limits.none())
+            parse(tiny(**changes), SizeLimits.none())
 
 
 def test_an_experiment_keeps_its_limits_when_it_is_changed():
-    experiment = parse(tiny(), Limits(seeds=5))
+    experiment = parse(tiny(), SizeLimits(seeds=5))
     with pytest.raises(UserError, match="config.seeds=6 is beyond the limit of 5"):
         changed(experiment, {"seeds": 6})
     assert parse(tiny()).limits == LIMITS
 
 
 def test_federations_and_programs_are_counted_before_settings_are_built():
-    experiment = parse(tiny(), Limits(trials=24, programs=4))
+    experiment = parse(tiny(), SizeLimits(trials=24, programs=4))
     split, both = [Federation()], [Federation(), Federation(False)]
     grid.check_counts(experiment, split)
-    for count, limits in ((24, Limits(trials=23)), (6, Limits(programs=5))):
+    for count, limits in ((24, SizeLimits(trials=23)), (6, SizeLimits(programs=5))):
         with pytest.raises(UserError, match=f"make {count} .*--beyond_limits"):
             grid.check_counts(parse(tiny(), limits), both)
     laws = {"x": {"noise": {"scale": (0.1, 0.2, 0.3), "law": ("laplace", "gaussian")}}}
     with pytest.raises(UserError, match=r"config.grid.x.noise.law has 2 values.* 4 programs"):
-        grid.check_counts(parse(tiny(grid=laws), Limits(programs=3)), both)
+        grid.check_counts(parse(tiny(grid=laws), SizeLimits(programs=3)), both)
 
 
 def test_a_plan_counts_before_it_builds(monkeypatch):
@@ -112,7 +112,7 @@ def test_a_plan_counts_before_it_builds(monkeypatch):
 
     monkeypatch.setattr(grid, "trials", build)
     with pytest.raises(UserError, match="24 trials, beyond the limit of 23"):
-        plan.make_plan(parse(tiny(), Limits(trials=23)))
+        plan.make_plan(parse(tiny(), SizeLimits(trials=23)))
 
 
 def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path):
@@ -135,9 +135,9 @@ def test_lengths_are_counted_without_building_a_product():
 
 def test_free_memory_and_disk_are_limits_too():
     with pytest.raises(UserError, match="it needs about 2.0 GB of disk and 1.0 GB is free: fewer"):
-        Limits().check_free("it", "disk", 2e9, 1e9, "fewer")
-    Limits().check_free("it", "disk", 2e9, math.inf, "fewer")
-    Limits.none().check_free("it", "disk", 2e9, 1e9, "fewer")
+        SizeLimits().check_free("it", "disk", 2e9, 1e9, "fewer")
+    SizeLimits().check_free("it", "disk", 2e9, math.inf, "fewer")
+    SizeLimits.none().check_free("it", "disk", 2e9, 1e9, "fewer")
 
 
 @pytest.mark.parametrize(

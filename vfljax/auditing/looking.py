@@ -12,22 +12,21 @@ from vfljax.datasets.describing import catalog
 from vfljax.datasets.partition import divide
 from vfljax.errors import UserError
 from vfljax.models.making import networks_for
-from vfljax.sweep.experiment import parse
+from vfljax.sweep.experiment import Experiment, parse
 
-__all__ = ["catalog", "look", "look_by_flags"]
+__all__ = ["catalog", "look", "look_by_flags", "parse"]
 
 
 def look(
-    config: Mapping[str, Any], prepare: str | None = None, say: Callable[[str], None] = print
+    experiment: Experiment, prepare: str | None = None, say: Callable[[str], None] = print
 ) -> None:
-    """Describe the data set of a config: rows, classes, who owns what, and a checksum.
+    """Describe the data set of an experiment: rows, classes, who owns what, and a checksum.
 
     Args:
-      config: its fields, of which "data" and "parties" are used.
+      experiment: only its data and parties are used.
       prepare: a new folder to write a prepared copy to.
       say: is given each part of the description.
     """
-    experiment = parse(config)
     data, parties = experiment.data, experiment.parties
     if prepare:
         dataset = datasets.prepare(data.name, data.dir, prepare, data.options)
@@ -65,6 +64,7 @@ def look_by_flags(
     known = datasets.options_of(name) if name in datasets.TABLE else {}
     try:
         given = loader_options.of_flags(options, known)
-        look({"data": {"name": name, "dir": folder, "options": given}, "parties": parties}, prepare)
+        data = {"name": name, "dir": folder, "options": given}
+        look(parse({"data": data, "parties": parties}), prepare)
     except UserError as error:
         raise UserError(error.line(loader_options.flag_of)) from error

@@ -42,7 +42,7 @@ def run(options: common.Options, command: str) -> None:
     del command  # nothing is stored but what --prepare writes
     _refuse(options)
     if options.config is not None:
-        looking.look(options.config, options.prepare)
+        looking.look(looking.parse(options.config), options.prepare)
     elif options.dataset is None:
         print(looking.catalog())
     else:

@@ -19,7 +19,7 @@ import numpy as np
 
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.files import folder_of, without
-from vfljax.datasets.images import Found, Image, find, pixels
+from vfljax.datasets.images import FoundImages, Image, find, pixels
 from vfljax.datasets.options import limited
 from vfljax.datasets.table_errors import fault, one_line
 from vfljax.errors import Field, UserError
@@ -33,12 +33,12 @@ CINIC_LAYOUTS = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archi
 Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
 
-def of_splits(present: Found, splits: Sequence[str]) -> list[Image]:
+def of_splits(present: FoundImages, splits: Sequence[str]) -> list[Image]:
     """Images that lie in ``<split>/<class>/`` of one of the splits."""
     return [i for i in present.images if ("", "", *i.parts)[-3].lower() in splits]
 
 
-def notes(present: Found, splits: Sequence[str]) -> list[str]:
+def notes(present: FoundImages, splits: Sequence[str]) -> list[str]:
     """What lies in the folders ``splits`` and is no row."""
     rows = of_splits(present, splits)
     others = [i for i in present.others if any(part.lower() in splits for part in i.parts[:-1])]
@@ -58,7 +58,7 @@ def notes(present: Found, splits: Sequence[str]) -> list[str]:
 
 def parts(
     root: pathlib.Path,
-    present: Found,
+    present: FoundImages,
     splits: Sequence[Sequence[str]],
     names: Sequence[str],
     rows: int,
@@ -73,7 +73,7 @@ def parts(
 
 
 def _labeled(
-    root: pathlib.Path, present: Found, split: str, names: Sequence[str]
+    root: pathlib.Path, present: FoundImages, split: str, names: Sequence[str]
 ) -> list[tuple[Image, int]]:
     """A split's images and labels: the first image of every class, then the second of every class,
     and so on, so that the first rows are as balanced as all."""

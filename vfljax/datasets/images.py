@@ -48,7 +48,7 @@ class Image(NamedTuple):
         return f"{self.source}: {self.member}" if self.member else str(self.source)
 
 
-class Found(NamedTuple):
+class FoundImages(NamedTuple):
     """What a folder holds."""
 
     images: list[Image]  # sorted by folders and name
@@ -56,7 +56,9 @@ class Found(NamedTuple):
     notes: tuple[str, ...]  # on what was left out
 
 
-def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image.parts) -> Found:
+def find(
+    folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image.parts
+) -> FoundImages:
     """Every image below a folder, else of every archive in it; of those with one ``key`` the first.
 
     Images of one key must be copies of one file, byte for byte: only they are read. Raises UserError
@@ -84,7 +86,7 @@ def find(folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image
             raise fault(kept.where, what, "remove the wrong one")
     if copies:
         notes.append(f"{len(copies):,} second copies of an image left out")
-    return Found(list(first.values()), others, tuple(notes))
+    return FoundImages(list(first.values()), others, tuple(notes))
 
 
 def _apart(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:

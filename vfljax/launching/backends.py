@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 
 from vfljax.errors import UserError, unknown
-from vfljax.launching.worker import Job, Outcome, Task, perform
+from vfljax.launching.worker import Outcome, ShardJob, Task, perform
 from vfljax.machine import cores
 
 # minutes: local processes have no limit; SLURM's jobs are requeued when theirs is over
@@ -45,7 +45,7 @@ class Engine(NamedTuple):
     """Where jobs run: how many at once, and how they get there."""
 
     jobs: int
-    submit: Callable[[Sequence[Job], pathlib.Path], list[Handle]]
+    submit: Callable[[Sequence[ShardJob], pathlib.Path], list[Handle]]
 
 
 Options = Mapping[str, Any]
@@ -118,7 +118,7 @@ def ray(jobs: int, options: Options) -> Iterator[Engine]:
         raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error
     exceptions = module.exceptions.RayError
 
-    def handle(job: Job) -> Handle:
+    def handle(job: ShardJob) -> Handle:
         reference = task.remote(job)
 
         def outcome() -> Outcome:
@@ -197,7 +197,7 @@ def _needed(package: str, name: str, extra: str) -> Any:
 
 def _submitit(
     submitit: Any, executor_of: Callable[[pathlib.Path], Any], name: str
-) -> Callable[[Sequence[Job], pathlib.Path], list[Handle]]:
+) -> Callable[[Sequence[ShardJob], pathlib.Path], list[Handle]]:
     """What submits jobs by an executor of submitit, whose files lie in a folder for this user alone."""
 
     def handle(job: Any) -> Handle:
@@ -209,7 +209,7 @@ def _submitit(
 
         return Handle(job.done, outcome, lambda: job.cancel(check=False))
 
-    def submit(jobs: Sequence[Job], folder: pathlib.Path) -> list[Handle]:
+    def submit(jobs: Sequence[ShardJob], folder: pathlib.Path) -> list[Handle]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.chmod(folder, 0o700)
         try:

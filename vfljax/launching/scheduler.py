@@ -26,7 +26,7 @@ from vfljax.attacking.jobs import VariantPlan, key_of
 from vfljax.errors import UserError
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
-from vfljax.launching.worker import Job, Outcome
+from vfljax.launching.worker import Outcome, ShardJob
 from vfljax.sweep import train
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import Plan, Shard
@@ -160,12 +160,12 @@ def _option(text: str) -> tuple[str, str | int | float]:
 
 
 def _job(
-    do: Callable[[Job], Outcome],
+    do: Callable[[ShardJob], Outcome],
     workdir: pathlib.Path,
     experiment: Experiment,
     plugins: tuple[str, ...],
     names: tuple[str, ...] | None,
-) -> Job:
+) -> ShardJob:
     """A job without shards, for the writer that this process is, and a new folder for the files of such jobs,
     which their user alone may enter."""
     sweep = workdir.absolute()
@@ -176,7 +176,7 @@ def _job(
         private.chmod(0o700)
     config = folder / "config.json"
     config.write_text(json.dumps(experiment.stored))
-    return Job(
+    return ShardJob(
         do=do,
         workdir=str(sweep),
         sweep=store.identity(sweep),
@@ -215,7 +215,7 @@ def parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
 
 def send(
     engine: Engine,
-    job: Job,
+    job: ShardJob,
     weights: Mapping[str, float],
     trials: Mapping[str, int],
     progress: Progress,
@@ -303,7 +303,7 @@ def _cancel(handles: Sequence[Handle]) -> None:
         time.sleep(POLL / 5)
 
 
-def _blamed(job: Job, lost: Lost) -> dict[str, str]:
+def _blamed(job: ShardJob, lost: Lost) -> dict[str, str]:
     """The shards that a job which died had begun, or all of them where it had begun none, and why."""
     folder = pathlib.Path(job.begun)
     begun = [path.name for path in folder.iterdir()] if folder.is_dir() else []

@@ -22,7 +22,7 @@ from vfljax.sweep.experiment import (
     parse_stored,
     with_knob,
 )
-from vfljax.sweep.limits import LIMITS, Limits
+from vfljax.sweep.limits import LIMITS, SizeLimits
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.selection import FOLDER as SELECTION
 from vfljax.sweep.selection import select
@@ -48,7 +48,7 @@ def experiment_for(
       UserError: for a config that cannot be meant, and where no sweep is stored.
     """
     if config is not None:
-        return parse(config, Limits.none() if beyond_limits else LIMITS), command
+        return parse(config, SizeLimits.none() if beyond_limits else LIMITS), command
     if not (workdir / "sweep.json").exists() and not (workdir / "sweep.copy.json").exists():
         raise UserError(
             f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."

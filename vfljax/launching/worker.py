@@ -1,6 +1,6 @@
 """What a job does where it runs: train some shards of a sweep, or attack their trials.
 
-What enters: a ``Job``, which holds a function of this module, paths and names. What leaves: files in the
+What enters: a ``ShardJob``, which holds a function of this module, paths and names. What leaves: files in the
 sweep's folder, and an ``Outcome``. A worker plans the sweep as a resume does, from the
 config of the command that sent the job, and divides it as ``sweep.json`` says.
 """
@@ -31,10 +31,10 @@ class Outcome(NamedTuple):
     costs: dict[str, run.Cost]
 
 
-class Job(NamedTuple):
+class ShardJob(NamedTuple):
     """Some shards of a sweep, and what is to be done with them: ``do(job)``."""
 
-    do: Callable[[Job], Outcome]
+    do: Callable[[ShardJob], Outcome]
     workdir: str
     sweep: str  # its identity
     leader: str  # the writer of the sweep who sent it
@@ -54,7 +54,7 @@ class Job(NamedTuple):
 class Task:
     """A job as submitit takes it. It can be requeued as it is: whatever is finished is not done again."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ShardJob) -> None:
         self.job = job
 
     def __call__(self) -> Outcome:
@@ -67,7 +67,7 @@ class Task:
         return DelayedSubmission(self)
 
 
-def perform(job: Job) -> Outcome:
+def perform(job: ShardJob) -> Outcome:
     """Do a job in this process, which may have done others before. Raises UserError where the sweep cannot be
     seen from here."""
     if not job.folder.is_dir() or store.identity(job.folder) != job.sweep:
@@ -101,12 +101,12 @@ def _planned(workdir: str, sweep: str, text: str, sources: tuple[str, ...]) -> P
     return train.divided_as(plan, store.read_header(folder))
 
 
-def _plan(job: Job) -> Plan:
+def _plan(job: ShardJob) -> Plan:
     text = pathlib.Path(job.config).read_text()
     return _planned(job.workdir, job.sweep, text, job.plugins)
 
 
-def train_shards(job: Job) -> Outcome:
+def train_shards(job: ShardJob) -> Outcome:
     """Train the job's shards, one after the other; one that fails does not keep the others from it."""
     plan, failed = _plan(job), {}
     shards = [shard for shard in plan.shards if shard.name in job.shards]
@@ -126,7 +126,7 @@ def train_shards(job: Job) -> Outcome:
     return Outcome(failed, {})
 
 
-def attack_shards(job: Job) -> Outcome:
+def attack_shards(job: ShardJob) -> Outcome:
     """Attack the trials of the job's shards by every form it names; one that fails does not keep the
     others from it."""
     failed: dict[str, str] = {}
@@ -156,7 +156,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _begun(job: Job, names: tuple[str, ...]) -> Iterator[None]:
+def _begun(job: ShardJob, names: tuple[str, ...]) -> Iterator[None]:
     """Mark what is being done, so that it is known if this process dies."""
     marks = [pathlib.Path(job.begun) / name for name in names]
     for mark in marks:

@@ -71,7 +71,7 @@ _OPERATIONS = (
 )  # fmt: skip
 
 
-class _Reader(pickle._Unpickler):
+class _TensorUnpickler(pickle._Unpickler):
     """pickle's reader written in Python: the one in C reserves memory by numbers found in the file."""
 
     dispatch: ClassVar[dict[int, Any]] = {
@@ -126,7 +126,7 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
 
         if folder + "byteorder" in archive.namelist() and record("byteorder") != b"little":
             raise UserError(f"{path} was written on a big-endian machine, which is not read.")
-        state = _Reader(path, record("data.pkl")).load()
+        state = _TensorUnpickler(path, record("data.pkl")).load()
         for wrapper in ("state_dict", "model"):
             if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
                 state = state[wrapper]

@@ -20,7 +20,7 @@ from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
 from vfljax.papers.comparisons import Compared
 from vfljax.report import tables
 from vfljax.report.configurations import ConfigurationSummary, configurations
-from vfljax.report.stored_rows import AttackFigures, Trial, federations_of, read
+from vfljax.report.stored_rows import AttackFigures, TrialFigures, federations_of, read
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.records import Reproduces
 from vfljax.types import NO_SPLIT, SPLIT
@@ -69,7 +69,7 @@ AVERAGES = {
 }  # variant -> over which rows, and whether runs that learned the labels inverted are turned
 
 
-class Found(NamedTuple):
+class OurFigure(NamedTuple):
     """Our figure for a printed number: where it was measured, what it is, and its value by seed."""
 
     federation: str = ""
@@ -91,11 +91,11 @@ def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
       The comparisons; those without figures of ours where the sweep has none.
     """
     numbers = papers.numbers_of(reproduces.table, reproduces.dataset)
-    reader = _Reader(sweep, reproduces)
+    reader = _Finder(sweep, reproduces)
     out = [compared for number in numbers for compared in reader.compared(number)]
     if any(number.metric in PARTS for number in numbers) and not reproduces.variant:
         for variant in list(AVERAGES)[1:]:
-            other = _Reader(sweep, dataclasses.replace(reproduces, variant=variant))
+            other = _Finder(sweep, dataclasses.replace(reproduces, variant=variant))
             out += [compared for number in numbers for compared in other.compared(number)]
     return out
 
@@ -126,7 +126,7 @@ def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
     return tables.Extra(sections=(section,) * bool(compared), draw=draw)
 
 
-class _Reader:
+class _Finder:
     """Finds the figures of a stored sweep."""
 
     def __init__(self, sweep: store.Sweep, reproduces: Reproduces) -> None:
@@ -176,7 +176,7 @@ class _Reader:
             for name, value in number.setting.items()
         )
 
-    def _found(self, number: Number, trials: Sequence[Trial]) -> Found:
+    def _found(self, number: Number, trials: Sequence[TrialFigures]) -> OurFigure:
         """Returns our figure on the trials of a configuration."""
         key = (number.metric, number.split)
         if key in ATTACKED:
@@ -189,48 +189,48 @@ class _Reader:
         if key in UTILITY:
             others = [trial for trial in trials if trial.federation == NO_SPLIT]
             return _utility(UTILITY[key], split or others)
-        return Found()
+        return OurFigure()
 
-    def _attacked(self, attack: str, column: str, trials: Sequence[Trial]) -> Found:
+    def _attacked(self, attack: str, column: str, trials: Sequence[TrialFigures]) -> OurFigure:
         """Returns an attack's figure on the federation that papers attack first."""
         label, numbers = self._label(attack), {trial.trial for trial in trials}
         rows = [r for r in self._attacks if r.trial in numbers and r.identity.label == label]
         first = next((federations_of(row.variant)[0] for row in rows), "")
         rows = [row for row in rows if row.identity.federation == first]
-        return Found(first, f"{label} {column}", _by_seed(rows, column))
+        return OurFigure(first, f"{label} {column}", _by_seed(rows, column))
 
     def _label(self, attack: str) -> str:
         return self._reproduces.attacks.get(attack, attack)
 
-    def _ratio(self, trials: Sequence[Trial]) -> Found:
+    def _ratio(self, trials: Sequence[TrialFigures]) -> OurFigure:
         """Returns the mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
         labels, numbers = [self._label(name) for name in AVERAGED], {t.trial for t in trials}
         attacked = {row.identity.label for row in self._attacks if row.trial in numbers}
         ratios = gafm_gradients.ratios(self._sweep, labels) if attacked >= set(labels) else {}
         by_seed = {t.seed: ratios[t.trial] for t in trials if t.trial in ratios}
-        return Found(SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", by_seed)
+        return OurFigure(SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", by_seed)
 
-    def _part(self, number: int, trials: Sequence[Trial]) -> Found:
+    def _part(self, number: int, trials: Sequence[TrialFigures]) -> OurFigure:
         """Returns the average gradient of one of GAFM's two losses."""
         over, oriented = AVERAGES.get(self._reproduces.variant, AVERAGES[""])
         by_seed = {
             t.seed: gafm_gradients.averages(self._sweep, t.trial, over, oriented)[number]
             for t in trials
         }
-        return Found(SPLIT, f"mean gradient, {over}{', oriented' * oriented}", by_seed)
+        return OurFigure(SPLIT, f"mean gradient, {over}{', oriented' * oriented}", by_seed)
 
 
-def _utility(column: str, trials: Sequence[Trial]) -> Found:
+def _utility(column: str, trials: Sequence[TrialFigures]) -> OurFigure:
     if column == "test_oriented_auc" and any(t.figures.get(POOLED) is not None for t in trials):
         column = POOLED  # the sweep evaluated as the released code does
     by_seed = _by_seed(trials, column)
     if column == "train_auc":
         by_seed = {seed: max(auc, 1 - auc) for seed, auc in by_seed.items()}
     federation = trials[0].federation if trials else NO_SPLIT
-    return Found(federation, column, by_seed)
+    return OurFigure(federation, column, by_seed)
 
 
-def _by_seed(rows: Iterable[Trial | AttackFigures], column: str) -> dict[int, float]:
+def _by_seed(rows: Iterable[TrialFigures | AttackFigures], column: str) -> dict[int, float]:
     return {r.seed: r.figures[column] for r in rows if r.figures.get(column) is not None}
 
 

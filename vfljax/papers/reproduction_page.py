@@ -17,6 +17,7 @@ from vfljax.papers.coverage import Covered
 from vfljax.papers.evidence import Evidence
 from vfljax.report import page, stored_rows, tables
 from vfljax.report.assessment import assess
+from vfljax.sweep.experiment import experiment_of
 
 LEAKS = "_leaks.csv"
 Command = Callable[[str, str, str], str]
@@ -64,7 +65,9 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
       compared: the sweep's numbers and the printed ones.
     """
     sweep = store.load(workdir)
-    name = sweep.config["name"]
+    experiment = experiment_of(sweep)
+    assert experiment.reproduces is not None, "the sweep is of no paper's table"
+    name = experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     if compared:
         store.write_text(folder / f"{name}.csv", comparisons.text(compared))
@@ -72,7 +75,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     if figure.exists():
         store.write_bytes(folder / f"{name}.png", figure.read_bytes())
     found = assess(stored_rows.read(sweep, named=False))
-    rows = leaks.leak_rows(sweep.config["reproduces"]["table"], found)
+    rows = leaks.leak_rows(experiment.reproduces.table, found)
     store.write_text(folder / f"{name}{LEAKS}", leaks.text(rows))
 
 

@@ -19,7 +19,7 @@ from vfljax.report.stored_rows import (
     KINDS,
     AttackFigures,
     StoredRows,
-    Trial,
+    TrialFigures,
     chance_of,
     read,
 )
@@ -161,7 +161,7 @@ def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     varied = {n for n in NUMBERS[:-1] if len({trial.figures[n] for trial in rows.trials}) > 1}
     named = _named(rows.trials, varied)
     attacked = attacks_of(rows)
-    members: dict[int, list[Trial]] = {}
+    members: dict[int, list[TrialFigures]] = {}
     for trial in rows.trials:
         members.setdefault(trial.configuration, []).append(trial)
     return tuple(
@@ -186,7 +186,7 @@ def attacks_of(rows: StoredRows) -> dict[int, list[AttackFigures]]:
 
 
 def _configuration(
-    trials: Sequence[Trial],
+    trials: Sequence[TrialFigures],
     named: Mapping[str, tuple[str, ...]],
     varied: set[str],
     attacked: Iterable[AttackFigures],
@@ -194,7 +194,7 @@ def _configuration(
     first = trials[0]
     knobs = {k: v for k, v in first.figures.items() if "." in k and v is not None}
     knobs |= {name: first.figures[name] for name in sorted(varied)}
-    kinds: dict[str, list[Trial]] = {}
+    kinds: dict[str, list[TrialFigures]] = {}
     for trial in trials:
         kinds.setdefault(trial.federation, []).append(trial)
     attacks: dict[AttackIdentity, list[AttackFigures]] = {}
@@ -233,7 +233,7 @@ def _summarized(rows: Sequence[AttackFigures]) -> dict[str, Interval]:
     return out | {"excess": interval(row.excess for row in rows)}
 
 
-def _named(trials: Sequence[Trial], varied: set[str]) -> dict[str, tuple[str, ...]]:
+def _named(trials: Sequence[TrialFigures], varied: set[str]) -> dict[str, tuple[str, ...]]:
     """Per method, the knobs that tell its configurations apart, and those whose value somebody had to
     choose."""
     out = {}

@@ -207,7 +207,7 @@ def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
     return Estimate(more, _floats(intervals.change_limits(leaks, others, worst.candidates.rows)))
 
 
-class Evidence(NamedTuple):
+class VerdictLimits(NamedTuple):
     """What a verdict rests on; floats, or arrays [...] of repetitions."""
 
     undefended_excess: float | Floats  # upper limit
@@ -215,7 +215,7 @@ class Evidence(NamedTuple):
     change: Limits
 
 
-def evidence_on(leaks: Floats, undefended: Floats, local_only: Floats, rows: int) -> Evidence:
+def evidence_on(leaks: Floats, undefended: Floats, local_only: Floats, rows: int) -> VerdictLimits:
     """Returns the evidence on a configuration; leading axes are repetitions.
 
     Args:
@@ -229,14 +229,14 @@ def evidence_on(leaks: Floats, undefended: Floats, local_only: Floats, rows: int
         if np.isfinite(local_only).any()
         else (leaks, undefended)
     )
-    return Evidence(
+    return VerdictLimits(
         undefended_excess=intervals.excess_limits(undefended, local_only, rows).upper,
         excess=intervals.excess_limits(leaks, local_only, rows),
         change=intervals.change_limits(*change, rows),
     )
 
 
-def verdict_codes(evidence: Evidence) -> NDArray[np.intp]:
+def verdict_codes(evidence: VerdictLimits) -> NDArray[np.intp]:
     """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [...]."""
     reduces = np.asarray(evidence.change.upper) < 0
     holds = {

@@ -80,7 +80,7 @@ class LocalOnlyRow(NamedTuple):
     figures: Mapping[str, Any]
 
 
-class Trial(NamedTuple):
+class TrialFigures(NamedTuple):
     """One trained federation: a configuration and a seed."""
 
     trial: int
@@ -98,7 +98,7 @@ class StoredRows:
     """Everything that a report reads of a sweep."""
 
     sweep: store.Sweep
-    trials: tuple[Trial, ...]
+    trials: tuple[TrialFigures, ...]
     attacks: tuple[AttackFigures, ...]
     local_only: tuple[LocalOnlyRow, ...]
     described: Mapping[str, Described]  # attacks.json, by variant
@@ -157,8 +157,8 @@ def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
     )
 
 
-def _trial(row: Mapping[str, Any]) -> Trial:
-    return Trial(
+def _trial(row: Mapping[str, Any]) -> TrialFigures:
+    return TrialFigures(
         trial=row["trial"],
         configuration=row["configuration"],
         method=row["method"],

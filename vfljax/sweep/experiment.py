@@ -23,7 +23,7 @@ from vfljax.config import AXES, resolve
 from vfljax.datasets.partition import Parties
 from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.store import Sweep
-from vfljax.sweep.limits import LIMITS, Limits, chain_lengths, lengths
+from vfljax.sweep.limits import LIMITS, SizeLimits, chain_lengths, lengths
 from vfljax.sweep.methods import Method, combinations, parse_methods
 from vfljax.sweep.naming import LONGEST_TITLE, check_distinct, check_name, check_text
 from vfljax.sweep.records import (
@@ -80,7 +80,7 @@ class Experiment:
     reproduces: Reproduces | None
     execution: Execution
     stored: Mapping[str, Any]  # the resolved config as JSON values, for the writer of sweep.json
-    limits: Limits = LIMITS
+    limits: SizeLimits = LIMITS
 
     def __post_init__(self) -> None:
         at_least("seeds", self.seeds, 1)
@@ -181,7 +181,7 @@ def _check_federations(experiment: Experiment) -> None:
             raise UserError(f"{named}: config.grid.{method.name} needs a top model: add 'split'.")
 
 
-def parse(config: Mapping[str, Any], limits: Limits = LIMITS) -> Experiment:
+def parse(config: Mapping[str, Any], limits: SizeLimits = LIMITS) -> Experiment:
     """The records of a config; raises UserError with one line for anything it cannot mean, and for a
     new sweep that nobody can have meant."""
     fields = resolve(config)
@@ -191,7 +191,7 @@ def parse(config: Mapping[str, Any], limits: Limits = LIMITS) -> Experiment:
     return experiment
 
 
-def _experiment(fields: Mapping[str, Any], limits: Limits) -> Experiment:
+def _experiment(fields: Mapping[str, Any], limits: SizeLimits) -> Experiment:
     for path, limit in LIMITED.items():
         limits.check(limit, path, _field(fields, path))
     _check_trials(fields, limits)
@@ -234,7 +234,7 @@ def _field(fields: Mapping[str, Any], path: str) -> Any:
     return functools.reduce(operator.getitem, path.split("."), fields)
 
 
-def _check_trials(fields: Mapping[str, Any], limits: Limits) -> None:
+def _check_trials(fields: Mapping[str, Any], limits: SizeLimits) -> None:
     """Refuse more trials than are planned, before any of them is built; of federations, of which
     there may be more, the honest one alone is counted."""
     grid = fields["grid"] if isinstance(fields["grid"], Mapping) else {}
@@ -272,7 +272,7 @@ def _check_axes(experiment: Experiment) -> None:
 
 def parse_stored(config: Mapping[str, Any]) -> Experiment:
     """The records of a config that a sweep was made by, whatever would be refused of a new one."""
-    return _experiment(resolve(config), Limits.none())
+    return _experiment(resolve(config), SizeLimits.none())
 
 
 def experiment_of(sweep: Sweep) -> Experiment:
@@ -321,7 +321,7 @@ def _malicious(group: Mapping[str, Any]) -> Malicious:
     return Malicious(_groups(group["parties"]), tuple(as_axis(group["gamma"])), group["rule"])
 
 
-def _attacks(requests: Any, attackers: int, limits: Limits) -> tuple[AttackRequest, ...]:
+def _attacks(requests: Any, attackers: int, limits: SizeLimits) -> tuple[AttackRequest, ...]:
     if not isinstance(requests, Mapping):
         raise UserError(f"config.attacks={requests!r} must be {{attack: {{option: value}}}}.")
     axes, points = {"attackers": attackers}, 0
@@ -333,7 +333,7 @@ def _attacks(requests: Any, attackers: int, limits: Limits) -> tuple[AttackReque
     return tuple(AttackRequest(name, values) for name, values in requests.items())
 
 
-def _check_attack(name: str, values: Any, limits: Limits) -> None:
+def _check_attack(name: str, values: Any, limits: SizeLimits) -> None:
     if name not in attacks.TABLE:
         raise unknown_row("attack", name, attacks.TABLE)
     if not isinstance(values, Mapping):

@@ -20,7 +20,7 @@ LIFT = Field("beyond_limits", ", or lift all limits by `vfljax sweep --beyond_li
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """The most that is planned of each. The defaults are far above any sweep that somebody will read,
     and about where planning alone takes minutes, or the machine's memory."""
 
@@ -35,7 +35,7 @@ class Limits:
     free: float = 1.0  # share of the free memory, and of the free disk, that may be needed
 
     @classmethod
-    def none(cls) -> Limits:
+    def none(cls) -> SizeLimits:
         """No limits: what --beyond_limits asks for, and what a stored sweep is read with."""
         return cls(**{field.name: math.inf for field in dataclasses.fields(cls)})
 
@@ -70,7 +70,7 @@ class Limits:
             )
 
 
-LIMITS = Limits()
+LIMITS = SizeLimits()
 
 
 def lengths(field: str, values: Mapping[str, Any]) -> dict[str, int]:
