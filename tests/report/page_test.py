@@ -127,6 +127,26 @@ def test_every_point_is_drawn_and_says_its_figures(written):
             assert verdict == ("no verdict: fewer than 3 seeds" if defended else "undefended")
 
 
+def test_a_model_of_a_figure_is_defined_before_it_is_referred_to(written):
+    _, _, text = written
+    items = re.findall(r'data-figure="panel\d">(.*?)</script>', text, re.DOTALL)
+    for item in map(json.loads, items):
+        defined = set()
+        for found in _models(item["doc"]["roots"]):
+            if set(found) == {"id"}:
+                assert found["id"] in defined  # Bokeh's script reads in this order
+            defined.add(found["id"])
+
+
+def _models(node):
+    """Every model of Bokeh's JSON and every reference to one, in the order of the text."""
+    if isinstance(node, dict) and "id" in node:
+        yield node
+    for inside in node.values() if isinstance(node, dict) else node:
+        if isinstance(inside, dict | list):
+            yield from _models(inside)
+
+
 def test_no_two_methods_of_many_are_drawn_alike_and_the_star_is_undefended():
     many = [assessment(f"noise{k}", 0.9, 0.5, {"noise.scale": 1.0}) for k in range(50)]
     marks = interactive.marks(assessed(assessment("plain", 0.9, 0.9), *many))
