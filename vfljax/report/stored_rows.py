@@ -201,7 +201,7 @@ def _renamed(rows: list[AttackFigures]) -> list[AttackFigures]:
         row._replace(
             identity=row.identity._replace(named=True, known=int(row.figures["naming"])),
             figures={
-                **{k: v for k, v in row.figures.items() if not k.startswith(NOT_RENAMED)},
+                **{k: None if k.startswith(NOT_RENAMED) else v for k, v in row.figures.items()},
                 **{name: row.figures[column] for name, column in RENAMED.items()},
             },
         )
