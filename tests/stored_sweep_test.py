@@ -33,7 +33,7 @@ def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):
     def rows_of(sweep):
         names = ("label", "trial", "attack_configuration")
         rows = {tuple(row[name] for name in names): row for row in comparable(sweep.attacks)}
-        return comparable(sweep.results), rows, comparable(sweep.alone)
+        return comparable(sweep.results), rows, comparable(sweep.local_only)
 
     files, before = kept(), rows_of(store.load(workdir))
     read, saved = [], []

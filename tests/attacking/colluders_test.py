@@ -206,7 +206,7 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
         for a in stored.attacks.to_pylist()
         if a["federation"] != "no_split"
     }
-    his = {(r["label"], "no federation"): r["leak_select"] for r in stored.alone.to_pylist()}
+    his = {(r["label"], "no federation"): r["leak_select"] for r in stored.local_only.to_pylist()}
     assert {name for name, _ in his} == {"logistic", "logistic/parties=1", "logistic/parties=0+1"}
     for strongest, diagnostic in ((one.strongest, False), (one.oracle, True)):
         candidates = {k: v for k, v in split.items() if oracle.get(k[0], False) == diagnostic}

@@ -78,7 +78,7 @@ def test_where_all_labels_are_permuted_only_the_federation_tells_them(tmp_path):
     assert experiment_of(sweep).data.permute_labels == 1
     by_attack = {row["label"]: row for row in sweep.attacks.to_pylist()}
     assert by_attack["direct/first_negative"]["success"] == 1
-    (away,) = sweep.alone.to_pylist()
+    (away,) = sweep.local_only.to_pylist()
     # balanced top-1 of ten classes on 280 rows: .1, give or take three times .018
     assert away["leak"] < 0.1 + 0.054
     (result,) = sweep.results.to_pylist()

@@ -23,7 +23,7 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
     for one in assess(read(stored)).assessments:
         worst, number = one.strongest, one.configuration.number
         if worst.is_local_only:
-            outcomes = stored.alone.to_pylist()
+            outcomes = stored.local_only.to_pylist()
         else:
             key = worst.attack.identity
             outcomes = [

@@ -266,7 +266,7 @@ def test_headline_and_cards_are_what_a_reader_recomputes_from_the_stored_tables(
     results, attacks = (
         pq.read_table(workdir / f"{name}.parquet").to_pylist() for name in ("results", "attacks")
     )
-    alone = sweep.alone.to_pylist()
+    alone = sweep.local_only.to_pylist()
     every = assess_sweep(workdir)
     away = np.mean([r["leak_report"] for r in alone if r["known"] == 20])
     assert len(every.methods) == 4

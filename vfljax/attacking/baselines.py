@@ -61,7 +61,7 @@ def _fit(common: CommonData, inputs: tuple[Input, ...], seed: int, count: int) -
 def logistic_scores(
     common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
 ) -> Scores:
-    """What the attacker who stays away says of all training and test rows."""
+    """Returns the scores of the local-only baseline for all training and test rows."""
     fitted = _fit(common, inputs, seed, count)
     train, test = (np.asarray(rows[seed]) for rows in (common.train, common.test))
     scores: Any = (fitted.scores(rows, num_classes) for rows in (train, test))

@@ -137,17 +137,17 @@ def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
 def requested(
     form: AttackVariant, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
 ) -> tuple[AttackProgram, batch_layout.Layout]:
-    """What decides a group's program beside the shapes of its jobs: its static part and its lanes."""
+    """Returns what decides a group's program apart from the shapes of its jobs: its static part and layout."""
     width = width_of(plan.experiment, group.spec)
     layout = batch_layout.layout(_block(plan, group, common), width, plan.devices)
     return program_of(form, group, attack, plan.dataset.num_classes), layout
 
 
 def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
-    """Lanes of one call. On CPU these are BLOCK, and few of large networks, which run one lane after the
+    """Members of one call. On CPU these are BLOCK, and few of large networks, which run one after the
     other there, so that progress shows and a kill loses little. On an accelerator they are as many as
-    memory allows, at most MOST and the settings of the plan, and fewer where the compiled program says
-    so (``lanes.TooLarge``)."""
+    memory allows, at most MOST and the trials of the plan, and fewer where the compiled program says
+    so (``TooLarge``)."""
     spec = group.spec
     epochs, cut = (
         len(plan.experiment.training.recorded_epochs),
@@ -155,12 +155,12 @@ def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
     )
     columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
-    lane = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
-    lane += 4 * rows * epochs * recorded_width(spec)
+    size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
+    size += 4 * rows * epochs * recorded_width(spec)
     devices, offer = jax.device_count(), machine.offered()
     if offer.cpu:
         most = 2 * plan.devices if not spec.light else BLOCK
-        return max(devices, min(most, MEMORY // lane))
-    settings = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
-    whole = 1 << (settings - 1).bit_length()  # few different ones, so that sweeps share programs
-    return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // lane))
+        return max(devices, min(most, MEMORY // size))
+    trials = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
+    whole = 1 << (trials - 1).bit_length()  # few different ones, so that sweeps share programs
+    return max(devices, min(MOST, whole, devices * offer.part(SHARE, MEMORY) // size))

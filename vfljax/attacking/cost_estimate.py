@@ -17,7 +17,7 @@ import jax
 import pyarrow as pa
 
 from vfljax import attacks, store
-from vfljax.attacking import alone, versions
+from vfljax.attacking import local_only, versions
 from vfljax.attacking.baselines import logistic_figures
 from vfljax.attacking.batching import Block, Stored, attack_block, make_block, narrowed
 from vfljax.attacking.jobs import Job, VariantPlan, ViewGroup, key_of, plan_variant
@@ -198,10 +198,10 @@ def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, fl
     """How many regressions on the host the forms are compared with, stored ones aside, and the seconds
     of all."""
     plan, workdir = stored.plan, stored.workdir
-    exists = (workdir / store.unit_of(alone.LABEL)).is_dir()
-    rows = store.read_variant(workdir, alone.LABEL).to_pylist() if exists else []
-    done = {alone.key_of(row) for row in rows}
-    jobs = alone.jobs(variant_plans, plan.experiment.seeds)
+    exists = (workdir / store.unit_of(local_only.LABEL)).is_dir()
+    rows = store.read_variant(workdir, local_only.LABEL).to_pylist() if exists else []
+    done = {local_only.key_of(row) for row in rows}
+    jobs = local_only.jobs(variant_plans, plan.experiment.seeds)
     wanted = [job for job in jobs if job.key not in done]
     count = len(wanted) + sum(len(one.logistic) for one in variant_plans if not rows)
     if not wanted:

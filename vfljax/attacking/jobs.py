@@ -103,7 +103,7 @@ class VariantPlan(NamedTuple):
         return next(iter(self.attacks.values()))
 
     def of_shards(self, names: Collection[str]) -> VariantPlan:
-        """The same of the settings of these shards alone."""
+        """The same of the trials of these shards alone."""
         jobs = {
             group: [job for job in jobs if job.row["shard"] in names]
             for group, jobs in self.jobs.items()
@@ -244,7 +244,7 @@ def _none_trained(form: AttackVariant, attack: Attack, plan: Plan) -> str:
 
 
 def layers(plan: Plan) -> list[str]:
-    """The layers that all split models of the sweep have (an arm may have a top model of its own)."""
+    """The layers that all split models of the sweep have (a method may have a top model of its own)."""
     columns = tuple(
         jax.ShapeDtypeStruct((2, *x.shape[1:]), jnp.float32) for x in plan.table.features
     )

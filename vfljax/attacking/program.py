@@ -1,7 +1,7 @@
 """The program of one attack on one setting: all that is compiled of it.
 
 What enters: a form, and the group of settings that it attacks. What leaves: a static ``AttackProgram``, and
-the pure function of one lane that it stands for, which ``vfljax.sweep.batch_layout`` maps over settings.
+the pure function of one member that it stands for, which ``vfljax.sweep.batch_layout`` maps over trials.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from vfljax import attacks, plugins, store
-from vfljax.attacking import alone, versions
+from vfljax.attacking import local_only, versions
 from vfljax.attacking.baselines import logistic_figures
 from vfljax.attacking.batching import Stored, attack_block, make_block
 from vfljax.attacking.diagnostics import belongs_to
@@ -90,10 +90,10 @@ def _attack_sweep(
             left.append(variant_plan)
             continue
         todo.append(variant_plan)
-    away = alone.jobs([*todo, *left], experiment.seeds)
-    if away:
-        store.open_variant(workdir, alone.LABEL)
-        summary[alone.LABEL] = alone.described(away, workdir, len(trained))
+    baselines = local_only.jobs([*todo, *left], experiment.seeds)
+    if baselines:
+        store.open_variant(workdir, local_only.LABEL)
+        summary[local_only.LABEL] = local_only.described(baselines, workdir, len(trained))
     # what an attack is, is known before its first row
     store.write_attack_summary(workdir, summary)
     logistic = _logistic(stored)
@@ -103,7 +103,7 @@ def _attack_sweep(
         about = summary[variant_plan.form.variant]
         about |= with_earlier_parts(cost, about)
         store.write_attack_summary(workdir, summary)
-    alone.run(away, plan, workdir, stored.arrays, stored.scorer)
+    local_only.run(baselines, plan, workdir, stored.arrays, stored.scorer)
 
 
 def planned_variants(
@@ -124,7 +124,7 @@ def _stored(
     sweep = store.load(workdir)
     plan = plan._replace(devices=planned_devices(sweep.header))
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    # by as many labels as the sweep's own attacks know, whoever attacks it now
+    # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
     variants = attack_variants(trained, plan.dataset.num_classes, plan.party_columns[0].input)
     naming = most_known(plan._replace(experiment=trained, attack_variants=tuple(variants)))

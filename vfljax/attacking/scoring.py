@@ -83,9 +83,9 @@ def named_figures(
 
     An attack that knows labels names its classes by them. One that knows none, such as ``direct``, has
     names of its own, which a defense may exchange: a code of the classes for the label party alone would
-    stop it, and protect nobody, as whoever knows a few labels renames what he reads. So its classes are
-    also named by ``naming`` known rows, as many as the sweep's other attackers know: by ``metrics.names``.
-    Where no label is known at all, they are named on the half that is not scored.
+    stop it and protect no label, because an attacker with a few known labels renames what it reads. So its
+    classes are also named by ``naming`` known rows, as many as the sweep's other attackers know, by
+    ``metrics.names``. Where no label is known at all, they are named on the half that is not scored.
 
     leak_named, named_select, named_report: as leak, leak_select and leak_report, under those names, on
     rows that did not name. For two classes a name is the direction, and these are not turned further.

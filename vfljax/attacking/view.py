@@ -29,7 +29,7 @@ class AttackInput(NamedTuple):
     """One attack on one setting, as arrays; stacked to [L, ...] for a block."""
 
     seed: Array  # [] int32
-    key_name: Array  # [] uint32, folded into the seed's key: the attack, never the lane
+    key_name: Array  # [] uint32, folded into the seed's key: the attack, never the member
     knobs: dict[str, Array]
     exchange: dict[str, Array]  # of colluders: concatenated
     bottoms: tuple[PyTree, ...]  # the attackers'
@@ -121,7 +121,7 @@ def input_of(
     attackers: tuple[int, ...],
     all_weights: bool,
 ) -> AttackInput:
-    """``attack_input`` of a lane of a ``shard``: its weights, and its exchange arrays."""
+    """``attack_input`` of a member of a ``shard``: its weights, and its exchange arrays."""
     weights, arrays = shard
 
     def number(value: float, dtype: Any) -> HostArray:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from vfljax.types import Array, Known, Origin, Scores, View
 
 BASELINES = ("untrained", "logistic", "all_labels")
-"""What an attack's figures may stand beside: the same attack on an untrained bottom, logistic
+"""What an attack's figures may be compared with: the same attack on an untrained bottom, logistic
 regression on the same labels without any federation, and the same attack knowing every label (its
 upper bound)."""
 
@@ -45,9 +45,9 @@ class Attack(NamedTuple):
     # of labels the attacker is given (``Known``)
     knobs: Mapping[str, float] = {}
     ranges: Mapping[str, tuple[float, float]] = {}  # (low, high) of knobs that are not just >= 0
-    baselines: tuple[str, ...] = ()  # what its figures stand beside, some of BASELINES
+    baselines: tuple[str, ...] = ()  # what its figures are compared with, some of BASELINES
     binary: bool = False  # defined for two classes only
-    oracle: bool = False  # is given every row's label, and so stays out of the worst case
+    oracle: bool = False  # is given every row's label, and so is never the strongest attack
     adaptive: bool = False  # in no paper: an attacker who knows the defense
     diagnostic: str = ""  # the entry of ``View.diagnostics`` it reads: a layer's name, or CLEAN
     steps: int = 0  # optimizer steps; with any, every row has a guess unless the attack diverged

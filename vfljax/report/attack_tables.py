@@ -50,7 +50,7 @@ def attack_rows(rows: StoredRows) -> Table:
 
 def steps_published(attack: str) -> int:
     """Optimizer steps of the published attack; 0 of one that trains nothing, and of the local-only baseline."""
-    return 0 if attack == store.ALONE else attack_table.TABLE[attack].published_steps
+    return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
 
 
 def baseline_rows(assessed: Assessed) -> Table:

@@ -139,7 +139,7 @@ def read(sweep: store.Sweep, named: bool = True) -> StoredRows:
     attacks = [_attack(row, described) for row in sweep.attacks.to_pylist()]
     if named and len(sweep.header["data"]["balance"]) > 2:
         attacks += _renamed(attacks)
-    local_only = tuple(_local_only(row) for row in sweep.alone.to_pylist())
+    local_only = tuple(_local_only(row) for row in sweep.local_only.to_pylist())
     rows = StoredRows(sweep, trials, tuple(attacks), local_only, described)
     return dataclasses.replace(rows, attacks=_with_excess(rows))
 

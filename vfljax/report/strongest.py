@@ -1,7 +1,7 @@
 """The strongest attack on a configuration, chosen on other seeds than it is scored on.
 
 Its candidates are all attacks that know at most K labels, and the local-only baseline with K: what the
-passive party reaches from its own columns, without the federation (``vfljax.attacking.alone``). Of several
+passive party reaches from its own columns, without the federation (``vfljax.attacking.local_only``). Of several
 parties the one counts that reaches most; with K = 0 there is nothing to learn from, and it reaches chance.
 With 3 seeds or more each fold chooses on the other seeds and scores on one (``choosing``); with fewer the
 attack is chosen on one half of the rows (``leak_select``). It is always scored on the other half

@@ -34,14 +34,14 @@ from vfljax.store.directory import (
     write_shard,
 )
 from vfljax.store.header import SCHEMA, header_of, identity
-from vfljax.store.loading import ALONE, BASELINES, TIMES, StoredTrial, Sweep, export, load
+from vfljax.store.loading import BASELINES, LOCAL_ONLY, TIMES, StoredTrial, Sweep, export, load
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.manifest import Damaged, remedy
 from vfljax.store.readers import difference, explained
 
 __all__ = [
-    "ALONE",
     "BASELINES",
+    "LOCAL_ONLY",
     "SCHEMA",
     "TIMES",
     "Damaged",

@@ -103,9 +103,7 @@ class Sweep(NamedTuple):
     results: pa.Table
     attacks: pa.Table
     unfinished: tuple[str, ...] = ()  # what is not trained or attacked yet, a line each
-    alone: pa.Table = (
-        NO_ROWS  # the attacker who stays away: a row a seed and number of known labels
-    )
+    local_only: pa.Table = NO_ROWS  # the baseline: a row for each seed and number of known labels
 
     @property
     def config(self) -> dict[str, Any]:
@@ -201,7 +199,7 @@ def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table,
     return table.sort_by("trial") if table.num_rows else table, missing
 
 
-ALONE = "logistic"  # the form of whoever stays away; its rows have no setting
+LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows are of no trial
 BASELINES = ("untrained", "logistic", "all_labels")
 
 
@@ -263,7 +261,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     lines = [f"{len(missing)} of {shards} shards are not trained"] if missing else []
     names, attacked = header["config"]["attacks"], shards - len(missing)
     lines += unfinished_variants(names, summary, tables, attacked)
-    alone = tables.pop(ALONE, NO_ROWS)
+    local_only = tables.pop(LOCAL_ONLY, NO_ROWS)
     ids = set(trained["trial"].to_pylist() if trained.num_rows else ())
     return Sweep(
         workdir=path,
@@ -271,7 +269,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
         results=aliased(trained),
         attacks=aliased(attacks(tables, ids)),
         unfinished=tuple(lines),
-        alone=alone,
+        local_only=local_only,
     )
 
 

@@ -1,7 +1,7 @@
 """One writer at a time. Readers need no lock: files are replaced whole.
 
-The writer may have jobs that other processes do, on other machines too: they write what he tells them while he
-lives (``working``). Where he dies, they end what they have begun, and the next writer waits for them.
+The writer may have jobs that other processes do, on other machines too: they write what the writer asks for
+while it lives (``working``). Where it dies, they end what they have begun, and the next writer waits for them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def writer(workdir: pathlib.Path) -> str:
 
 @contextlib.contextmanager
 def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
-    """Write a sweep's parts for the writer ``leader`` (see ``writer``): whether he still is the writer. The
+    """Write a sweep's parts for the writer ``leader`` (see ``writer``): whether it still is the writer. The
     next one waits until the block, or the process, has ended."""
     folder = workdir / JOBS
     folder.mkdir(parents=True, exist_ok=True)

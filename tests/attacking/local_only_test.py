@@ -9,7 +9,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store
-from vfljax.attacking import alone, jobs, run
+from vfljax.attacking import jobs, local_only, run
 from vfljax.attacking.scoring import Scorer
 from vfljax.report import not_run
 from vfljax.report.assessment import assess
@@ -34,17 +34,17 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
         jobs.plan_variant(attack_variants.AttackVariant(name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
-    assert alone.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
-    assert alone.jobs(plans[1:], 2) == []  # who knows nothing has nothing to learn from
+    assert local_only.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
+    assert local_only.jobs(plans[1:], 2) == []  # who knows nothing has nothing to learn from
     together = plans[0]._replace(
         attacks={group._replace(attackers=(0, 1)): a for group, a in plans[0].attacks.items()}
     )
-    assert {job.attackers for job in alone.jobs([*plans, together], 2)} == {(0,), (0, 1)}
+    assert {job.attackers for job in local_only.jobs([*plans, together], 2)} == {(0,), (0, 1)}
 
 
 def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
     sweep = store.load(tiny_sweep)
-    rows = {row["seed"]: row for row in sweep.alone.to_pylist()}
+    rows = {row["seed"]: row for row in sweep.local_only.to_pylist()}
     assert sorted(rows) == [0, 1]
     for seed, row in rows.items():
         assert (row["label"], row["attackers"], row["known"]) == ("logistic", "[0]", 20)
@@ -66,11 +66,11 @@ def test_his_halves_are_those_of_the_attacks(tiny_sweep, plan, monkeypatch):
     right = arrays["selects"][1]
     guess = np.eye(10, dtype=np.float32)[np.where(right, labels, (labels + 1) % 10)]
     tests = np.zeros((len(arrays["test"][1]), 10), np.float32)
-    monkeypatch.setattr(alone, "logistic_scores", lambda *_: Scores(guess, tests))
+    monkeypatch.setattr(local_only, "logistic_scores", lambda *_: Scores(guess, tests))
     scorer, written = Scorer(arrays, None), []
     monkeypatch.setattr(store, "write_chunk", lambda *block: written.extend(block[-1]))
     monkeypatch.setattr(store, "read_variant", lambda *_: pa.table({}))
-    alone.run([alone.AloneJob((0,), 20, 1)], plan, tiny_sweep, arrays, scorer)
+    local_only.run([local_only.LocalOnlyJob((0,), 20, 1)], plan, tiny_sweep, arrays, scorer)
     (row,) = written
     assert (row["leak_select"], row["leak_report"]) == (1, 0)
     unlabeled = np.ones(len(labels), bool)
@@ -82,7 +82,7 @@ def test_his_halves_are_those_of_the_attacks(tiny_sweep, plan, monkeypatch):
 def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
     sweep = store.load(tiny_sweep)
     rows = sweep.attacks.to_pylist()
-    his = np.mean([row["leak_select"] for row in sweep.alone.to_pylist()])
+    his = np.mean([row["leak_select"] for row in sweep.local_only.to_pylist()])
     point_of = {row["setting"]: row["point"] for row in sweep.results.to_pylist()}
     found = assess(read(sweep)).assessments
     assert len(found) == 2 * len(set(point_of.values()))
@@ -106,23 +106,23 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
     tiny_sweep, tmp_path, monkeypatch
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
-    before, fitted = comparable(store.load(workdir).alone), []
-    scores = alone.logistic_scores
+    before, fitted = comparable(store.load(workdir).local_only), []
+    scores = local_only.logistic_scores
 
     def counted(*arguments):
         fitted.append(arguments[-2:])
         return scores(*arguments)
 
-    monkeypatch.setattr(alone, "logistic_scores", counted)
+    monkeypatch.setattr(local_only, "logistic_scores", counted)
     run.attack_sweep(plan_of(TINY), workdir, say=silent)
     assert fitted == []
     more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))
     run.attack_sweep(plan_of(more), workdir, say=silent)
     assert fitted == [(0, 30), (1, 30)]
     sweep = store.load(workdir)
-    about = store.by_label(store.attack_summary(workdir))[alone.LABEL]
+    about = store.by_label(store.attack_summary(workdir))[local_only.LABEL]
     assert (about["rows"], about["knobs"]) == (4, [{"known": 20.0}, {"known": 30.0}])
-    rows = comparable(sweep.alone)
+    rows = comparable(sweep.local_only)
     assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
     assert {k: list(of_party) for k, of_party in read(sweep).attackers().items()} == {
@@ -134,7 +134,7 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
 def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_path, monkeypatch):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     killed = tiny(attacks={"mean": {"known": 30}}, federations=("split", "no_split"))
-    monkeypatch.setattr(alone, "run", lambda *_: None)
+    monkeypatch.setattr(local_only, "run", lambda *_: None)
     run.attack_sweep(plan_of(killed), workdir, say=silent)
     sweep = store.load(workdir)
     assert "the attack logistic has 2 of 4 rows" in sweep.unfinished

@@ -1,8 +1,8 @@
-"""The attacker who stays away: logistic regression on his columns and the labels that he knows.
+"""The local-only baseline: logistic regression on the attackers' columns and known labels.
 
-Whoever attacks could have taken no part in any federation, so he is a candidate of the worst case like any
-attack, scored on the same seeds and rows. He depends on the seed, on whose columns are read and on how many
-labels are known, never on a setting: his rows, of the form ``LABEL``, have none.
+It is what the passive party reaches without the federation, hence a candidate for the strongest attack like
+any other, scored on the same seeds and rows. It depends on the seed, on whose columns are read and on how
+many labels are known, and on no trial: its rows, of the variant ``LABEL``, have none.
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from vfljax.attacking.baselines import logistic_scores
 from vfljax.attacking.jobs import VariantPlan
 from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.attacking.view import CommonData, common_data
-from vfljax.store import ALONE as LABEL
+from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity
 
-BY_BATCH = (
-    "auc_batch_q95",
-    "leak_batch_mean",
-)  # figures that he, who saw no batches, does not have
+BY_BATCH = ("auc_batch_q95", "leak_batch_mean")  # figures that need batches, which it never saw
 
 
-class AloneJob(NamedTuple):
+class LocalOnlyJob(NamedTuple):
     """One regression: whose columns, how many labels, and which seed's rows."""
 
     attackers: tuple[int, ...]
@@ -39,7 +36,7 @@ class AloneJob(NamedTuple):
     seed: int
 
     def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
-        """Its row of the form ``LABEL``."""
+        """Its row of the variant ``LABEL``."""
         identity = AttackIdentity(LABEL, attackers=self.attackers, known=self.known)
         head = {
             **store.identity_columns(identity),
@@ -60,17 +57,17 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["attackers"], row["known"], row["seed"]
 
 
-def jobs(variant_plans: Iterable[VariantPlan], seeds: int) -> list[AloneJob]:
-    """What compares with these attacks: everybody who attacks, with every number of labels known."""
+def jobs(variant_plans: Iterable[VariantPlan], seeds: int) -> list[LocalOnlyJob]:
+    """Returns the baselines of these attacks: of all attackers, with every number of known labels."""
     plans = list(variant_plans)
     attackers = dict.fromkeys(group.attackers for plan in plans for group in plan.attacks)
     points = (point for plan in plans for point in plan.form.knobs)
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
-    return [AloneJob(*job) for job in itertools.product(attackers, known, range(seeds))]
+    return [LocalOnlyJob(*job) for job in itertools.product(attackers, known, range(seeds))]
 
 
-def described(todo: Iterable[AloneJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
-    """What ``attacks.json`` says of the form, stored rows included; ``shards`` are trained."""
+def described(todo: Iterable[LocalOnlyJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
+    """Returns the entry of ``attacks.json``, which counts stored rows too; ``shards`` are trained."""
     stored = {key_of(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
     every = stored | {job.key for job in todo}
     return {
@@ -93,7 +90,7 @@ def described(todo: Iterable[AloneJob], workdir: pathlib.Path, shards: int) -> d
 
 
 def run(
-    todo: Sequence[AloneJob],
+    todo: Sequence[LocalOnlyJob],
     plan: Plan,
     workdir: pathlib.Path,
     arrays: Mapping[str, np.ndarray],
@@ -115,7 +112,7 @@ def run(
         classes = plan.dataset.num_classes
         scores = logistic_scores(common_of(job.attackers), inputs, classes, job.seed, job.known)
         places = np.arange(len(scores.train), dtype=np.int32)
-        sent = np.ones(len(places), bool)  # he waits for nothing that is sent: every row counts
+        sent = np.ones(len(places), bool)  # nothing is sent, so every row counts
         on_host: Any = (np.int32(job.seed), np.int32(job.known), places, sent, np.bool_(False))
         output = AttackOutput(scores, *on_host)
         rows.append(job.figures(scorer.figures_of_one(output, plan.groups[0].spec.batch_size)))
