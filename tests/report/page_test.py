@@ -132,10 +132,10 @@ def test_a_model_of_a_figure_is_defined_before_it_is_referred_to(written):
     items = re.findall(r'data-figure="panel\d">(.*?)</script>', text, re.DOTALL)
     for item in map(json.loads, items):
         defined = set()
-        for found in _models(item["doc"]["roots"]):
-            if set(found) == {"id"}:
-                assert found["id"] in defined  # Bokeh's script reads in this order
-            defined.add(found["id"])
+        for model in _models(item["doc"]["roots"]):
+            if set(model) == {"id"}:
+                assert model["id"] in defined  # Bokeh's script reads in this order
+            defined.add(model["id"])
 
 
 def _models(node):
@@ -203,7 +203,7 @@ def test_whatever_a_user_names_is_shown_as_it_is_named():
         seen = Elements(text).seen
         images = [given for tag, given in seen if tag == "img"]
         assert not {tag for tag, _ in seen} & {"script", "b"}
-        assert all(given["src"].startswith("data:") for given in images)
+        assert all(image["src"].startswith("data:") for image in images)
         assert all("onerror" not in given for _, given in seen)
     (panel,) = interactive.panels(found)
     drawn = piece("panel", 0, NASTY, panel.item)

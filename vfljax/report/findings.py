@@ -45,12 +45,12 @@ def findings(assessed: Assessed) -> list[str]:
 
 def _undefended(assessed: Assessed) -> Iterator[str]:
     reference = assessed.reference
-    for plain in filter(None, map(assessed.undefended, FEDERATIONS)):
-        assert plain.strongest is not None
+    for entry in filter(None, map(assessed.undefended, FEDERATIONS)):
+        assert entry.strongest is not None
         yield (
-            f"{NAMES[plain.federation]}, undefended: test accuracy {plain.accuracy}; the strongest attack is "
-            f"{plain.strongest.name}, {reference.scale} {plain.leak} (chance {reference.chance:.2f}"
-            f"{_excess('; ', plain)})."
+            f"{NAMES[entry.federation]}, undefended: test accuracy {entry.accuracy}; the strongest attack is "
+            f"{entry.strongest.name}, {reference.scale} {entry.leak} (chance {reference.chance:.2f}"
+            f"{_excess('; ', entry)})."
         )
 
 

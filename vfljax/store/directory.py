@@ -105,10 +105,10 @@ def refuse_another(
     if not data and stored.get("identity"):  # other options of the loader may read the same data
         may_change = (*MAY_CHANGE, "data.options")
     changed = [
-        str(found)
+        str(changed_field)
         # a field that came after the sweep was made had its default then
-        for found in differences(resolve(stored["config"]), resolve(header["config"]))
-        if not found.field.startswith(may_change)
+        for changed_field in differences(resolve(stored["config"]), resolve(header["config"]))
+        if not changed_field.field.startswith(may_change)
     ]
     if data:
         changed.append(data)

@@ -54,7 +54,7 @@ def _needing(package: str, use: Callable[[], Any]) -> Any:
 
 
 class StoredTrial(NamedTuple):
-    """One setting of a stored sweep. Nothing is read before it is asked for."""
+    """One trial of a stored sweep. Nothing is read before it is asked for."""
 
     row: dict[str, Any]
     workdir: pathlib.Path
@@ -133,8 +133,8 @@ class Sweep(NamedTuple):
 
     def frame(self) -> Any:
         """``results`` and ``attacks`` as one tidy pandas frame: a row a trial and attack, every knob and
-        figure of both beside each other; trials that nothing attacked have one row. Needs pandas."""
-        results = _needing("pandas", lambda: _named(self.results).to_pandas())
+        figure of both; trials that nothing attacked have one row."""
+        results = _named(self.results).to_pandas()
         results = results.rename(columns={"seconds": "training_seconds"})
         results["arm"] = results["method"]  # the name until 0.1, kept for one version
         if not self.attacks.num_rows:
