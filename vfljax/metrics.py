@@ -48,7 +48,7 @@ def f1(scores: Array, labels: Array, weights: Array | None = None) -> Array:
     """
     _check(scores, labels, weights)
     classes = scores.shape[1]
-    weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
+    weights = _ones(labels, weights)
     members = jax.nn.one_hot(labels, classes) * weights[:, None]  # [n, C]
     guessed = jax.nn.one_hot(_guess(scores), classes)  # all zero without a guess
     count = members.sum(0)
@@ -84,8 +84,8 @@ def _auc(scores: Array, labels: Array, weights: Array | None, turned: Array) -> 
     What it sorts depends on the scores alone: the AUCs of one program that differ in labels, weights or
     direction share one sort, which is most of their cost.
     """
-    _check_each(scores, labels, weights)
-    weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
+    _check(scores, labels, weights, rank=1)
+    weights = _ones(labels, weights)
     positive = weights * (labels == 1)
     negative = weights * (labels != 1)
     finite = jnp.isfinite(scores)
@@ -192,10 +192,10 @@ def auc_by_batch(
     other numbers than 0..num_batches-1 are left out. It is NaN where a batch lacks a class or holds a
     score that is not finite.
     """
-    _check_each(scores, labels, weights)
+    _check(scores, labels, weights, rank=1)
     chex.assert_equal_shape([batch, labels])
     chex.assert_type(batch, int)
-    weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
+    weights = _ones(labels, weights)
     order, _ = _in_order(scores)
     order = order[jnp.argsort(batch[order])]  # stable: by score within a batch
     scores, labels, batch, weights = (x[order] for x in (scores, labels, batch, weights))
@@ -253,22 +253,17 @@ def leak_under(
     return jnp.where(positives * negatives > 0, a, jnp.nan)
 
 
-def _check(scores: Array, labels: Array, weights: Array | None = None) -> None:
-    """Assert scores [n, C], labels [n] int and weights [n]."""
-    chex.assert_rank([scores, labels], [2, 1])
+def _check(scores: Array, labels: Array, weights: Array | None = None, rank: int = 2) -> None:
+    """Assert scores [n, C], or [n] of ``rank`` 1, labels [n] int and weights [n]."""
+    chex.assert_rank([scores, labels], [rank, 1])
     chex.assert_equal_shape_prefix([scores, labels], 1)
     chex.assert_type([scores, labels], [float, int])
     if weights is not None:
         chex.assert_shape(weights, labels.shape)
 
 
-def _check_each(scores: Array, labels: Array, weights: Array | None) -> None:
-    """Assert scores [n], labels [n] int and weights [n]."""
-    chex.assert_rank([scores, labels], 1)
-    chex.assert_equal_shape([scores, labels])
-    chex.assert_type([scores, labels], [float, int])
-    if weights is not None:
-        chex.assert_shape(weights, labels.shape)
+def _ones(labels: Array, weights: Array | None) -> Array:
+    return jnp.ones(labels.shape, jnp.float32) if weights is None else weights
 
 
 def _guess(scores: Array) -> Array:
@@ -283,7 +278,7 @@ def _difference(scores: Array) -> Array:
 
 
 def _mean_recall(guess: Array, labels: Array, classes: int, weights: Array | None) -> Array:
-    weights = jnp.ones(labels.shape, jnp.float32) if weights is None else weights
+    weights = _ones(labels, weights)
     hit = (guess == labels).astype(jnp.float32)
     members = jax.nn.one_hot(labels, classes) * weights[:, None]  # [n, C]
     count = members.sum(0)

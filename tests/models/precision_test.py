@@ -151,7 +151,7 @@ def test_every_network_is_tried():
 @pytest.mark.parametrize("name", SMALL)
 def test_every_product_of_a_network_and_of_its_gradient_is_rounded(name):
     module, x = network(name)
-    party, plain = parties.in_bfloat16(module), parties.from_module(module)
+    party, plain = parties.from_module(module, "bfloat16"), parties.from_module(module)
     key = jax.random.key(0)
     shapes = jax.eval_shape(plain.init, key, x)
     assert jax.eval_shape(party.init, key, x) == shapes
@@ -173,7 +173,7 @@ def test_every_product_of_a_network_and_of_its_gradient_is_rounded(name):
 
 def test_a_bottleneck_is_part_of_the_top_model():
     top = Bottleneck(MLP((), 2), (3, 3), 1, parties.concatenate)
-    party, x, key = parties.in_bfloat16(top), jnp.ones((4, 6)), jax.random.key(0)
+    party, x, key = parties.from_module(top, "bfloat16"), jnp.ones((4, 6)), jax.random.key(0)
     shapes = jax.eval_shape(party.init, key, x)
     assert set(products(lambda v: party.apply(v, x, True, key), shapes)) == {"bfloat16"}
 

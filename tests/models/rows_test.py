@@ -14,10 +14,11 @@ def test_chunks_cover_every_row_once(rows):
 
 
 def test_scaling_is_per_column_or_one_number_for_the_whole_block():
-    x = jnp.arange(12.0).reshape(2, 2, 3)
-    whole = row_functions.scaled(x, jnp.float32(1), jnp.float32(2))
+    x, rows, seed = jnp.arange(12.0).reshape(2, 2, 3), jnp.arange(2), jnp.int32(1)
+    whole = row_functions.scaled_rows(x, jnp.ones(2), jnp.full(2, 2.0), seed, rows)
     np.testing.assert_array_equal(whole, (np.asarray(x) - 1) / 2)
-    column = row_functions.scaled(x, jnp.arange(3.0), jnp.ones(3))
+    means = jnp.stack([jnp.zeros(3), jnp.arange(3.0)])
+    column = row_functions.scaled_rows(x, means, jnp.ones((2, 3)), seed, rows)
     np.testing.assert_array_equal(column, np.asarray(x) - np.arange(3.0))
 
 

@@ -22,7 +22,7 @@ BOTTOMS = {
     "cnn_gafm": cnn.gafm,
     "cnn_marvell": cnn.marvell,
     "wide_deep": WideDeep,
-    "bert": bert.base,
+    "bert": bert.Bert,
     "bert_tiny": bert.tiny,
 }
 TOPS = {

@@ -27,6 +27,7 @@ from vfljax.types import Array, PyTree
 
 PAD = 0  # [PAD]'s id in every released vocabulary
 _WORDS = "embeddings.word_embeddings.weight"
+_SIZES = "set the model's sizes to the checkpoint's"
 SEGMENTS = 2  # rows of the token type table; only row 0 is used: a party holds one text
 
 _normal = nn.initializers.normal(0.02)
@@ -89,7 +90,7 @@ class Bert(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, train: bool = False) -> Array:
-        _check(self, x.shape)
+        self._check(x.shape)
         ids = jnp.clip(x.astype(jnp.int32), 0, self.vocabulary - 1)
         mask = (ids != PAD)[:, None, None, :]
         words = _Embed(self.vocabulary, self.hidden, name="word_embeddings")(ids)
@@ -108,23 +109,18 @@ class Bert(nn.Module):
             x = jnp.tanh(_Linear(self.hidden, name="pooler")(x))
         return ACTIVATIONS[self.output](_Linear(self.out, name="linear")(x))
 
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 2:
+            raise UserError(f"BERT reads token ids [B, L] and got columns of shape {shape}.")
+        if shape[1] > self.positions:
+            what = f"BERT got texts of {shape[1]} tokens and has {self.positions} positions"
+            raise UserError(what, remedy="shorten the texts or raise positions")
+        if self.hidden % self.heads:
+            what = f"BERT's hidden={self.hidden} is not a multiple of heads={self.heads}"
+            raise UserError(what, remedy="correct either")
 
-base = Bert
+
 tiny = functools.partial(Bert, hidden=128, layers=2, heads=2, intermediate=512)  # L-2_H-128_A-2
-
-
-def _check(module: Bert, shape: tuple[int, ...]) -> None:
-    if len(shape) != 2:
-        raise UserError(f"BERT reads token ids [B, L] and got columns of shape {shape}.")
-    if shape[1] > module.positions:
-        raise UserError(
-            f"BERT got texts of {shape[1]} tokens and has {module.positions} positions: shorten the "
-            "texts or raise positions."
-        )
-    if module.hidden % module.heads:
-        raise UserError(
-            f"BERT's hidden={module.hidden} is not a multiple of heads={module.heads}: correct either."
-        )
 
 
 def from_torch(
@@ -158,10 +154,8 @@ def from_torch(
             if name == _WORDS and value.shape[:1] != shape[:1]:  # the data decides its rows
                 option = Field("data.options.vocabulary")
                 data = ("give ", option, "=vocab.txt, the checkpoint's, and ")
-            raise UserError(
-                f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}",
-                remedy=(*data, "set the model's sizes to the checkpoint's"),
-            )
+            what = f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}"
+            raise UserError(what, remedy=(*data, _SIZES))
         value = as_weight(original, value)
         value = value.T if path[-1] == "kernel" else value
         params[path] = jnp.asarray(value.reshape(params[path].shape))
@@ -169,10 +163,8 @@ def from_torch(
     for name, original in left_out.items():
         buffer = name in ("embeddings.position_ids", "embeddings.token_type_ids")
         if name.startswith(("embeddings.", "encoder.")) and not buffer:
-            raise UserError(
-                f"tensor {original!r} has no place in this encoder of {module.layers} layers: set the "
-                "model's sizes to the checkpoint's, or choose a plain BERT's weights."
-            )
+            what = f"tensor {original!r} has no place in this encoder of {module.layers} layers"
+            raise UserError(what, remedy=f"{_SIZES}, or choose a plain BERT's weights")
     return {**variables, "params": unflatten_dict(params)}, sorted(left_out.values())
 
 

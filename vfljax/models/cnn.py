@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.models.convolution import DEFAULT_KERNEL, conv, images
+from vfljax.models.convolution import conv, images
 from vfljax.models.mlp import ACTIVATIONS, WEIGHTS, dense, torch_uniform
 from vfljax.types import Array
 
@@ -57,18 +57,13 @@ class CNN(nn.Module):
         x = images(x)
         self._check(x.shape)
         for channels in self.channels:
-            kernel_init, bias_init = _initial(9 * x.shape[-1], self.weights)
-            x = conv(
-                x,
-                channels,
-                3,
-                padding=self.padding,
-                use_bias=True,
-                kernel_init=kernel_init,
-                bias_init=bias_init,
-                implementation=self.convolution,
-            )
-            x = halve(nn.relu(x))
+            initial: Any = {}  # flax's, or PyTorch's as in ``dense``
+            if self.weights == "torch":
+                initial = dict.fromkeys(
+                    ("kernel_init", "bias_init"), torch_uniform(9 * x.shape[-1])
+                )
+            options: Any = {"padding": self.padding, "implementation": self.convolution}
+            x = halve(nn.relu(conv(x, channels, 3, use_bias=True, **options, **initial)))
             self.sow("layers", "hidden", x)
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
@@ -112,13 +107,6 @@ def halve(x: Array) -> Array:
     b, h, w, c = x.shape
     x = x[:, : h // 2 * 2, : w // 2 * 2].reshape(b, h // 2, 2, w // 2, 2, c)
     return jnp.max(x, axis=(2, 4))
-
-
-def _initial(fan_in: int, weights: str) -> tuple[Any, Any]:
-    """Initial kernel and bias of a convolution: flax's, or PyTorch's as in ``dense``."""
-    if weights == "default":
-        return DEFAULT_KERNEL, nn.initializers.zeros
-    return torch_uniform(fan_in), torch_uniform(fan_in)
 
 
 gafm = functools.partial(CNN, channels=(6, 16, 32), hidden=(120, 84), padding="VALID")

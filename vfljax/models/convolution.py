@@ -8,7 +8,7 @@ either costs several times the matrix product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -21,8 +21,6 @@ from vfljax.types import Array
 IMPLEMENTATIONS = ("auto", "xla", "matmul")
 
 _NHWC = jax.lax.conv_dimension_numbers((1, 1, 1, 1), (1, 1, 1, 1), ("NHWC", "HWIO", "NHWC"))
-
-DEFAULT_KERNEL = nn.initializers.lecun_normal()  # flax's: variance 1 / fan in
 
 
 def images(x: Array) -> Array:
@@ -42,10 +40,8 @@ def conv(
     padding: Any = "SAME",
     *,
     use_bias: bool = False,
-    kernel_init: Callable[..., Array] = DEFAULT_KERNEL,
-    bias_init: Callable[..., Array] = nn.initializers.zeros,
     implementation: str = "auto",
-    name: str | None = None,
+    **options: Any,
 ) -> Array:
     """Returns ``flax.linen.Conv`` of x with a square kernel, a submodule of the caller.
 
@@ -53,24 +49,16 @@ def conv(
       x: [B, H, W, C].
       features: channels of the result [B, H', W', features].
       size: of the kernel, in both directions, as is ``stride``.
-      implementation: one of ``IMPLEMENTATIONS``; all have the same parameters. The others are flax's.
+      implementation: one of ``IMPLEMENTATIONS``; all have the same parameters. The others are flax's, as are
+        ``options``.
     """
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"convolution={implementation!r}: choose one of {IMPLEMENTATIONS}.")
     if implementation == "auto":
         implementation = "matmul" if jax.default_backend() == "cpu" else "xla"
-    layer = nn.Conv(
-        features,
-        (size, size),
-        stride,
-        padding,
-        use_bias=use_bias,
-        kernel_init=kernel_init,
-        bias_init=bias_init,
-        conv_general_dilated=matmul if implementation == "matmul" else None,
-        name=name,
-    )
-    return layer(x)
+    product = matmul if implementation == "matmul" else None
+    options = {**options, "use_bias": use_bias, "conv_general_dilated": product}
+    return nn.Conv(features, (size, size), stride, padding, **options)(x)
 
 
 def matmul(
@@ -111,9 +99,8 @@ def matmul(
     (top, bottom), (left, right) = padding
     x = jnp.pad(lhs, ((0, 0), (top, bottom), (left, right), (0, 0)))
     if min(x.shape[1:3]) < size:
-        raise ValueError(
-            f"an image of {x.shape[1:3]}, padding included, under a {size}x{size} kernel."
-        )
+        image = x.shape[1:3]
+        raise ValueError(f"an image of {image}, padding included, under a {size}x{size} kernel.")
     rows = x.shape[1] - size + 1
     if stride == 1 and 0 < 4 * (size - 1) <= rows:
         return _by_rows(x, rhs, precision)

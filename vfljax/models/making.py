@@ -87,14 +87,12 @@ def _checked(where: str, field: str, value: Any, default: Any) -> Any:
         raise UserError(f"{where}.{field}={value!r} must be like its default, {default!r}.")
     if isinstance(default, tuple):
         return sizes(f"{where}.{field}", value)
+    name = f"{where}.{field}={value}"
     if type(default) is int and not 1 <= value <= MOST:
-        raise UserError(
-            f"{where}.{field}={value} must be at least 1 and at most {MOST:,}, for example {default}."
-        )
+        example = f"for example {default}"
+        raise UserError(f"{name} must be at least 1 and at most {MOST:,}, {example}.")
     if field == "dropout" and not 0 <= value < 1:
-        raise UserError(
-            f"{where}.dropout={value} must be in [0, 1): it is the share of units dropped."
-        )
+        raise UserError(f"{name} must be in [0, 1): it is the share of units dropped.")
     return value
 
 
@@ -110,27 +108,13 @@ def sizes(name: str, values: Any) -> tuple[int, ...]:
     """
     numbers = tuple(values)
     if not all(type(item) is int and 1 <= item <= MOST for item in numbers):
-        raise UserError(
-            f"{name}={numbers!r} must be whole numbers of at least 1 and at most {MOST:,}, for example "
-            "(16,)."
-        )
+        bounds = f"whole numbers of at least 1 and at most {MOST:,}"
+        raise UserError(f"{name}={numbers!r} must be {bounds}, for example (16,).")
     return numbers
 
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _refuse_unread(fields: NetworkFields, options: Mapping[str, Any]) -> None:
-    """A shared field that was chosen, not left at its default, for a network that does not read it."""
-    for field in fields.chosen:
-        if field in SHARED.get(fields.name, ()):
-            continue
-        value = _tuples(getattr(fields, field))
-        remedy = f"use {fields.where}.options.{field}" if field in options else "leave it out"
-        raise UserError(
-            f"{fields.where}.{field}={value!r} is not read by the network {fields.name!r}: {remedy}."
-        )
 
 
 def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
@@ -178,10 +162,17 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
     for field in fields.options:
         if field not in defaults:
             raise unknown(f"field of {where}.options ({name})", field, defaults)
-    _refuse_unread(fields, defaults)
+    shared = SHARED.get(name, ("weights",))
+    for field in fields.chosen:
+        if field not in shared:
+            value = _tuples(getattr(fields, field))
+            remedy = f"use {where}.options.{field}" if field in defaults else "leave it out"
+            raise UserError(
+                f"{where}.{field}={value!r} is not read by the network {name!r}: {remedy}."
+            )
     arguments: dict[str, Any] = {
         field: _checked(where, field, getattr(fields, field), "" if field != "hidden" else ())
-        for field in SHARED.get(name, ("weights",))
+        for field in shared
         if field in defaults
     }
     for field, value in fields.options.items():

@@ -13,6 +13,8 @@ from vfljax import keys
 from vfljax.models.precision import bfloat16_products
 from vfljax.types import Array, PyTree, Spec
 
+PRECISIONS = ("float32", "bfloat16")  # of products in the networks
+
 
 class Party(NamedTuple):
     """A model as two pure functions.
@@ -29,8 +31,13 @@ class Party(NamedTuple):
     light: bool = True  # whether its layers are small, see ``Spec.light``
 
 
-def from_module(module: nn.Module) -> Party:
-    """Returns the party of a flax module whose ``__call__`` takes ``(x, train)``."""
+def from_module(module: nn.Module, precision: str = "float32") -> Party:
+    """Returns the party of a flax module.
+
+    Args:
+      module: its ``__call__`` takes ``(x, train)``.
+      precision: of its products, one of ``PRECISIONS``; its variables are float32 in either.
+    """
 
     def init(key: Array, x: Array) -> PyTree:
         variables = dict(module.init({"params": key, "dropout": key}, x, train=False))
@@ -47,25 +54,11 @@ def from_module(module: nn.Module) -> Party:
         layers = moved.pop("layers", {})
         return out, ({**variables, **moved}, layers)
 
+    def rounded(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
+        return bfloat16_products(lambda v, x, key: apply(v, x, train, key))(variables, x, key)
+
     mixable, light = getattr(module, "mixable", True), getattr(module, "light", False)
-    return Party(init, apply, mixable, light)
-
-
-def in_bfloat16(module: nn.Module) -> Party:
-    """Returns the party of a module whose products are in bfloat16; its variables stay float32."""
-    party = from_module(module)
-
-    def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
-        rounded = bfloat16_products(lambda v, x, key: party.apply(v, x, train, key))
-        return rounded(variables, x, key)
-
-    return party._replace(apply=apply)
-
-
-FROM_MODULE: dict[str, Callable[[nn.Module], Party]] = {
-    "float32": from_module,
-    "bfloat16": in_bfloat16,
-}
+    return Party(init, rounded if precision == "bfloat16" else apply, mixable, light)
 
 
 def together(parties_: Sequence[Party]) -> Party:
@@ -93,21 +86,6 @@ def together(parties_: Sequence[Party]) -> Party:
     return Party(init, apply, mixable, light)
 
 
-def sum_party(bottoms: Sequence[nn.Module]) -> Party:
-    """Returns what replaces the top model without model splitting: the logits [B, C] are the aggregated cut."""
-    del bottoms
-
-    def init(key: Array, x: Array) -> PyTree:
-        del key, x
-        return {}
-
-    def apply(variables: PyTree, x: Array, train: bool, key: Array | None) -> Any:
-        del train, key
-        return x, (variables, {})
-
-    return Party(init, apply)
-
-
 def concatenate(embeddings: Sequence[Array]) -> Array:
     """Concatenates embeddings [B, D_p] to [B, sum of D_p], in the parties' order."""
     chex.assert_rank(embeddings, 2)
@@ -115,22 +93,24 @@ def concatenate(embeddings: Sequence[Array]) -> Array:
     return jnp.concatenate(embeddings, axis=-1)
 
 
-def add(embeddings: Sequence[Array]) -> Array:
-    """Returns the sum [B, D] of embeddings [B, D]."""
+def _sum(embeddings: Sequence[Array]) -> Array:
     chex.assert_rank(embeddings, 2)
     chex.assert_equal_shape(embeddings)
     return sum(embeddings[1:], start=embeddings[0])
 
 
-def mean(embeddings: Sequence[Array]) -> Array:
-    """Returns the mean [B, D] of embeddings [B, D]; of one party, its embedding."""
-    return add(embeddings) / len(embeddings)
+def _mean(embeddings: Sequence[Array]) -> Array:
+    return _sum(embeddings) / len(embeddings)
 
 
+# what replaces the top model without model splitting: the logits [B, C] are the aggregated cut
+_NO_TOP = Party(lambda key, x: {}, lambda variables, x, train, key: (x, (variables, {})))
+
+# [B, D] of each party -> the cut; concatenated in the parties' order
 AGGREGATIONS: dict[str, Callable[[Sequence[Array]], Array]] = {
     "concatenate": concatenate,
-    "sum": add,
-    "mean": mean,
+    "sum": _sum,
+    "mean": _mean,
 }
 
 
@@ -141,8 +121,7 @@ def parties(spec: Spec) -> tuple[tuple[Party, ...], Party, Callable[[Sequence[Ar
     is the sum, whatever the spec names, and the top returns it. Products in the networks have the spec's
     precision; sums and means of embeddings are float32.
     """
-    make = FROM_MODULE[spec.precision]
-    bottoms = tuple(make(module) for module in spec.bottoms)
+    bottoms = tuple(from_module(module, spec.precision) for module in spec.bottoms)
     if spec.top is None:
-        return bottoms, sum_party(spec.bottoms), add
-    return bottoms, make(spec.top), AGGREGATIONS[spec.aggregation]
+        return bottoms, _NO_TOP, _sum
+    return bottoms, from_module(spec.top, spec.precision), AGGREGATIONS[spec.aggregation]

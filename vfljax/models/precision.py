@@ -5,16 +5,10 @@ operands to bfloat16. With r the rounding to the nearest bfloat16, which has 8 s
 
     z = r(x) r(W) + b        dL/dx = r(g) r(W)^T        dL/dW = r(x)^T r(g)        g = dL/dz
 
-All else is float32: weights, biases, activations, batch statistics, softmax, losses, optimizer states,
-defenses, teachers and attacks. Matrix products are added up and returned in float32. Where convolutions are
-XLA's own (not on a CPU, see ``vfljax.models.convolution``) they return bfloat16, which is cast back: on GPUs
-XLA has none that return float32. Whatever crosses the wire is float32 again, and is recorded as such: messages
-are not shorter, but computed from rounded products.
-
-MID's bottlenecks are layers of the top model and are rounded in it; the divergence that the defense adds
-to the loss is computed in float32.
-
-No network knows of this: its function is traced, and evaluated with other products in their place.
+All else is float32: weights, activations, statistics, losses, optimizer states, defenses, teachers, attacks,
+and what crosses the wire. Matrix products are added up and returned in float32; XLA's own convolutions (not on
+a CPU) return bfloat16, for on GPUs XLA has none that return float32. No network knows of this: its function is
+traced, and evaluated with other products in their place.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Fu et al.'s released bottoms are ResNet-20 with parameter-free shortcuts ("pad",
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -56,10 +57,9 @@ class ResNet(nn.Module):
         for field, table in (("block", BLOCKS), ("stem", STEMS), ("shortcut", SHORTCUTS)):
             if getattr(self, field) not in table:
                 raise ValueError(f"{field}={getattr(self, field)!r}: choose one of {table}.")
-        x = images(x)
         size, stride = (3, 1) if self.stem == "cifar" else (7, 2)
-        x = _conv(x, self.width, size, stride, self.convolution, "conv1")
-        x = nn.relu(_norm(x, train, "bn1"))
+        x = _conv_norm(images(x), self.width, size, stride, self.convolution, train, "conv1", "bn1")
+        x = nn.relu(x)
         if self.stem == "imagenet":
             pads: Any = ((1, 1), (1, 1))
             x = nn.max_pool(x, (3, 3), (2, 2), pads)
@@ -96,13 +96,13 @@ class ResidualBlock(nn.Module):
             plan, widths = ((3, stride), (3, 1)), (self.channels, self.channels)
         y = x
         for i, ((size, step), width) in enumerate(zip(plan, widths, strict=True), start=1):
-            y = _conv(y, width, size, step, self.convolution, f"conv{i}")
-            y = _norm(y, train, f"bn{i}")
+            names = f"conv{i}", f"bn{i}"
+            y = _conv_norm(y, width, size, step, self.convolution, train, *names)
             if i < len(plan):
                 y = nn.relu(y)
         if x.shape != y.shape and self.shortcut == "project":
-            x = _conv(x, widths[-1], 1, stride, self.convolution, "downsample_0")
-            x = _norm(x, train, "downsample_1")
+            names = "downsample_0", "downsample_1"
+            x = _conv_norm(x, widths[-1], 1, stride, self.convolution, train, *names)
         elif x.shape != y.shape:
             more = widths[-1] - x.shape[-1]
             channels = (more // 2, more - more // 2)
@@ -110,26 +110,19 @@ class ResidualBlock(nn.Module):
         return nn.relu(x + y)
 
 
-def _conv(x: Array, features: int, size: int, stride: int, implementation: str, name: str) -> Array:
-    pad = (size // 2, size // 2)
-    kernel_init = nn.initializers.variance_scaling(2.0, "fan_out", "normal")
-    return conv(
-        x,
-        features,
-        size,
-        stride,
-        (pad, pad),
-        kernel_init=kernel_init,
-        implementation=implementation,
-        name=name,
-    )
+# the two-pass variance: one pass loses all digits where means are far from 0
+_Norm = functools.partial(nn.BatchNorm, momentum=0.9, epsilon=1e-5, use_fast_variance=False)
+_kaiming = nn.initializers.variance_scaling(2.0, "fan_out", "normal")
 
 
-def _norm(x: Array, train: bool, name: str) -> Array:
-    # the two-pass variance: one pass loses all digits where means are far from 0
-    return nn.BatchNorm(not train, momentum=0.9, epsilon=1e-5, use_fast_variance=False, name=name)(
-        x
-    )
+def _conv_norm(
+    x: Array, features: int, size: int, stride: int, implementation: str, train: bool, *names: str
+) -> Array:
+    """A convolution without bias, and its batch norm; their ``names`` are torchvision's."""
+    pads = ((size // 2, size // 2),) * 2
+    options: Any = {"kernel_init": _kaiming, "implementation": implementation}
+    x = conv(x, features, size, stride, pads, name=names[0], **options)
+    return _Norm(not train, name=names[1])(x)
 
 
 def from_torch(

@@ -53,35 +53,24 @@ class Streamed:
         return fetched[: len(flat)].reshape(*which.shape, *self.shape[1:])
 
 
-def scaled(x: Array, mean: Array, scale: Array) -> Array:
-    """Returns (x - mean) / scale in float32; a missing number (NaN) becomes the mean, 0.
-
-    Args:
-      x: rows [n, ...].
-      mean: per column, or one number for all.
-      scale: of the shape of ``mean``.
-    """
-    chex.assert_equal_shape([mean, scale])
-    chex.assert_shape(mean, x.shape[x.ndim - mean.ndim :])
-    lead = (1,) * (x.ndim - mean.ndim)
-    mean, scale = mean.reshape(lead + mean.shape), scale.reshape(lead + scale.shape)
-    out = (x.astype(jnp.float32) - mean) / scale
-    return jnp.where(jnp.isnan(out), 0.0, out) if jnp.issubdtype(x.dtype, jnp.floating) else out
-
-
 def scaled_rows(features: Any, mean: Array, scale: Array, seed: Any, rows: Any) -> Array:
-    """Returns rows of one party's raw features as networks read them, [n, ...].
+    """Returns rows of one party's raw features as networks read them: (x - mean) / scale, float32 [n, ...].
 
     Args:
-      features: [R, ...].
-      mean: [Q, ...] of every seed.
-      scale: [Q, ...] of every seed.
+      features: [R, ...]; a missing number (NaN) becomes the mean, 0.
+      mean: [Q, ...] of every seed, per column, or [Q] for all columns.
+      scale: of the shape of ``mean``.
       seed: [] the seed whose statistics are used.
       rows: [n] int.
     """
     chex.assert_rank([seed, rows], [0, 1])
     chex.assert_equal_shape([mean, scale])
-    return scaled(features[rows], mean[seed], scale[seed])
+    x, mean, scale = features[rows], mean[seed], scale[seed]
+    chex.assert_shape(mean, x.shape[x.ndim - mean.ndim :])
+    lead = (1,) * (x.ndim - mean.ndim)
+    mean, scale = mean.reshape(lead + mean.shape), scale.reshape(lead + scale.shape)
+    out = (x.astype(jnp.float32) - mean) / scale
+    return jnp.where(jnp.isnan(out), 0.0, out) if jnp.issubdtype(x.dtype, jnp.floating) else out
 
 
 def over_chunks(fn: Callable[[Array], PyTree], rows: Array, chunk: int = CHUNK) -> PyTree:

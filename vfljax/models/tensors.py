@@ -18,22 +18,15 @@ def as_weight(name: str, value: np.ndarray) -> np.ndarray:
       UserError: if it is not of a floating type, has numbers that float32 cannot hold, or is a running
         variance below 0.
     """
-    value = np.asarray(value)
     if value.dtype.kind != "f":
-        raise UserError(
-            f"tensor {name!r} is {value.dtype} and weights are floating numbers: give the weights as "
-            "trained, not quantized."
-        )
+        what = f"tensor {name!r} is {value.dtype} and weights are floating numbers"
+        raise UserError(what, remedy="give the weights as trained, not quantized")
     with np.errstate(over="ignore"):
         value = value.astype(np.float32)
     if not np.isfinite(value).all():
-        raise UserError(
-            f"tensor {name!r} has numbers that float32 cannot hold: the weights are damaged or of a "
-            "network that diverged."
-        )
+        what = f"tensor {name!r} has numbers that float32 cannot hold"
+        raise UserError(what, remedy="the weights are damaged or of a network that diverged")
     if name.endswith("running_var") and (value < 0).any():
-        raise UserError(
-            f"tensor {name!r} has the variance {value.min():g}, and none is below 0: the weights are "
-            "damaged; fetch them again."
-        )
+        what = f"tensor {name!r} has the variance {value.min():g}, and none is below 0"
+        raise UserError(what, remedy="the weights are damaged; fetch them again")
     return value

@@ -132,15 +132,12 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
                 state = state[wrapper]
                 break
         if not isinstance(state, dict):
-            raise UserError(
-                f"{path} holds no state dict, but a {type(state).__name__}: {WEIGHTS_ONLY}."
-            )
+            what = f"{path} holds no state dict, but a {type(state).__name__}"
+            raise UserError(what, remedy=WEIGHTS_ONLY)
         for name, tensor in state.items():
             if not isinstance(name, str) or not isinstance(tensor, Tensor):
-                kind = type(tensor).__name__
-                raise UserError(
-                    f"{path}: {str(name)[:80]!r} is a {kind}, not a tensor: {WEIGHTS_ONLY}."
-                )
+                what = f"{path}: {str(name)[:80]!r} is a {type(tensor).__name__}, not a tensor"
+                raise UserError(what, remedy=WEIGHTS_ONLY)
         return {name: _array(name, tensor, record) for name, tensor in state.items()}
 
 

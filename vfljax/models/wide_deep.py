@@ -15,7 +15,7 @@ released code's.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -65,15 +65,8 @@ class WideDeep(nn.Module):
         if rows.shape[1]:
             table = self.param("embedding_table", deep_init, (int(sizes.sum()), self.embedding))
             parts = [table[rows].reshape(len(x), -1), numbers]
-        deep = MLP(
-            self.hidden,
-            self.out,
-            self.activation,
-            weights=self.weights,
-            dropout=self.dropout,
-            batch_norm=self.batch_norm,
-            name="deep",
-        )
+        options: Any = {"dropout": self.dropout, "batch_norm": self.batch_norm, "name": "deep"}
+        deep = MLP(self.hidden, self.out, self.activation, weights=self.weights, **options)
         z = deep(jnp.concatenate(parts, axis=-1), train)
         if self.wide:
             if rows.shape[1]:

@@ -177,8 +177,8 @@ class Training:
                 f"config.training.scope={self.scope!r} is unknown: choose 'all' (every bottom's "
                 "gradient, as released) or 'passive' (what leaves the label party)."
             )
-        if self.precision not in parties.FROM_MODULE:
-            raise unknown("config.training.precision", self.precision, parties.FROM_MODULE)
+        if self.precision not in parties.PRECISIONS:
+            raise unknown("config.training.precision", self.precision, parties.PRECISIONS)
         _numbers("training.milestones", self.milestones, 0, "epochs, 0 or later")
         _numbers("training.class_weights", self.class_weights, 1e-6, "positive")
         for epoch in self.record:
