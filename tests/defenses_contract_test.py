@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests import harness
 from vfljax import contract, defenses
@@ -117,6 +115,7 @@ ROWS = {
 STEPS = 5  # of 3 an epoch: DiscreteSGD sends its first epoch raw
 SLOTS = "slots return what they received, and knobs may be traced"
 MAPPED = "members mapped together equal each alone"
+FINITE = "whatever the batch, everything stays finite"
 
 
 def classes_of(name):
@@ -135,20 +134,10 @@ def treats_gradients(name, options):
 
 
 every_defense = pytest.mark.parametrize("name", TABLE)
-every_neutral = pytest.mark.parametrize(
-    "name", [name for name, row in TABLE.items() if row.neutral is not None]
-)
+every_neutral = pytest.mark.parametrize("name", [n for n in TABLE if TABLE[n].neutral is not None])
 every_form = pytest.mark.parametrize(
     ("name", "options"),
     [(name, options) for name, row in ROWS.items() for options in ((), *row.options)],
-)
-every_form_and_class_count = pytest.mark.parametrize(
-    ("name", "options", "classes"),
-    [
-        *((name, (), classes) for name in ROWS for classes in classes_of(name)),
-        # at one class count, that of the test of options: they share its programs
-        *((name, form, classes_of(name)[-1]) for name, row in ROWS.items() for form in row.options),
-    ],
 )
 
 
@@ -212,9 +201,10 @@ def test_a_defense_that_needs_a_top_model_or_two_classes_and_no_other_refuses_to
 def test_keeps_every_rule_of_the_contract(name, options):
     """Of other options those rules that they may break alone: each takes a compilation."""
     changes = {"federation": dict(ROWS[name].changes), "classes": classes_of(name)[-1:]}
-    chosen = contract.rules(name) if not options else (SLOTS, MAPPED)
+    chosen = contract.rules(name) if not options else (SLOTS, MAPPED, FINITE)
+    quick = {"steps": 100} if name == "cae" else {}  # of its codebook's training
     for rule in chosen:
-        contract.check(name, rule, options=dict(options), **changes)
+        contract.check(name, rule, options={**quick, **dict(options)}, **changes)
 
 
 @every_defense
@@ -265,61 +255,50 @@ def constant(batch):
     return batch._replace(features=tuple(jnp.ones_like(x) for x in batch.features))
 
 
+def differ(one, other):
+    """Whether two runs end at other weights."""
+    pairs = zip(harness.numbers(one[0].weights), harness.numbers(other[0].weights))
+    return any(np.any(a != b) for a, b in pairs)
+
+
 @every_form
-def test_one_trace_serves_all_knobs(name, options):
-    spec, hparams = federation(name, classes_of(name)[-1], knobs_of(name), options)
-    first = harness.run_steps(spec, hparams, batches_of(spec))
-    traces = harness.TRACES[spec]
-    second = harness.run_steps(
-        spec, harness.make_hparams(spec, {name: ROWS[name].other}), batches_of(spec)
-    )
-    assert harness.TRACES[spec] == traces
-    pairs = zip(harness.numbers(first[0].weights), harness.numbers(second[0].weights))
-    assert any(np.any(a != b) for a, b in pairs) == (knobs_of(name) != ROWS[name].other)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [(name, options) for name, row in ROWS.items() for options in row.options],
-)
-def test_a_static_option_changes_the_run_and_leaves_it_finite(name, options):
+def test_one_trace_serves_all_knobs_and_a_static_option_changes_the_run(name, options):
     classes = classes_of(name)[-1]
-    batches = batches_of(federation(name, classes, knobs_of(name))[0])
-    runs = [
-        harness.run_steps(*federation(name, classes, knobs_of(name), form), batches)
-        for form in ((), options)
-    ]
-    harness.assert_finite(runs[1])
-    pairs = zip(harness.numbers(runs[0][0].weights), harness.numbers(runs[1][0].weights))
-    assert any(np.any(a != b) for a, b in pairs)
+    spec, hparams = federation(name, classes, knobs_of(name), options)
+    batches = batches_of(spec)
+    first = harness.run_steps(spec, hparams, batches)
+    harness.assert_finite(first)
+    traces = harness.TRACES[spec]
+    hparams = harness.make_hparams(spec, {name: ROWS[name].other})
+    second = harness.run_steps(spec, hparams, batches)
+    assert harness.TRACES[spec] == traces
+    assert differ(first, second) == (knobs_of(name) != ROWS[name].other)
+    if options:
+        by_default = federation(name, classes, knobs_of(name))
+        assert differ(first, harness.run_steps(*by_default, batches))
 
 
-@pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.slow)])
-@every_form_and_class_count
-def test_degenerate_batches_leave_everything_finite(name, options, classes, examples):
+@every_form
+def test_columns_of_any_size_leave_everything_finite(name, options):
+    """Beyond the contract's cases, which have none that are small, and few at once."""
+    classes = classes_of(name)[-1]
     spec, hparams = federation(name, classes, knobs_of(name), options)
     state = harness.make_state(spec, hparams)
-
-    @given(
-        seed=st.integers(0, 2**16),
-        exponent=st.integers(-30, 15),
-        same_rows=st.booleans(),
-        one_class=st.booleans(),
-        dead=st.booleans(),
-    )
-    @settings(deadline=None, max_examples=examples, database=None, derandomize=True)
-    def check(seed, exponent, same_rows, one_class, dead):
+    for seed, exponent in enumerate((-30, -20, -8, 8, 15)):
         batch = jax.device_get(harness.make_batch(spec, seed))
-        scale = np.float32(0.0 if dead else 10.0**exponent)
-        features = tuple(
-            scale * (np.broadcast_to(x[:1], x.shape) if same_rows else x) for x in batch.features
-        )
-        labels = np.full_like(batch.labels, classes - 1) if one_class else batch.labels
-        scores = np.full_like(batch.scores, 1 / classes) if one_class else batch.scores
-        batch = batch._replace(features=features, labels=labels, scores=scores)
-        harness.assert_finite(harness.jitted_step(spec)(state, batch, hparams))
-
-    check()
+        x = [np.float32(10.0**exponent) * x for x in batch.features]
+        alike = [np.broadcast_to(columns[:1], columns.shape) for columns in x]
+        one_class = {
+            "labels": np.full_like(batch.labels, classes - 1),
+            "scores": np.full_like(batch.scores, 1 / classes),
+        }
+        for tried in (
+            batch._replace(features=tuple(x)),
+            batch._replace(features=tuple(alike)),
+            batch._replace(features=tuple(x), **one_class),
+            batch._replace(features=tuple(alike), **one_class),
+        ):
+            harness.assert_finite(harness.jitted_step(spec)(state, tried, hparams))
 
 
 @pytest.mark.parametrize(
@@ -341,43 +320,23 @@ def test_any_gradients_leave_the_gradient_slot_finite_and_in_shape(name, options
         state = transform.init((g, g))
         return transform.update((g, g), state, None, embeddings=(g, g), context=context)
 
-    @given(
-        seed=st.integers(0, 2**16),
-        exponent=st.integers(-38, 30),
-        zero_rows=st.integers(0, 6),
-    )
-    @settings(deadline=None, max_examples=25, database=None, derandomize=True)
-    def check(seed, exponent, zero_rows):
+    for seed, exponent in enumerate(range(-38, 31, 4)):
         g = np.random.default_rng(seed).normal(size=(6, 2)).astype(np.float32)
         g *= np.float32(10.0**exponent)
-        g[:zero_rows] = 0
+        g[: seed % 7] = 0
         sent, _ = treat(g)
         harness.assert_finite(sent)
         assert [party.shape for party in sent] == [(6, 2)] * 2
 
-    check()
 
-
-bad_knobs = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("name", "knob", "value"),
     [(name, knob, value) for name, row in ROWS.items() for knob, value in row.bad],
 )
-
-
-@bad_knobs
 def test_knobs_out_of_range_are_refused_by_name_and_value(name, knob, value):
     with pytest.raises(ValueError, match=rf"{knob}={value}".replace(".", r"\.")) as error:
         TABLE[name](**{**knobs_of(name), knob: value})
     assert "\n" not in str(error.value)
-
-
-@bad_knobs
-def test_traced_knobs_pass_silently(name, knob, value):
-    def build(traced):
-        TABLE[name](**{**knobs_of(name), knob: traced})
-        return traced
-
-    np.testing.assert_array_equal(jax.jit(build)(value), np.float32(value))
 
 
 def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs():

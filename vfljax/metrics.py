@@ -68,21 +68,15 @@ def cross_entropy(logits: Array, labels: Array) -> Array:
     return -jnp.mean(jnp.take_along_axis(log_p, labels[:, None], axis=1))
 
 
-def auc(scores: Array, labels: Array, weights: Array | None = None) -> Array:
+def auc(
+    scores: Array, labels: Array, weights: Array | None = None, turned: Array | bool = False
+) -> Array:
     """The area under the ROC curve of ``scores`` [n] for ``labels`` [n] in {0, 1}, exact with ties.
 
-    It is NaN where one class is absent, as scikit-learn's since 1.9, and where a score is not finite; a
-    row that is left out may hold anything. It is computed from ranks (Mann-Whitney), with counts in
-    float32, which are exact up to 2**24 rows.
-    """
-    return _auc(scores, labels, weights, jnp.array(False))
-
-
-def _auc(scores: Array, labels: Array, weights: Array | None, turned: Array) -> Array:
-    """The ``auc`` of the scores, or of minus the scores where ``turned``.
-
-    What it sorts depends on the scores alone: the AUCs of one program that differ in labels, weights or
-    direction share one sort, which is most of their cost.
+    It is that of minus the scores where ``turned`` [] bool. It is NaN where one class is absent, as
+    scikit-learn's since 1.9, and where a score is not finite; a row that is left out may hold anything. It is
+    computed from ranks (Mann-Whitney), with counts in float32, which are exact up to 2**24 rows. What it
+    sorts depends on the scores alone: the AUCs of one program share one sort, which is most of their cost.
     """
     _check(scores, labels, weights, rank=1)
     weights = _ones(labels, weights)
@@ -93,7 +87,7 @@ def _auc(scores: Array, labels: Array, weights: Array | None, turned: Array) -> 
     left, right = _run_of(ordered, order)
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(negative[order])])
     wins = (below[left] + below[right]) / 2  # ties count half
-    wins = jnp.where(turned, negative.sum() - wins, wins)
+    wins = jnp.where(jnp.asarray(turned), negative.sum() - wins, wins)
     pairs = positive.sum() * negative.sum()
     # divide before summing: pairs can exceed float32's whole numbers
     value = jnp.sum(positive * (wins / jnp.maximum(negative.sum(), 1))) / positive.sum()
@@ -169,7 +163,7 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
     chex.assert_shape(names, scores.shape[1:])
     chex.assert_type(names, int)
     if scores.shape[1] == 2:
-        return _auc(_difference(scores), labels, weights, names[0] != 0)
+        return auc(_difference(scores), labels, weights, names[0] != 0)
     named = jnp.zeros_like(scores).at[:, names].set(scores)
     return balanced_accuracy(named, labels, weights)
 

@@ -55,7 +55,7 @@ def two_row_problem():
 
 
 @functools.cache
-def two_row_run(finetune_bottom, steps=12):
+def two_row_run(finetune_bottom, steps):
     """The attack on that problem as a jitted function of its knobs; steps of 4 + 4 rows."""
     state, rows, test_rows = two_row_problem()
     bottom, bottom_variables = linear((state["V"], state["c"]))
@@ -84,6 +84,19 @@ def two_row_run(finetune_bottom, steps=12):
     return harness.quick_jit(run), int(known.rows[0]), int(known.labels[0])
 
 
+def agrees_with_the_twin(finetune_bottom, steps, changes, rtol, atol):
+    state, rows, test_rows = two_row_problem()
+    run, first, label = two_row_run(finetune_bottom, steps)
+    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes, "learning_rate": 0.02}
+    scores = run(as_arrays(knobs))
+    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
+    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
+    trained = reference.train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom)
+    for x, ours in ((rows, scores.train), (test_rows, scores.test)):
+        logits = (x @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
+        np.testing.assert_allclose(ours, reference.softmax(logits), rtol, atol)
+
+
 @pytest.mark.parametrize("finetune_bottom", [False, True])
 @pytest.mark.parametrize(
     "changes",
@@ -91,32 +104,16 @@ def two_row_run(finetune_bottom, steps=12):
     ids=["published", "visible decay", "short average"],
 )
 def test_a_whole_training_run_agrees_with_the_numpy_twin(finetune_bottom, changes):
-    state, rows, test_rows = two_row_problem()
-    run, first, label = two_row_run(finetune_bottom)
-    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes, "learning_rate": 0.02}
-    scores = run(as_arrays(knobs))
-    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
-    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
-    trained = reference.train(state, labeled, unlabeled, targets, knobs, 12, finetune_bottom)
-    for x, ours in ((rows, scores.train), (test_rows, scores.test)):
-        logits = (x @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
-        np.testing.assert_allclose(ours, reference.softmax(logits), rtol=1e-3, atol=1e-4)
+    agrees_with_the_twin(finetune_bottom, 12, changes, rtol=1e-3, atol=1e-4)
+
+
+THE_STEP_ITSELF = {"ema": 0.0}  # what is evaluated is no average
 
 
 @pytest.mark.parametrize("finetune_bottom", [False, True])
 def test_two_steps_agree_with_the_numpy_twin_to_the_fifth_digit(finetune_bottom):
     """The unlabeled rows' weight is 0 in the first."""
-    (state, rows, test_rows), steps = two_row_problem(), 2
-    run, first, label = two_row_run(finetune_bottom, steps)
-    changes = {"learning_rate": 0.02, "ema": 0.0}  # what is evaluated is the step itself
-    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes}
-    scores = run(as_arrays(knobs))
-    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
-    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
-    trained = reference.train(state, labeled, unlabeled, targets, knobs, steps, finetune_bottom)
-    for x, ours in ((rows, scores.train), (test_rows, scores.test)):
-        logits = (x @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
-        np.testing.assert_allclose(ours, reference.softmax(logits), rtol=0, atol=1e-5)
+    agrees_with_the_twin(finetune_bottom, 2, THE_STEP_ITSELF, rtol=0, atol=1e-5)
 
 
 def test_the_unlabeled_rows_weight_grows_over_all_steps_and_not_over_those_drawn_at_once(
@@ -124,16 +121,8 @@ def test_the_unlabeled_rows_weight_grows_over_all_steps_and_not_over_those_drawn
 ):
     """Drawn one at a time, all steps but the first would otherwise have the whole weight."""
     monkeypatch.setattr(completion, "DRAWN", 1)
-    (state, rows, _), steps = two_row_problem(), 3  # a run that no other test has traced
-    run, first, label = two_row_run(False, steps)
-    changes = {"learning_rate": 0.02, "ema": 0.0}
-    knobs = {**passive(cases.BOTTOMS, CLASSES).knobs, **NO_MIXING, **changes}
-    labeled, unlabeled = (np.tile(rows[i], (4, 1)) for i in (first, 1 - first))
-    targets = np.tile(np.eye(CLASSES)[label], (4, 1))
-    trained = reference.train(state, labeled, unlabeled, targets, knobs, steps, False)
-    logits = (rows @ trained["V"] + trained["c"]) @ trained["W"] + trained["b"]
-    expected = reference.softmax(logits)
-    np.testing.assert_allclose(run(as_arrays(knobs)).train, expected, rtol=0, atol=1e-5)
+    # a run of 3 steps, which no other test has traced
+    agrees_with_the_twin(False, 3, THE_STEP_ITSELF, rtol=0, atol=1e-5)
 
 
 def recording(passes):

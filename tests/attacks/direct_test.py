@@ -53,15 +53,6 @@ def success(rule, g, labels):
     return np.mean([guess == label for guess, label in zip(guesses(rule, g), labels)])
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_under_kdk_k_entries_are_negative_once_epsilon_exceeds_k_minus_one_over_c(k):
-    turning = (k - 1) / CLASSES
-    below, _ = kdk_gradients(turning - 0.05, k)
-    above, _ = kdk_gradients(turning + 0.05, k)
-    assert np.all((below < 0).sum(axis=1) == 1)
-    assert np.all((above < 0).sum(axis=1) == k)
-
-
 def test_under_kdk_the_first_negative_rule_guesses_among_k_classes():
     g, labels = kdk_gradients(0.5, 3)
     assert abs(success("first_negative", g, labels) - 1 / 3) < 4 * np.sqrt(2 / 9 / 600)

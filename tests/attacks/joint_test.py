@@ -92,20 +92,6 @@ def test_confidence_ranks_where_probabilities_are_all_one():
     np.testing.assert_allclose(odds[3], 3, rtol=1e-6)
 
 
-def test_together_the_blocks_tell_what_columns_and_exchange_tell_in_part():
-    labels, parts, _ = run()
-    noise = np.random.default_rng(5).normal(size=(3, ROWS, CLASSES))
-    first, second = (np.eye(CLASSES)[labels] * (np.arange(CLASSES) == c) for c in (0, 1))
-    halves = {"features": 4 * np.tile(first, (1, 2)), "embeddings": 4 * second + noise[1:]}
-    halves["features"] = halves["features"] + np.tile(noise[0], (1, 2))
-    *_, case = run(changes={**halves, "gradients": 0 * parts["gradients"]}.items())
-
-    def hits(blocks):
-        return np.mean(scores(case, blocks=blocks, learning_rate=0.05).argmax(axis=1) == labels)
-
-    assert hits("all") > max(hits("columns"), hits("exchange")) + 0.15
-
-
 def test_columns_read_nothing_that_crossed_the_wire_and_the_exchange_no_column():
     _, parts, case = run()
     rng = np.random.default_rng(9)

@@ -13,7 +13,6 @@ from vfljax.attacks.mixmatch import mixmatch_loss, mixup, sharpen
 CLASSES = 3
 jitted_sharpen, jitted_mixup = harness.quick_jit(sharpen), harness.quick_jit(mixup)
 value_and_gradient = harness.quick_jit(jax.value_and_grad(mixmatch_loss), static_argnums=2)
-jitted_loss = harness.quick_jit(mixmatch_loss, static_argnums=2)
 few = settings(deadline=None, max_examples=20, database=None, derandomize=True)
 
 
@@ -30,29 +29,16 @@ def test_sharpening_agrees_with_the_twin_and_keeps_rows_at_one(seed, temperature
     np.testing.assert_allclose(np.sum(q, axis=1), 1, rtol=1e-5)
 
 
-def test_sharpening_at_temperature_one_changes_nothing_and_near_zero_picks_the_largest():
-    p = probabilities(0)
-    np.testing.assert_allclose(jitted_sharpen(p, 1.0), p, rtol=1e-6)
-    q = np.asarray(jitted_sharpen(p, 0.01))
-    np.testing.assert_allclose(q, np.eye(CLASSES)[p.argmax(axis=1)], atol=1e-2)
-
-
 @pytest.mark.parametrize("classes", [2, 10, 100])
 @pytest.mark.parametrize("temperature", [0.001, 0.02, 0.05, 0.2])
 def test_sharpening_is_exact_where_powers_underflow(classes, temperature):
     even = np.full((1, classes), 1 / classes, np.float32)
     np.testing.assert_allclose(jitted_sharpen(even, temperature), even, rtol=1e-5)
-    p = (
-        np.float32([[0.25, 0.75, *[0.0] * (classes - 2)]])
-        if classes > 2
-        else np.float32([[0.5, 0.5]])
-    )
+    p = np.float32([[0.25, 0.75, *[0.0] * (classes - 2)]])
     q = np.asarray(jitted_sharpen(p, temperature))
     assert np.isfinite(q).all()
     np.testing.assert_allclose(q.sum(), 1, rtol=1e-5)
-    np.testing.assert_allclose(
-        q[0, 1], 1 / (1 + (p[0, 0] / p[0, 1]) ** (1 / temperature)), rtol=1e-4
-    )
+    np.testing.assert_allclose(q[0, 1], 1 / (1 + (1 / 3) ** (1 / temperature)), rtol=1e-4)
 
 
 @given(seed=st.integers(0, 2**16), lam=st.floats(0.5, 1, width=32))
@@ -76,12 +62,3 @@ def test_the_loss_and_its_gradient_agree_with_the_twin(seed, weight):
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
     expected = reference.logits_gradient(np.float64(logits), np.float64(targets), 3, weight)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-6)
-
-
-def test_without_weight_the_loss_is_the_cross_entropy_of_the_labeled_rows_alone():
-    logits, targets = np.float32(np.eye(4, CLASSES)), np.float32(np.eye(4, CLASSES))
-    ours = jitted_loss(logits, targets, 2, 0.0)
-    changed = targets.copy()
-    changed[2:] = 1 / CLASSES
-    np.testing.assert_array_equal(ours, jitted_loss(logits, changed, 2, 0.0))
-    np.testing.assert_allclose(ours, np.log(np.e + 2) - 1, rtol=1e-6)

@@ -104,14 +104,3 @@ def test_a_rule_that_is_not_linear_needs_hidden_units():
     linear, _ = accuracy(case, labels, known=150, inputs="embeddings")
     deep, _ = accuracy(case, labels, known=150, inputs="embeddings", hidden=32)
     assert deep > 0.8 > linear + 0.1
-
-
-def test_gradients_over_epochs_tell_more_than_the_noisy_last_one():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, ROWS)
-    g = (labels - 0.5)[None, :, None] + 3 * rng.normal(size=(30, ROWS, 1))
-    case = cases.make_case(labels, 2, gradients=g, known=40)
-    last, _ = accuracy(case, labels, inputs="gradients")
-    for epoch in ("mean", "votes"):
-        over, _ = accuracy(case, labels, inputs="gradients", epoch=epoch)
-        assert over > last + 0.1

@@ -59,20 +59,6 @@ def test_one_known_row_of_each_class_names_every_row(signal, rule):
     np.testing.assert_array_equal(ours.argmax(axis=1), labels)
 
 
-def test_a_class_around_two_points_splits_the_clusters_and_not_the_nearest_rows():
-    rng = np.random.default_rng(0)
-    labels = np.arange(ROWS) % 2
-    places = np.where(labels == 0, 0.0, np.where(np.arange(ROWS) % 4 == 1, -3.0, 3.0))
-    z = np.stack([places, np.zeros(ROWS)], axis=1) + 0.1 * rng.normal(size=(ROWS, 2))
-    case = cases.make_case(labels, 2, embeddings=[z], gradients=[0 * z], known=12)
-    hits = {}
-    for rule in RULES:
-        one = cases.build(similarity, 2, signal="embeddings", rule=rule)
-        hits[rule] = np.mean(np.argmax(cases.attack(one, case).train, axis=1) == labels)
-    assert hits["nearest"] == 1
-    assert hits["clusters"] < 0.9
-
-
 @every_rule
 def test_a_class_without_a_known_row_that_was_sent_leaves_finite_scores(rule):
     sent = np.ones((2, ROWS), bool)

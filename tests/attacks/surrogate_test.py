@@ -158,16 +158,6 @@ def test_without_known_rows_two_classes_are_told_apart_and_may_change_names():
     np.testing.assert_array_equal(one, other)
 
 
-def test_a_surrogate_with_hidden_units_may_fold_the_embeddings_where_no_row_is_known():
-    """h(|z|) explains the gradients of h(z) where two classes are exchanged on one side."""
-    labels, case = tops(classes=2, known=0)
-    z = case.run.exchange["embeddings"][-1]
-    folded = labels ^ (z[:, 0] < z[:, 1])
-    got = scores(case, 2, names="none")
-    apart, by_side = (max(h, 1 - h) for h in (hits(got, labels), hits(got, folded)))
-    assert apart < by_side
-
-
 def test_q_is_the_label_where_it_is_known():
     u = jnp.float32([[0, 0], [1, 0]])
     np.testing.assert_allclose(labels_of(u, jnp.array([-1, 1])), [[0.5, 0.5], [0, 1]])

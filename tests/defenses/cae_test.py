@@ -102,7 +102,10 @@ def test_the_default_codebook_is_what_the_docstring_says(classes):
         assert confused.max() < 0.5
 
 
-@pytest.mark.parametrize(("classes", "spread", "least"), [(10, 0.1, 0.9), (2, 1.0, 0.9)])
+@pytest.mark.parametrize(
+    ("classes", "spread", "least"),
+    [pytest.param(10, 0.1, 0.9, marks=pytest.mark.slow), (2, 1.0, 0.9)],
+)
 def test_at_epoch_0_the_most_positive_entry_names_the_label_and_the_published_rule_misses_it(
     classes, spread, least
 ):
@@ -127,9 +130,10 @@ def test_at_epoch_0_the_most_positive_entry_names_the_label_and_the_published_ru
     assert np.mean(distances.argmin(axis=1) == labels) > (0.9 if classes == 10 else 0.75)
 
 
-def test_a_model_that_predicts_codes_is_read_as_predicting_labels():
-    books, decoders = trained(10, (0.0, 1.0))
-    labels = jnp.arange(10)
+@pytest.mark.parametrize("classes", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_model_that_predicts_codes_is_read_as_predicting_labels(classes):
+    books, decoders = trained(classes, (0.0, 1.0))
+    labels = jnp.arange(classes)
     for i in range(2):
         state = {"codebook": jnp.asarray(books[0, i]), "decoder": member(decoders, 0, i)}
         logits = jnp.log(state["codebook"][labels] + 1e-9) + 3.0  # up to a constant

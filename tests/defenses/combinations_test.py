@@ -140,28 +140,3 @@ def test_what_replaces_everything_before_it_is_refused_after_another(names, mess
     knobs = {name: knobs_of(name) for name in names}
     with pytest.raises(ValueError, match=message):
         defenses.build(tuple(map(DefenseSpec, names)), knobs)
-
-
-def test_two_noisy_defenses_of_one_chain_never_share_a_draw():
-    """Gaussian noise and Marvell's at the same step: what each adds to zero-mean gradients is
-    uncorrelated, over many entries, with what the other adds."""
-    rows, context = 4096, harness.make_context(4096)
-    g = jnp.zeros((rows, 2)).at[:, 0].set(jnp.where(context.labels == 1, 1.0, -1.0))
-    members = {
-        "gaussian": defenses.TABLE["noise"](1.0, law="gaussian"),
-        "laplace": defenses.TABLE["noise"](1.0),
-        "marvell": defenses.TABLE["marvell"](1.0),
-        "max_norm": defenses.TABLE["max_norm"](),
-    }
-    added = {}
-    for name, one in members.items():
-        # alone in a chain: the same draws as among others, by the name alone
-        transform = defenses.chain(**{name: one}).gradient
-        start = g + jnp.arange(2)[None, :] * jnp.arange(rows)[:, None] / rows
-        sent, _ = transform.update((start,), transform.init((start,)), context=context)
-        added[name] = np.ravel(np.asarray(sent[0] - start))
-        assert np.std(added[name]) > 0.1
-    for one in added:
-        for other in added:
-            if one < other:
-                assert abs(np.corrcoef(added[one], added[other])[0, 1]) < 0.06, (one, other)

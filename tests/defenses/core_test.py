@@ -92,22 +92,6 @@ def test_an_empty_chain_is_no_defense():
     assert state == {}
 
 
-def test_identity_members_change_nothing():
-    noisy = chain(noise=noise(0.1))
-    for padded in (
-        chain(first=Defense(), noise=noise(0.1)),
-        chain(noise=noise(0.1), last=Defense()),
-    ):
-        chex.assert_trees_all_equal(gradients(noisy), gradients(padded))
-    doubled = on_targets(lambda t: 2 * t)
-    for order in (
-        chain(a=Defense(), b=doubled),
-        chain(b=doubled, a=Defense()),
-    ):
-        states = init(order)
-        assert order.targets(3.0, context(), states)[0] == 6.0
-
-
 def test_two_noise_defenses_under_different_names_never_share_a_draw():
     first, second = (gradients(chain(**{name: noise(1.0)})) for name in ("a", "b"))
     for one, two in zip(first, second):

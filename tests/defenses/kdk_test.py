@@ -46,20 +46,6 @@ def test_targets_agree_with_the_numpy_twin_and_sum_to_one(classes, seed, k, epsi
     np.testing.assert_allclose(ours.sum(axis=1), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_epsilon_of_k_minus_one_over_k_is_uniform_over_k_classes(k):
-    scores, labels = problem(5, 2)
-    targets = targets_of(scores, labels, k, (k - 1) / k)
-    assert np.all((targets > 0).sum(axis=1) == k)
-    np.testing.assert_allclose(targets[targets > 0], 1 / k, rtol=1e-6)
-
-
-def test_the_companions_are_the_classes_the_teacher_ranks_highest_among_the_others():
-    scores = np.array([[0.1, 0.2, 0.3, 0.4]], np.float32)
-    np.testing.assert_allclose(targets_of(scores, [0], 3, 0.5), [[0.5, 0, 0.25, 0.25]])
-    np.testing.assert_allclose(targets_of(scores, [3], 3, 0.5), [[0, 0.25, 0.25, 0.5]])
-
-
 def test_ties_go_to_the_lower_class():
     scores = np.full((1, 5), 0.2, np.float32)
     np.testing.assert_allclose(targets_of(scores, [3], 3, 0.5), [[0.25, 0.25, 0, 0.5, 0]])

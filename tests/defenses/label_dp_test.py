@@ -79,11 +79,12 @@ def test_a_uniform_prior_is_randomized_response_at_any_epsilon(classes):
         assert int(best_k(jnp.full((1, classes), 1 / classes), epsilon)[0]) == classes
 
 
-def test_no_finite_epsilon_keeps_every_label_for_certain():
-    """A float32 uniform cannot fall below e^-30, so rounding the chance to flip down would."""
-    labels = jnp.zeros(2**24, jnp.int32)
-    drawn = jax.jit(lambda key: jnp.sum(randomized_response(key, labels, 2, 30.0)))
-    assert int(drawn(jax.random.key(1))) > 0  # 2 expected
+def test_no_finite_epsilon_keeps_every_label_for_certain(monkeypatch):
+    """The smallest uniform number drawn, 0, flips; rounding the chance of e^-30 down would keep it."""
+    monkeypatch.setattr(jax.random, "uniform", lambda key, shape: jnp.zeros(shape))
+    labels = jnp.zeros(3, jnp.int32)
+    for epsilon, drawn in ((30.0, 1), (np.inf, 0)):
+        np.testing.assert_array_equal(randomized_response(KEY, labels, 2, epsilon), drawn)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])

@@ -90,14 +90,3 @@ def test_noise_is_in_proportion_to_gradients_of_any_scale(exponent):
     one, other = (np.asarray(treat(jax.random.key(3), x, labels, 2.0)) for x in (g, g * factor))
     assert np.any(one != g)
     np.testing.assert_allclose(other / factor, one, rtol=1e-3, atol=1e-3)
-
-
-def test_labels_that_later_slots_may_see_decide_the_classes():
-    """After label DP in a chain the randomized ones, so that nothing depends on the true labels."""
-    spec = harness.make_spec(2, ("label_dp", "proj_pert"), passive=1)
-    knobs = {"label_dp": {"epsilon": 0.0}, "proj_pert": {"inverse_sum_kl": 1.0}}
-    hparams, batch_ = harness.make_hparams(spec, knobs), harness.make_batch(spec, 0)
-    state = harness.make_state(spec, hparams)
-    flipped = batch_._replace(labels=1 - batch_.labels)
-    runs = [harness.jitted_step(spec)(state, b, hparams)[1].gradients for b in (batch_, flipped)]
-    harness.assert_same_bits(*runs)

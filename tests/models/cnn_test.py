@@ -1,20 +1,17 @@
 """GAFM's and Marvell's networks for ISIC: shapes, PyTorch's numbers, refusals."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
+from tests.harness import quick_jit
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, CNN
 from vfljax.models.cnn import halve
 from vfljax.models.parties import from_module
-
-quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 NETS = {
     "cnn_gafm": ({"out": 7}, ((6, 16, 32), (120, 84), 7, 0), 22),

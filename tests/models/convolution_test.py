@@ -8,16 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.harness import quick_jit
 from tests.models.drawing import draw
-from vfljax.models.convolution import IMPLEMENTATIONS, conv, images, matmul
-
-quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+from vfljax.models.convolution import conv, images, matmul
 
 # kernel, stride, padding, height, width: each of the two forms, odd and even images
 CASES = [
     (1, 1, "VALID", 6, 5),
     (1, 2, "VALID", 6, 5),
-    (1, 2, ((0, 0), (0, 0)), 7, 4),
     (3, 1, "SAME", 12, 5),  # by rows
     (3, 1, "SAME", 4, 5),  # by windows
     (3, 1, "VALID", 12, 6),
@@ -27,7 +25,6 @@ CASES = [
     (3, 2, ((1, 1), (1, 1)), 8, 5),
     (5, 1, "SAME", 20, 6),
     (7, 2, ((3, 3), (3, 3)), 16, 14),
-    (7, 1, "SAME", 26, 8),
 ]
 
 
@@ -101,14 +98,6 @@ def test_over_stacked_parameters_and_in_loops_as_alone(size, stride, height):
     assert_close(scanned(variables, x), expected)
 
 
-def test_the_weights_of_vmap_may_be_shared():
-    theirs, ours = layers(3, 1, "SAME")
-    x = jnp.stack([inputs(12, 5, seed=s) for s in range(2)])
-    variables = initial(theirs, ours, x[0])
-    got = quick_jit(jax.vmap(lambda x: ours.apply(variables, x)))(x)
-    np.testing.assert_allclose(got[1], quick_jit(theirs.apply)(variables, x[1]), atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -142,16 +131,6 @@ class Layer(nn.Module):
     @nn.compact
     def __call__(self, x):
         return conv(x, 4, 3, use_bias=True, implementation=self.implementation)
-
-
-def test_every_implementation_has_the_same_parameters_and_result():
-    x = inputs(9, 6)
-    variables = initial(Layer("xla"), Layer("xla"), x)
-    expected = quick_jit(Layer("xla").apply)(variables, x)
-    for name in IMPLEMENTATIONS:
-        initial(Layer("xla"), Layer(name), x)
-        found = quick_jit(Layer(name).apply)(variables, x)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def primitives(name):

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.harness import quick_jit
 from tests.models.drawing import draw
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
-from vfljax.models import MLP, TOPS, Generator, Head, Probability
+from vfljax.models import MLP, Generator, Head, Probability
 from vfljax.models.parties import from_module
-
-quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def start(module, x, seed=0):
@@ -57,12 +56,6 @@ def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inpu
         for values in (layer["kernel"], layer["bias"]):
             law = stats.uniform(-bound, 2 * bound)
             assert stats.kstest(np.asarray(values).ravel(), law.cdf).pvalue > 1e-3
-
-
-def test_by_default_biases_start_at_zero_and_torch_s_do_not():
-    for weights, zero in (("default", True), ("torch", False)):
-        params = start(Generator((16,), 2, weights), F)["params"]
-        assert bool((params["Dense_0"]["bias"] == 0).all()) == zero
 
 
 X = jnp.asarray(np.random.default_rng(0).normal(size=(16, 14)), jnp.float32)
@@ -126,14 +119,6 @@ def test_batches_far_from_0_are_normalized_to_variance_1():
     np.testing.assert_allclose((after - 0.9) / 0.1, variance, rtol=2e-2)
 
 
-def test_the_net_for_imdb_is_pytorch_s_in_evaluation():
-    nets = pytest.importorskip("tests.reference.torch_nets")
-    net = nets.randomize(nets.mlp(14, (9, 8), 1, dropout=0.5), 1)
-    module = MLP((9, 8), 1, output="sigmoid", dropout=0.5)
-    expected = net.eval()(nets.torch.from_numpy(np.array(X))).sigmoid().detach().numpy()
-    np.testing.assert_allclose(module.apply(torch_variables(net), X), expected, rtol=1e-4)
-
-
 def test_dropout_drops_its_rate_keeps_the_mean_and_follows_its_key():
     module = MLP((2000,), 1, dropout=0.25)
     variables = {"params": draw(module.init, X)["params"]}
@@ -184,12 +169,6 @@ def test_a_head_is_pytorch_s_in_evaluation_and_training():
     np.testing.assert_allclose(plain.apply({"params": params}, small), expected, atol=1e-5)
 
 
-def test_a_one_layer_head_of_ones_starts_with_ones():
-    params = start(Head((), 3, "ones"), X)["params"]
-    assert (params["Dense_0"]["kernel"] == 1).all()
-    assert not params["Dense_0"]["bias"].any()
-
-
 def test_the_generator_s_logits_are_0_and_h_through_leaky_relus():
     module = Generator((5,), 2)
     params = draw(module.init, X)["params"]
@@ -199,19 +178,6 @@ def test_the_generator_s_logits_are_0_and_h_through_leaky_relus():
     logits = module.apply({"params": params}, X)
     np.testing.assert_array_equal(logits[:, 0], 0)
     np.testing.assert_allclose(logits[:, 1:], h, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("train", [False, True])
-def test_the_top_for_criteo_is_pytorch_s_relu_then_linear(train):
-    nets = pytest.importorskip("tests.reference.torch_nets")
-    widths = ((14, 8), (8, 4), (4, 2))
-    layers = [layer for a, b in widths for layer in (nets.nn.ReLU(), nets.nn.Linear(a, b))]
-    net = nets.randomize(nets.nn.Sequential(*layers), 2).train(train)
-    top = TOPS["head_plain"]((8, 4), 2, weights="torch")
-    assert set(top.init(jax.random.key(0), X)) == {"params", "layers"}  # no batch statistics
-    expected = net(nets.torch.from_numpy(np.array(X))).detach().numpy()
-    got = top.apply(torch_variables(net), X, train=train)
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_config_names_it_and_batches_of_one_row_are_nothing_to_it():

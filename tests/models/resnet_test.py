@@ -1,13 +1,12 @@
 """Residual networks: the published sizes, PyTorch's numbers, and torchvision's weights."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
+from tests.harness import quick_jit
 from tests.models.drawing import draw
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS
@@ -32,9 +31,6 @@ def count(module, x):
     return sum(int(np.prod(a.shape)) for a in jax.tree.leaves(shapes(module, x)["params"]))
 
 
-quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
-
 def test_resnet20_has_the_published_number_of_parameters():
     x = pixels(2, 32, 16, 3)
     assert count(BOTTOMS["resnet20"](out=10), x) == 269_722
@@ -51,8 +47,9 @@ def test_with_imagenet_s_stem_and_classes_sizes_are_torchvision_s(name, paramete
 TINY = {"out": 3, "width": 4, "blocks": (1, 1)}
 
 
-@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
-@pytest.mark.parametrize("image", [(9, 7, 3), (16, 8, 1), (8, 8)])
+@pytest.mark.parametrize(
+    ("image", "stem"), [((9, 7, 3), "cifar"), ((16, 8, 1), "imagenet"), ((8, 8), "cifar")]
+)
 def test_any_image_becomes_an_embedding_and_every_stage_is_sown(image, stem):
     module, x = ResNet(**TINY, stem=stem), pixels(2, *image)
     party = from_module(module)

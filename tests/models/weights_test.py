@@ -133,18 +133,6 @@ FAULTS = {
 }
 
 
-def bomb(path):
-    """A few kilobytes that unpack to more than any weights."""
-    np.savez_compressed(path, w=np.zeros(2**20, np.uint8))
-    content = bytearray(path.read_bytes())
-    entry = content.index(b"PK\x01\x02")
-    content[entry + 24 : entry + 28] = struct.pack("<I", 2**32 - 2)
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-    assert names == ["w.npy"]
-    path.write_bytes(bytes(content))
-
-
 def float8(path):
     header = b'{"w":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
     path.write_bytes(struct.pack("<Q", len(header)) + header + b"\x00\x00")

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.harness import quick_jit
 from tests.models.drawing import draw
 from vfljax.models import BOTTOMS, WideDeep
 from vfljax.models.parties import from_module
-
-quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 VOCABULARY = (0, 5, 3, 0, 4)
 ROWS = 12

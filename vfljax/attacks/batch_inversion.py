@@ -26,7 +26,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, batches, check_whole, place_of
+from vfljax.attacks.core import Attack, AttackRow, batches, check_choice, check_whole, place_of
 from vfljax.attacks.direct import RULES
 from vfljax.attacks.learner import multiply
 from vfljax.models.last_layer import with_bias
@@ -83,8 +83,7 @@ def batch_inversion(
       ValueError: for an option out of range.
     """
     del bottoms, num_classes
-    if rule not in RULES:
-        raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
+    check_choice("rule", rule, RULES)
     check_whole("epoch", epoch, -1)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:

@@ -27,9 +27,10 @@ from vfljax.attacks.core import (
     Attack,
     AttackRow,
     batches,
+    check_choice,
     check_epoch,
-    number_of,
     place_of,
+    reads_epoch,
     received,
 )
 from vfljax.types import KINDS, MALICIOUS, SPLIT, Array, Known, Scores, View
@@ -45,8 +46,7 @@ def _centers(
     scores: str,
 ) -> Attack:
     check_epoch(epoch)
-    if scores not in SCORES:
-        raise ValueError(f"scores={scores!r} is unknown: choose one of {', '.join(SCORES)}.")
+    check_choice("scores", scores, SCORES)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, knobs
@@ -69,9 +69,7 @@ def _centers(
         KINDS,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
-        adaptive=isinstance(epoch, str) or scores == "distance",
-        epoch=number_of(epoch),
-        over_epochs=isinstance(epoch, str),
+        **reads_epoch(epoch, adaptive=scores == "distance"),
     )
 
 

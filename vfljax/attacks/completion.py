@@ -46,7 +46,7 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import BASELINES, Attack, AttackRow, check_whole
+from vfljax.attacks.core import BASELINES, Attack, AttackRow, check_choice, check_whole
 from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, sharpen
 from vfljax.models import Head
 from vfljax.models.parties import Party, from_module, together
@@ -259,9 +259,7 @@ def completion_run(
         raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
     if head_init not in ("", "ones", "default"):
         raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
-    if threshold not in THRESHOLDS:
-        choices = ", ".join(THRESHOLDS)
-        raise ValueError(f"threshold={threshold!r} is unknown: choose one of {choices}.")
+    check_choice("threshold", threshold, THRESHOLDS)
     if threshold != "plain" and num_classes != 2:
         raise ValueError(
             f"threshold={threshold!r} is for two classes and there are {num_classes}: choose 'plain'."
@@ -321,23 +319,11 @@ def passive(
     return Attack(run, (SPLIT, NO_SPLIT), KNOBS, RANGES, baselines=BASELINES, steps=steps)
 
 
-def active(
-    bottoms: tuple[nn.Module, ...],
-    num_classes: int,
-    *,
-    finetune_bottom: bool = False,
-    layers: int = 1,
-    head_init: str = "",
-    steps: int = PUBLISHED_STEPS,
-    batch_size: int = 16,
-    threshold: str = "plain",
-) -> Attack:
+@functools.wraps(passive, assigned=())  # the same options
+def active(bottoms: tuple[nn.Module, ...], num_classes: int, **options: Any) -> Attack:
     """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was
     malicious."""
-    run = completion_run(
-        bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
-    )
-    return Attack(run, (MALICIOUS,), KNOBS, RANGES, baselines=BASELINES, steps=steps)
+    return passive(bottoms, num_classes, **options)._replace(federations=(MALICIOUS,))
 
 
 # rule 2: the unlabeled rows are drawn from an order that does not depend on labels. Their draws are as

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import chex
@@ -127,9 +127,22 @@ def check_whole(name: str, value: Any, low: int) -> None:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
 
 
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise ValueError unless the option ``name`` holds one of its ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
+
+
 def number_of(epoch: int | str) -> int:
     """The recorded epoch that an attack on ``epoch`` needs: -1, always recorded, for sums."""
     return epoch if isinstance(epoch, int) else -1
+
+
+def reads_epoch(epoch: int | str, adaptive: bool = False) -> dict[str, Any]:
+    """The fields of ``Attack`` that say what it reads, ``epoch`` being checked. Whoever averages over epochs
+    knows of a defense, hence is adaptive."""
+    sums = isinstance(epoch, str)
+    return {"epoch": number_of(epoch), "over_epochs": sums, "adaptive": adaptive or sums}
 
 
 def place_of(view: View, epoch: int) -> Array | int:

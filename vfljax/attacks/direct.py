@@ -43,8 +43,9 @@ from vfljax.attacks.core import (
     AttackRow,
     Reading,
     by_party,
+    check_choice,
     check_epoch,
-    number_of,
+    reads_epoch,
     received,
 )
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
@@ -116,8 +117,7 @@ def direct(
       An attack whose scores [N, C] are NaN for rows never sent and for rows without a guess.
     """
     del bottoms
-    if rule not in RULES:
-        raise ValueError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}.")
+    check_choice("rule", rule, RULES)
     check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
@@ -128,13 +128,7 @@ def direct(
         return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
 
     adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
-    return Attack(
-        run,
-        (NO_SPLIT,),
-        adaptive=adaptive,
-        epoch=number_of(epoch),
-        over_epochs=isinstance(epoch, str),
-    )
+    return Attack(run, (NO_SPLIT,), **reads_epoch(epoch, adaptive))
 
 
 ROW = AttackRow(

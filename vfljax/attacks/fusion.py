@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, by_party, received
+from vfljax.attacks.core import Attack, AttackRow, by_party, check_choice, received
 from vfljax.attacks.probe import standardized
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
@@ -47,8 +47,7 @@ def fusion(bottoms: tuple[nn.Module, ...], num_classes: int, *, sign: str = "sub
       epoch is scored by its gradients alone.
     """
     del bottoms
-    if sign not in SIGNS:
-        raise ValueError(f"sign={sign!r} is unknown: choose one of {', '.join(SIGNS)}.")
+    check_choice("sign", sign, SIGNS)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known

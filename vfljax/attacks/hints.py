@@ -18,7 +18,6 @@ attacker has only what it received, which is what is used by default.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 
 import chex
@@ -31,14 +30,12 @@ from vfljax.attacks.core import (
     AttackRow,
     check_epoch,
     check_whole,
-    number_of,
+    reads_epoch,
     received,
     two_sided,
 )
+from vfljax.attacks.learner import multiply
 from vfljax.types import KINDS, Array, Known, Scores, View
-
-# the default product keeps only some ten bits of each factor on accelerators
-_multiply = functools.partial(jnp.matmul, precision="highest")
 
 
 def _first(known: Known, label: int, usable_rows: Array, count: int) -> Array:
@@ -103,10 +100,8 @@ def _hints(
         KINDS,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
-        adaptive=isinstance(epoch, str),
         diagnostic=CLEAN if oracle else "",
-        epoch=number_of(epoch),
-        over_epochs=isinstance(epoch, str),
+        **reads_epoch(epoch),
     )
 
 
@@ -123,7 +118,7 @@ def cosine(
     del bottoms
 
     def likeness(g: Array, hints: Array) -> Array:
-        return _multiply(_unit(g), _unit(hints).T)[:, 0]
+        return multiply(_unit(g), _unit(hints).T)[:, 0]
 
     return _hints(likeness, num_classes, epoch, oracle)
 
@@ -133,7 +128,7 @@ def inner(
 ) -> Attack:
     """``cosine`` with the inner product in place of the cosine, in squared gradient units."""
     del bottoms
-    return _hints(lambda g, hints: _multiply(g, hints.T)[:, 0], num_classes, epoch, oracle)
+    return _hints(lambda g, hints: multiply(g, hints.T)[:, 0], num_classes, epoch, oracle)
 
 
 def hint(

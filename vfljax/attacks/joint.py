@@ -38,14 +38,8 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import keys
-from vfljax.attacks.core import Attack, AttackRow, check_whole, received
-from vfljax.attacks.learner import (
-    KNOBS,
-    check_numeric,
-    columns_of,
-    logits_by_column,
-    minimize,
-)
+from vfljax.attacks.core import Attack, AttackRow, check_choice, check_whole, received
+from vfljax.attacks.learner import KNOBS, check_numeric, columns_of, logits_by_column, minimize
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
@@ -127,9 +121,8 @@ def joint(
     Raises:
       ValueError: for an option out of range, and where columns to be read are codes or token ids.
     """
-    for name, value, choices in (("blocks", blocks, BLOCKS), ("scale", scale, SCALES)):
-        if value not in choices:
-            raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
+    check_choice("blocks", blocks, BLOCKS)
+    check_choice("scale", scale, SCALES)
     with_columns, with_exchange = BLOCKS[blocks]
     if with_columns:
         check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")

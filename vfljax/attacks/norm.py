@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, check_epoch, number_of, received, two_sided
+from vfljax.attacks.core import Attack, AttackRow, check_epoch, reads_epoch, received, two_sided
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 
@@ -32,14 +32,7 @@ def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str =
         g, sent = received(view, epoch)
         return Scores(two_sided(jnp.linalg.norm(g, axis=-1), sent))
 
-    return Attack(
-        run,
-        KINDS,
-        binary=True,
-        adaptive=isinstance(epoch, str),
-        epoch=number_of(epoch),
-        over_epochs=isinstance(epoch, str),
-    )
+    return Attack(run, KINDS, binary=True, **reads_epoch(epoch))
 
 
 ROW = AttackRow(norm)

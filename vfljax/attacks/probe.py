@@ -23,19 +23,21 @@ from vfljax.attacks.core import (
     BASELINES,
     Attack,
     AttackRow,
+    check_choice,
     check_epoch,
     check_whole,
     number_of,
     place_of,
+    reads_epoch,
     received,
 )
+from vfljax.attacks.learner import KNOBS
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
 from vfljax.models.rows import over_chunks
 from vfljax.types import KINDS, Array, Known, PyTree, Scores, View
 
 INPUTS = ("both", "embeddings", "gradients")
-KNOBS = {"known": 40.0, "learning_rate": 1e-2, "weight_decay": 1e-2}
 
 
 def standardized(x: Array, sent: Array) -> Array:
@@ -83,8 +85,7 @@ def probe(
     """
     del bottoms
     check_epoch(epoch)
-    if inputs not in INPUTS:
-        raise ValueError(f"inputs={inputs!r} is unknown: choose one of {', '.join(INPUTS)}.")
+    check_choice("inputs", inputs, INPUTS)
     check_whole("hidden", hidden, 0)
     check_whole("steps", steps, 1)
     check_whole("batch_size", batch_size, 1)
@@ -129,12 +130,10 @@ def probe(
     return Attack(
         run,
         KINDS,
-        KNOBS,
+        {"known": 40.0, **KNOBS},
         baselines=baselines,
-        adaptive=True,
         steps=steps,
-        epoch=number_of(epoch),
-        over_epochs=isinstance(epoch, str),
+        **reads_epoch(epoch, adaptive=True),
     )
 
 

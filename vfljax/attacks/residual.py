@@ -28,7 +28,8 @@ import jax
 import jax.numpy as jnp
 
 from vfljax.attacks.core import Attack, AttackRow, batches, check_whole, place_of
-from vfljax.attacks.spectral import centered, multiply, two_clusters
+from vfljax.attacks.learner import multiply
+from vfljax.attacks.spectral import centered, two_clusters
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 

@@ -35,7 +35,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax.attacks.core import Attack, AttackRow, check_epoch, number_of, place_of, received
+from vfljax.attacks.core import (
+    Attack,
+    AttackRow,
+    check_choice,
+    check_epoch,
+    number_of,
+    place_of,
+    reads_epoch,
+    received,
+)
 from vfljax.attacks.learner import multiply
 from vfljax.types import KINDS, Array, Known, Scores, View
 
@@ -142,9 +151,8 @@ def similarity(
     """
     del bottoms
     check_epoch(epoch)
-    for name, value, choices in (("signal", signal, SIGNALS), ("rule", rule, RULES)):
-        if value not in choices:
-            raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
+    check_choice("signal", signal, SIGNALS)
+    check_choice("rule", rule, RULES)
     if isinstance(epoch, str) and signal == "embeddings":
         raise ValueError(
             f"epoch={epoch!r} has no embeddings: choose a number, or signal='gradients'."
@@ -165,9 +173,7 @@ def similarity(
         KINDS,
         {"known": 40.0},
         baselines=("untrained", "logistic") if signal == "embeddings" else ("logistic",),
-        adaptive=isinstance(epoch, str),
-        epoch=number_of(epoch),
-        over_epochs=isinstance(epoch, str),
+        **reads_epoch(epoch),
     )
 
 

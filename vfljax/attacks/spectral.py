@@ -27,7 +27,6 @@ Deviations:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 
 import chex
@@ -39,19 +38,19 @@ from vfljax.attacks.core import (
     Attack,
     AttackRow,
     batches,
+    check_choice,
     check_epoch,
     number_of,
     place_of,
+    reads_epoch,
     received,
 )
+from vfljax.attacks.learner import multiply
 from vfljax.types import KINDS, SPLIT, Array, Known, Scores, View
 
 SIGNALS = ("embeddings", "gradients")
 RESTARTS, ROUNDS = 8, 30  # of k-means
 SQUARINGS = 12  # of the covariance, for its top direction
-
-# the default product keeps only some ten bits of each factor on accelerators
-multiply = functools.partial(jnp.matmul, precision="highest")
 
 
 def centered(x: Array, weights: Array) -> Array:
@@ -226,12 +225,8 @@ def spectral(
     """
     del bottoms
     check_epoch(epoch)
-    for name, value, choices in (
-        ("scores", scores, ("signed", "absolute")),
-        ("heuristic", heuristic, ("minority", "larger")),
-    ):
-        if value not in choices:
-            raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
+    check_choice("scores", scores, ("signed", "absolute"))
+    check_choice("heuristic", heuristic, ("minority", "larger"))
     if not isinstance(signal, str) or (signal not in SIGNALS and "." not in signal):
         raise ValueError(
             f"signal={signal!r} is unknown: choose one of {', '.join(SIGNALS)} or a layer such as "
@@ -282,10 +277,8 @@ def spectral(
         knobs={"known": 40.0} if num_classes > 2 and not oracle else {},
         baselines=("untrained",) if signal == "embeddings" and not oracle else (),
         oracle=oracle,
-        adaptive=isinstance(epoch, str),
-        epoch=number_of(epoch),
         diagnostic="" if signal in SIGNALS else signal,
-        over_epochs=isinstance(epoch, str),
+        **reads_epoch(epoch),
     )
 
 

@@ -44,7 +44,7 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import Attack, AttackRow, check_whole, place_of
+from vfljax.attacks.core import Attack, AttackRow, check_choice, check_whole, place_of
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
@@ -153,8 +153,7 @@ def surrogate(
       ValueError: for an option out of range.
     """
     del bottoms
-    if names not in NAMES:
-        raise ValueError(f"names={names!r} is unknown: choose one of {', '.join(NAMES)}.")
+    check_choice("names", names, NAMES)
     for name, value, low in (("hidden", hidden, 0), ("epoch", epoch, -1), ("steps", steps, 1)):
         check_whole(name, value, low)
     model = from_module(MLP((hidden,) if hidden else (), num_classes, "tanh"))

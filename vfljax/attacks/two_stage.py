@@ -16,7 +16,7 @@ from vfljax import keys
 from vfljax.attacks.completion import KNOBS, PUBLISHED_STEPS, RANGES, completion_run
 from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.direct import direct
-from vfljax.types import NO_SPLIT, Array, Known, Scores, View
+from vfljax.types import Array, Known, Scores, View
 
 
 def two_stage(
@@ -56,16 +56,7 @@ def two_stage(
         return second(key, view, Known(rows, labels[rows], count), knobs)
 
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
-    return Attack(
-        run,
-        (NO_SPLIT,),
-        knobs,
-        RANGES,
-        adaptive=first.adaptive,
-        steps=steps,
-        epoch=first.epoch,
-        over_epochs=first.over_epochs,
-    )
+    return first._replace(run=run, knobs=knobs, ranges=RANGES, steps=steps)
 
 
 def _nothing_known(view: View) -> Known:

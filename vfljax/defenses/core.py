@@ -35,9 +35,7 @@ class TrainingData(NamedTuple):
     scores: Array | None  # [N, C] teacher probabilities, None without a teacher
     num_classes: int  # C, static
     cut_layer: CutLayer = CutLayer()  # static
-    codebook: PyTree | None = (
-        None  # what ``Defense.codebook`` made, of a chain by name; None: not yet
-    )
+    codebook: PyTree | None = None  # ``Defense.codebook``'s, of a chain by name; None: not yet
 
 
 class Scoped(NamedTuple):
@@ -50,37 +48,9 @@ class Scoped(NamedTuple):
     others: PyTree  # of the other members of the chain
 
 
-def _no_codebook(key: Array, num_classes: int) -> PyTree:
-    del key, num_classes
-    return ()
-
-
-def _no_state(key: Array, data: TrainingData) -> PyTree:
-    del key, data
-    return ()
-
-
 def _same_labels(key: Array, labels: Array, num_classes: int) -> tuple[Array, Array]:
     del key, num_classes
     return labels, jnp.ones(labels.shape, jnp.float32)
-
-
-def _unchanged_labels(state: PyTree, labels: Array) -> Array:
-    del state
-    return labels
-
-
-def _same_targets(targets: Array, context: Context, state: PyTree) -> Any:
-    return targets, context, state
-
-
-def _same_loss(loss_fn: LossFn) -> LossFn:
-    return loss_fn
-
-
-def _logits_themselves(state: PyTree, logits: Array) -> Array:
-    del state
-    return logits
 
 
 class Defense(NamedTuple):
@@ -90,34 +60,38 @@ class Defense(NamedTuple):
     the cut. ``read`` acts where predictions are judged, in training and after it.
     """
 
-    codebook: Callable[[Array, int], PyTree] = _no_codebook
+    codebook: Callable[[Array, int], PyTree] = lambda key, num_classes: ()
     """``codebook(key, num_classes) -> codebook``: what a defense trains before the federation and
     without its data, as arrays in dicts. It receives the same key as ``init``, so that a sweep may
     make it once for all settings of a seed and of these knobs; ``init`` makes it where it is not in
     its ``data``."""
 
-    init: Callable[[Array, TrainingData], PyTree] = _no_state
+    init: Callable[[Array, TrainingData], PyTree] = lambda key, data: ()
     """``init(key, data) -> state``, once before training."""
 
     teach: Callable[[Array, Array, int], tuple[Array, Array]] = _same_labels
     """``teach(key, labels [N], num_classes) -> (labels [N], weights [N])``: what the teacher may be
     trained on. It receives the same key as ``init``."""
 
-    labels: Callable[[PyTree, Array], Array] = _unchanged_labels
+    labels: Callable[[PyTree, Array], Array] = lambda state, labels: labels
     """``labels(state, labels [N]) -> labels [N]``: the labels that ``init`` of the members listed
     after this one receives."""
 
-    targets: Callable[[Array, Context, PyTree], Any] = _same_targets
+    targets: Callable[[Array, Context, PyTree], Any] = lambda targets, context, state: (
+        targets,
+        context,
+        state,
+    )
     """``targets(targets [B, C], context, state) -> (targets, context, state)``."""
 
-    loss: Callable[[LossFn], LossFn] = _same_loss
+    loss: Callable[[LossFn], LossFn] = lambda loss_fn: loss_fn
     """``loss(loss_fn) -> loss_fn``; see ``LossFn``."""
 
     gradient: optax.GradientTransformation = optax.identity()
     """A transformation of the parties' cut gradients, a tuple of [B, D]; it also receives
     ``context``."""
 
-    read: Callable[[PyTree, Array], Array] = _logits_themselves
+    read: Callable[[PyTree, Array], Array] = lambda state, logits: logits
     """``read(state, logits [M, C]) -> scores [M, C]``: what the label party makes of the model's
     logits wherever they are compared with labels; the larger a score, the likelier the class. It may
     use the state alone and no knob, because the state is all that is stored with the weights: a
@@ -128,6 +102,9 @@ class Defense(NamedTuple):
 
     replaces: bool = False
     """Whether it discards what reaches its targets or loss slot, instead of changing it."""
+
+
+IDLE = Defense()
 
 
 def _named(context: Context, name: str) -> Context:
@@ -189,7 +166,7 @@ def chain(**defenses: Defense) -> Defense:
         return {
             name: member.codebook(keys.fold(key, name), num_classes)
             for name, member in defenses.items()
-            if member.codebook is not _no_codebook
+            if member.codebook is not IDLE.codebook
         }
 
     def init(key: Array, data: TrainingData) -> PyTree:
@@ -240,8 +217,9 @@ def chain(**defenses: Defense) -> Defense:
 
 
 def _check_order(defenses: Mapping[str, Defense]) -> None:
-    for slot, identity in (("targets", _same_targets), ("loss", _same_loss)):
-        members = {n: m for n, m in defenses.items() if getattr(m, slot) is not identity}
+    for slot in ("targets", "loss"):
+        idle = getattr(IDLE, slot)
+        members = {n: m for n, m in defenses.items() if getattr(m, slot) is not idle}
         for place, (name, member) in enumerate(members.items()):
             if member.replaces and place:
                 earlier = next(iter(members))
@@ -249,9 +227,9 @@ def _check_order(defenses: Mapping[str, Defense]) -> None:
                     f"{name} replaces what {earlier} makes: list {name} before {earlier}."
                 )
     for name, member in defenses.items():
-        if member.replaces and member.loss is not _same_loss:
+        if member.replaces and member.loss is not IDLE.loss:
             for other, before in defenses.items():
-                if before.targets is not _same_targets and before.teach is _same_labels:
+                if before.targets is not IDLE.targets and before.teach is IDLE.teach:
                     raise ValueError(
                         f"{name} reads labels, not targets, so {other} has no effect beside it: drop "
                         "one of them."
@@ -275,6 +253,17 @@ def per_party(
         return sent, state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+
+def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:
+    """The ``Defense.init`` without state of a defense that is defined for two classes."""
+
+    def init(key: Array, data: TrainingData) -> PyTree:
+        del key
+        require_two_classes(name, data.num_classes)
+        return ()
+
+    return init
 
 
 def require_two_classes(name: str, num_classes: int) -> None:

@@ -97,20 +97,6 @@ def _centered_label_distances(labels: Array, num_classes: int) -> Array:
     return jnp.sqrt(2.0) * (label_share[:, None] + label_share[None, :] - same - jnp.sum(share**2))
 
 
-def distance_correlation(x: Array, y: Array, root: bool = False) -> Array:
-    """Squared distance correlation R2 of the samples ``x`` [B, D1] and ``y`` [B, D2]: [], in [0, 1].
-
-    ``root=True`` gives R, the square root (Szekely et al. 2007). Either is 0 where a sample is
-    constant, and does not depend on the scale of either sample. Time and memory are O(B^2).
-    """
-    chex.assert_rank([x, y], 2)
-    chex.assert_equal_shape_prefix([x, y], 1)
-    chex.assert_type([x, y], float)
-    a, b = _center(_distances(x)[0]), _center(_distances(y)[0])
-    value = _ratio(jnp.mean(a * b), jnp.mean(a * a), jnp.mean(b * b))
-    return _safe_sqrt(value) if root else value
-
-
 def _ratio(covariance: Array, variance_x: Array, variance_y: Array) -> Array:
     scale = _safe_sqrt(variance_x) * _safe_sqrt(variance_y)
     positive = (scale > 0) & (covariance > 0)

@@ -116,9 +116,8 @@ def discrete_sgd(
         return tuple(sent), tuple(after)
 
     if interval == "fixed":
-        return core.Defense(
-            gradient=core.per_party(lambda key, g, context: fixed(g, bound, intervals))
-        )
+        rule = core.per_party(lambda key, g, context: fixed(g, bound, intervals))
+        return core.Defense(gradient=rule)
     return core.Defense(gradient=optax.GradientTransformationExtraArgs(init, update))
 
 

@@ -51,7 +51,7 @@ from jax.core import Tracer
 
 from vfljax import keys
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths, odds_text, private_remarks
 from vfljax.types import Array, Context, CutLayer, HostArray, PyTree
 
 DRAWS = ("row", "step")
@@ -213,33 +213,13 @@ def bound(
 ) -> tuple[str, str] | None:
     """The texts of (posterior odds at most, best guess from the noisy targets alone); None for the
     forms without a guarantee. See ``Remarks.bound``."""
-    if not private(options.get("draw", "row"), options.get("reach", "all")):
+    if not _promised(options):
         return None
-    epsilon = knobs["epsilon"]
-    odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
-    return odds, f"{best_guess(epsilon, prior):.3f}"
+    return odds_text(knobs["epsilon"]), f"{best_guess(knobs['epsilon'], prior):.3f}"
 
 
-def _epsilon(knobs: Mapping[str, float], options: Mapping[str, Any]) -> float | None:
-    """See ``Remarks.epsilon``."""
-    promised = private(options.get("draw", "row"), options.get("reach", "all"))
-    return float(knobs["epsilon"]) if promised else None
-
-
-def _bound_sentence(options: Mapping[str, Any]) -> str:
-    if not private(options.get("draw", "row"), options.get("reach", "all")):
-        return ""
-    return (
-        "GradPerturb's noise, drawn once a row and trained on by everybody, bounds how much an attacker "
-        "learns, not how often it is right: its posterior odds of two labels are at most e^epsilon "
-        "times its prior odds, and the prior includes whatever it knows from features."
-    )
-
-
-def _knob_label(knob: str, options: Mapping[str, Any]) -> str:
-    """ "strength" instead of "epsilon" where no epsilon is promised."""
-    promised = private(options.get("draw", "row"), options.get("reach", "all"))
-    return knob if promised or knob != "epsilon" else "strength"
+def _promised(options: Mapping[str, Any]) -> bool:
+    return private(options.get("draw", "row"), options.get("reach", "all"))
 
 
 ROW = DefenseRow(
@@ -259,7 +239,11 @@ ROW = DefenseRow(
     },
     neutral={"epsilon": math.inf},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
-    remarks=Remarks(
-        bound=bound, epsilon=_epsilon, bound_sentence=_bound_sentence, knob_label=_knob_label
+    remarks=private_remarks(
+        _promised,
+        bound,
+        "GradPerturb's noise, drawn once a row and trained on by everybody, bounds how much an attacker "
+        "learns, not how often it is right: its posterior odds of two labels are at most e^epsilon "
+        "times its prior odds, and the prior includes whatever it knows from features.",
     ),
 )

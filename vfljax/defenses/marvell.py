@@ -41,7 +41,7 @@ import jax.numpy as jnp
 from vfljax import keys
 from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
-from vfljax.types import Array, Context, PyTree
+from vfljax.types import Array, Context
 
 DIMENSIONS = ("cut", "batch")
 BUDGETS = ("fixed", "dynamic")
@@ -257,16 +257,12 @@ def marvell(
     if budget == "dynamic":
         core.check("power", power, 1e-6, jnp.inf, " A dynamic budget grows by factors from it.")
 
-    def init(key: Array, data: core.TrainingData) -> PyTree:
-        del key
-        core.require_two_classes("marvell", data.num_classes)
-        return ()
-
     def rule(key: Array, g: Array, context: Context) -> Array:
         d = g.shape[0] if dimension == "batch" else None
         bound = error if budget == "dynamic" else None
         return perturb(key, g, context.labels, power, d, bound)
 
+    init = core.for_two_classes("marvell")
     return core.Defense(init=init, gradient=core.per_party(rule))
 
 

@@ -43,9 +43,7 @@ from vfljax.defenses.rows import READING, DefenseRow, Knower, Strengths
 from vfljax.types import Array
 
 DISTANCES = ("euclidean", "angular")
-ANTIPODAL = (
-    4 - 1e-6
-)  # largest squared chord of two unit vectors: the angle's slope is infinite at 4
+ANTIPODAL = 4 - 1e-6  # largest squared chord of unit vectors: the angle's slope is infinite at 4
 
 
 @jax.custom_vjp

@@ -34,7 +34,7 @@ import jax.numpy as jnp
 
 from vfljax.defenses import core
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Strengths
-from vfljax.types import Array, Context, PyTree
+from vfljax.types import Array, Context
 
 
 def noise_deviations(
@@ -81,14 +81,10 @@ def proj_pert(inverse_sum_kl: Array | float) -> core.Defense:
     """
     core.check("inverse_sum_kl", inverse_sum_kl, 0.0, jnp.inf)
 
-    def init(key: Array, data: core.TrainingData) -> PyTree:
-        del key
-        core.require_two_classes("proj_pert", data.num_classes)
-        return ()
-
     def rule(key: Array, g: Array, context: Context) -> Array:
         return perturb(key, g, context.labels, inverse_sum_kl)
 
+    init = core.for_two_classes("proj_pert")
     return core.Defense(init=init, gradient=core.per_party(rule))
 
 

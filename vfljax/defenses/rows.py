@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -61,38 +62,6 @@ READING = (
 averaged over epochs can be read directly too, alone or beside the attacker's own logits."""
 
 
-def _never(knobs: Mapping[str, float]) -> bool:
-    del knobs
-    return False
-
-
-def _no_bound(
-    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
-) -> tuple[str, str] | None:
-    del knobs, options, prior
-    return None
-
-
-def _no_epsilon(knobs: Mapping[str, float], options: Mapping[str, Any]) -> float | None:
-    del knobs, options
-    return None
-
-
-def _no_sentence(options: Mapping[str, Any]) -> str:
-    del options
-    return ""
-
-
-def _knob_itself(knob: str, options: Mapping[str, Any]) -> str:
-    del options
-    return knob
-
-
-def _same_networks(spec: Spec, **options: Any) -> Spec:
-    del options
-    return spec
-
-
 @dataclasses.dataclass(frozen=True)
 class Remarks:
     """What a report says of a defense beyond its figures. By default it says nothing.
@@ -106,7 +75,7 @@ class Remarks:
     entry) misses labels that the most negative entry names. A report adds them after the sentence
     that says so. They start with a capital letter and end with a full stop."""
 
-    smallest_mass: Callable[[Mapping[str, float]], bool] = _never
+    smallest_mass: Callable[[Mapping[str, float]], bool] = lambda knobs: False
     """``smallest_mass(knobs)``: whether at these knobs the label carries the least mass of all
     classes that a target gives any, so that the LEAST negative entry names it and the rules of
     ``misread`` fail."""
@@ -117,24 +86,49 @@ class Remarks:
 
     bound: Callable[
         [Mapping[str, float], Mapping[str, Any], Array | HostArray], tuple[str, str] | None
-    ] = _no_bound
+    ] = lambda knobs, options, prior: None
     """``bound(knobs, options, prior)``: what the defense guarantees at these knobs, as the texts of
     two table cells; None for a defense without a formal guarantee. The first is the factor by which
     an attacker's posterior odds of two labels may exceed its prior odds. The second is the
     probability that the best guess from what the defense reveals of a label is right. ``prior`` [C]
     holds the classes' shares of the rows and sums to 1."""
 
-    epsilon: Callable[[Mapping[str, float], Mapping[str, Any]], float | None] = _no_epsilon
+    epsilon: Callable[[Mapping[str, float], Mapping[str, Any]], float | None] = (
+        lambda knobs, options: None
+    )
     """``epsilon(knobs, options)``: the ε of the label differential privacy that a whole run keeps at these
     knobs; None for a defense without that guarantee."""
 
-    bound_sentence: Callable[[Mapping[str, Any]], str] = _no_sentence
+    bound_sentence: Callable[[Mapping[str, Any]], str] = lambda options: ""
     """``bound_sentence(options)``: how ``bound`` is to be read; "" where nothing is guaranteed. A
     report says it once, whatever the number of points."""
 
-    knob_label: Callable[[str, Mapping[str, Any]], str] = _knob_itself
+    knob_label: Callable[[str, Mapping[str, Any]], str] = lambda knob, options: knob
     """``knob_label(knob, options)``: what the label of a point calls a knob. It differs from the
     knob's name where that name would promise something the options do not keep."""
+
+
+def odds_text(epsilon: float) -> str:
+    """The first cell of ``Remarks.bound`` under label differential privacy: e^epsilon."""
+    return f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
+
+
+def private_remarks(
+    promised: Callable[[Mapping[str, Any]], bool], bound: Callable[..., Any], sentence: str
+) -> Remarks:
+    """The remarks of a defense whose knob epsilon is that of label differential privacy.
+
+    It is so where ``promised(options)``; elsewhere nothing is guaranteed, and the label of a point calls
+    the knob "strength". ``bound`` and the ``sentence`` are those of ``Remarks``.
+    """
+    return Remarks(
+        bound=bound,
+        epsilon=lambda knobs, options: float(knobs["epsilon"]) if promised(options) else None,
+        bound_sentence=lambda options: sentence if promised(options) else "",
+        knob_label=lambda knob, options: (
+            "strength" if knob == "epsilon" and not promised(options) else knob
+        ),
+    )
 
 
 class Strengths(NamedTuple):
@@ -180,7 +174,7 @@ class DefenseRow:
     two_classes: bool = False
     """Whether it is defined for two classes only."""
 
-    network: Callable[..., Spec] = _same_networks
+    network: Callable[..., Spec] = lambda spec, **options: spec
     """``network(spec, **options) -> Spec``: the federation with what the defense adds to the label
     party's networks, whose weights are then trained and stored with the top model's. By default
     nothing."""
