@@ -27,29 +27,13 @@ def pixels(*shape, seed=0):
     return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
 
 
-def variables_of(net, image):
-    """A PyTorch Sequential's weights as ours; the first Linear reads [C, H, W], ours [H, W, C]."""
-    params, convolutions, linears = {}, 0, 0
-    for layer in net:
-        if not hasattr(layer, "weight"):
-            continue
-        kernel, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
-        if kernel.ndim == 4:
-            kernel, name, convolutions = (
-                kernel.transpose(2, 3, 1, 0),
-                f"Conv_{convolutions}",
-                convolutions + 1,
-            )
-            channels = kernel.shape[3]
-        else:
-            if not linears:
-                side = kernel.shape[1] // channels
-                kernel = (
-                    kernel.reshape(-1, channels, side).transpose(0, 2, 1).reshape(len(kernel), -1)
-                )
-            kernel, name, linears = kernel.T, f"Dense_{linears}", linears + 1
-        params[name] = {"kernel": kernel, "bias": bias}
-    return {"params": jax.tree.map(jnp.asarray, params)}
+def variables_of(nets, net, channels):
+    """Of a PyTorch Sequential; its first Linear reads [C, H, W], ours [H, W, C]."""
+    variables = nets.variables_of(net)
+    first = variables["params"]["Dense_0"]
+    kernel = first["kernel"].reshape(channels, -1, len(first["bias"]))
+    first["kernel"] = kernel.transpose(1, 0, 2).reshape(-1, len(first["bias"]))
+    return variables
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -59,7 +43,7 @@ def test_value_and_gradients_are_pytorch_s(name, extra):
     options, (channels, hidden, out, padding), least = NETS[name]
     x = pixels(3, least + extra, least + 1, 2)
     net = nets.randomize(nets.cnn(channels, hidden, out, padding, (2, *x.shape[1:3])), 3)
-    module, variables = BOTTOMS[name](**options), variables_of(net, x.shape)
+    module, variables = BOTTOMS[name](**options), variables_of(nets, net, channels[-1])
     tensor = nets.torch.from_numpy(np.array(x.transpose(0, 3, 1, 2)))
     expected = net(tensor)
     got = quick_jit(module.apply)(variables, x)
@@ -70,12 +54,8 @@ def test_value_and_gradients_are_pytorch_s(name, extra):
     weights = pixels(3, out, seed=4)
     (expected * nets.torch.from_numpy(np.array(weights))).sum().backward()
     gradients = quick_jit(jax.grad(lambda v: jnp.sum(module.apply(v, x) * weights)))(variables)
-    with nets.torch.no_grad():
-        for p in net.parameters():
-            p.copy_(p.grad)
-    for a, b in zip(
-        jax.tree.leaves(gradients), jax.tree.leaves(variables_of(net, x.shape)), strict=True
-    ):
+    expected = variables_of(nets, nets.gradients_of(net), channels[-1])
+    for a, b in zip(jax.tree.leaves(gradients), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())
 
 

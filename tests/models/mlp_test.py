@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests import harness
 from tests.harness import quick_jit
 from tests.models.drawing import draw
 from tests.sweeps import plan_of, tiny
@@ -61,48 +62,20 @@ def test_torch_s_initial_values_are_uniform_within_one_over_the_root_of_the_inpu
 X = jnp.asarray(np.random.default_rng(0).normal(size=(16, 14)), jnp.float32)
 
 
-def torch_variables(net):
-    """A PyTorch Sequential's weights and statistics as ours, copied."""
-    params, statistics = {}, {}
-    for layer in net:
-        kind = type(layer).__name__
-        if kind == "Linear":
-            own = {"kernel": layer.weight.detach().numpy().T, "bias": layer.bias.detach().numpy()}
-            params[f"Dense_{sum(k.startswith('Dense') for k in params)}"] = own
-        elif kind == "BatchNorm1d":
-            name = f"BatchNorm_{len(statistics)}"
-            params[name] = {
-                "scale": layer.weight.detach().numpy(),
-                "bias": layer.bias.detach().numpy(),
-            }
-            statistics[name] = {
-                "mean": layer.running_mean.numpy(),
-                "var": layer.running_var.numpy(),
-            }
-    variables = {"params": params} | ({"batch_stats": statistics} if statistics else {})
-    return jax.tree.map(jnp.array, variables)
-
-
 @pytest.mark.parametrize("batch_norm", [False, True])
 def test_the_net_for_bcw_is_pytorch_s_in_evaluation_and_training(batch_norm):
     nets = pytest.importorskip("tests.reference.torch_nets")
     net = nets.randomize(nets.mlp(14, (20, 20), 2, batch_norm), 1)
-    module, variables = MLP((20, 20), 2, batch_norm=batch_norm), torch_variables(net)
+    module, variables = MLP((20, 20), 2, batch_norm=batch_norm), nets.variables_of(net)
     tensor = nets.torch.from_numpy(np.array(X))
     expected = net.eval()(tensor).detach().numpy()
     np.testing.assert_allclose(module.apply(variables, X), expected, rtol=1e-4, atol=1e-4)
-    out, rows = nets.batch_norm_rows(net, tensor)
+    expected = nets.in_training(net, tensor).detach().numpy()
     got, moved = module.apply(variables, X, train=True, mutable=["batch_stats"])
-    np.testing.assert_allclose(got, out.detach().numpy(), rtol=1e-4, atol=1e-4)
-    assert len(rows) == 2 * batch_norm
-    after = torch_variables(net)
-    for name, own in moved.get("batch_stats", {}).items():
-        old, new = variables["batch_stats"][name]["var"], after["batch_stats"][name]["var"]
-        unbiased = (np.asarray(own["var"]) - 0.9 * old) * 16 / 15 + 0.9 * old  # PyTorch's
-        np.testing.assert_allclose(unbiased, new, rtol=1e-4)
-        np.testing.assert_allclose(
-            own["mean"], after["batch_stats"][name]["mean"], rtol=1e-4, atol=1e-6
-        )
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    after = {"batch_stats": {}, **nets.variables_of(net)}["batch_stats"]
+    assert len(after) == 2 * batch_norm
+    harness.assert_close(dict(moved).get("batch_stats", {}), after, 1e-4)
 
 
 def test_batches_far_from_0_are_normalized_to_variance_1():
@@ -149,18 +122,13 @@ def test_a_head_is_pytorch_s_in_evaluation_and_training():
         *(nn.BatchNorm1d(9), nn.ReLU(), nn.Linear(9, 3)),
     )
     net, small = nets.randomize(net, 1), np.array(X) * 0.01  # so that epsilon is seen
-    module, variables, tensor = Head((9,), 3), torch_variables(net), nets.torch.from_numpy(small)
+    module, variables, tensor = Head((9,), 3), nets.variables_of(net), nets.torch.from_numpy(small)
     expected = net.eval()(tensor).detach().numpy()
     np.testing.assert_allclose(module.apply(variables, small), expected, rtol=1e-4, atol=1e-4)
-    old = jax.tree.map(np.copy, variables["batch_stats"])
-    expected = net.train()(tensor).detach().numpy()
+    expected = nets.in_training(net, tensor).detach().numpy()
     got, moved = module.apply(variables, small, train=True, mutable=["batch_stats"])
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
-    for name, own in torch_variables(net)["batch_stats"].items():
-        before, after = old[name], moved["batch_stats"][name]
-        np.testing.assert_allclose(after["mean"], own["mean"], rtol=1e-4, atol=1e-6)
-        unbiased = (np.asarray(after["var"]) - 0.9 * before["var"]) * 16 / 15 + 0.9 * before["var"]
-        np.testing.assert_allclose(unbiased, own["var"], rtol=1e-4)
+    harness.assert_close(dict(moved)["batch_stats"], nets.variables_of(net)["batch_stats"], 1e-4)
     plain = Head((9,), 3, batch_norm=False)
     params = {k: v for k, v in variables["params"].items() if k.startswith("Dense")}
     h = np.maximum(small, 0) @ np.asarray(params["Dense_0"]["kernel"])

@@ -42,29 +42,19 @@ def run(module):
     return quick_jit(from_module(module).apply, static_argnums=2)
 
 
-def variables_of(net):
-    def linear(layer):
-        return {"kernel": layer.weight.detach().numpy().T, "bias": layer.bias.detach().numpy()}
-
+def variables_of(nets, net):
     def rows(tables):
         return np.concatenate([one.weight.detach().numpy() for one in tables])
 
-    linears = [layer for layer in net.deep if type(layer).__name__ == "Linear"]
-    norms = [layer for layer in net.deep if type(layer).__name__ == "BatchNorm1d"]
+    deep = nets.variables_of(net.deep)
     params = {
         "embedding_table": rows(net.deep_tables),
         "wide_table": rows(net.wide_tables),
-        "wide": {"Dense_0": linear(net.wide)},
-        "deep": {f"Dense_{i}": linear(layer) for i, layer in enumerate(linears)},
+        "wide": nets.variables_of([net.wide])["params"],
+        "deep": deep["params"],
     }
-    statistics = {}
-    for i, norm in enumerate(norms):
-        scale = {"scale": norm.weight.detach().numpy(), "bias": norm.bias.detach().numpy()}
-        params["deep"][f"BatchNorm_{i}"] = scale
-        mean, var = norm.running_mean.numpy(), norm.running_var.numpy()
-        statistics[f"BatchNorm_{i}"] = {"mean": mean, "var": var}
-    variables = {"params": params} | ({"batch_stats": {"deep": statistics}} if norms else {})
-    return jax.tree.map(jnp.array, variables)  # copies: PyTorch writes in place
+    statistics = {"batch_stats": {"deep": deep["batch_stats"]}} if "batch_stats" in deep else {}
+    return {"params": params, **statistics}
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
@@ -74,7 +64,7 @@ def test_value_gradients_and_statistics_are_pytorch_s(out, batch_norm):
     net = nets.WideDeep(VOCABULARY, 3, (8, 7), out, batch_norm)
     net = nets.randomize(net, 2)
     module = WideDeep(out, VOCABULARY, embedding=3, hidden=(8, 7), batch_norm=batch_norm)
-    variables = variables_of(net)
+    variables = variables_of(nets, net)
     assert jax.tree.map(jnp.shape, variables) == jax.tree.map(jnp.shape, dict(start(module)))
     x = table(1)
     tensor = nets.torch.from_numpy(np.array(x))
@@ -82,9 +72,7 @@ def test_value_gradients_and_statistics_are_pytorch_s(out, batch_norm):
     np.testing.assert_allclose(applied(module)(variables, x), expected, rtol=1e-4, atol=1e-4)
 
     weights = jnp.asarray(np.random.default_rng(5).normal(size=(ROWS, out)), jnp.float32)
-    old = {name: np.copy(a) for name, a in net.state_dict().items()}
-    got, seen = nets.batch_norm_rows(net, tensor)
-    (got * nets.torch.from_numpy(np.array(weights))).sum().backward()
+    (nets.in_training(net, tensor) * nets.torch.from_numpy(np.array(weights))).sum().backward()
 
     def loss(params):
         z, moved = module.apply(
@@ -93,14 +81,7 @@ def test_value_gradients_and_statistics_are_pytorch_s(out, batch_norm):
         return jnp.sum(z * weights), moved
 
     gradients, moved = quick_jit(jax.grad(loss, has_aux=True))(variables["params"])
-    with nets.torch.no_grad():
-        for p in net.parameters():
-            p.copy_(p.grad)
-        for name, n in seen.items():  # PyTorch moves the running variance by the unbiased one
-            var = net.get_submodule(name).running_var
-            before = nets.torch.from_numpy(old[f"{name}.running_var"])
-            var.copy_(0.9 * before + (var - 0.9 * before) * (n - 1) / n)
-    expected = variables_of(net)
+    expected = variables_of(nets, nets.gradients_of(net))
     for a, b in zip(jax.tree.leaves(gradients), jax.tree.leaves(expected["params"]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max() + 1e-5)
     if batch_norm:

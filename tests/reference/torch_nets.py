@@ -1,5 +1,6 @@
 """The networks in PyTorch, written from their papers; ResNets with torchvision's module names."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -130,17 +131,49 @@ def randomize(net, seed):
     return net
 
 
-def batch_norm_rows(net, x):
-    """A forward pass in training mode: its result, and by batch norm name the rows (B H W) it saw."""
-    rows, hooks = {}, []
-    for name, module in net.named_modules():
-        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
+def in_training(net, x):
+    """A forward pass in training mode that moves running variances by the biased batch variance, as Flax
+    does; PyTorch moves them by the unbiased one."""
+    norms = [m for m in net.modules() if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d))]
+    before = {norm: norm.running_var.clone() for norm in norms}
 
-            def hook(module, inputs, out, name=name):
-                rows[name] = inputs[0].numel() // inputs[0].shape[1]
+    def biased(norm, inputs, out):
+        rows = inputs[0].numel() // inputs[0].shape[1]  # B H W
+        moved = norm.running_var - 0.9 * before[norm]
+        norm.running_var.data = 0.9 * before[norm] + moved * (rows - 1) / rows
 
-            hooks.append(module.register_forward_hook(hook))
+    hooks = [norm.register_forward_hook(biased) for norm in norms]
     out = net.train()(x)
     for hook in hooks:
         hook.remove()
-    return out, rows
+    return out
+
+
+KINDS = {"Conv2d": "Conv", "Linear": "Dense", "BatchNorm1d": "BatchNorm"}
+
+
+def variables_of(net):
+    """A Sequential's weights and statistics as ours, by the names that Flax gives them; copies."""
+    params, statistics = {}, {}
+    for layer in net:
+        kind = KINDS.get(type(layer).__name__)
+        if kind is None:
+            continue
+        name = f"{kind}_{sum(known.startswith(kind) for known in params)}"
+        weight, bias = (np.array(p.detach()) for p in (layer.weight, layer.bias))
+        if kind == "BatchNorm":
+            params[name] = {"scale": weight, "bias": bias}
+            mean, var = np.array(layer.running_mean), np.array(layer.running_var)
+            statistics[name] = {"mean": mean, "var": var}
+        else:
+            kernel = weight.transpose(2, 3, 1, 0) if weight.ndim == 4 else weight.T
+            params[name] = {"kernel": kernel, "bias": bias}
+    return {"params": params} | ({"batch_stats": statistics} if statistics else {})
+
+
+def gradients_of(net):
+    """``net`` with its gradients in the place of its weights."""
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(p.grad)
+    return net

@@ -26,9 +26,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, batches, check_choice, check_whole, place_of
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.direct import RULES
-from vfljax.attacks.learner import multiply
 from vfljax.models.last_layer import with_bias
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
@@ -52,7 +52,7 @@ def least_solution(equations: Array, sums: Array) -> Array:
         much = lengths[most] > TOLERANCE
         by = jnp.where(much, 1 / jnp.where(much, lengths[most], 1.0), 0.0)
         direction, value = by * left[most], by * sums[most]
-        along = multiply(left, direction)[:, None]
+        along = core.multiply(left, direction)[:, None]
         x = x + direction[:, None] * value[None]
         return left - along * direction[None], sums - along * value[None], x
 
@@ -83,14 +83,14 @@ def batch_inversion(
       ValueError: for an option out of range.
     """
     del bottoms, num_classes
-    check_choice("rule", rule, RULES)
-    check_whole("epoch", epoch, -1)
+    core.check_choice("rule", rule, RULES)
+    core.check_whole("epoch", epoch, -1)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
         assert view.inputs is not None
         assert view.parameter_gradients is not None
-        by_batch, place = batches(view, epoch), place_of(view, epoch)
+        by_batch, place = core.batches(view, epoch), core.place_of(view, epoch)
         inputs, sent = view.inputs[place], view.sent[place]
         of_batch = by_batch.gather(inputs), by_batch.sent, view.parameter_gradients[place]
 

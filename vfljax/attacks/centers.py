@@ -23,16 +23,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import (
-    Attack,
-    AttackRow,
-    batches,
-    check_choice,
-    check_epoch,
-    place_of,
-    reads_epoch,
-    received,
-)
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.types import KINDS, MALICIOUS, SPLIT, Array, Known, Scores, View
 
 SCORES = ("nearest", "distance")
@@ -45,12 +37,12 @@ def _centers(
     oracle: bool,
     scores: str,
 ) -> Attack:
-    check_epoch(epoch)
-    check_choice("scores", scores, SCORES)
+    core.check_epoch(epoch)
+    core.check_choice("scores", scores, SCORES)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, knobs
-        g, sent = received(view, epoch)
+        g, sent = core.received(view, epoch)
         labels = jnp.full(len(g), -1).at[known.rows].set(known.labels)
 
         def distance(c: Array) -> Array:
@@ -69,7 +61,7 @@ def _centers(
         KINDS,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
-        **reads_epoch(epoch, adaptive=scores == "distance"),
+        **core.reads_epoch(epoch, adaptive=scores == "distance"),
     )
 
 
@@ -119,14 +111,14 @@ def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: in
     takes max(a, 1 - a).
     """
     del bottoms, num_classes
-    check_epoch(epoch)
+    core.check_epoch(epoch)
     if isinstance(epoch, str):
         raise ValueError(f"epoch={epoch!r} has no batches: choose 0, 1, ..., or -1 (the last).")
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        by_batch = batches(view, epoch)
-        total = jnp.sum(view.gradients[place_of(view, epoch)], axis=-1)
+        by_batch = core.batches(view, epoch)
+        total = jnp.sum(view.gradients[core.place_of(view, epoch)], axis=-1)
         sums = jnp.where(by_batch.sent, by_batch.gather(total), jnp.nan)
         above = (sums > jnp.nanmedian(sums, axis=1, keepdims=True)).astype(jnp.float32)
         positive = by_batch.scatter(above, len(total))

@@ -46,7 +46,8 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import BASELINES, Attack, AttackRow, check_choice, check_whole
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, sharpen
 from vfljax.models import Head
 from vfljax.models.parties import Party, from_module, together
@@ -250,7 +251,7 @@ def completion_run(
 ) -> Callable[[Array, View, Known, Mapping[str, Array]], Scores]:
     """What completes a model with the options of ``passive``: the ``run`` of an attack."""
     for option, value in (("layers", layers), ("steps", steps), ("batch_size", batch_size)):
-        check_whole(option, value, 1)
+        core.check_whole(option, value, 1)
     if type(finetune_bottom) is not bool:
         raise ValueError(f"finetune_bottom={finetune_bottom!r} must be True or False.")
     if batch_size == 1:
@@ -259,7 +260,7 @@ def completion_run(
         raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
     if head_init not in ("", "ones", "default"):
         raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
-    check_choice("threshold", threshold, THRESHOLDS)
+    core.check_choice("threshold", threshold, THRESHOLDS)
     if threshold != "plain" and num_classes != 2:
         raise ValueError(
             f"threshold={threshold!r} is for two classes and there are {num_classes}: choose 'plain'."
@@ -316,7 +317,7 @@ def passive(
     run = completion_run(
         bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
     )
-    return Attack(run, (SPLIT, NO_SPLIT), KNOBS, RANGES, baselines=BASELINES, steps=steps)
+    return Attack(run, (SPLIT, NO_SPLIT), KNOBS, RANGES, baselines=core.BASELINES, steps=steps)
 
 
 @functools.wraps(passive, assigned=())  # the same options

@@ -38,16 +38,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import (
-    Attack,
-    AttackRow,
-    Reading,
-    by_party,
-    check_choice,
-    check_epoch,
-    reads_epoch,
-    received,
-)
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 
@@ -117,21 +109,23 @@ def direct(
       An attack whose scores [N, C] are NaN for rows never sent and for rows without a guess.
     """
     del bottoms
-    check_choice("rule", rule, RULES)
-    check_epoch(epoch)
+    core.check_choice("rule", rule, RULES)
+    core.check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        g, sent = received(view, epoch)
+        g, sent = core.received(view, epoch)
         # without a top model every party receives the same gradient: colluders average theirs
-        g = jnp.mean(by_party(g, num_classes), axis=1)
+        g = jnp.mean(core.by_party(g, num_classes), axis=1)
         return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
 
     adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
-    return Attack(run, (NO_SPLIT,), **reads_epoch(epoch, adaptive))
+    return Attack(run, (NO_SPLIT,), **core.reads_epoch(epoch, adaptive))
 
 
 ROW = AttackRow(
     direct,
-    reading=Reading(published="first_negative", largest="most_negative", smallest="least_negative"),
+    reading=core.Reading(
+        published="first_negative", largest="most_negative", smallest="least_negative"
+    ),
 )

@@ -24,7 +24,8 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, by_party, check_choice, received
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.probe import standardized
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
@@ -47,13 +48,13 @@ def fusion(bottoms: tuple[nn.Module, ...], num_classes: int, *, sign: str = "sub
       epoch is scored by its gradients alone.
     """
     del bottoms
-    check_choice("sign", sign, SIGNS)
+    core.check_choice("sign", sign, SIGNS)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known
-        g, sent = received(view, "mean")
-        g = jnp.mean(by_party(g, num_classes), axis=1)
-        logits = jnp.sum(by_party(view.embeddings[-1], num_classes), axis=1)
+        g, sent = core.received(view, "mean")
+        g = jnp.mean(core.by_party(g, num_classes), axis=1)
+        logits = jnp.sum(core.by_party(view.embeddings[-1], num_classes), axis=1)
         scores = standardized(logits, view.sent[-1])
         scores += SIGNS[sign] * knobs["weight"] * standardized(g, sent)
         return Scores(jnp.where(sent[:, None], scores, jnp.nan))

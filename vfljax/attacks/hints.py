@@ -24,17 +24,8 @@ import chex
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import (
-    CLEAN,
-    Attack,
-    AttackRow,
-    check_epoch,
-    check_whole,
-    reads_epoch,
-    received,
-    two_sided,
-)
-from vfljax.attacks.learner import multiply
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 
@@ -73,19 +64,19 @@ def _hints(
     """``likeness(g [N, D], hints [n, D]) -> [N]``, larger for rows of the hints' class. Hints are the
     first ``count`` known rows of a class; without ``count`` they are the first known positive, and of
     more than two classes the mean of all known rows of the class."""
-    check_epoch(epoch)
+    core.check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, knobs
-        g, sent = received(view, epoch)
+        g, sent = core.received(view, epoch)
         if oracle:
-            source, usable = view.diagnostics[CLEAN], jnp.ones_like(sent)
+            source, usable = view.diagnostics[core.CLEAN], jnp.ones_like(sent)
             chex.assert_shape(source, g.shape)
         else:
             source, usable = g, sent
         if num_classes == 2:
             hints = source[_first(known, 1, usable, count or 1)]
-            return Scores(two_sided(likeness(g, hints), sent))
+            return Scores(core.two_sided(likeness(g, hints), sent))
 
         def like(label: int) -> Array:
             if count is None:
@@ -100,8 +91,8 @@ def _hints(
         KINDS,
         knobs={} if oracle else {"known": 40.0},
         oracle=oracle,
-        diagnostic=CLEAN if oracle else "",
-        **reads_epoch(epoch),
+        diagnostic=core.CLEAN if oracle else "",
+        **core.reads_epoch(epoch),
     )
 
 
@@ -118,7 +109,7 @@ def cosine(
     del bottoms
 
     def likeness(g: Array, hints: Array) -> Array:
-        return multiply(_unit(g), _unit(hints).T)[:, 0]
+        return core.multiply(_unit(g), _unit(hints).T)[:, 0]
 
     return _hints(likeness, num_classes, epoch, oracle)
 
@@ -128,7 +119,7 @@ def inner(
 ) -> Attack:
     """``cosine`` with the inner product in place of the cosine, in squared gradient units."""
     del bottoms
-    return _hints(lambda g, hints: multiply(g, hints.T)[:, 0], num_classes, epoch, oracle)
+    return _hints(lambda g, hints: core.multiply(g, hints.T)[:, 0], num_classes, epoch, oracle)
 
 
 def hint(
@@ -146,7 +137,7 @@ def hint(
     more classes the scores [N, C] are the distances to the nearest of ``count`` known rows of each.
     """
     del bottoms
-    check_whole("count", count, 1)
+    core.check_whole("count", count, 1)
 
     def likeness(g: Array, hints: Array) -> Array:
         apart = jnp.linalg.norm(g[:, None, :] - hints[None, :, :], axis=-1)

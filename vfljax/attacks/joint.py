@@ -38,8 +38,8 @@ import jax
 import jax.numpy as jnp
 
 from vfljax import keys
-from vfljax.attacks.core import Attack, AttackRow, check_choice, check_whole, received
-from vfljax.attacks.learner import KNOBS, check_numeric, columns_of, logits_by_column, minimize
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
@@ -56,8 +56,8 @@ TENTHS = (1, 2, 4, 8)
 
 def exchanged(view: View) -> list[Array]:
     """The blocks [N, W] of what crossed the wire, standardized; rows that a block misses are 0 in it."""
-    mean, ever = received(view, "mean")
-    votes, _ = received(view, "votes")
+    mean, ever = core.received(view, "mean")
+    votes, _ = core.received(view, "votes")
     by_epoch = jax.vmap(standardized)(view.gradients, view.sent)  # [E, N, D]
     return [
         standardized(view.embeddings[-1], view.sent[-1]),
@@ -121,14 +121,14 @@ def joint(
     Raises:
       ValueError: for an option out of range, and where columns to be read are codes or token ids.
     """
-    check_choice("blocks", blocks, BLOCKS)
-    check_choice("scale", scale, SCALES)
+    core.check_choice("blocks", blocks, BLOCKS)
+    core.check_choice("scale", scale, SCALES)
     with_columns, with_exchange = BLOCKS[blocks]
     if with_columns:
-        check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
-    check_whole("hidden", hidden, 0)
-    check_whole("rounds", rounds, 0)
-    check_whole("steps", steps, 1)
+        core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
+    core.check_whole("hidden", hidden, 0)
+    core.check_whole("rounds", rounds, 0)
+    core.check_whole("steps", steps, 1)
     if rounds > len(TENTHS):
         raise ValueError(f"rounds={rounds!r} is out of range: choose 0 to {len(TENTHS)}.")
     model = from_module(MLP((hidden,) if hidden else (), num_classes))
@@ -136,7 +136,7 @@ def joint(
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         parts = exchanged(view) if with_exchange else []
         if with_columns:
-            columns = columns_of(view.features)
+            columns = core.columns_of(view.features)
             parts = [standardized(columns, jnp.ones(len(columns), bool)), *parts]
         if scale == "block":
             parts = [part / part.shape[1] ** 0.5 for part in parts]
@@ -151,7 +151,7 @@ def joint(
         by_column = x.T  # rows along the last axis: ``logits_by_column``
 
         def logits_of(params: PyTree) -> Array:
-            return logits_by_column(params, by_column)
+            return core.logits_by_column(params, by_column)
 
         def train(logits: Array, tenths: Array) -> tuple[Array, None]:
             sure = most_confident(logits, sent & ~taught, tenths)
@@ -166,7 +166,7 @@ def joint(
                 total = jnp.sum(weights * each) + knobs["ridge"] / 2 * size
                 return total / jnp.maximum(jnp.sum(weights), 1e-12)
 
-            return logits_of(minimize(loss, start, knobs, steps)).T, None
+            return logits_of(core.minimize(loss, start, knobs, steps)).T, None
 
         tenths = jnp.array((0, *TENTHS[:rounds]))
         logits, _ = jax.lax.scan(train, jnp.zeros((len(x), num_classes)), tenths)
@@ -175,7 +175,7 @@ def joint(
     return Attack(
         run,
         KINDS,
-        {"known": 40.0, **KNOBS, "tau": 0.5, "ridge": 1.0},
+        {"known": 40.0, **core.ADAMW, "tau": 0.5, "ridge": 1.0},
         {"tau": (0.0, 1.0)},
         baselines=("logistic",),
         adaptive=True,

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, check_epoch, reads_epoch, received, two_sided
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 
@@ -25,14 +26,14 @@ def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str =
     the length less its median over the rows sent, in the gradients' units.
     """
     del bottoms, num_classes
-    check_epoch(epoch)
+    core.check_epoch(epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        g, sent = received(view, epoch)
-        return Scores(two_sided(jnp.linalg.norm(g, axis=-1), sent))
+        g, sent = core.received(view, epoch)
+        return Scores(core.two_sided(jnp.linalg.norm(g, axis=-1), sent))
 
-    return Attack(run, KINDS, binary=True, **reads_epoch(epoch))
+    return Attack(run, KINDS, binary=True, **core.reads_epoch(epoch))
 
 
 ROW = AttackRow(norm)

@@ -28,9 +28,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, check_whole
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.direct import direct
-from vfljax.attacks.learner import KNOBS, check_numeric, columns_of, minimize, multiply
 from vfljax.attacks.probe import standardized
 from vfljax.types import NO_SPLIT, Array, Known, PyTree, Scores, View
 
@@ -52,8 +52,8 @@ def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 
     Raises:
       ValueError: where the columns are codes or token ids.
     """
-    check_numeric(bottoms, "leave this attack out of config.attacks")
-    check_whole("steps", steps, 1)
+    core.check_numeric(bottoms, "leave this attack out of config.attacks")
+    core.check_whole("steps", steps, 1)
     first = direct(bottoms, num_classes, rule="most_negative", epoch="mean")
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
@@ -62,25 +62,30 @@ def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 
         noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
         # -1 is no class: a row of zeros
         bonus = knobs["epsilon"] * jax.nn.one_hot(noisy, num_classes, axis=0)
-        x = columns_of(view.features)
-        # rows along the last axis, as in ``learner.logits_by_column``
+        x = core.columns_of(view.features)
+        # rows along the last axis, as in ``core.logits_by_column``
         x = standardized(x, jnp.ones(len(x), bool)).T
 
         def log_p(params: PyTree) -> Array:
             weights, bias = params
-            return jax.nn.log_softmax(multiply(weights.T, x) + bias[:, None], axis=0)
+            return jax.nn.log_softmax(core.multiply(weights.T, x) + bias[:, None], axis=0)
 
         def loss(params: PyTree) -> Array:
             # minus the log likelihood, up to a constant; 0 for rows without a noisy label
             return -jnp.mean(jax.nn.logsumexp(log_p(params) + bonus, axis=0))
 
         start = (jnp.zeros((len(x), num_classes)), jnp.zeros(num_classes))
-        params = minimize(loss, start, knobs, steps)
+        params = core.minimize(loss, start, knobs, steps)
         sent = view.sums.count > 0
         return Scores(jnp.where(sent[:, None], (log_p(params) + bonus).T, jnp.nan))
 
     return Attack(
-        run, (NO_SPLIT,), {"epsilon": 1.0, **KNOBS}, adaptive=True, steps=steps, over_epochs=True
+        run,
+        (NO_SPLIT,),
+        {"epsilon": 1.0, **core.ADAMW},
+        adaptive=True,
+        steps=steps,
+        over_epochs=True,
     )
 
 

@@ -19,19 +19,8 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import (
-    BASELINES,
-    Attack,
-    AttackRow,
-    check_choice,
-    check_epoch,
-    check_whole,
-    number_of,
-    place_of,
-    reads_epoch,
-    received,
-)
-from vfljax.attacks.learner import KNOBS
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
 from vfljax.models.rows import over_chunks
@@ -84,17 +73,17 @@ def probe(
       An attack whose scores are class probabilities [N, C], NaN for rows never sent.
     """
     del bottoms
-    check_epoch(epoch)
-    check_choice("inputs", inputs, INPUTS)
-    check_whole("hidden", hidden, 0)
-    check_whole("steps", steps, 1)
-    check_whole("batch_size", batch_size, 1)
+    core.check_epoch(epoch)
+    core.check_choice("inputs", inputs, INPUTS)
+    core.check_whole("hidden", hidden, 0)
+    core.check_whole("steps", steps, 1)
+    core.check_whole("batch_size", batch_size, 1)
     model = from_module(MLP((hidden,) if hidden else (), num_classes))
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
-        g, sent = received(view, epoch)
-        z = view.embeddings[place_of(view, number_of(epoch))]
-        sent &= view.sent[place_of(view, number_of(epoch))]
+        g, sent = core.received(view, epoch)
+        z = view.embeddings[core.place_of(view, core.number_of(epoch))]
+        sent &= view.sent[core.place_of(view, core.number_of(epoch))]
         parts = {"both": (z, g), "embeddings": (z,), "gradients": (g,)}[inputs]
         x = jnp.concatenate([standardized(part, sent) for part in parts], axis=-1)
         params = model.init(keys.fold(key, "model"), x[:1])["params"]
@@ -126,14 +115,14 @@ def probe(
         )
         return Scores(jnp.where(sent[:, None], probabilities, jnp.nan))
 
-    baselines = BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
+    baselines = core.BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
     return Attack(
         run,
         KINDS,
-        {"known": 40.0, **KNOBS},
+        {"known": 40.0, **core.ADAMW},
         baselines=baselines,
         steps=steps,
-        **reads_epoch(epoch, adaptive=True),
+        **core.reads_epoch(epoch, adaptive=True),
     )
 
 

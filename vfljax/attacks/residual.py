@@ -27,8 +27,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import Attack, AttackRow, batches, check_whole, place_of
-from vfljax.attacks.learner import multiply
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.spectral import centered, two_clusters
 from vfljax.types import KINDS, Array, Known, Scores, View
 
@@ -51,7 +51,7 @@ def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
     # centered: the expanded square cancels where rows are nearer to each other than to 0
     z = centered(z, sent.astype(jnp.float32))
     squares = jnp.sum(z * z, axis=1)
-    apart = squares[:, None] + squares[None, :] - 2 * multiply(z, z.T)
+    apart = squares[:, None] + squares[None, :] - 2 * core.multiply(z, z.T)
     itself = jnp.eye(len(z), dtype=bool)
     apart = jnp.where(itself | ~sent[None, :], jnp.inf, apart)
     near, who = jax.lax.top_k(-apart, min(neighbors, len(z)))
@@ -71,12 +71,12 @@ def residual(
     module's docstring, NaN for rows never sent.
     """
     del bottoms, num_classes
-    check_whole("neighbors", neighbors, 1)
-    check_whole("epoch", epoch, -1)
+    core.check_whole("neighbors", neighbors, 1)
+    core.check_whole("epoch", epoch, -1)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, known, knobs
-        by_batch, place = batches(view, epoch), place_of(view, epoch)
+        by_batch, place = core.batches(view, epoch), core.place_of(view, epoch)
         z, g = by_batch.gather(view.embeddings[place]), by_batch.gather(view.gradients[place])
         # a batch at a time: B x B distances of one batch are enough to hold
         parts = jax.lax.map(

@@ -35,17 +35,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax.attacks.core import (
-    Attack,
-    AttackRow,
-    check_choice,
-    check_epoch,
-    number_of,
-    place_of,
-    reads_epoch,
-    received,
-)
-from vfljax.attacks.learner import multiply
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 SIGNALS = ("gradients", "embeddings")
@@ -69,7 +60,7 @@ def unit(x: Array) -> Array:
     return x / jnp.where(length > 0, length, 1.0)
 
 
-COSINE = Metric(unit, multiply)
+COSINE = Metric(unit, core.multiply)
 EUCLID = Metric(lambda x: x, lambda x, center: -jnp.linalg.norm(x - center[None, :], axis=-1))
 
 
@@ -100,7 +91,7 @@ def clusters(metric: Metric, x: Array, known: Known, sent: Array, num_classes: i
 
     def means(members: Array, otherwise: Array) -> Array:
         size = jnp.sum(members, axis=0)[:, None]
-        centers = multiply(members.T, x) / jnp.maximum(size, 1.0)
+        centers = core.multiply(members.T, x) / jnp.maximum(size, 1.0)
         return jnp.where(size > 0, metric.prepare(centers), otherwise)
 
     def likenesses(centers: Array) -> Array:
@@ -116,7 +107,7 @@ def clusters(metric: Metric, x: Array, known: Known, sent: Array, num_classes: i
     mean = jnp.sum(x * sent[:, None], axis=0, keepdims=True) / jnp.maximum(jnp.sum(sent), 1)
     middle = jnp.broadcast_to(metric.prepare(mean), (num_classes, x.shape[1]))
     centers = jax.lax.fori_loop(0, ROUNDS, lloyd, means(of_class, middle))
-    shared = multiply(of_class.T, members_of(centers))  # [class, cluster] known rows in both
+    shared = core.multiply(of_class.T, members_of(centers))  # [class, cluster] known rows in both
     classes, named = optax.assignment.hungarian_algorithm(-shared)
     cluster_of = jnp.zeros(num_classes, jnp.int32).at[classes].set(named.astype(jnp.int32))
     return likenesses(centers)[:, cluster_of]
@@ -150,9 +141,9 @@ def similarity(
       ValueError: for unknown options, and for options that exclude each other.
     """
     del bottoms
-    check_epoch(epoch)
-    check_choice("signal", signal, SIGNALS)
-    check_choice("rule", rule, RULES)
+    core.check_epoch(epoch)
+    core.check_choice("signal", signal, SIGNALS)
+    core.check_choice("rule", rule, RULES)
     if isinstance(epoch, str) and signal == "embeddings":
         raise ValueError(
             f"epoch={epoch!r} has no embeddings: choose a number, or signal='gradients'."
@@ -161,9 +152,9 @@ def similarity(
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del key, knobs
-        x, sent = received(view, epoch)
+        x, sent = core.received(view, epoch)
         if signal == "embeddings":
-            x = view.embeddings[place_of(view, number_of(epoch))]
+            x = view.embeddings[core.place_of(view, core.number_of(epoch))]
         x = metric.prepare(jnp.where(sent[:, None], x, 0.0))
         scores = RULES[rule](metric, x, known, sent, num_classes)
         return Scores(jnp.where(sent[:, None], scores, jnp.nan))
@@ -173,7 +164,7 @@ def similarity(
         KINDS,
         {"known": 40.0},
         baselines=("untrained", "logistic") if signal == "embeddings" else ("logistic",),
-        **reads_epoch(epoch),
+        **core.reads_epoch(epoch),
     )
 
 

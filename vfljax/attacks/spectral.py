@@ -34,18 +34,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacks.core import (
-    Attack,
-    AttackRow,
-    batches,
-    check_choice,
-    check_epoch,
-    number_of,
-    place_of,
-    reads_epoch,
-    received,
-)
-from vfljax.attacks.learner import multiply
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.types import KINDS, SPLIT, Array, Known, Scores, View
 
 SIGNALS = ("embeddings", "gradients")
@@ -83,7 +73,7 @@ def directions(x: Array, count: int) -> Array:
     chex.assert_type(x, float)
 
     def square(_: Array, power: Array) -> Array:
-        power = multiply(power, power)
+        power = core.multiply(power, power)
         largest = jnp.max(jnp.abs(power))
         return power / jnp.where(largest > 0, largest, 1.0)
 
@@ -96,8 +86,8 @@ def directions(x: Array, count: int) -> Array:
         return v / jnp.where(length > 0, length, 1.0)
 
     def deflate(rest: Array, _: None) -> tuple[Array, Array]:
-        v = top(multiply(rest.T, rest))
-        return rest - multiply(rest, v)[:, None] * v[None, :], v
+        v = top(core.multiply(rest.T, rest))
+        return rest - core.multiply(rest, v)[:, None] * v[None, :], v
 
     _, vectors = jax.lax.scan(deflate, x, None, length=count)
     return vectors.T
@@ -131,7 +121,7 @@ def two_clusters(x: Array, weights: Array, absolute: bool, minority: bool) -> Ar
     """
     _check_rows(x, weights)
     x = centered(x, weights)
-    s = multiply(x, directions(x, 1))[:, 0]
+    s = core.multiply(x, directions(x, 1))[:, 0]
     s = jnp.abs(s) if absolute else s
     s = s - threshold(s, weights)
     positive = jnp.sum(weights * (s > 0))
@@ -165,7 +155,9 @@ def k_means(key: Array, x: Array, weights: Array, count: int) -> Array:
     def lloyd(centers: Array, _: None) -> tuple[Array, None]:
         members = jax.nn.one_hot(jnp.argmin(squares(centers), axis=1), count) * weights[:, None]
         size = jnp.sum(members, axis=0)[:, None]
-        return jnp.where(size > 0, multiply(members.T, x) / jnp.maximum(size, 1.0), centers), None
+        return jnp.where(
+            size > 0, core.multiply(members.T, x) / jnp.maximum(size, 1.0), centers
+        ), None
 
     def attempt(key: Array) -> tuple[Array, Array]:
         centers, _ = jax.lax.scan(lloyd, start(key), None, length=ROUNDS)
@@ -224,9 +216,9 @@ def spectral(
       ValueError: for unknown options, and for options that exclude each other.
     """
     del bottoms
-    check_epoch(epoch)
-    check_choice("scores", scores, ("signed", "absolute"))
-    check_choice("heuristic", heuristic, ("minority", "larger"))
+    core.check_epoch(epoch)
+    core.check_choice("scores", scores, ("signed", "absolute"))
+    core.check_choice("heuristic", heuristic, ("minority", "larger"))
     if not isinstance(signal, str) or (signal not in SIGNALS and "." not in signal):
         raise ValueError(
             f"signal={signal!r} is unknown: choose one of {', '.join(SIGNALS)} or a layer such as "
@@ -248,14 +240,14 @@ def spectral(
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         del knobs
         if signal == "gradients":
-            x, sent = received(view, epoch)
+            x, sent = core.received(view, epoch)
         else:
-            sent = view.sent[place_of(view, number_of(epoch))]
-            embeddings = view.embeddings[place_of(view, number_of(epoch))]
+            sent = view.sent[core.place_of(view, core.number_of(epoch))]
+            embeddings = view.embeddings[core.place_of(view, core.number_of(epoch))]
             x = embeddings if signal == "embeddings" else view.diagnostics[signal]
         if num_classes > 2:
             z = centered(x, sent.astype(jnp.float32))
-            z = multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
+            z = core.multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
             clusters = k_means(key, z, sent.astype(jnp.float32), num_classes)
             shares = named(clusters, known, sent, num_classes)
             return Scores(jnp.where(sent[:, None], shares, jnp.nan))
@@ -266,7 +258,7 @@ def spectral(
         if whole:
             s = cluster(x, sent.astype(jnp.float32))
         else:
-            by_batch = batches(view, number_of(epoch))
+            by_batch = core.batches(view, core.number_of(epoch))
             parts = jax.vmap(cluster)(by_batch.gather(x), by_batch.sent.astype(jnp.float32))
             s = by_batch.scatter(parts, len(x))
         return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
@@ -278,7 +270,7 @@ def spectral(
         baselines=("untrained",) if signal == "embeddings" and not oracle else (),
         oracle=oracle,
         diagnostic="" if signal in SIGNALS else signal,
-        **reads_epoch(epoch),
+        **core.reads_epoch(epoch),
     )
 
 

@@ -44,7 +44,8 @@ import jax.numpy as jnp
 import optax
 
 from vfljax import keys
-from vfljax.attacks.core import Attack, AttackRow, check_choice, check_whole, place_of
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
@@ -68,7 +69,7 @@ class Seen(NamedTuple):
 
 def seen_of(view: View, known: Known, epoch: int) -> Seen:
     """What was exchanged in a recorded ``epoch``, in the units of the surrogate's input."""
-    place = place_of(view, epoch)
+    place = core.place_of(view, epoch)
     chex.assert_rank([view.embeddings, view.gradients, view.sent], [3, 3, 2])
     chex.assert_equal_shape_prefix([view.embeddings, view.gradients, view.sent], 2)
     z, g, sent = view.embeddings[place], view.gradients[place], view.sent[place]
@@ -153,9 +154,9 @@ def surrogate(
       ValueError: for an option out of range.
     """
     del bottoms
-    check_choice("names", names, NAMES)
+    core.check_choice("names", names, NAMES)
     for name, value, low in (("hidden", hidden, 0), ("epoch", epoch, -1), ("steps", steps, 1)):
-        check_whole(name, value, low)
+        core.check_whole(name, value, low)
     model = from_module(MLP((hidden,) if hidden else (), num_classes, "tanh"))
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
