@@ -7,7 +7,7 @@ import pytest
 
 from tests.datasets.tables import FRAME, made, refused, write
 from vfljax.datasets.core import checksum
-from vfljax.datasets.notes import columns_table
+from vfljax.datasets.describing import columns_table
 from vfljax.datasets.user_table import from_frame, table
 
 

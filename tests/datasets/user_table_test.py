@@ -9,7 +9,7 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder
 
 from tests.datasets.tables import FRAME, csv, made, names, refused, write
-from vfljax.datasets import encoding
+from vfljax.datasets import user_table
 from vfljax.datasets.core import checksum
 from vfljax.datasets.user_table import from_frame, table
 
@@ -163,8 +163,8 @@ def test_a_point_is_no_decimal_where_commas_are():
 
 def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):
     frame = made(a=list("uvwx"), b=[1, 2, 3, 4])
-    monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5)
+    monkeypatch.setattr(user_table, "MAX_BYTES", 4 * 4 * 5)
     assert from_frame(frame, label="y").features.shape == (4, 5)
-    monkeypatch.setattr(encoding, "MAX_BYTES", 4 * 4 * 5 - 1)
+    monkeypatch.setattr(user_table, "MAX_BYTES", 4 * 4 * 5 - 1)
     refused("4 rows of 5 columns take 80 bytes, more than 79: choose encoding='codes'", frame)
     assert from_frame(frame, label="y", encoding="codes").features.shape == (4, 2)

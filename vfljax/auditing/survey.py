@@ -82,8 +82,7 @@ def survey(request: Request) -> Survey:
 
 def _names(path: str, options: Mapping[str, Any]) -> list[str]:
     """The columns' names, as the loader will read them."""
-    frame, _ = read(path, **{k: options[k] for k in READING if k in options})
-    return list(frame.columns)
+    return [*read(path, **{k: options[k] for k in READING if k in options}).frame.columns]
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Dates and times of a user's column as days since the first."""
+"""Dates and times of a user's column as days since the first; and columns of which only a part is such."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from vfljax.datasets.number_formats import TEXT, Series, matches
+from vfljax.datasets.number_formats import NOTED, TEXT, Notation, Series, matches, numbers, ways
 from vfljax.datasets.table_errors import Place, shown
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
@@ -33,6 +33,7 @@ FORMATS = (  # of datetime.strptime; ISO 8601 is read before
     *CLOCKS,
 )
 ISO = "ISO 8601"
+SEVERAL = 3  # values of one notation among words: fewer may well be the names of categories
 EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 TICKS = 86_400_000_000  # microseconds of a day
 
@@ -93,6 +94,43 @@ def days(
         return None
     since = since or (form, float(np.nanmin(ticks)))
     return (ticks - since[1]) / TICKS, since
+
+
+def refuse_mixture(place: Place, column: Series, notation: Notation) -> None:
+    """Raise UserError where a column of texts is mostly numbers or dates.
+
+    Args:
+      place: the column's, for messages.
+      column: [R] texts, null where one is missing.
+      notation: how numbers are written.
+    """
+    codes, distinct = pd.factorize(column)
+    values, counts = pd.Series(distinct), np.bincount(codes[codes >= 0])
+
+    def first(which: np.ndarray) -> str:
+        code = int(np.argmax(which))
+        return f"{shown(values.iloc[code])} in row {place.row(np.argmax(codes == code))}"
+
+    dates, noted = matches(values, DATE), matches(values, NOTED)
+    numeric = ~np.isnan(numbers(values, notation))
+    # an option says that numbers are so written, and a column of nothing else does
+    named = notation != Notation() and noted.any()
+    several = noted.sum() >= SEVERAL or noted.all() or named
+    if several and 2 * noted.sum() >= len(noted) and (noted & ~numeric).any():
+        raise place.fault(
+            f"holds numbers in a notation that is not read ({first(noted & ~numeric)})",
+            ways(values[noted], notation) + ", or name it in {categorical}=",
+        )
+    many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
+    # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
+    share = max(numeric.mean(), counts[numeric].sum() / counts.sum())
+    if many or (numeric.any() and 2 * share >= 1):
+        kind, known = ("dates", dates) if many else ("numbers", numeric)
+        raise place.fault(
+            f"holds {kind}, and {first(~known)}",
+            "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
+            f"{{categorical}}= if it holds no {kind}",
+        )
 
 
 def of_digits(texts: Series, form: str) -> bool:

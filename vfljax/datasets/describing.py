@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from vfljax import datasets
 from vfljax.datasets import options, prepared
-from vfljax.datasets.core import Dataset, PartyColumns, checksum
-from vfljax.datasets.notes import columns_table
+from vfljax.datasets.column_types import NONE, OTHER
+from vfljax.datasets.core import Column, Dataset, PartyColumns, checksum
+from vfljax.datasets.notes import clip
+from vfljax.datasets.table_errors import one_line
 
 SHOWN = 40  # columns and classes listed before the rest is counted
 
@@ -71,6 +74,37 @@ def _classes(dataset: Dataset) -> list[str]:
 def _few(lines: list[str], total: int = 0) -> list[str]:
     total = max(total, len(lines))
     return [*lines[:SHOWN], *([f"  ... and {total - SHOWN:,} more"] if total > SHOWN else [])]
+
+
+def columns_table(dataset: Dataset) -> str:
+    """An aligned table for people, a line a source column: its name, kind, categories or range, and
+    the share of rows without a value ("-" for codes, which do not tell)."""
+    columns = dataset.columns or tuple(
+        Column(f"column {j}") for j in range(dataset.features.shape[1])
+    )
+    lines = [("column", "kind", "values", "missing")]
+    for (source, kind), group in itertools.groupby(enumerate(columns), lambda item: item[1][:2]):
+        places, name = [j for j, _ in group], one_line(source)
+        if kind == "category":
+            values = [columns[j].value for j in places]
+            empty = [j for j in places if columns[j].value == NONE]
+            few = ", ".join(map(clip, values[:5])) + ", ..." * (len(values) > 5)
+            few += f", {OTHER}" if OTHER in values[5:] else ""
+            missing = _share(dataset.features[:, empty].sum(1))
+            lines.append((name, kind, f"{len(values)}: {few}", missing))
+        elif kind == "code":
+            lines.append((name, kind, f"0..{columns[places[0]].vocabulary - 1}", "-"))
+        for j in places if kind == "number" else ():
+            x = dataset.features[:, j]
+            gone = np.isnan(x)
+            span = "" if gone.all() else f"{np.nanmin(x):g} to {np.nanmax(x):g}"
+            lines.append((name, kind, span, _share(gone)))
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def _share(gone: np.ndarray) -> str:
+    return "" if not gone.any() else f"{float(np.mean(gone)):.1%}"
 
 
 def catalog() -> str:

@@ -12,11 +12,10 @@ import csv
 import gzip
 import io
 import itertools
-import json
 import pathlib
 import re
-from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -26,9 +25,9 @@ import pyarrow.parquet
 
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
-from vfljax.datasets.number_formats import TEXT, Series, is_number
+from vfljax.datasets.number_formats import TEXT, is_number
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
-from vfljax.errors import Field, UserError, options_in
+from vfljax.errors import Field, Text, UserError, options_in
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 AGAIN = "it is damaged, cut off or of another format; write it again"
@@ -42,19 +41,17 @@ PIECE = 1 << 24  # bytes decompressed at a time
 ROWS = 1 << 14  # rows parsed at a time
 
 
-def is_text(path: str) -> bool:
-    """Whether ``read`` takes the file for delimited text."""
-    return not path.lower().endswith(COLUMNAR) and _start(path) != b"PAR1"
+class Read(NamedTuple):
+    """A table as it was read."""
 
-
-def _start(path: str) -> bytes:
-    with reading(path, AGAIN), open(path, "rb") as file:
-        return file.read(4)
+    frame: pd.DataFrame  # under one-line names
+    nameless: Sequence[str] = ()  # columns without name and value, left out
+    hint: Text = ()  # what may be wrong with its header
 
 
 def read(
     path: str, delimiter: str = "auto", header: bool = True, file_encoding: str = "utf-8"
-) -> tuple[pd.DataFrame, list[str]]:
+) -> Read:
     """Reads the table in a file.
 
     Args:
@@ -64,7 +61,7 @@ def read(
       file_encoding: its encoding.
 
     Returns:
-      The frame, and the names of nameless columns without any value, which it leaves out.
+      The table.
 
     Raises:
       UserError: for any fault of the file.
@@ -78,23 +75,29 @@ def read(
         few = ", ".join(likely[:5]) + (", ..." if len(likely) > 5 else "")
         raise fault(path, "is a folder", f"give one file of it{f' ({few})' if likely else ''}")
     if not file.is_file():
-        remedy = (
-            "put the table there, or correct ",
-            Field("data.dir"),
-            *options_in(" or {test_file}"),
-        )
-        raise fault(path, "is missing", remedy)
+        remedy = ("put the table there, or correct ", Field("data.dir"))
+        raise fault(path, "is missing", (*remedy, *options_in(" or {test_file}")))
     if not (start := _start(path)):
         raise fault(path, "is empty", "write the table again")
-    if not is_text(path):
-        return framed(_npz(file) if file.suffix.lower() == ".npz" else _parquet(path), path)
-    if start[:2] == b"PK":
+    columnar = path.lower().endswith(COLUMNAR) or start == b"PAR1"
+    if start[:2] == b"PK" and not columnar:
         what = "is a ZIP archive or an Excel workbook"
         raise fault(path, what, "save the table as CSV or Parquet")
-    return framed(_text(path, delimiter, header, file_encoding), path)
+    if columnar:
+        table = framed(_npz(file) if file.suffix.lower() == ".npz" else _parquet(path), path)
+    else:
+        table = framed(_text(path, delimiter, header, file_encoding), path)
+    names = [*table.frame.columns, *table.nameless]
+    odd = [name for name in names if is_number(name)]
+    if len(names) == 1:
+        return table._replace(hint=options_in(" It has but one column: give {delimiter}=."))
+    if columnar or not header or not odd or _counted(names):
+        return table
+    first = f" Its first line names the columns, {shown(odd[0])} one of them: "
+    return table._replace(hint=(first, *options_in("{header}=False if it is a row.")))
 
 
-def framed(table: pa.Table, place: str) -> tuple[pd.DataFrame, list[str]]:
+def framed(table: pa.Table, place: str) -> Read:
     """Turns an Arrow table into a frame of uniform columns, as this module's page describes them.
 
     Args:
@@ -102,35 +105,31 @@ def framed(table: pa.Table, place: str) -> tuple[pd.DataFrame, list[str]]:
       place: what messages call it.
 
     Returns:
-      The frame under one-line names, and the names of nameless columns without any value, left out.
+      The table.
 
     Raises:
       UserError: for a table without rows or columns, with too many columns, or two of one name.
     """
     narrow(place, table.num_columns)
     with reading(place, AGAIN):
-        about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-        marked = [c for c in about.get("columns", []) if c["pandas_type"] == "categorical"]
-        marked = {column["field_name"] for column in marked}
+        about = (table.schema.pandas_metadata or {}).get("columns", [])
+        marked = {c["field_name"] for c in about if c["pandas_type"] == "categorical"}
     names = [one_line(name) or f"Unnamed: {j}" for j, name in enumerate(table.column_names)]
     all_different(names, place)
     if not names or table.num_rows == 0:
         raise fault(place, f"has {len(names)} columns and no row", "write the table again")
     columns, nameless = {}, []
     for name, old, column in zip(names, table.column_names, table.columns, strict=True):
-        category = pa.types.is_dictionary(column.type)
         values = pd.Series(pd.arrays.ArrowExtensionArray(_uniform(column)))
-        if name.startswith("Unnamed: ") and _nothing(values):
+        present = values.notna() & (values != "") if values.dtype == TEXT else values.notna()
+        nested = pa.types.is_nested(column.type)
+        if name.startswith("Unnamed: ") and not present.any():
             nameless.append(name)
-        elif category or (old in marked and not pa.types.is_nested(column.type)):
+        elif pa.types.is_dictionary(column.type) or (old in marked and not nested):
             columns[name] = values.astype("category")
         else:
             columns[name] = values
-    return pd.DataFrame(columns), nameless
-
-
-def _nothing(values: Series) -> bool:
-    return bool(values.isna().all() or (values.dtype == TEXT and (values == "").all()))
+    return Read(pd.DataFrame(columns), nameless)
 
 
 def _uniform(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -164,14 +163,13 @@ def _npz(path: pathlib.Path) -> pa.Table:
         if array.dtype.kind not in "biufUSM":
             what = f"is of type {array.dtype}"
             raise fault(f"{path}: array {name!r}", what, "give numbers or texts")
-        if name == "x" and array.ndim == 2:
-            narrow(path, array.shape[1])
-            columns |= {f"x{j}": array[:, j] for j in range(array.shape[1])}
-        elif array.ndim == 1:
-            columns[name] = array
-        else:
+        matrix = name == "x" and array.ndim == 2
+        if not matrix and array.ndim != 1:
             remedy = "give equally long 1-d arrays, one a column, or one 2-d array x and y"
             raise fault(f"{path}: array {name!r}", f"has shape {array.shape}", remedy)
+        if matrix:
+            narrow(path, array.shape[1])
+        columns |= {f"x{j}": x for j, x in enumerate(array.T)} if matrix else {name: array}
     with reading(path, AGAIN):
         for name, array in columns.items():
             if array.dtype.kind in "Sf":
@@ -184,8 +182,7 @@ def _npz(path: pathlib.Path) -> pa.Table:
 
 def _text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Table:
     """Its names from the header (they may repeat; without one, "0", "1", ...), all its fields as texts."""
-    if delimiter == "tab":
-        delimiter = "\t"
+    delimiter = "\t" if delimiter == "tab" else delimiter
     single = isinstance(delimiter, str) and len(delimiter) == 1
     if delimiter != "auto" and not (single and delimiter.isascii() and delimiter not in '"\r\n'):
         remedy = "give one character, 'tab' or 'auto'"
@@ -208,13 +205,11 @@ def _text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Tab
         what = f"begins with a comment, {shown(delimiter.join(first))}, and no row"
         raise fault(path, what, "remove the lines that begin with #")
     names = first if header else [str(j) for j in range(len(first))]
-    if header and all(map(is_number, names)) and not counted(names):
+    if header and all(map(is_number, names)) and not _counted(names):
+        what = "has numbers in its first line, not the names of columns"
         called = f"the columns are then called 0 to {len(names) - 1}"
-        raise fault(
-            path,
-            "has numbers in its first line, not the names of columns",
-            options_in(f"{{header}}=False if it is a row ({called}), or put a header line there"),
-        )
+        remedy = f"{{header}}=False if it is a row ({called}), or put a header line there"
+        raise fault(path, what, options_in(remedy))
     rows = _rows(path, data, delimiter, len(names), header)
     pieces: list[list[pa.Array]] = [[] for _ in names]
     while batch := list(itertools.islice(rows, ROWS)):
@@ -226,9 +221,14 @@ def _text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Tab
     return pa.Table.from_arrays(columns, names)
 
 
-def counted(names: list[str]) -> bool:
+def _counted(names: list[str]) -> bool:
     """Whether the names of columns just count them."""
     return names in ([str(j + first) for j in range(len(names))] for first in (0, 1))
+
+
+def _start(path: str) -> bytes:
+    with reading(path, AGAIN), open(path, "rb") as file:
+        return file.read(4)
 
 
 def _opened(path: str) -> BinaryIO:
@@ -250,33 +250,31 @@ def _bounded(path: str) -> bytes:
 
 def _utf8(path: str, data: bytes, encoding: str) -> bytes:
     """The text as UTF-8 without a byte order mark or blank lines before it."""
+    field = Field("data.options.file_encoding")
     if not isinstance(encoding, str) or not encoding:
         remedy = "give a name, such as 'utf-8' or 'latin-1'"
-        raise UserError(field="data.options.file_encoding", value=encoding, remedy=remedy)
+        raise UserError(field=field, value=encoding, remedy=remedy)
     if encoding == "utf-8" and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         what = f"is not {encoding.upper()} text, by byte {data[error.start]:#04x}"
-        remedy = options_in(
+        other = (
             "save it as UTF-8, or name its encoding, such as {file_encoding}='latin-1' or 'cp1252'"
         )
         line = data.count(b"\n", 0, error.start) + 1
-        raise fault(path, what, remedy, line=line) from None
+        raise fault(path, what, options_in(other), line=line) from None
     except (LookupError, ValueError) as error:
-        raise UserError(
-            f"is no encoding that Python knows ({error})",
-            field="data.options.file_encoding",
-            value=encoding,
-            remedy="try 'latin-1'",
-        ) from None
+        what = f"is no encoding that Python knows ({error})"
+        raise UserError(what, field=field, value=encoding, remedy="try 'latin-1'") from None
     nul = text.find("\0")
     if nul >= 0:
-        remedy = options_in(
+        other = (
             "it is damaged, no text, or of another encoding, such as {file_encoding}='utf-16-le'"
         )
-        raise fault(path, "holds a NUL byte", remedy, line=text.count("\n", 0, nul) + 1)
+        line = text.count("\n", 0, nul) + 1
+        raise fault(path, "holds a NUL byte", options_in(other), line=line)
     data = data if encoding == "utf-8" else text.encode("utf-8", "replace")
     return data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
 
@@ -305,10 +303,10 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
         except csv.Error:
             width = 0
         cuts.append((len(names), len(names) == width, names, candidate))
+    fitting = [repr(candidate) for count, same, _, candidate in cuts if count > 1 and same]
     if not cuts:
         what = f"has a header that cannot be parsed ({wrong})"
         raise fault(path, what, options_in("check quotes, or give {delimiter}="))
-    fitting = [repr(candidate) for count, same, _, candidate in cuts if count > 1 and same]
     if len(fitting) > 1 and not header:
         what = f"has rows that {' or '.join(fitting)} may cut, and no header tells"
         raise fault(path, what, options_in("give {delimiter}="))
@@ -326,8 +324,7 @@ def _rows(path: str, data: bytes, delimiter: str, width: int, header: bool) -> I
                 what = f"has {len(fields)} values for {width} columns"
                 quotes = f"a field that holds {delimiter!r} needs quotes"
                 other = options_in(", or give {delimiter}= if that is another")
-                remedy = (f"correct it ({quotes})", *other)
-                raise fault(path, what, remedy, row=row)
+                raise fault(path, what, (f"correct it ({quotes})", *other), row=row)
             if row:
                 yield fields
             row += 1

@@ -1,4 +1,4 @@
-"""Which column of a user's table is what, and the classes of the one that is the label."""
+"""Which column of a user's table is what, and the classes and groups of its rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from vfljax.datasets.column_types import Source
+from vfljax.datasets.column_types import Rule, ordered, words_of
 from vfljax.datasets.number_formats import is_number
 from vfljax.datasets.table_errors import Place, alike, fault, one_line, shown
 from vfljax.errors import Field, UserError, options_in, unknown
@@ -20,6 +21,9 @@ LARGEST = 10**18  # of a label that is a number; larger ones are read as words
 INDEX = "__index_level_"  # pandas writes an unnamed index so
 
 
+File = tuple[Place, pd.DataFrame]  # where messages say it is, and its rows
+
+
 class Roles(NamedTuple):
     """What each column of a table is."""
 
@@ -27,6 +31,16 @@ class Roles(NamedTuple):
     groups: str  # "" is none
     features: dict[str, str]  # name -> what the user calls it: "number", "category" or ""
     dropped: tuple[str, ...]  # by the user
+    index: tuple[str, ...]  # of a data frame, left out
+
+
+class Target(NamedTuple):
+    """The labels of the rows that have one."""
+
+    labels: np.ndarray  # [R] int32
+    classes: tuple[str, ...]
+    spellings: list[str]  # the classes as the training file has them
+    unlabeled: int  # rows without a label, left out
 
 
 def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Roles:
@@ -66,7 +80,13 @@ def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Ro
     }
     if not features:
         raise fault(place.name, f"has no column beside {label!r} left", "drop fewer columns")
-    return Roles(label, groups, features, tuple(name for name in names if name in dropped))
+    return Roles(
+        label=label,
+        groups=groups,
+        features=features,
+        dropped=tuple(name for name in names if name in dropped),
+        index=tuple(name for name in names if name.startswith(INDEX)),
+    )
 
 
 def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
@@ -95,6 +115,84 @@ def _matching(option: str, patterns: Any, names: Sequence[str], place: Place) ->
     return found
 
 
+def labeled(
+    files: Sequence[File], label: str, rule: Rule, drop: bool, positive: str
+) -> tuple[list[File], Target]:
+    """Reads the labels, and leaves out the rows without one.
+
+    Args:
+      files: the training file, and the test file if there is one.
+      label: their column.
+      rule: which words are missing labels.
+      drop: whether such rows are left out; they are refused otherwise.
+      positive: of two classes, the one that becomes class 1; or "".
+
+    Returns:
+      The files' rows that have a label, and the labels of all.
+
+    Raises:
+      UserError: for labels that are missing, are no classes, or are none of the training file's.
+    """
+    kept, texts, rows = [], [], 0
+    for place, frame in files:
+        rows += len(frame)
+        text = words_of(place.at(label), frame[label], rule)
+        gone = text.isna().to_numpy(bool)
+        _at(place, label).check(
+            gone & (not drop or gone.all()),
+            f"is missing in {gone.sum():,} of {len(frame):,} rows, first in row {{row}}",
+            "fill it, or {drop_unlabeled}=True leaves such rows out",
+        )
+        if gone.any():
+            left = np.flatnonzero(~gone)
+            place, frame = place._replace(rows=left), frame.iloc[left].reset_index(drop=True)
+        kept.append((place, frame))
+        texts.append(text[~gone])
+    spellings = ordered(texts[0].unique())
+    classes = _class_names(f"{files[0][0].name}: label {label!r}", spellings, positive)
+    number = {name: k for k, name in enumerate(classes)}
+    same = spelled if all(map(is_number, classes)) else str
+    labels = []
+    for (place, _), text in zip(kept, texts, strict=True):
+        codes, found = pd.factorize(text)
+        numbers = np.asarray([number.get(same(value), -1) for value in found], np.int32)[codes]
+        remedy = f"a test row needs one of the training file's {len(classes)} classes"
+        _at(place, label).check(numbers < 0, "is {value} in row {row}", remedy, text)
+        labels.append(numbers)
+    both = np.concatenate(labels)
+    return kept, Target(both, classes, spellings, unlabeled=rows - len(both))
+
+
+def groups_of(files: Sequence[File], name: str, rule: Rule) -> np.ndarray:
+    """Numbers the groups.
+
+    Args:
+      files: as of ``labeled``.
+      name: the column of the groups.
+      rule: which words are missing values.
+
+    Returns:
+      The group of each row [R] int32.
+
+    Raises:
+      UserError: for a row without a group, and for a group that has rows in both files.
+    """
+    texts = [words_of(place.at(name), frame[name], rule) for place, frame in files]
+    for (place, _), text in zip(files, texts, strict=True):
+        gone = text.isna().to_numpy(bool)
+        place.at(name).check(gone, "names groups and has no value in row {row}", "fill it")
+    if both := set(texts[0]).intersection(*texts[1:]) if len(texts) > 1 else ():
+        what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
+        remedy = "leave them out of one file"
+        raise UserError((*options_in("{groups}="), f"{name!r}: {what}"), remedy=remedy)
+    every = [text for column in texts for text in column]
+    return np.unique(every, return_inverse=True)[1].astype(np.int32)
+
+
+def _at(place: Place, label: str) -> Place:
+    return place._replace(name=f"{place.name}: label {label!r}")
+
+
 def spelled(value: str) -> str:
     """A whole number as digits; anything else as it is.
 
@@ -116,11 +214,11 @@ def _size(name: str) -> float:
     return int(name) if name.lstrip("-").isdigit() else float(name)
 
 
-def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
-    """The names of the classes in order, or one clear line. Of labels that are all numbers, a whole one
-    is one class however it is spelled (1, +1, 01, 1.0, 1e0)."""
-    where, names = f"{place.name}: label {target.name!r}", target.values
-    numeric = all(map(is_number, names))
+def _class_names(where: str, spellings: list[str], positive: str) -> tuple[str, ...]:
+    """The names of the classes in order. Of labels that are all numbers, a whole one is one class however it
+    is spelled (1, +1, 01, 1.0, 1e0)."""
+    numeric = all(map(is_number, spellings))
+    names = tuple(spellings)
     if numeric:
         names = tuple(sorted(set(map(spelled, names)), key=_size))
     same_word = "differ in case, spaces or invisible characters only"
@@ -131,17 +229,18 @@ def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
                 what = f"has {shown(other)} and {shown(value)}, which {why}"
                 raise fault(where, what, "write one class in one way")
     distinct = f"has {len(names):,} distinct values"
+    regression = f"{distinct} that are not all whole numbers, a regression target"
+    fraction = numeric and not all(float(value).is_integer() for value in names)
     infinite = any(value.lower().lstrip("+-") in ("inf", "infinity") for value in names)
-    if numeric and not all(float(value).is_integer() for value in names):
-        what = f"{distinct} that are not all whole numbers, a regression target"
-        raise fault(where, what, "cut it into classes first")
-    if infinite:
-        raise fault(where, "holds an infinite number", "correct it")
-    if len(names) > MOST_CLASSES:
-        raise fault(where, f"{distinct}, more than {MOST_CLASSES:,} classes", "name another column")
-    if len(names) == 1:
-        what = f"is {shown(names[0])} in all rows"
-        raise fault(where, what, "at least two classes are needed")
+    many = len(names) > MOST_CLASSES
+    for wrong, what, remedy in (
+        (fraction, regression, "cut it into classes first"),
+        (infinite, "holds an infinite number", "correct it"),
+        (many, f"{distinct}, more than {MOST_CLASSES:,} classes", "name another column"),
+        (len(names) == 1, f"is {shown(names[0])} in all rows", "at least two classes are needed"),
+    ):
+        if wrong:
+            raise fault(where, what, remedy)
     if positive:
         if len(names) != 2:
             what = f"{positive!r}: {where} has {len(names)} classes, not two."
@@ -151,18 +250,3 @@ def class_names(place: Place, target: Source, positive: str) -> tuple[str, ...]:
             raise unknown("class (positive=)", positive, names)
         names = (*(value for value in names if value != positive), positive)
     return names
-
-
-def codes(place: Place, target: Source, names: tuple[str, ...]) -> np.ndarray:
-    """The class of each row [R] int32; raises UserError for one that ``names`` lacks, which only a
-    test file's can be."""
-    assert target.codes is not None
-    number: Any = {name: k for k, name in enumerate(names)}
-    same = spelled if all(map(is_number, names)) else str
-    for k, value in enumerate(target.values):
-        if same(value) not in number:
-            row = place.row(int(np.argmax(target.codes == k)))
-            remedy = f"a test row needs one of the training file's {len(names)} classes"
-            what = f"is {shown(value)} in row {row}"
-            raise fault(f"{place.name}: label {target.name!r}", what, remedy)
-    return np.asarray([number[same(value)] for value in target.values], np.int32)[target.codes]

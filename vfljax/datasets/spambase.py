@@ -20,14 +20,14 @@ FILE = "spambase.data"
 def spambase(folder: str) -> Dataset:
     """Read Spambase; every fault of the file is one clear line."""
     path = find(folder, f"the folder that holds UCI's {FILE}", [FILE])
-    frame, _ = read(str(path), ",", header=False)
+    frame = read(str(path), ",", header=False).frame
     if frame.shape != (ROWS, COLUMNS + 1):
         has = f"has {frame.shape[0]} rows of {frame.shape[1]} values"
         raise fault(
             path, f"{has}, UCI's has {ROWS} of {COLUMNS + 1}: it is cut off or not Spambase"
         )
     place, rule = Place(str(path)), Rule(missing=())  # every number is there
-    columns = [source(place, name, frame[name], rule, "number") for name in frame]
+    columns = [source(name, [(place, frame[name])], rule, "number") for name in frame]
     values = np.stack([np.asarray(column.numbers) for column in columns], 1)
     return Dataset(
         "spambase", values[:, :-1].astype(np.float32), classes(str(path), values[:, -1], 2), 2

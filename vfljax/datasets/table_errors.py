@@ -14,6 +14,7 @@ from vfljax.errors import Text, UserError, options_in
 
 MOST_COLUMNS = 100_000
 AGAIN = "fetch the file again"
+UNREADABLE = ("may not be read", "check its permissions")
 NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, where a name would stand
 
 
@@ -41,7 +42,7 @@ def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
         package = (error.name or str(error)).split(".")[0]
         raise fault(file, f"needs the package {package}", f"install it ({error})") from error
     except PermissionError as error:
-        raise unpermitted(file) from error
+        raise fault(file, *UNREADABLE) from error
     except MemoryError as error:
         raise fault(file, "does not fit in memory", "read fewer rows or columns") from error
     except Exception as error:
@@ -55,12 +56,7 @@ def permitted() -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise unpermitted(error.filename or "a file of the data set") from error
-
-
-def unpermitted(file: Any) -> UserError:
-    """A file or folder that exists and may not be read."""
-    return fault(file, "may not be read", "check its permissions")
+        raise fault(error.filename or "a file of the data set", *UNREADABLE) from error
 
 
 def shown(value: Any) -> str:
@@ -104,6 +100,21 @@ class Place(NamedTuple):
     def fault(self, what: str, remedy: str) -> UserError:
         """The ``fault`` of the column, in the row of ``what``; options stand in braces in the ``remedy``."""
         return fault(self.name, what, options_in(remedy), column=self.column)
+
+    def check(self, wrong: np.ndarray, what: str, remedy: str, values: Any = None) -> None:
+        """Raise the ``fault`` of the first row that is wrong.
+
+        Args:
+          wrong: [R] bool.
+          what: {row} and {value} in it are the row's number and value.
+          remedy: as of ``fault``.
+          values: [R] texts or numbers.
+        """
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            value = "" if values is None else np.asarray(values, object)[k]
+            value = f"{value:g}" if isinstance(value, float) else shown(value)
+            raise self.fault(what.format(row=self.row(k), value=value), remedy)
 
 
 def narrow(file: Any, columns: int) -> None:

@@ -17,15 +17,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vfljax.datasets import notes
 from vfljax.datasets import options as asking
 from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source
-from vfljax.datasets.core import Dataset
-from vfljax.datasets.encoding import ENCODINGS, encode, joined, pooled
-from vfljax.datasets.number_formats import Notation, is_number
-from vfljax.datasets.reading import counted, framed, is_text, read
-from vfljax.datasets.schema import Roles, class_names, codes, roles_of
-from vfljax.datasets.table_errors import Place, all_different, fault, one_line, reading, shown
+from vfljax.datasets.core import Column, Dataset
+from vfljax.datasets.files import MAX_BYTES
+from vfljax.datasets.notes import notes
+from vfljax.datasets.number_formats import Notation
+from vfljax.datasets.reading import Read, framed, read
+from vfljax.datasets.schema import Roles, groups_of, labeled, roles_of
+from vfljax.datasets.table_errors import (
+    MOST_COLUMNS,
+    Place,
+    all_different,
+    fault,
+    one_line,
+    reading,
+)
 from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
 
@@ -34,7 +41,7 @@ from vfljax.errors import unknown as no_such
 # numeric= of those that are marked
 READER = 2
 LIMITS = {  # of an option's value; None: any of its type
-    "encoding": ENCODINGS,
+    "encoding": ("onehot", "codes"),
     "missing": ("keep", "refuse"),
     "unknown": ("refuse", "ignore"),
     "decimal": (".", ","),
@@ -43,6 +50,7 @@ LIMITS = {  # of an option's value; None: any of its type
     **dict.fromkeys(("keep_default_na", "drop_unlabeled", "percent", "date_format")),
 }
 
+TEST = Field("data.options.test_file")
 OF_FILE = ("path", "delimiter", "test_file", "header", "file_encoding")  # options of ``table``
 
 
@@ -111,36 +119,19 @@ def table(
         date_format: of dates that could be read in several ways, as of ``strptime``: "%d/%m/%Y".
     """
     options = {name: value for name, value in locals().items() if name not in OF_FILE}
-    asking.check(Field("data.options.test_file"), test_file, str)
+    asking.check(TEST, test_file, str)
     layout = (delimiter, header, file_encoding)
-    (frame, nameless), test = read(path, *layout), None
+    training, test = read(path, *layout), None
     if test_file:
         beside = pathlib.Path(path).parent / test_file
         if beside.exists() or not pathlib.Path(test_file).exists():
             test_file = str(beside)
         if pathlib.Path(test_file).exists() and pathlib.Path(test_file).samefile(path):
-            raise UserError(
-                "is the table itself",
-                field="data.options.test_file",
-                value=test_file,
-                remedy="give another file, or leave it out",
-            )
-        test, _ = read(test_file, *layout)
-    hint, names = (), [*frame.columns, *nameless]
-    odd = [name for name in names if is_number(name)]
-    if header and odd and is_text(path) and not counted(names):
-        first = f" Its first line names the columns, {shown(odd[0])} one of them: "
-        hint = (first, *options_in("{header}=False if it is a row."))
-    single = options_in(" It has but one column: give {delimiter}=.")
-    dataset = _dataset(
-        frame,
-        Place(path, hint=single if len(names) == 1 else hint),
-        nameless,
-        test,
-        test_file,
-        options,
-    )
-    more = ["".join(map(str, hint)).strip()] if hint else []
+            remedy = "give another file, or leave it out"
+            raise UserError("is the table itself", field=TEST, value=test_file, remedy=remedy)
+        test = read(test_file, *layout)
+    dataset = _dataset(path, training, test_file, test, options)
+    more = ["".join(map(str, training.hint)).strip()] if training.hint else []
     more += [f"the test rows are of {test_file}."] if test_file else []
     return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
 
@@ -160,12 +151,9 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
     Raises:
       UserError: for any fault of the frame, or an unknown option.
     """
-    held = None
-    if test is not None:
-        held, _ = framed(arrow_of(test, "the test frame"), "the test frame")
-    table, nameless = framed(arrow_of(frame, "the frame"), "the frame")
-    options = {"label": label, **options}
-    return _dataset(table, Place("the frame"), nameless, held, "the test frame", options)
+    training = framed(arrow_of(frame, "the frame"), "the frame")
+    held = None if test is None else framed(arrow_of(test, "the test frame"), "the test frame")
+    return _dataset("the frame", training, "the test frame", held, {"label": label, **options})
 
 
 def arrow_of(frame: Any, place: str) -> pa.Table:
@@ -182,63 +170,34 @@ def arrow_of(frame: Any, place: str) -> pa.Table:
 
 
 def _dataset(
-    frame: pd.DataFrame,
-    whole: Place,
-    nameless: Sequence[str],
-    test: pd.DataFrame | None,
-    test_name: str,
-    options: dict[str, Any],
+    name: str, training: Read, test_name: str, test: Read | None, options: dict[str, Any]
 ) -> Dataset:
-    """A frame as a data set; ``test`` is the published test part. The options are ``table``'s."""
     o, rule, label_rule = _checked(options)
-    roles = roles_of(whole, list(frame.columns), o)
-    names, rows = list(frame.columns), len(frame)
-    frame, place, target = _labeled(whole, frame, roles.label, label_rule, o.drop_unlabeled)
-    classes = class_names(place, target, str(o.positive))
-    labels, spellings = codes(place, target, classes), target.values
-    sources = []
-    for column, kind in roles.features.items():
-        typed = source(place, column, frame[column], rule, kind)
-        _check_missing(typed, place, o.missing)
-        sources.append(pooled(typed, o.max_categories) if o.encoding == "onehot" else typed)
-    group = _texts(place, frame, roles.groups, rule) if roles.groups else None
-    everything, held, ignored = sources, None, {}
+    columns = [*training.frame.columns]
+    roles = roles_of(Place(name, hint=training.hint), columns, o)
+    files = [(Place(name), training.frame)]
     if test is not None:
-        _check_columns(list(test.columns), test_name, names, whole, roles)
-        rows += len(test)
-        test, there, target = _labeled(
-            Place(test_name), test, roles.label, label_rule, o.drop_unlabeled
-        )
-        labels = np.concatenate([labels, codes(there, target, classes)])
-        everything = []
-        for train in sources:
-            column = train.name
-            other = source(there, column, test[column], rule, roles.features[column], train)
-            _check_missing(other, there, o.missing)
-            both, ignored[column] = joined(train, other, there, o.encoding, o.unknown == "ignore")
-            everything.append(both)
-        held = np.arange(len(labels)) >= len(frame)
-        if group is not None:
-            more = _texts(there, test, roles.groups, rule)
-            _check_apart(group, more, roles.groups)
-            group = group + more
-    columns, features = encode(everything, o.encoding)
-    inferred = [
-        *notes.of_labels(classes, spellings, rows - len(labels), label_rule),
-        *notes.left_out(names, nameless, roles),
-        *notes.notes(sources, everything, roles, o.encoding, held, ignored),
-        *_unmet(place.name, o, everything, rows > len(labels)),
+        _check_columns([*test.frame.columns], test_name, columns, name, roles)
+        files.append((Place(test_name), test.frame))
+    files, target = labeled(files, roles.label, label_rule, o.drop_unlabeled, str(o.positive))
+    held = None if test is None else np.arange(len(target.labels)) >= len(files[0][1])
+    sources = [
+        source(column, [(place, frame[column]) for place, frame in files], rule, kind)
+        for column, kind in roles.features.items()
     ]
+    groups = groups_of(files, roles.groups, rule) if roles.groups else None
+    _check_date_format(name, sources, o.date_format)
+    columns, features = _encode(sources, o.encoding)
     return Dataset(
-        name=one_line(pathlib.PurePath(place.name).name),
+        name=one_line(pathlib.PurePath(name).name),
         features=features,
-        labels=labels,
-        num_classes=len(classes),
+        labels=target.labels,
+        num_classes=len(target.classes),
         columns=columns,
-        classes=classes,
+        classes=target.classes,
         test=held,
-        groups=None if group is None else np.unique(group, return_inverse=True)[1].astype(np.int32),
-        notes=tuple(map(one_line, inferred)),
+        groups=groups,
+        notes=tuple(map(one_line, notes(roles, training.nameless, target, sources, held, o))),
         reader=READER,
     )
 
@@ -261,86 +220,75 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
         remedy = "give words, or numbers"
         raise UserError(field="data.options.na_values", value=o.na_values, remedy=remedy)
     o.na_values = tuple(str(word).strip() for word in words)
-    default = o.keep_default_na
-    notation = Notation(o.decimal, o.thousands, o.percent, o.date_format)
-    every = Rule(("", *o.na_values, *(MISSING if default else ())), notation)
-    return o, every, every._replace(missing=("", *o.na_values, *((*NAN, "?") if default else ())))
+    missing = ("", *o.na_values)
+    every = Rule(
+        missing=(*missing, *(MISSING if o.keep_default_na else ())),
+        notation=Notation(o.decimal, o.thousands, o.percent, o.date_format),
+        refuse=o.missing == "refuse",
+        codes=o.encoding == "codes",
+        most=o.max_categories,
+        ignore=o.unknown == "ignore",
+    )
+    words = (*NAN, "?") if o.keep_default_na else ()
+    return o, every, every._replace(missing=(*missing, *words))
 
 
 def _check_columns(
-    test: Sequence[str], test_name: str, names: Sequence[str], place: Place, roles: Roles
+    test: Sequence[str], test_name: str, names: Sequence[str], name: str, roles: Roles
 ) -> None:
     """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
     used = [roles.label, *filter(None, [roles.groups]), *roles.features]
-    lacking = [name for name in used if name not in set(test)]
-    more = [name for name in test if name not in set(names)]
+    lacking = [column for column in used if column not in set(test)]
+    more = [column for column in test if column not in set(names)]
     if lacking or more:
         what = [f"lacks {', '.join(map(repr, lacking[:5]))}"] if lacking else []
         what += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
-        remedy = f"give it the columns of {place.name}, in any order"
+        remedy = f"give it the columns of {name}, in any order"
         raise fault(test_name, " and ".join(what), remedy)
 
 
-def _labeled(
-    place: Place, frame: pd.DataFrame, label: str, rule: Rule, drop: bool
-) -> tuple[pd.DataFrame, Place, Source]:
-    """(the rows that have a label, where they are, their labels). With ``drop`` the others are left
-    out; else raises UserError with their number, as it does where no row is left."""
-    target = source(place, label, frame[label], rule, "category")
-    if not target.missing:
-        return frame, place, target
-    assert target.codes is not None
-    kept = np.flatnonzero(target.codes != len(target.values) - 1)  # NONE is the last
-    if not drop or not len(kept):
-        what = f"is missing in {target.missing:,} of {len(frame):,} rows"
-        what = f"{what}, first in row {place.row(target.first)}"
-        remedy = options_in("fill it, or {drop_unlabeled}=True leaves such rows out")
-        raise fault(f"{place.name}: label {label!r}", what, remedy)
-    frame, place = frame.iloc[kept].reset_index(drop=True), place._replace(rows=kept)
-    return frame, place, source(place, label, frame[label], rule, "category")
-
-
-def _unmet(
-    name: str, o: SimpleNamespace, everything: Sequence[Source], unlabeled: bool
-) -> list[str]:
-    """A note on missing words that no feature holds; raises UserError for a format of dates that none has."""
-    forms = [typed.since[0] for typed in everything if typed.since]
-    if o.date_format and o.date_format not in forms:
-        read = f" (dates are read as {', '.join(dict.fromkeys(forms))})" if forms else ""
-        what = f"has no column of dates for date_format={o.date_format!r}{read}"
+def _check_date_format(name: str, sources: Sequence[Source], date_format: str) -> None:
+    """Raise UserError for a format of dates that no column has."""
+    formats = dict.fromkeys(column.since[0] for column in sources if column.since)
+    if date_format and date_format not in formats:
+        read = f" (dates are read as {', '.join(formats)})" if formats else ""
+        what = f"has no column of dates for date_format={date_format!r}{read}"
         raise fault(name, what, "correct it, or leave it out")
-    met = {word for typed in everything for word in typed.words}
-    numbers = {float(word) for word in met if is_number(word)}
-    absent = sorted(
-        word
-        for word in {*o.na_values} - {"", *met}
-        if not (is_number(word) and float(word) in numbers)
-    )
-    if not absent or unlabeled:  # labels may have held them
-        return []
-    return [f"na_values: no feature holds {', '.join(map(shown, absent))}."]
 
 
-def _check_missing(typed: Source, place: Place, missing: str) -> None:
-    if typed.missing and missing == "refuse":
-        raise place.at(typed.name).fault(
-            f"has no value in row {place.row(typed.first)} and missing='refuse'",
-            "fill it, or {missing}='keep'",
+def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
+    """(columns, features [R, F] float32): numbers as they are, NaN where missing; of a category column, one
+    of 0 and 1 a value, or codes."""
+    columns: list[Column] = []
+    for column in sources:
+        if column.numbers is not None:
+            columns.append(Column(column.name))
+        elif encoding == "codes":
+            columns.append(Column(column.name, "code", vocabulary=len(column.values)))
+        else:
+            columns += [Column(column.name, "category", value) for value in column.values]
+    if len(columns) > MOST_COLUMNS:
+        field, remedy = (
+            "data.options.encoding",
+            "choose 'codes', or drop columns of many categories",
         )
-
-
-def _texts(place: Place, frame: pd.DataFrame, groups: str, rule: Rule) -> list[str]:
-    typed = source(place, groups, frame[groups], rule, "category")
-    assert typed.codes is not None
-    if typed.missing:
-        what = f"names groups and has no value in row {place.row(typed.first)}"
-        raise place.at(groups).fault(what, "fill it")
-    return [typed.values[code] for code in typed.codes]
-
-
-def _check_apart(group: list[str], more: list[str], groups: str) -> None:
-    both = set(group) & set(more)
-    if both:
-        what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
-        remedy = "leave them out of one file"
-        raise UserError((*options_in("{groups}="), f"{groups!r}: {what}"), remedy=remedy)
+        what = f"makes {len(columns):,} columns, more than {MOST_COLUMNS:,}"
+        raise UserError(what, field=field, value="onehot", remedy=remedy)
+    rows = len(sources[0].missing)
+    size = 4 * rows * len(columns)
+    if size > MAX_BYTES:
+        what = f"{rows:,} rows of {len(columns):,} columns take {size:,} bytes, more than {MAX_BYTES:,}"
+        remedy = "choose {encoding}='codes', " if encoding == "onehot" else ""
+        remedy += "name columns in {drop}=, or give fewer rows"
+        raise UserError(what, remedy=options_in(remedy))
+    features = np.zeros((rows, len(columns)), np.float32)
+    place = 0
+    for column in sources:
+        if column.codes is not None and encoding == "onehot":
+            known = np.flatnonzero(column.codes >= 0)
+            features[known, place + column.codes[known]] = 1
+            place += len(column.values)
+        else:
+            features[:, place] = column.codes if column.numbers is None else column.numbers
+            place += 1
+    return tuple(columns), features
