@@ -32,23 +32,6 @@ def test_a_test_file_is_the_published_test_part(tmp_path):
     assert set(split.test) == {4, 5}
 
 
-TESTS = {
-    "a column lacks": (made(n=[1.5, 2.5]), "the test frame lacks 'c': give it the columns"),
-    "a column more": (made(n=[1, 2], c=["u", "v"], z=[1, 2]), "has also 'z'"),
-    "a word": (made(n=["1", "x"], c=["u", "v"]), "column 'n' has 'x' in row 2, which is no number"),
-    "a category": (made(n=[1, 2], c=["u", "w"]), "column 'c' has 'w' in row 2, an unknown category at"),
-    "a missing category": (made(n=[1, 2], c=["u", None]), r"column 'c' has '\(missing\)' in row 2"),
-    "a label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, 2]), "label 'y' is '2' in row 2"),
-    "no label": (made(n=[1, 2], c=["u", "v"]).assign(y=[0, None]), "label 'y' is missing in 1 of 2 rows"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", TESTS)
-def test_a_test_part_that_does_not_fit_is_one_line(case):
-    held, message = TESTS[case]
-    refused(message, TRAIN, test=held)
-
-
 def test_the_table_itself_is_no_test_file(tmp_path):
     path = write(tmp_path, TRAIN, ".csv")
     (tmp_path / "linked.csv").symlink_to("own.csv")
@@ -72,14 +55,6 @@ def test_a_test_file_is_looked_for_beside_the_table_first(tmp_path, monkeypatch)
     data = table(path, label="y", test_file="own.txt")
     assert data.features[:, 0].tolist() == [1, 2, 7, 8]
     assert "the test rows are of own.txt." in data.notes
-
-
-def test_a_word_among_a_test_part_s_numbers_blames_no_option_that_was_not_given():
-    test = made(a=["3", "x"])
-    said = refused("column 'a' has 'x' in row 2, which is no number", made(a=[1, 2]), test=test)
-    assert "numeric=" not in said
-    assert "name it in categorical= (the training rows have numbers)" in said
-    refused("take the name out of numeric=", made(a=[1, 2]), test=test, numeric="a")
 
 
 def test_an_unknown_category_may_be_ignored():
@@ -187,15 +162,6 @@ def test_statistics_of_all_rows_do_change_training_rows():
     before, after = scaled(base, split.train, "all"), scaled(other, split.train, "all")
     assert (before[split.train, 0] != after[split.train, 0]).all()
     assert (after[:, [c.value == "new" for c in other.columns]] != 0).any()
-
-
-def test_a_test_file_changes_no_training_row():
-    held = made(n=[1e9, -1e9], m=[None, 5.0], c=["u", "new"])
-    alone = from_frame(mixed(), label="y")
-    data = from_frame(mixed(), label="y", test=held, unknown="ignore")
-    train = np.arange(40)
-    assert data.columns == alone.columns
-    np.testing.assert_array_equal(scaled(data, train)[:80], scaled(alone, train))
 
 
 def test_a_config_names_a_file_and_its_parties_columns(tmp_path):

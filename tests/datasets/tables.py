@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.datasets import refusals
-from vfljax.datasets.user_table import from_frame, table
+from vfljax.datasets.user_table import from_frame
 
 FRAME = pd.DataFrame(
     {
@@ -46,9 +46,3 @@ def write(folder, frame, suffix):
         separator = {".tsv": "\t", ".txt": ";"}.get(suffix, ",")
         frame.to_csv(path, index=False, sep=separator)
     return str(path)
-
-
-def csv(folder, text, name="own.csv", **options):
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return table(str(path), **{"label": "y", **options})

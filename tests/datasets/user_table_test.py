@@ -1,16 +1,14 @@
-"""A user's own table: formats, types, missing values and categories."""
-
-import decimal
+"""A user's own table: formats, categories, labels, and what the notes say."""
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.preprocessing import OneHotEncoder
 
-from tests.datasets.tables import FRAME, csv, made, names, refused, write
+from tests.datasets.tables import FRAME, made, names, refused, write
 from vfljax.datasets import user_table
 from vfljax.datasets.core import checksum
+from vfljax.datasets.describing import columns_table
 from vfljax.datasets.user_table import from_frame, table
 
 
@@ -35,86 +33,6 @@ def test_an_npz_of_x_and_y_is_a_table_too(tmp_path):
     assert data.labels.tolist() == [0, 1, 0, 1]
 
 
-def test_numbers_categories_and_their_columns():
-    data = from_frame(FRAME, label="sick", categorical="kind")
-    assert names(data) == [
-        ("age", "number", ""),
-        ("visits", "number", ""),
-        ("member", "number", ""),
-        ("city", "category", "Aix"),
-        ("city", "category", "Graz"),
-        ("city", "category", "Ulm, old"),
-        ("city", "category", "(missing)"),
-        ("kind", "category", "1"),
-        ("kind", "category", "2"),
-        ("kind", "category", "10"),
-    ]
-    np.testing.assert_array_equal(data.features[0], [31.5, 3, 1, 0, 1, 0, 0, 0, 1, 0])
-    np.testing.assert_array_equal(data.features[1], [np.nan, 10, 0, 0, 0, 0, 1, 0, 0, 1])
-    assert data.features.dtype == np.float32
-    assert data.labels.dtype == np.int32
-
-
-def test_one_hot_columns_are_scikit_learn_s_and_pandas_s():
-    rng = np.random.default_rng(0)
-    frame = made(a=rng.choice(list("zyxé"), 200), b=rng.integers(-3, 12, 200))
-    data = from_frame(frame, label="y", categorical=("a", "b"))
-    encoder = OneHotEncoder(sparse_output=False).fit(frame[["a", "b"]])
-    np.testing.assert_array_equal(data.features, encoder.transform(frame[["a", "b"]]))
-    np.testing.assert_array_equal(
-        data.features, pd.get_dummies(frame[["a", "b"]], columns=["a", "b"])
-    )
-
-
-def test_decimals_and_dictionaries_of_a_parquet_file():
-    arrow = pa.table(
-        {
-            "d": [decimal.Decimal("1.25"), None, decimal.Decimal("7.50")],
-            "w": pa.array(["u", "v", "u"]).dictionary_encode(),
-            "y": [True, False, True],
-            "__index_level_0__": [5, 6, 7],
-        }
-    )
-    data = from_frame(arrow, label="y")
-    np.testing.assert_array_equal(data.features, [[1.25, 1, 0], [np.nan, 0, 1], [7.5, 1, 0]])
-    assert data.classes == ("False", "True")
-    assert "__index_level_0__: a data frame's index, left out." in data.notes
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
-def test_delimiters_quotes_and_byte_order_marks(tmp_path, delimiter, start):
-    rows = [("a;b,c", "y"), ('say ""hi"", you', "0"), ("two\nlines", "1"), ("=cmd()", "0")]
-    text = "\r\n".join(delimiter.join(f'"{v}"' for v in row) for row in rows)
-    data = csv(tmp_path, start + text.encode())
-    assert [c.value for c in data.columns] == ["=cmd()", 'say "hi", you', "two\nlines"]
-    assert {c.name for c in data.columns} == {"a;b,c"}
-    again = csv(tmp_path, text, delimiter="tab" if delimiter == "\t" else delimiter)
-    assert checksum(again) == checksum(data)
-
-
-def test_kinds_are_overridden_by_name_and_glob():
-    frame = made(c1=[1, 2, 3, 1], c2=[4, 5, 6, 4], n=[1.5, 2.5, 3.5, 0.5])
-    data = from_frame(frame, label="y", categorical=("c*",), numeric=("n",))
-    assert [c.kind for c in data.columns] == ["category"] * 6 + ["number"]
-    refused(
-        r"column 'a' has 'high' in row 3, which is no number",
-        made(a=["1", "", "high"]),
-        numeric="a",
-    )
-    refused(
-        "column 'a' is in categorical= and in numeric=",
-        made(a=[1, 2]),
-        numeric="a",
-        categorical="*",
-    )
-    refused(
-        "the frame: unknown column in drop= 'ag': did you mean 'age'",
-        made(age=[1, 2]),
-        drop="ag",
-    )
-
-
 def test_rare_categories_are_pooled_by_their_count():
     values = [f"r{k // 2:03}" for k in range(600)]
     frame = made(a=["r299", *values, None], n=range(602))
@@ -132,33 +50,7 @@ def test_rare_categories_are_pooled_by_their_count():
     test = made(a=["r000", "r001", "new", None], n=range(4))
     tested = from_frame(frame, label="y", max_categories=4, test=test)
     np.testing.assert_array_equal(tested.features[602:, :4], np.eye(4)[[0, 2, 2, 3]])
-    refused("max_categories=0: give an integer from 1", frame, max_categories=0)
     assert from_frame(frame, label="y", max_categories=1).columns[0].value == "(other)"
-
-
-def test_days_of_a_test_part_are_since_the_training_file_s_first():
-    frame, held = made(a=["1.2.2020", "3.2.2020"]), made(a=["5.1.2020", "1.2.2020"])
-    data = from_frame(frame, label="y", test=held)
-    assert data.features[:, 0].tolist() == [0, 2, -27, 0]
-    assert "dates or times, taken as days since the first: a (2020-02-01, %d.%m.%Y)." in data.notes
-    refused("'soon' in row 2, which is no date as", frame, test=made(a=["5.1.2020", "soon"]))
-
-
-def test_a_point_is_no_decimal_where_commas_are():
-    refused("give decimal='.'", made(a=["1.5", "2.5", "3.5"]), decimal=",")
-    data = from_frame(made(a=["1.500", "2", "3,5"]), label="y", decimal=",", thousands=".")
-    assert data.features[:, 0].tolist() == [1500, 2, 3.5]
-    wrong = from_frame(made(a=["1,5", "u", "v"]), label="y", thousands=",")  # no group of three
-    assert [c.value for c in wrong.columns] == ["1,5", "u", "v"]
-    for option, value, said in (
-        ("decimal", ";", "unknown decimal ';': choose from ., ,"),
-        ("thousands", ";", "unknown thousands ';': choose from"),
-        ("percent", 1, "percent=1: give True or False"),
-        ("date_format", 1, "date_format=1: give a text"),
-        ("date_format", "dmy", "no column of dates for date_format='dmy': correct it"),
-    ):
-        refused(said, made(a=[1, 2]), **{"decimal": ".", option: value})
-    refused("thousands=',' is also decimal=", made(a=[1, 2]), thousands=",", decimal=",")
 
 
 def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):
@@ -168,3 +60,111 @@ def test_what_would_not_fit_is_refused_before_it_is_made(monkeypatch):
     monkeypatch.setattr(user_table, "MAX_BYTES", 4 * 4 * 5 - 1)
     refused("4 rows of 5 columns take 80 bytes, more than 79: choose encoding='codes'", frame)
     assert from_frame(frame, label="y", encoding="codes").features.shape == (4, 2)
+
+
+def test_the_positive_class_is_one():
+    frame = pd.DataFrame({"a": range(3), "y": ["bad", "good", "bad"]})
+    assert from_frame(frame, label="y").labels.tolist() == [0, 1, 0]
+    data = from_frame(frame, label="y", positive="bad")
+    assert data.labels.tolist() == [1, 0, 1]
+    assert data.classes == ("good", "bad")
+
+
+def test_a_message_about_a_wide_table_is_short():
+    wide = made(**{f"c{k}": [0, 1] for k in range(1000)})
+    assert len(refused("did you mean 'c777'", wide, drop="c77 7")) < 400
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_a_class_is_its_number_however_it_is_spelled(tmp_path, suffix):
+    y = ["1", "+1", "01", "1.0", "1e0", "0", "-0", "10", "00"]
+    data = table(write(tmp_path, pd.DataFrame({"a": range(9), "y": y}), suffix), label="y")
+    assert data.classes == ("0", "1", "10")
+    assert data.labels.tolist() == [1, 1, 1, 1, 1, 0, 0, 2, 0]
+    frame, test = made(a=[1, 2]), pd.DataFrame({"a": [1, 2], "y": ["1.0", "+0"]})
+    assert from_frame(frame, label="y", test=test).labels.tolist() == [0, 1, 1, 0]
+    assert from_frame(frame, label="y", positive="0.0").labels.tolist() == [1, 0]
+
+
+def test_rows_without_a_label_keep_the_numbers_of_the_others():
+    frame = pd.DataFrame({"a": ["1", "x", "3", "4"], "y": ["u", "?", None, "v"], "g": [1, 2, 3, 4]})
+    test = pd.DataFrame({"a": ["", "5", "z"], "y": ["", "u", "v"], "g": [5, 6, 7]})
+    options = {"label": "y", "drop_unlabeled": True, "groups": "g"}
+    data = from_frame(frame, test=test[:2], **options)
+    assert data.features[:, 0].tolist() == [1, 4, 5]
+    assert data.labels.tolist() == [0, 1, 0]
+    assert data.groups is not None
+    assert data.test is not None
+    assert (data.groups.tolist(), data.test.tolist()) == ([0, 1, 2], [False, False, True])
+    assert "rows without a label, left out: 3." in data.notes
+    refused("the test frame: column 'a' has 'z' in row 3", frame, test=test, **options)
+    refused("missing in 1 of 2 rows, first in row 1", frame.iloc[[0, 3]], test=test[:2], groups="g")
+    refused("is missing in 2 of 2 rows", frame.iloc[1:3], drop_unlabeled=True)
+
+
+def test_notes_say_what_a_person_must_know():
+    rows = 40
+    frame = made(
+        id=range(rows),
+        code=[k % 5 for k in range(rows)],
+        same=["x"] * rows,
+        flat=[7] * rows,
+        big=[2**24 + 1, 3, 2] + [1] * (rows - 3),
+        gap=[None, *np.linspace(0, 1, rows - 1)],
+        odd=["?", *map(str, range(rows - 1))],
+    )
+    notes = from_frame(frame, label="y").notes
+    for one in (
+        "few distinct whole numbers, taken as numbers: code (5), big (4); name those that are codes in "
+        "categorical=.",
+        "one value in all rows: same (x), flat (7).",
+        "another whole number in every row: id; drop an identifier.",
+        "whole numbers above 16,777,216 are rounded to float32: big.",
+        "2 columns have missing values: gap (1), odd (1); a missing number reads as its training mean, a "
+        "missing category as (missing).",
+        "read as missing: ? in odd (1); keep_default_na=False reads only empty fields and na_values= so.",
+        "same (1) is a category, one-hot.",
+    ):
+        assert one in notes
+    alone = from_frame(frame[["y", "code"]], label="y").notes
+    assert alone == (
+        "code: 5 distinct whole numbers, taken as a number; name it in categorical= if it is a code.",
+    )
+    assert from_frame(frame[["y", "code"]], label="y", numeric="code").notes == ()
+
+
+def test_notes_are_short_single_lines_whatever_the_values_are():
+    frame = pd.DataFrame(
+        {"a": ["two\nlines" * 9] * 4, "b": range(4), "y": ["no\n", "y\nes" * 20] * 2}
+    )
+    data = from_frame(frame, label="y")
+    assert data.notes[0] == "classes: no is 0, y esy esy esy esy... is 1."
+    for line in (*data.notes, *columns_table(data).splitlines()):
+        assert len(line.splitlines()) == 1
+        assert len(line) < 120
+
+
+def test_frames_with_odd_names_or_contents():
+    frame = pd.DataFrame({0: [1.5, 2.5], "a  b ": ["u", "v"], "y": [0, 1]}, index=[7, 7])
+    data = from_frame(frame, label="y", categorical="a b")
+    assert [c.name for c in data.columns] == ["0", "a b", "a b"]
+    refused("the frame: two columns are named 'a b'", frame.rename(columns={0: "a b"}))
+    refused("the frame has 3 columns and no row", frame[:0])
+    refused("cannot be read .*give each column values of one type", made(a=[1, "u"]))
+    refused("'a' is of type .* neither number nor text", made(a=pd.period_range("2020", periods=2)))
+    refused("the frame is of type list: give a pandas DataFrame", [1, 2])
+    assert checksum(from_frame(pa.Table.from_pandas(frame[["y"]].assign(n=[1, 2])), label="y"))
+
+
+def test_the_table_of_columns():
+    data = from_frame(FRAME, label="sick", categorical="kind")
+    assert columns_table(data).splitlines() == [
+        "column  kind      values                             missing",
+        "age     number    29.25 to 44                        25.0%",
+        "visits  number    2 to 70",
+        "member  number    0 to 1",
+        "city    category  4: Aix, Graz, Ulm, old, (missing)  25.0%",
+        "kind    category  3: 1, 2, 10",
+    ]
+    codes = from_frame(FRAME, label="sick", encoding="codes")
+    assert "city    code    0..3         -" in columns_table(codes).splitlines()

@@ -15,7 +15,7 @@ import itertools
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -231,15 +231,12 @@ def _start(path: str) -> bytes:
         return file.read(4)
 
 
-def _opened(path: str) -> BinaryIO:
-    return cast(BinaryIO, (gzip.open if _start(path)[:2] == b"\x1f\x8b" else open)(path, "rb"))
-
-
 def _bounded(path: str) -> bytes:
     """The file's bytes, unless those are more than ``MOST_TEXT``: a few kilobytes of gzip can hold more
     text than there is memory."""
     out = io.BytesIO()
-    with reading(path, AGAIN), _opened(path) as stream:
+    opened: Any = gzip.open if _start(path)[:2] == b"\x1f\x8b" else open
+    with reading(path, AGAIN), opened(path, "rb") as stream:
         while piece := stream.read(PIECE):
             out.write(piece)
             if out.tell() > MOST_TEXT:
