@@ -2,7 +2,6 @@
 
 import functools
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,13 +10,12 @@ from hypothesis import strategies as st
 from tests import harness
 from tests.attacks import cases
 from tests.reference import spectral as reference
-from vfljax.attacks.spectral import directions, k_means, spectral, threshold, two_clusters
+from vfljax.attacks.spectral import directions, spectral, threshold, two_clusters
 
 few = settings(deadline=None, max_examples=15, database=None, derandomize=True)
 jitted_directions = harness.quick_jit(directions, static_argnums=1)
 jitted_threshold = harness.quick_jit(threshold)
 jitted_clusters = harness.quick_jit(two_clusters, static_argnums=(2, 3))
-jitted_k_means = harness.quick_jit(k_means, static_argnums=3)
 
 FORMS = [(False, "minority"), (False, "larger"), (True, "minority"), (True, "larger")]
 every_form = pytest.mark.parametrize(("absolute", "heuristic"), FORMS)
@@ -164,13 +162,6 @@ def many(classes, apart):
     labels = np.arange(40 * classes) % classes
     centers = apart * np.eye(classes, 6)
     return labels, np.float32(rng.normal(size=(len(labels), 6)) + centers[labels])
-
-
-def test_k_means_finds_clusters_that_stand_apart():
-    classes = 3
-    labels, z = many(classes, 12.0)
-    clusters = jitted_k_means(jax.random.key(0), z, np.ones(len(z), np.float32), classes)
-    assert reference.best_matching(np.asarray(clusters), labels, classes) == 1
 
 
 @pytest.mark.parametrize("oracle", [False, True])

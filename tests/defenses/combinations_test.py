@@ -3,7 +3,6 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -95,26 +94,6 @@ def test_identity_members_before_between_and_after_change_no_bit(combination, mo
         (plain[0].weights, *plain[1:]), (with_idle[0].weights, *with_idle[1:]), strict=True
     ):
         harness.assert_same_bits(a, b)
-
-
-@pytest.mark.parametrize(
-    ("combination", "neutral"),
-    [
-        (combination, name)
-        for combination in COMBINATIONS
-        for name in combination.split("+")
-        if defenses.TABLE[name].neutral is not None
-    ],
-)
-def test_a_member_at_its_neutral_value_is_as_good_as_absent(combination, neutral):
-    spec, hparams = federation(combination)
-    values = defenses.TABLE[neutral].neutral
-    off = {**hparams.defenses, neutral: {k: jnp.float32(v) for k, v in values.items()}}
-    present = harness.run_steps(spec, hparams._replace(defenses=off), batches_of(spec))
-    absent = harness.run_steps(*federation(combination, leave_out=(neutral,)), batches_of(spec))
-    harness.assert_close(
-        (present[0].weights, present[1]), (absent[0].weights, absent[1]), tolerance=1e-6
-    )
 
 
 @pytest.mark.parametrize("combination", [c for c in COMBINATIONS if "label_dp" in c])

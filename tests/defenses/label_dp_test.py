@@ -113,17 +113,6 @@ def test_no_noisy_label_shifts_the_odds_by_more_than_e_to_the_epsilon(epsilon):
         assert max(worst) > math.exp(epsilon / 1.5)  # the bound is met: a smaller one fails
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("classes", [2, 5])
-def test_a_uniform_prior_is_randomized_response(classes, epsilon):
-    prior = np.full(classes, 1 / classes, np.float32)
-    table, kept = np.asarray(table_of(prior, epsilon)), reference.keep(classes, epsilon)
-    np.testing.assert_allclose(np.diag(table), kept, atol=1e-6)
-    off = table[~np.eye(classes, dtype=bool)]
-    np.testing.assert_allclose(off, (1 - kept) / (classes - 1), atol=1e-6)
-    np.testing.assert_allclose(best_guess(prior, table), kept, atol=1e-6)
-
-
 def test_a_prior_without_doubt_answers_whatever_the_label_is():
     for true in range(4):
         drawn = draw_with_prior(true, np.float32([0, 0, 1, 0]), 2.0)

@@ -181,19 +181,6 @@ def test_without_sigma_training_steps_read_what_predictions_read():
     np.testing.assert_array_equal(trained, predicted)
 
 
-def test_lambda_zero_is_not_neutral():
-    assert defenses.TABLE["mid"].neutral is None
-    spec = harness.make_spec(CLASSES, ("mid",), passive=1)
-    plain = harness.make_spec(CLASSES, passive=1)
-    batch = harness.make_batch(spec, 0)
-    losses = []
-    for one, knobs in ((spec, {"mid": {"lambda_kl": 0.0}}), (plain, {})):
-        hparams = harness.make_hparams(one, knobs)
-        state = harness.make_state(one, hparams)
-        losses.append(harness.jitted_step(one)(state, batch, hparams)[2].loss)
-    assert losses[0] != losses[1]
-
-
 def test_the_top_model_s_own_weights_start_as_they_do_without_mid():
     """So that a seed's settings are paired."""
     features = tuple(jnp.ones((2, harness.COLUMNS)) for _ in range(3))

@@ -52,21 +52,6 @@ def test_the_gradient_of_distances_is_that_of_the_definition():
 
 
 @every_distance
-def test_classes_that_fall_apart_have_less_energy_and_other_classes_do_not_matter(distance):
-    z, _ = problem(2)
-    labels = np.arange(ROWS) % 2
-    value, gradient = value_and_gradient(z, labels, 1e-3, distance)
-    after, _ = value_and_gradient(z - 1e-3 * np.asarray(gradient), labels, 1e-3, distance)
-    assert after < value
-    moved = np.where(labels[:, None] == 1, np.roll(z, 1, axis=1), z)  # within class 1: isometric
-    np.testing.assert_allclose(
-        value_and_gradient(moved, labels, 1e-3, distance)[0], value, rtol=1e-5
-    )
-    alone, _ = value_and_gradient(z, np.arange(ROWS), 1e-3, distance)
-    np.testing.assert_array_equal(alone, 0)  # classes of one row
-
-
-@every_distance
 def test_equal_rows_have_the_energy_of_the_softening_and_no_gradient(distance):
     z = np.tile(np.float32([0.3, -2.0, 1.0]), (ROWS, 1))
     value, gradient = value_and_gradient(z, np.zeros(ROWS, int), 1e-2, distance)
@@ -89,15 +74,6 @@ def test_rows_of_equal_entries_take_no_part_in_angles():
     value, gradient = value_and_gradient(z, labels, 1e-3, "angular")
     np.testing.assert_allclose(value, reference.energy(z, labels, 1e-3, "angular"), rtol=1e-5)
     np.testing.assert_array_equal(gradient[np.array([3, 7])], 0)
-    assert np.all(np.isfinite(gradient))
-
-
-@every_distance
-@pytest.mark.parametrize("scale", [1e-30, 1e-8, 1e15, 1e25])
-def test_any_scale_leaves_value_and_gradient_finite(distance, scale):
-    z, labels = problem(5)
-    value, gradient = value_and_gradient(z * np.float32(scale), labels, 1e-3, distance)
-    assert np.isfinite(value)
     assert np.all(np.isfinite(gradient))
 
 

@@ -81,7 +81,7 @@ def test_value_and_both_gradients_are_those_of_xla_s(size, stride, padding, heig
     assert_close(*both(variables, x))
 
 
-@pytest.mark.parametrize(("size", "stride", "height"), [(3, 1, 12), (3, 2, 8), (1, 2, 6)])
+@pytest.mark.parametrize(("size", "stride", "height"), [(3, 1, 12), (3, 2, 8)])
 def test_over_stacked_parameters_and_in_loops_as_alone(size, stride, height):
     theirs, ours = layers(size, stride, "SAME")
     x = jnp.stack([inputs(height, 5, seed=s) for s in range(3)])

@@ -5,8 +5,6 @@ or |s|, and part the scores into the two clusters of least squared distance to t
 tried). The sign of v is arbitrary: whoever calls it a positive decides.
 """
 
-import itertools
-
 import numpy as np
 
 
@@ -43,11 +41,3 @@ def positives(z, absolute=False, heuristic="minority"):
     if heuristic == "larger" and absolute:
         turned = False
     return (-s, ~upper) if turned else (s, upper)
-
-
-def best_matching(clusters, labels, count):
-    """Accuracy of clusters named in the best of all ways."""
-    return max(
-        np.mean([names[c] == y for c, y in zip(clusters, labels)])
-        for names in itertools.permutations(range(count))
-    )
