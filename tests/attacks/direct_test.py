@@ -125,15 +125,6 @@ def test_an_epoch_is_found_by_its_number_and_not_its_place():
     np.testing.assert_array_equal(np.argmax(scores.train, axis=1), (labels + 1) % CLASSES)
 
 
-def test_over_epochs_rows_that_no_epoch_sent_have_no_guess():
-    labels = np.arange(10) % CLASSES
-    g = np.float32(1 / CLASSES - np.eye(CLASSES)[labels])
-    sent = np.array([np.arange(10) > 3, (np.arange(10) > 3) | (np.arange(10) == 0)])
-    case = cases.make_case(labels, CLASSES, gradients=[g, g], sent=sent)
-    scores = cases.attack(direct(cases.BOTTOMS, CLASSES, epoch="mean"), case)
-    np.testing.assert_array_equal(np.isnan(scores.train).all(axis=1), ~sent.any(axis=0))
-
-
 @usual_rules
 def test_reads_every_label_from_a_batch_of_the_protocol_without_splitting(rule):
     spec = harness.make_spec(CLASSES, split=False)

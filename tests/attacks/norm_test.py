@@ -32,3 +32,10 @@ def test_the_last_epoch_is_the_default_and_the_first_can_be_chosen():
     np.testing.assert_array_equal(scores_of(labels, [g, flat]), np.zeros((len(g), 2)))
     np.testing.assert_array_equal(scores_of(labels, [flat, g], 0), np.zeros((len(g), 2)))
     assert np.any(scores_of(labels, [flat, g]) != 0)
+
+
+def test_over_epochs_rows_that_no_epoch_sent_have_no_score():
+    labels, g = problem(5, rows=10)
+    sent = np.array([np.arange(10) > 3, (np.arange(10) > 3) | (np.arange(10) == 0)])
+    scores = scores_of(labels, [g, g], "mean", sent=sent)
+    np.testing.assert_array_equal(np.isnan(scores).all(axis=1), ~sent.any(axis=0))

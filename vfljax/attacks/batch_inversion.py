@@ -71,7 +71,7 @@ def batch_inversion(
 
     Args:
       bottoms: not read.
-      num_classes: not read. Colluders solve for the rows each by himself, and average.
+      num_classes: not read. Each colluder solves for the rows alone, and they average.
       rule: which entry is the label's, a name in ``direct.RULES``.
       epoch: a recorded one, -1 for the last.
 

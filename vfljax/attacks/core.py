@@ -43,8 +43,8 @@ multiply = functools.partial(jnp.matmul, precision="highest")
 class Attack(NamedTuple):
     """An attack whose static options are fixed.
 
-    ``run(key, view, known, knobs) -> Scores`` is pure and serves one setting; the caller maps it over
-    settings. The other fields say what the attack needs and how its figures are to be read.
+    ``run(key, view, known, knobs) -> Scores`` is pure and serves one trial; the caller maps it over
+    trials. The other fields say what the attack needs and how its figures are to be read.
     """
 
     run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
@@ -93,7 +93,7 @@ class AttackRow:
     """Optimizer steps of the published attack, 0 where it trains nothing."""
 
     completion: bool = False
-    """Whether it is a form of model completion, whose figures the findings compare with its
+    """Whether it is a kind of model completion, whose figures the findings compare with its
     baselines one by one."""
 
     reading: Reading | None = None

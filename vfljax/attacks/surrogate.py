@@ -27,7 +27,7 @@ Deviations:
 * Embeddings are standardized by column, and gradients multiplied by the columns' spreads, which makes them
   those with respect to what h reads. The gradient term has no unit.
 * All rows are read at each step (published: batches). The default width and steps are small, for suites
-  of many settings; the port's width is 64. Weights were chosen on simulated top models.
+  of many trials; the port's width is 64. Weights were chosen on simulated top models.
 
 z and g are of one recorded epoch. The top model moves within it, which the surrogate does not know.
 """

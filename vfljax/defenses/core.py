@@ -63,7 +63,7 @@ class Defense(NamedTuple):
     codebook: Callable[[Array, int], PyTree] = lambda key, num_classes: ()
     """``codebook(key, num_classes) -> codebook``: what a defense trains before the federation and
     without its data, as arrays in dicts. It receives the same key as ``init``, so that a sweep may
-    make it once for all settings of a seed and of these knobs; ``init`` makes it where it is not in
+    make it once for all trials of a seed and of these knobs; ``init`` makes it where it is not in
     its ``data``."""
 
     init: Callable[[Array, TrainingData], PyTree] = lambda key, data: ()

@@ -4,9 +4,9 @@ A defense is added by one file that ends in ``ROW = DefenseRow(...)`` and one li
 ``vfljax.defenses.TABLE``. Sweeps, reports, benchmarks and contract tests read the row; none of them
 knows a defense by its name.
 
-In this file *knobs* are a defense's numbers and *options* its static settings, both by name and of
-that defense alone: ``{"epsilon": 0.45, "k": 3.0}``, ``{"anchor": "label"}``. An option that a
-setting leaves at its default may be absent.
+In this file *knobs* are a defense's numbers and *options* its static choices, both by name and of
+that defense alone: ``{"epsilon": 0.45, "k": 3.0}``, ``{"anchor": "label"}``. An option that is left at
+its default may be absent.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def prior_of(balance: Iterable[int]) -> HostArray:
 
 
 class Knower(NamedTuple):
-    """An attack form that takes a defense into account."""
+    """The attack variants that take a defense into account."""
 
     attack: str  # its name in ``vfljax.attacks.TABLE``
-    option: str = ""  # the option that the form's label must name; "": any form of the attack
+    option: str = ""  # what the variant's label must name; "": any variant of the attack
 
 
 AVERAGING = (
@@ -158,7 +158,7 @@ class DefenseRow:
     """Knob values at which the defense does something; benchmarks and contract tests use them."""
 
     known_by: Mapping[str, tuple[Knower, ...]]
-    """The attack forms that take the defense into account, by the federation they attack: "split"
+    """The attack variants that take the defense into account, by the federation they attack: "split"
     (with model splitting) or "no_split". A federation that cannot be trained with the defense is
     absent."""
 
@@ -231,7 +231,7 @@ class DefenseRow:
         )
 
     def advice(self, federation: str) -> str:
-        """The forms of ``known_by`` in a config's words: "direct most_negative, probe"; "" where
+        """The variants of ``known_by`` in a config's words: "direct most_negative, probe"; "" where
         none is listed for the ``federation``."""
         knowers = self.known_by.get(federation, ())
         return ", ".join(f"{knower.attack} {knower.option}".strip() for knower in knowers)

@@ -68,6 +68,11 @@ def parameter_gradient(inputs: Array, gradients: Array, sent: Array) -> Array:
 
 
 def with_bias(inputs: Array, sent: Array) -> Array:
-    """Returns rows (a_i, 1) [B, H + 1] of inputs [B, H]; 0 for rows that were not ``sent`` [B] bool."""
+    """Returns the rows (a_i, 1) [B, H + 1] of a last layer.
+
+    Args:
+      inputs: [B, H] of the layer.
+      sent: [B] bool; other rows are 0.
+    """
     rows = jnp.concatenate([inputs, jnp.ones_like(inputs[:, :1])], axis=1)
     return jnp.where(sent[:, None], rows, 0.0)

@@ -39,7 +39,7 @@ class Streamed:
 
         def fetch(rows: Array) -> Array:
             out = jax.ShapeDtypeStruct((*rows.shape, *self.shape[1:]), self.dtype)
-            # on an accelerator the lanes of a call share one way to the host and back
+            # on an accelerator the members of a call share one way to the host and back
             method = "sequential" if machine.offered().cpu else "expand_dims"
             return jax.pure_callback(self._fetch, out, rows, vmap_method=method)
 
