@@ -13,7 +13,7 @@ from vfljax import store
 from vfljax.auditing.request import PARTIES, WORKDIR, Request, argument_of, parties_of, seconds_of
 from vfljax.auditing.stages import FRAME
 from vfljax.auditing.stages import audit as run_audit
-from vfljax.datasets.user_table import arrow_of
+from vfljax.datasets.reading import arrow_of
 from vfljax.errors import UserError
 from vfljax.report import page
 

@@ -14,8 +14,19 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vfljax.datasets.dates import Since, days, moments, of_digits, refuse_mixture
-from vfljax.datasets.number_formats import TEXT, Notation, Series, is_number, matches, numbers
+from vfljax.datasets.number_formats import (
+    TEXT,
+    Notation,
+    Series,
+    Since,
+    days,
+    is_number,
+    matches,
+    moments,
+    numbers,
+    of_digits,
+    refuse_mixture,
+)
 from vfljax.datasets.table_errors import Place, shown
 
 NAN = ("", "NaN", "nan", "-NaN", "-nan", "NAN")
@@ -59,10 +70,6 @@ class Source(NamedTuple):
     padded: str = ""  # of numbers: the first that was written with a zero before it
     merged: int = 0  # different numbers that are equal as float32
 
-    @property
-    def kind(self) -> str:
-        return "category" if self.numbers is None else "number"
-
 
 def source(name: str, parts: Sequence[Part], rule: Rule, kind: str = "") -> Source:
     """Finds out what a column of a table is, and reads it.
@@ -72,16 +79,11 @@ def source(name: str, parts: Sequence[Part], rule: Rule, kind: str = "") -> Sour
       parts: where it is and its values as of ``reading.framed``: of the training file, which decides, and
         then of the test file if there is one.
       rule: how it is read.
-      kind: "number", "category", or "": what it looks like, or is marked as by pandas or Arrow.
-
-    Returns:
-      The numbers or the categories of all rows.
+      kind: "number", "category", or "": what it looks like.
 
     Raises:
       UserError: with column and row, for what could be read in two ways, or as nothing that helps.
     """
-    if not kind and isinstance(parts[0][1].dtype, pd.CategoricalDtype):
-        kind = "category"
     read, words = [], Counter()
     for place, column in parts:
         place = place.at(name)
@@ -114,8 +116,6 @@ def ordered(values: Iterable[str]) -> list[str]:
 
 def _cleaned(place: Place, column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
     """(booleans, whole numbers, floats, times or trimmed texts, null where missing; the words met)."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
     kind = _type(column)
     if column.dtype == TEXT:
         column = column.str.strip()
@@ -229,7 +229,6 @@ def _category(parts: Sequence[Part], rule: Rule, kind: str) -> Source:
 
 
 def _type(values: Series) -> Any:
-    """The Arrow type of a column that is no category."""
     return values.dtype.pyarrow_dtype
 
 

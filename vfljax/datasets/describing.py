@@ -21,8 +21,14 @@ SHOWN = 40  # columns and classes listed before the rest is counted
 def describe(
     dataset: Dataset, blocks: Sequence[PartyColumns], label_features: bool, networks: Sequence[str]
 ) -> str:
-    """Every line a user needs to see that a copy is right and divided as meant. ``networks`` are the
-    names of those that can read the first block."""
+    """Returns every line a user needs to see that a copy is right and divided as meant.
+
+    Args:
+      dataset: of any kind.
+      blocks: the columns of each party.
+      label_features: whether the last one is the label party.
+      networks: the names of those that can read the first party's columns.
+    """
     rows, test = len(dataset.labels), dataset.test
     lines = [f"{dataset.name}: {rows:,} rows of kind {dataset.kind!r}"]
     if test is None:
@@ -36,7 +42,8 @@ def describe(
         is_label_party = label_features and p == len(blocks) - 1
         who = "label party" if is_label_party else f"passive party {p}"
         shape = " x ".join(map(str, block.input.shape))
-        kind = block.input.kind + (" with codes" if _codes(block) else "")
+        coded = block.input.kind == "table" and any(block.input.vocabulary)
+        kind = block.input.kind + (" with codes" if coded else "")
         lines.append(f"{who}: {kind}, {shape} a row: {block.about}")
     lines.append("networks that read it: " + ", ".join(networks))
     if dataset.columns:
@@ -55,10 +62,6 @@ def origin(folder: str) -> str:
 def _clean(line: str) -> str:
     """A line that stays one, whatever names it holds."""
     return "".join(c if c.isprintable() else "\ufffd" for c in line)
-
-
-def _codes(block: PartyColumns) -> bool:
-    return block.input.kind == "table" and any(block.input.vocabulary)
 
 
 def _classes(dataset: Dataset) -> list[str]:

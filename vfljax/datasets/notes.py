@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from vfljax.datasets.column_types import MISSING, NONE, OTHER, Source
-from vfljax.datasets.dates import first_day
-from vfljax.datasets.number_formats import is_number
+from vfljax.datasets.number_formats import first_day, is_number
 from vfljax.datasets.schema import Roles, Target
 from vfljax.datasets.table_errors import alike, one_line, shown
 
@@ -26,7 +25,7 @@ def notes(
     held: np.ndarray | None,
     options: SimpleNamespace,
 ) -> list[str]:
-    """Describes what became of a table.
+    """Describes what became of a table, in a sentence for each thing.
 
     Args:
       roles: which column is what.
@@ -35,15 +34,12 @@ def notes(
       columns: the features.
       held: [R] bool, the rows of the test file; None where there is none.
       options: encoding and na_values are read.
-
-    Returns:
-      A sentence for each thing.
     """
     training = slice(None) if held is None else ~held
     tested = [] if held is None else [f"{held.sum():,} of {len(held):,}"]
     how = "one-hot" if options.encoding == "onehot" else "as codes"
-    categories = {c.name: len(c.values) for c in columns if c.kind == "category"}
-    dates = [f"{c.name} ({first_day(*c.since)})" for c in columns if c.since]
+    categories = {c.name: len(c.values) for c in columns if c.codes is not None}
+    dates = [f"{c.name} ({first_day(c.since)})" for c in columns if c.since]
     words = [f"{word} in {c.name} ({n:,})" for c in columns for word, n in c.words.items()]
     padded = [f"{c.name} ({shown(c.padded)})" for c in columns if c.padded]
     twice = [c.name for c in columns if len(set(map(alike, c.values))) < len(c.values)]

@@ -68,7 +68,13 @@ class Growing:
 
 
 def mapped(path: pathlib.Path, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """The file's array, mapped read-only, if it is exactly of this type and shape; or UserError."""
+    """Returns a file's array, mapped read-only, or raises UserError.
+
+    Args:
+      path: the file.
+      dtype: the name of the type that it must be of.
+      shape: the shape that it must have.
+    """
     with reading(path, AGAIN), warnings.catch_warnings():
         warnings.simplefilter("error")  # NumPy warns of headers that only seem readable
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -108,6 +114,11 @@ class Part:
 
 
 def part(rows: np.ndarray, *where: Any) -> Any:
-    """``rows[:, *where]``: a ``Part`` where ``rows`` is mapped from disk, else a copy."""
+    """Returns ``rows[:, *where]``: a ``Part`` where ``rows`` is mapped from disk, else a copy.
+
+    Args:
+      rows: [R, ...].
+      *where: an index for each further axis.
+    """
     view = Part(rows, *where)
     return view if isinstance(rows, np.memmap) else np.asarray(view)

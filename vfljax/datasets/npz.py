@@ -1,8 +1,4 @@
-"""Images, or a table, from one .npz file of plain arrays; pickled objects are never opened.
-
-What enters: a .npz file, or a folder that holds one. What leaves: its arrays, checked, for
-the loader ``npz`` here and for the sets that are also kept in this form.
-"""
+"""Images, or a table, from one .npz file of plain arrays; pickled objects are never opened."""
 
 from __future__ import annotations
 
@@ -70,9 +66,17 @@ def arrays(
     optional: Sequence[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> dict[str, np.ndarray]:
-    """The arrays of these names, all of the first one's length; those of ``optional`` that exist (None: all).
+    """Reads arrays of one length; the sizes that headers claim are checked before any array is made.
 
-    The sizes that headers claim are checked before any array is made."""
+    Args:
+      path: the file.
+      required: names of arrays that must be there.
+      optional: names of others, read where they are there; None is all.
+      max_bytes: of all arrays together.
+
+    Raises:
+      UserError: for any fault of the file.
+    """
     # what numpy.load returns for an archive; of a file that is none numpy.load would read on
     with reading(path, REMEDY), path.open("rb") as file, np.lib.npyio.NpzFile(file) as archive:
         assert archive.zip is not None
@@ -114,7 +118,15 @@ def _size(path: pathlib.Path, key: str, archive: zipfile.ZipFile, max_bytes: int
 
 
 def must(path: pathlib.Path, key: str, array: np.ndarray, right: bool, be: str) -> None:
-    """Raise UserError that shows an array's type and shape, and what they must be."""
+    """Raises UserError that shows an array's type and shape, and what they must be.
+
+    Args:
+      path: the file.
+      key: the array's name.
+      array: any.
+      right: whether it is as it must be; nothing is raised then.
+      be: what it must be.
+    """
     if not right:
         what = f"is {array.dtype} of shape {array.shape}"
         raise fault(f"{path}: {key}", what, f"it must be {be}")
@@ -123,7 +135,14 @@ def must(path: pathlib.Path, key: str, array: np.ndarray, right: bool, be: str) 
 def labels_of(
     path: pathlib.Path, key: str, labels: np.ndarray, num_classes: int | None = None
 ) -> np.ndarray:
-    """Labels [R] int32, every class of 0..C-1 present."""
+    """Returns the labels [R] int32, every class of 0..C-1 present, or raises UserError.
+
+    Args:
+      path: the file.
+      key: the array's name.
+      labels: as they are stored.
+      num_classes: C; None is one more than the largest label.
+    """
     right = labels.ndim == 1 and labels.dtype.kind in "biuf"
     must(path, key, labels, right, "one integer a row")
     out = classes(f"{path}, array {key}", labels, num_classes)
@@ -135,7 +154,13 @@ def labels_of(
 
 
 def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
-    """Groups [R] as int32, numbered in the order of their values."""
+    """Returns the groups [R] as int32, numbered in the order of their values, or raises UserError.
+
+    Args:
+      path: the file.
+      key: the array's name.
+      groups: numbers or words.
+    """
     right = groups.ndim == 1 and groups.dtype.kind in "biufUS"
     must(path, key, groups, right, "one number or word a row")
     if groups.dtype.kind == "f" and not np.isfinite(groups).all():
@@ -145,7 +170,14 @@ def numbered(path: pathlib.Path, key: str, groups: np.ndarray) -> np.ndarray:
 
 
 def rgb(path: pathlib.Path, key: str, x: np.ndarray, side: int | None = None) -> np.ndarray:
-    """Images [R, H, W, 3] uint8, of ``side`` x ``side`` pixels if given."""
+    """Returns images [R, H, W, 3] uint8, or raises UserError.
+
+    Args:
+      path: the file.
+      key: the array's name.
+      x: as they are stored.
+      side: H and W; None is any.
+    """
     sized = x.ndim == 4 and x.shape[1:] == ((side, side, 3) if side else (*x.shape[1:3], 3))
     right = x.dtype == np.uint8 and sized and x.size > 0
     sides = "height, width" if side is None else f"{side}, {side}"

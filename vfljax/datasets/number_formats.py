@@ -1,13 +1,20 @@
-"""Texts that stand for numbers, in a notation that options name."""
+"""Numbers, dates and times that are written as texts, in notations that options name."""
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute
+
+from vfljax.datasets.table_errors import Place, shown
+
+pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 
 Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
 TEXT = pd.ArrowDtype(pa.large_string())  # holds more than 2 GiB of texts
@@ -15,6 +22,28 @@ SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no op
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
 DIGITS = "(\\d{1,3}([.,' \u00a0\u202f]\\d{3})+([.,]\\d+)?|\\d*[.,]?\\d+)"
 NOTED = f"^[-+{SIGNS}]{{0,2}} ?[-+{SIGNS}]?{DIGITS} ?[%{SIGNS}]?$"
+MONTH = (
+    "(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?"
+    "|nov(ember)?|dec(ember)?)"
+)
+CLOCK = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?"
+DAY = rf"(\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}|(\d{{1,4}}[ .-]+)?{MONTH}[ .-]+(\d{{1,2}},? +)?\d{{2,4}})"
+WEEKDAY = "((mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?"
+# 2020-01-31, 31.1.20, 31 Jan 2020, Fri, Jan 31, 2020; a time may follow, or stand alone
+DATE = rf"^(?i:({WEEKDAY}{DAY}([T ,]+\d{{1,2}}:\d{{2}}.*)?|{CLOCK}))$"
+DAYS = "%Y-%m-%d %Y/%m/%d %Y.%m.%d %d.%m.%Y %d.%m.%y %d/%m/%Y %m/%d/%Y %d/%m/%y %m/%d/%y %d-%m-%Y %m-%d-%Y"
+NAMED = "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"
+CLOCKS = "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p"
+FORMATS = (  # of datetime.strptime; ISO 8601 is read before
+    *(f"{day} {time}".strip() for time in ("", *CLOCKS) for day in (*DAYS.split(), *NAMED)),
+    *CLOCKS,
+)
+ISO = "ISO 8601"
+SEVERAL = 3  # values of one notation among words: fewer may well be the names of categories
+EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
+TICKS = 86_400_000_000  # microseconds of a day
+
+Since = tuple[str, float]  # a column's format of dates, and its first in microseconds since 1970
 
 
 class Notation(NamedTuple):
@@ -41,12 +70,25 @@ def is_number(text: str) -> bool:
 
 
 def matches(texts: Series, pattern: str) -> np.ndarray:
-    """Returns whether each text matches an RE2 pattern that begins with ^; False where it is missing."""
+    """Returns which texts a pattern matches, [R] bool.
+
+    Args:
+      texts: [R]; a missing one does not match.
+      pattern: of RE2, beginning with ^.
+    """
     return texts.str.match(pattern, na=False).to_numpy(bool)
 
 
 def numbers(texts: Series, notation: Notation) -> np.ndarray:
-    """Returns [R] float64, NaN where a text is missing or no number in this notation."""
+    """Reads numbers.
+
+    Args:
+      texts: [R], null where one is missing.
+      notation: how they are written.
+
+    Returns:
+      [R] float64, NaN where a text is missing or no number in this notation.
+    """
     point, mark = re.escape(notation.decimal), re.escape(notation.thousands)
     if notation.thousands == " ":  # and those that do not break a line
         texts = texts.str.replace("[\u00a0\u202f]", " ", regex=True)
@@ -65,11 +107,9 @@ def numbers(texts: Series, notation: Notation) -> np.ndarray:
     return np.where(signed, values / 100, values)
 
 
-def ways(texts: Series, notation: Notation) -> str:
-    """Returns the remedy, options in braces, under which the most texts are numbers.
-
-    Where two options read equally many, as of 1,000, both are named.
-    """
+def _ways(texts: Series, notation: Notation) -> str:
+    """The remedy, options in braces, under which the most texts are numbers; where two read equally many,
+    as of 1,000, it names both."""
     ranked = []
     bare = texts.str.replace(f"[{SIGNS}]", "", regex=True).str.strip()
     for without_signs, candidates in ((False, texts), (True, bare)):
@@ -83,3 +123,165 @@ def ways(texts: Series, notation: Notation) -> str:
     best = max(rank for rank, _ in ranked)
     names = " or ".join(dict.fromkeys(remedy for rank, remedy in ranked if rank == best))
     return names if names.startswith("write") else f"give {names}"
+
+
+def days(
+    place: Place, column: Series, date_format: str, since: Since | None
+) -> tuple[np.ndarray, Since] | None:
+    """Reads a column of dates or times.
+
+    Args:
+      place: where the column is, for messages.
+      column: texts, or Arrow's dates, times or durations.
+      date_format: the format of texts that several formats read; "" is none.
+      since: the training file's, where this is a test file's column.
+
+    Returns:
+      Days since the first date or time [R], NaN where missing, and what tells them; None for a column that
+      holds neither dates nor times.
+
+    Raises:
+      UserError: for dates that can be read in several ways, or in none.
+    """
+    kind = column.dtype.pyarrow_dtype
+    if pa.types.is_temporal(kind):
+        try:
+            form, ticks = f"type {kind}", _microseconds(column, kind)
+        except pa.ArrowInvalid as error:
+            raise place.fault(f"holds dates out of bounds ({error})", "correct them") from error
+    elif column.dtype == TEXT:
+        codes, distinct = pd.factorize(column)
+        values = list(distinct)
+        if since is not None:
+            readings = [(since[0], moments(values, since[0]))]
+        elif date_format and moments(values, date_format) is not None:
+            readings = [(date_format, moments(values, date_format))]
+        elif matches(pd.Series(distinct), DATE).all():
+            readings = _readings(values)
+        else:
+            return None
+        if len(readings) != 1:
+            formats = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings)
+            row = place.row(np.argmax(codes == 0))
+            how = "may be read in several ways" if readings else "no form reads in all rows"
+            raise place.fault(
+                f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
+                f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
+                "{drop}= or {categorical}=",
+            )
+        ((form, ticks),) = readings
+        if ticks is None:
+            return None
+        ticks = np.append(ticks, np.nan)[codes]  # -1 of a missing one is the last
+    else:
+        return None
+    since = since or (form, float(np.nanmin(ticks)))
+    return (ticks - since[1]) / TICKS, since
+
+
+def refuse_mixture(place: Place, column: Series, notation: Notation) -> None:
+    """Raise UserError where a column of texts is mostly numbers or dates.
+
+    Args:
+      place: the column's, for messages.
+      column: [R] texts, null where one is missing.
+      notation: how numbers are written.
+    """
+    codes, distinct = pd.factorize(column)
+    values, counts = pd.Series(distinct), np.bincount(codes[codes >= 0])
+
+    def first(which: np.ndarray) -> str:
+        code = int(np.argmax(which))
+        return f"{shown(values.iloc[code])} in row {place.row(np.argmax(codes == code))}"
+
+    dates, noted = matches(values, DATE), matches(values, NOTED)
+    numeric = ~np.isnan(numbers(values, notation))
+    # an option says that numbers are so written, and a column of nothing else does
+    named = notation != Notation() and noted.any()
+    several = noted.sum() >= SEVERAL or noted.all() or named
+    if several and 2 * noted.sum() >= len(noted) and (noted & ~numeric).any():
+        raise place.fault(
+            f"holds numbers in a notation that is not read ({first(noted & ~numeric)})",
+            _ways(values[noted], notation) + ", or name it in {categorical}=",
+        )
+    many = dates.sum() >= SEVERAL and 2 * dates.sum() >= len(dates)
+    # of numbers, half of the rows are enough: a few words among them, often repeated, are no categories
+    share = max(numeric.mean(), counts[numeric].sum() / counts.sum())
+    if many or (numeric.any() and 2 * share >= 1):
+        kind, known = ("dates", dates) if many else ("numbers", numeric)
+        raise place.fault(
+            f"holds {kind}, and {first(~known)}",
+            "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
+            f"{{categorical}}= if it holds no {kind}",
+        )
+
+
+def of_digits(texts: Series, form: str) -> bool:
+    """Returns whether all texts are equally many digits, six or more, that a format reads: 20200131.
+
+    Args:
+      texts: [R], null where one is missing.
+      form: the format, as of ``strptime``.
+    """
+    texts = texts.dropna()
+    fixed = matches(texts, r"^\d{6,14}$").all() and texts.str.len().nunique() == 1
+    return bool(fixed) and moments(list(texts.unique()), form) is not None
+
+
+def moments(texts: Sequence[str], form: str) -> np.ndarray | None:
+    """Reads dates and times.
+
+    Args:
+      texts: [R], none missing.
+      form: their format, as of ``strptime``, or ``ISO``.
+
+    Returns:
+      Microseconds since 1970 [R] float64; None where a text is no date or time of this format.
+    """
+    if form != ISO:
+        try:
+            dates = [datetime.datetime.strptime(text, form) for text in texts]
+            return np.asarray([(date.replace(tzinfo=None) - EPOCH) / TICK for date in dates], float)
+        except ValueError:
+            return None
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return pc.cast(pc.cast(pa.array(texts, pa.string()), kind), pa.int64()).to_numpy() * 1.0
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def first_day(since: Since) -> str:
+    """What tells a column's dates, for a person: the first, and the format."""
+    form, microseconds = since
+    if form.startswith(("%H", "%I", "type time[", "type time3", "type time6", "type duration")):
+        return form  # of no day
+    try:
+        first = EPOCH + datetime.timedelta(days=microseconds / TICKS)
+    except OverflowError:
+        return form
+    return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
+
+
+def _readings(texts: Sequence[str]) -> list[tuple[str, np.ndarray | None]]:
+    """(format, microseconds) of each different reading of all texts as dates or times."""
+    if (ticks := moments(texts, ISO)) is not None:
+        return [(ISO, ticks)]
+    readings: dict[bytes, tuple[str, np.ndarray | None]] = {}
+    for form in FORMATS:
+        if (ticks := moments(texts, form)) is not None:
+            readings.setdefault(ticks.tobytes(), (form, ticks))
+    return list(readings.values())
+
+
+def _microseconds(column: Series, kind: Any) -> np.ndarray:
+    """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+    else:
+        unit = pa.timestamp("us", getattr(kind, "tz", None))
+    # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
+    fine = getattr(kind, "unit", "day") == "ns"
+    ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
+    return pc.cast(ticks, pa.float64(), safe=False).to_numpy()

@@ -1,9 +1,9 @@
 """A user's table as one pandas frame: delimited text (also gzipped), Parquet, NPZ, or a frame.
 
 Every column holds values of one Arrow type, null where one is missing: all texts of ``TEXT``, floats of 64
-bits, other types as they were; what pandas or Arrow marks as categories is a ``Categorical`` of such. Fields
-of a text file are all texts, so that ``column_types`` finds their types alike for every format. Rows count
-from 1, without the header and blank lines. Nothing in a file is ever executed or unpickled.
+bits, other types as they were. Fields of a text file are all texts, so that ``column_types`` finds their
+types alike for every format. Rows count from 1, without the header and blank lines. Nothing in a file is ever
+executed or unpickled.
 """
 
 from __future__ import annotations
@@ -45,26 +45,21 @@ class Read(NamedTuple):
     """A table as it was read."""
 
     frame: pd.DataFrame  # under one-line names
-    nameless: Sequence[str] = ()  # columns without name and value, left out
+    marked: frozenset[str]  # columns that pandas or Arrow marks as categories
+    nameless: Sequence[str]  # columns without name and value, left out
     hint: Text = ()  # what may be wrong with its header
 
 
 def read(
     path: str, delimiter: str = "auto", header: bool = True, file_encoding: str = "utf-8"
 ) -> Read:
-    """Reads the table in a file.
+    """Reads the table in a file, or raises UserError.
 
     Args:
       path: the file.
       delimiter: of a text file, as of ``user_table.table``; so are the others.
       header: whether its first line names the columns.
       file_encoding: its encoding.
-
-    Returns:
-      The table.
-
-    Raises:
-      UserError: for any fault of the file.
     """
     if not path:
         remedy = "give the table's file (text, .parquet or .npz)"
@@ -97,19 +92,17 @@ def read(
     return table._replace(hint=(first, *options_in("{header}=False if it is a row.")))
 
 
-def framed(table: pa.Table, place: str) -> Read:
-    """Turns an Arrow table into a frame of uniform columns, as this module's page describes them.
+def framed(table: Any, place: str) -> Read:
+    """Turns a table into a frame of uniform columns, as this module's page describes them.
 
     Args:
-      table: any Arrow table.
+      table: an Arrow table, or a pandas ``DataFrame``, whose index is left out.
       place: what messages call it.
-
-    Returns:
-      The table.
 
     Raises:
       UserError: for a table without rows or columns, with too many columns, or two of one name.
     """
+    table = arrow_of(table, place)
     narrow(place, table.num_columns)
     with reading(place, AGAIN):
         about = (table.schema.pandas_metadata or {}).get("columns", [])
@@ -118,18 +111,34 @@ def framed(table: pa.Table, place: str) -> Read:
     all_different(names, place)
     if not names or table.num_rows == 0:
         raise fault(place, f"has {len(names)} columns and no row", "write the table again")
-    columns, nameless = {}, []
+    columns, categories, nameless = {}, set(), []
     for name, old, column in zip(names, table.column_names, table.columns, strict=True):
         values = pd.Series(pd.arrays.ArrowExtensionArray(_uniform(column)))
         present = values.notna() & (values != "") if values.dtype == TEXT else values.notna()
-        nested = pa.types.is_nested(column.type)
         if name.startswith("Unnamed: ") and not present.any():
             nameless.append(name)
-        elif pa.types.is_dictionary(column.type) or (old in marked and not nested):
-            columns[name] = values.astype("category")
-        else:
-            columns[name] = values
-    return Read(pd.DataFrame(columns), nameless)
+            continue
+        columns[name] = values
+        if pa.types.is_dictionary(column.type) or old in marked:
+            categories.add(name)
+    return Read(pd.DataFrame(columns), frozenset(categories), nameless)
+
+
+def arrow_of(frame: Any, place: str) -> pa.Table:
+    """Returns an Arrow table of a pandas ``DataFrame`` without its index, or raises UserError.
+
+    Args:
+      frame: a ``DataFrame``, or an Arrow table, which is returned as it is.
+      place: what messages call it.
+    """
+    if isinstance(frame, pa.Table):
+        return frame
+    if not isinstance(frame, pd.DataFrame):
+        raise UserError(f"{place} is of type {type(frame).__name__}: give a pandas DataFrame.")
+    names = [one_line(name) for name in frame.columns]
+    all_different(names, place)
+    with reading(place, "give each column values of one type"):
+        return pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
 
 
 def _uniform(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -289,17 +298,15 @@ def _cut(path: str, data: bytes, delimiter: str, header: bool) -> tuple[list[str
     line = re.match(rb"[^\r\n]*", data)
     for candidate in DELIMITERS if delimiter == "auto" else delimiter:
         narrow(path, line[0].count(candidate.encode()) + 1 if line else 0)
-        rows = _fields(data, candidate)
+        rows = []
         try:
-            names = next(rows)
+            for fields in itertools.islice(_fields(data, candidate), 2):
+                rows.append(fields)
         except csv.Error as error:  # a long header is one field to a delimiter it does not have
             wrong = error
-            continue
-        try:
-            width = len(next(rows, []))
-        except csv.Error:
-            width = 0
-        cuts.append((len(names), len(names) == width, names, candidate))
+        if rows:
+            same = len(rows) == 2 and len(rows[0]) == len(rows[1])
+            cuts.append((len(rows[0]), same, rows[0], candidate))
     fitting = [repr(candidate) for count, same, _, candidate in cuts if count > 1 and same]
     if not cuts:
         what = f"has a header that cannot be parsed ({wrong})"

@@ -51,9 +51,6 @@ def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Ro
       names: its columns.
       options: label, groups, drop, categorical and numeric are read.
 
-    Returns:
-      Which column is what.
-
     Raises:
       UserError: for a name that is in no column, or in two roles.
     """
@@ -161,32 +158,6 @@ def labeled(
         labels.append(numbers)
     both = np.concatenate(labels)
     return kept, Target(both, classes, spellings, unlabeled=rows - len(both))
-
-
-def groups_of(files: Sequence[File], name: str, rule: Rule) -> np.ndarray:
-    """Numbers the groups.
-
-    Args:
-      files: as of ``labeled``.
-      name: the column of the groups.
-      rule: which words are missing values.
-
-    Returns:
-      The group of each row [R] int32.
-
-    Raises:
-      UserError: for a row without a group, and for a group that has rows in both files.
-    """
-    texts = [words_of(place.at(name), frame[name], rule) for place, frame in files]
-    for (place, _), text in zip(files, texts, strict=True):
-        gone = text.isna().to_numpy(bool)
-        place.at(name).check(gone, "names groups and has no value in row {row}", "fill it")
-    if both := set(texts[0]).intersection(*texts[1:]) if len(texts) > 1 else ():
-        what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
-        remedy = "leave them out of one file"
-        raise UserError((*options_in("{groups}="), f"{name!r}: {what}"), remedy=remedy)
-    every = [text for column in texts for text in column]
-    return np.unique(every, return_inverse=True)[1].astype(np.int32)
 
 
 def _at(place: Place, label: str) -> Place:

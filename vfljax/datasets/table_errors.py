@@ -21,8 +21,16 @@ NAMELESS = re.compile(r" *'?<[^<>]* object at 0x[0-9a-f]+>'?")  # a stream, wher
 def fault(
     file: Any, what: Text, remedy: Text = AGAIN, *, line: int = 0, row: int = 0, column: str = ""
 ) -> UserError:
-    """``FILE line 3, column 'a' is ...: do this.`` ``what`` begins with a verb; lines and rows count from 1,
-    and 0 is none."""
+    """Returns the error ``FILE line 3, column 'a' is ...: do this.``
+
+    Args:
+      file: its path, or what messages call it.
+      what: is wrong; it begins with a verb.
+      remedy: what to do.
+      line: counted from 1; 0 is none.
+      row: the same, where no line is given.
+      column: its name; "" is none.
+    """
     place = one_line(file) + (f" line {line}" if line else f" row {row}" if row else "")
     if column:
         place += f"{',' if line or row else ':'} column {column!r}"
@@ -32,8 +40,15 @@ def fault(
 
 @contextlib.contextmanager
 def reading(file: Any, remedy: str = AGAIN) -> Iterator[None]:
-    """Anything a library raises over a file becomes its ``fault``: decoders of damaged files raise nearly
-    every type of exception there is. A missing package, too little memory or permission is told as that."""
+    """Turns anything a library raises over a file into its ``fault``.
+
+    Decoders of damaged files raise nearly every type of exception there is. A missing package, too little
+    memory and a missing permission are told as that.
+
+    Args:
+      file: as of ``fault``.
+      remedy: for all else.
+    """
     try:
         yield
     except UserError:
@@ -98,7 +113,12 @@ class Place(NamedTuple):
         return self._replace(column=column)
 
     def fault(self, what: str, remedy: str) -> UserError:
-        """The ``fault`` of the column, in the row of ``what``; options stand in braces in the ``remedy``."""
+        """Returns the ``fault`` of the column.
+
+        Args:
+          what: as of ``fault``; it names the row.
+          remedy: options stand in it in braces.
+        """
         return fault(self.name, what, options_in(remedy), column=self.column)
 
     def check(self, wrong: np.ndarray, what: str, remedy: str, values: Any = None) -> None:
@@ -118,14 +138,24 @@ class Place(NamedTuple):
 
 
 def narrow(file: Any, columns: int) -> None:
-    """Raise UserError for more columns than any table has."""
+    """Raises UserError for more columns than any table has.
+
+    Args:
+      file: as of ``fault``.
+      columns: their number.
+    """
     if columns > MOST_COLUMNS:
         what = f"has {columns:,} columns, more than {MOST_COLUMNS:,}"
         raise fault(file, what, "choose some, or correct the delimiter")
 
 
 def all_different(names: Sequence[str], file: Any) -> None:
-    """Raise UserError for the first name of a column that stands twice."""
+    """Raises UserError for the first name of a column that stands twice.
+
+    Args:
+      names: of all columns.
+      file: as of ``fault``.
+    """
     seen: set[str] = set()
     for name in names:
         if name in seen:

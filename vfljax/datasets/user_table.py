@@ -14,25 +14,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from vfljax.datasets import options as asking
-from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source
+from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source, words_of
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.notes import notes
 from vfljax.datasets.number_formats import Notation
 from vfljax.datasets.reading import Read, framed, read
-from vfljax.datasets.schema import Roles, groups_of, labeled, roles_of
-from vfljax.datasets.table_errors import (
-    MOST_COLUMNS,
-    Place,
-    all_different,
-    fault,
-    one_line,
-    reading,
-)
+from vfljax.datasets.schema import File, Roles, labeled, roles_of
+from vfljax.datasets.table_errors import MOST_COLUMNS, Place, fault, one_line, shown
 from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
 
@@ -137,36 +128,17 @@ def table(
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
-    """Makes a data set of a data frame.
+    """Makes a data set of a data frame; every fault of it is one clear line.
 
     Args:
       frame: a pandas ``DataFrame``, whose index is left out, or an Arrow table.
       label: the column of the classes.
       test: a frame of the same columns, the published test part.
       **options: the other options of ``table`` that are not of a file.
-
-    Returns:
-      The data set.
-
-    Raises:
-      UserError: for any fault of the frame, or an unknown option.
     """
-    training = framed(arrow_of(frame, "the frame"), "the frame")
-    held = None if test is None else framed(arrow_of(test, "the test frame"), "the test frame")
+    training = framed(frame, "the frame")
+    held = None if test is None else framed(test, "the test frame")
     return _dataset("the frame", training, "the test frame", held, {"label": label, **options})
-
-
-def arrow_of(frame: Any, place: str) -> pa.Table:
-    """A pandas ``DataFrame`` without its index, or an Arrow table as it is, as an Arrow table of one-line
-    names; ``place`` is what messages call it. Raises UserError."""
-    if isinstance(frame, pa.Table):
-        return frame
-    if not isinstance(frame, pd.DataFrame):
-        raise UserError(f"{place} is of type {type(frame).__name__}: give a pandas DataFrame.")
-    names = [one_line(name) for name in frame.columns]
-    all_different(names, place)
-    with reading(place, "give each column values of one type"):
-        return pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
 
 
 def _dataset(
@@ -181,11 +153,13 @@ def _dataset(
         files.append((Place(test_name), test.frame))
     files, target = labeled(files, roles.label, label_rule, o.drop_unlabeled, str(o.positive))
     held = None if test is None else np.arange(len(target.labels)) >= len(files[0][1])
-    sources = [
-        source(column, [(place, frame[column]) for place, frame in files], rule, kind)
-        for column, kind in roles.features.items()
-    ]
-    groups = groups_of(files, roles.groups, rule) if roles.groups else None
+    sources = []
+    for column, kind in roles.features.items():
+        if not kind and column in training.marked:
+            kind = "category"
+        parts = [(place, frame[column]) for place, frame in files]
+        sources.append(source(column, parts, rule, kind))
+    groups = _groups(files, roles.groups, rule) if roles.groups else None
     _check_date_format(name, sources, o.date_format)
     columns, features = _encode(sources, o.encoding)
     return Dataset(
@@ -200,6 +174,20 @@ def _dataset(
         notes=tuple(map(one_line, notes(roles, training.nameless, target, sources, held, o))),
         reader=READER,
     )
+
+
+def _groups(files: Sequence[File], name: str, rule: Rule) -> np.ndarray:
+    """The group of each row [R] int32. Raises UserError for a row without one, and for one in both files."""
+    texts = [words_of(place.at(name), frame[name], rule) for place, frame in files]
+    for (place, _), text in zip(files, texts, strict=True):
+        gone = text.isna().to_numpy(bool)
+        place.at(name).check(gone, "names groups and has no value in row {row}", "fill it")
+    if both := set(texts[0]).intersection(*texts[1:]) if len(texts) > 1 else ():
+        what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
+        remedy = "leave them out of one file"
+        raise UserError((*options_in("{groups}="), f"{name!r}: {what}"), remedy=remedy)
+    every = [text for column in texts for text in column]
+    return np.unique(every, return_inverse=True)[1].astype(np.int32)
 
 
 def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
