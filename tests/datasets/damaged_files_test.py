@@ -12,6 +12,7 @@ from tests.datasets import reviews as written
 from tests.datasets.fuzzing import damaged, few_or_many
 from tests.datasets.prepared_sets import SETS
 from tests.datasets.spambase_test import GOOD
+from tests.datasets.tables import mixed, write
 from vfljax.datasets import prepared
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.cifar import cifar10, cifar100
@@ -42,7 +43,7 @@ def own(suffix):
     def load(folder):
         return table(f"{folder}/own{suffix}", label="y", encoding="codes")
 
-    return put({f"own{suffix}": reading_test.BYTES[suffix]}), load, {}
+    return lambda folder: write(folder, mixed(30), suffix), load, {}
 
 
 def kept(kind):

@@ -25,9 +25,9 @@ def test_what_names_hold_reaches_no_terminal(tmp_path):
         notes=(odd,),
     )
     prepared.write(dataset, tmp_path / "x", {"label": odd}, odd)
-    plain = MADE._replace(columns=(Column("a"), Column("c", "category", "b")), notes=("note",))
+    usual = MADE._replace(columns=(Column("a"), Column("c", "category", "b")), notes=("note",))
     text = described(dataset)
-    assert len(text.splitlines()) == len(described(plain).splitlines())
+    assert len(text.splitlines()) == len(described(usual).splitlines())
     assert all(c.isprintable() for c in "".join(text.split("\n")))
     assert describing.origin(str(tmp_path / "x")).isprintable()
 
@@ -42,7 +42,7 @@ def test_classes_beyond_counting_are_told_by_their_number():
 
 def test_what_made_a_prepared_folder_is_told(tmp_path):
     prepared.write(MADE, tmp_path / "x", {"form": "codes", "rows": 5}, "criteo")
-    told = "prepared by the loader 'criteo' with form='codes', rows=5"
-    assert describing.origin(str(tmp_path / "x")) == told
+    line = "prepared by the loader 'criteo' with form='codes', rows=5"
+    assert describing.origin(str(tmp_path / "x")) == line
     prepared.write(MADE, tmp_path / "y")
     assert describing.origin(str(tmp_path / "y")) == "prepared by no loader, with no options"

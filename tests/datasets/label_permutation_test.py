@@ -15,8 +15,10 @@ LABELS = np.random.default_rng(0).choice(4, ROWS, p=[0.4, 0.3, 0.2, 0.1]).astype
 DATA = Dataset("set", np.zeros((ROWS, 2)), LABELS, 4)
 
 
-def test_a_share_of_zero_is_the_data_set_itself():
+def test_a_share_of_zero_is_the_data_set_itself_and_one_beyond_all_rows_is_refused():
     assert permute_labels(DATA, 0.0) is DATA
+    with pytest.raises(ValueError, match="share=1.5"):
+        permute_labels(DATA, 1.5)
 
 
 @pytest.mark.parametrize("share", [0.3, 1.0])
@@ -46,11 +48,6 @@ def test_a_published_test_part_keeps_its_classes():
     labels = permute_labels(DATA._replace(test=test), 1.0).labels
     for part in (test, ~test):
         np.testing.assert_array_equal(np.bincount(labels[part]), np.bincount(LABELS[part]))
-
-
-def test_a_share_beyond_all_rows_is_refused():
-    with pytest.raises(ValueError, match="share=1.5"):
-        permute_labels(DATA, 1.5)
 
 
 def test_every_plan_of_a_config_has_the_permuted_labels_and_the_default_those_of_the_set():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import real_data
-from tests.datasets.tables import made, refused, write
+from tests.datasets.tables import made, mixed, refused, write
 from tests.sweeps import plan_of, tiny
 from vfljax.datasets import load
 from vfljax.datasets.core import checksum
@@ -67,13 +67,8 @@ def test_an_unknown_category_may_be_ignored():
     codes = from_frame(TRAIN, label="y", test=held, unknown="ignore", encoding="codes")
     assert codes.columns[1].vocabulary == 3
     assert codes.features[:, 1].tolist() == [0, 1, 0, 1, 2, 2]
-    gaps = from_frame(
-        TRAIN.assign(c=["u", None, "v", "u"]),
-        label="y",
-        test=held,
-        unknown="ignore",
-        encoding="codes",
-    )
+    train = TRAIN.assign(c=["u", None, "v", "u"])
+    gaps = from_frame(train, label="y", test=held, unknown="ignore", encoding="codes")
     assert gaps.features[:, 1].tolist() == [0, 2, 1, 0, 2, 2]
 
 
@@ -101,11 +96,6 @@ def test_rows_of_a_group_stay_in_one_part():
     assert len(apart.groups) == 600
     split = split_rows(apart, 0, 0.4, 0.2, 1.0)
     assert not set(apart.groups[split.train]) & set(apart.groups[split.validation])
-    refused(
-        "column 'patient' names groups and has no value in row 1",
-        frame.assign(patient=[None] * 300),
-        groups="patient",
-    )
 
 
 # ------------------------------------------------------------- fitted on training rows only
@@ -119,13 +109,6 @@ def scaled(data, train, scaling_rows="train"):
     return np.asarray(rows_of(made, 0, np.arange(len(data.labels)))[0])
 
 
-def mixed(rows=80):
-    rng = np.random.default_rng(3)
-    frame = made(n=rng.normal(size=rows), m=rng.normal(size=rows), c=rng.choice(list("uvw"), rows))
-    frame.loc[frame.index % 7 == 0, "m"] = np.nan
-    return frame
-
-
 def changed(frame, rows):
     """Test rows: other numbers, missing ones, a category no other row has."""
     out = frame.copy()
@@ -136,12 +119,16 @@ def changed(frame, rows):
     return out
 
 
-def test_test_rows_never_change_a_training_row():
-    frame = mixed()
-    base = from_frame(frame, label="y")
+def before_and_after(scaling_rows):
+    """A data set and its rows as networks read them, before and after its test rows change."""
+    base = from_frame(mixed(), label="y")
     split = split_rows(base, 0, 0.5, 0.25, 0.25)
-    other = from_frame(changed(frame, split.test), label="y")
-    before, after = scaled(base, split.train), scaled(other, split.train)
+    other = from_frame(changed(mixed(), split.test), label="y")
+    return base, other, split, *(scaled(data, split.train, scaling_rows) for data in (base, other))
+
+
+def test_test_rows_never_change_a_training_row():
+    base, other, split, before, after = before_and_after("train")
     keep = [j for j, column in enumerate(other.columns) if column.value != "new"]
     assert [other.columns[j] for j in keep] == list(base.columns)
     for rows in (split.train, split.validation):
@@ -155,11 +142,7 @@ def test_test_rows_never_change_a_training_row():
 
 
 def test_statistics_of_all_rows_do_change_training_rows():
-    frame = mixed()
-    base = from_frame(frame, label="y")
-    split = split_rows(base, 0, 0.5, 0.25, 0.25)
-    other = from_frame(changed(frame, split.test), label="y")
-    before, after = scaled(base, split.train, "all"), scaled(other, split.train, "all")
+    _, other, split, before, after = before_and_after("all")
     assert (before[split.train, 0] != after[split.train, 0]).all()
     assert (after[:, [c.value == "new" for c in other.columns]] != 0).any()
 
@@ -179,9 +162,9 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
         **{"parties.columns": (("c", "m"), ("*",)), "training.batch_size": 32},
     )
     made = plan_of(config)
-    passive, own = made.party_columns
+    passive, label_party = made.party_columns
     assert [column.name for column in passive.columns] == ["m", "c", "c", "c"]
-    assert [column.name for column in own.columns] == ["n"]
+    assert [column.name for column in label_party.columns] == ["n"]
     x, _ = rows_of(made.table, 0, made.table.train[0])
     np.testing.assert_allclose(x[:, 0].mean(), 0, atol=1e-6)  # a missing number reads as the mean
     np.testing.assert_array_equal(x[:, 1:].sum(1), 1)
@@ -192,24 +175,19 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
 
 def test_default_of_credit_card_clients_is_a_table_of_one_s_own():
     path = real_data("default_credit") / "UCI_Credit_Card.csv.gz"
-    options = {
-        "label": "default.payment.next.month",
-        "drop": ["ID"],
-        "categorical": ["SEX", "EDUCATION", "MARRIAGE"],
-    }
+    words = ["SEX", "EDUCATION", "MARRIAGE"]
+    options = {"label": "default.payment.next.month", "drop": ["ID"], "categorical": words}
     data = load("table", str(path), options)
     assert data.labels.sum() == 6636
     assert data.features.shape == (30_000, 20 + 2 + 7 + 4)
     frame = pd.read_csv(path)
     assert checksum(from_frame(frame, **options)) == checksum(data)
     kept = frame.drop(columns=["ID", options["label"]])
-    expected = pd.get_dummies(kept[["SEX", "EDUCATION", "MARRIAGE"]].astype(str))
-    own = [c.kind == "category" for c in data.columns]
-    np.testing.assert_array_equal(data.features[:, own], expected)
-    np.testing.assert_array_equal(
-        data.features[:, ~np.array(own)],
-        kept.drop(columns=options["categorical"]).to_numpy(np.float32),
-    )
+    expected = pd.get_dummies(kept[words].astype(str))
+    words = np.array([c.kind == "category" for c in data.columns])
+    np.testing.assert_array_equal(data.features[:, words], expected)
+    numbers = kept.drop(columns=options["categorical"]).to_numpy(np.float32)
+    np.testing.assert_array_equal(data.features[:, ~words], numbers)
     assert sum("PAY_0 (11)" in note for note in data.notes) == 1
 
 

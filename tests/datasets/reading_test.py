@@ -2,11 +2,11 @@
 
 import gzip
 import os
+import pathlib
 import warnings
 import zipfile
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.datasets import refusals
 from tests.datasets.fuzzing import drawn
+from tests.datasets.tables import mixed, write
 from vfljax.datasets import load, reading
 from vfljax.datasets.user_table import table
 from vfljax.errors import UserError
@@ -85,8 +86,8 @@ def test_options_of_wrong_types_are_named(tmp_path):
         "unknown": (True,),
     }.items():
         for value in values:
-            said = f"{option}=|unknown {option} "
-            refused(said, tmp_path / "own.csv", **{option: value})
+            words = f"{option}=|unknown {option} "
+            refused(words, tmp_path / "own.csv", **{option: value})
     data = table(str(tmp_path / "own.csv"), label="y", drop=3)
     assert [c.name for c in data.columns] == ["a"]
     data = table(str(tmp_path / "own.csv"), label=3, categorical=("a",), numeric="y")
@@ -145,34 +146,7 @@ def test_an_array_that_only_its_header_makes_large_is_refused(tmp_path, monkeypa
 # ------------------------------------------------------------- damaged files
 
 
-def content(suffix):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "a": rng.normal(size=30),
-            "b": rng.integers(0, 50, 30),
-            "c": rng.choice(["u", "v w", 'x"y'], 30),
-            "y": ["no", "yes"] * 15,
-        }
-    )
-    if suffix == ".parquet":
-        sink = pa.BufferOutputStream()
-        pyarrow.parquet.write_table(pa.Table.from_pandas(frame), sink)
-        return sink.getvalue().to_pybytes()
-    if suffix == ".npz":
-        import io
-
-        sink = io.BytesIO()
-        np.savez_compressed(
-            sink, **{c: frame[c].to_numpy(str if c in "cy" else None) for c in frame}
-        )
-        return sink.getvalue()
-    text = frame.to_csv(index=False).encode()
-    return gzip.compress(text, mtime=0) if suffix.endswith(".gz") else text
-
-
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
-BYTES = {suffix: content(suffix) for suffix in SUFFIXES}
 
 
 def loads_or_one_line(path):
@@ -190,10 +164,10 @@ def loads_or_one_line(path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_file_cut_off_anywhere_loads_or_is_one_line(tmp_path, suffix):
-    good = BYTES[suffix]
-    path = tmp_path / f"cut{suffix}"
-    for end in range(0, len(good), max(1, len(good) // 200)):
-        path.write_bytes(good[:end])
+    path = pathlib.Path(write(tmp_path, mixed(30), suffix))
+    whole = path.read_bytes()
+    for end in range(0, len(whole), max(1, len(whole) // 100)):
+        path.write_bytes(whole[:end])
         loads_or_one_line(path)
         if suffix != ".csv":
             with pytest.raises(UserError):  # only text may lose its end unseen

@@ -24,12 +24,17 @@ def made(**columns):
     return pd.DataFrame({"y": [k % 2 for k in range(rows)], **columns})
 
 
+def mixed(rows=80):
+    """A frame of numbers, numbers with gaps, and words."""
+    random = np.random.default_rng(3)
+    words = random.choice(["u", "v w", 'x"y'], rows)
+    frame = made(n=random.normal(size=rows), m=random.normal(size=rows), c=words)
+    frame.loc[frame.index % 7 == 0, "m"] = np.nan
+    return frame
+
+
 def refused(message, *args, **options):
     return refusals.refused(from_frame, *args, match=message, **{"label": "y", **options})
-
-
-def names(dataset):
-    return [(c.name, c.kind, c.value) for c in dataset.columns]
 
 
 def write(folder, frame, suffix):
