@@ -165,6 +165,7 @@ def _numeric(parts: Sequence[Part], rule: Rule, kind: str) -> Source | None:
             return None
         if x is None:
             _refuse_words(place, values, notation, kind, since)
+        assert x is not None  # or it was refused
         with np.errstate(over="ignore"):
             wrong = np.isinf(x.astype(np.float32))
         what = "is infinite" if np.isinf(x[np.argmax(wrong)]) else "is too large for float32"
@@ -181,8 +182,8 @@ def _numeric(parts: Sequence[Part], rule: Rule, kind: str) -> Source | None:
     if since is None and len(parts) > 1:
         _check_truth(parts, read)
     x = np.concatenate(read)
-    place, missing = parts[0][0], np.isnan(x)
-    found = Source(place.column, missing, numbers=x, words=words, since=since)
+    name, missing = parts[0][0].column, np.isnan(x)
+    found = Source(name=name, missing=missing, numbers=x, words=words, since=since)
     return found._replace(padded=padded, merged=merged)
 
 
@@ -224,7 +225,7 @@ def _category(parts: Sequence[Part], rule: Rule, kind: str) -> Source:
     if unknown.any() and rule.codes:
         values = values if NONE in values else [*values, NONE]
         codes[unknown] = len(values) - 1
-    found = Source(place.column, gone, codes=codes, values=tuple(values))
+    found = Source(name=place.column, missing=gone, codes=codes, values=tuple(values))
     return found._replace(pooled=pooled, unknown=int(unknown.sum()))
 
 

@@ -153,25 +153,29 @@ def days(
         codes, distinct = pd.factorize(column)
         values = list(distinct)
         if since is not None:
-            readings = [(since[0], moments(values, since[0]))]
+            formats = [since[0]]
         elif date_format and moments(values, date_format) is not None:
-            readings = [(date_format, moments(values, date_format))]
+            formats = [date_format]
         elif matches(pd.Series(distinct), DATE).all():
-            readings = _readings(values)
+            formats = FORMATS if moments(values, ISO) is None else [ISO]
         else:
             return None
+        readings: dict[bytes, tuple[str, np.ndarray]] = {}  # those that differ
+        for form in formats:
+            if (ticks := moments(values, form)) is not None:
+                readings.setdefault(ticks.tobytes(), (form, ticks))
+        if since is not None and not readings:
+            return None
         if len(readings) != 1:
-            formats = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings)
+            named = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings.values())
             row = place.row(np.argmax(codes == 0))
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
                 f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
-                f"give {formats or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
+                f"give {named or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
                 "{drop}= or {categorical}=",
             )
-        ((form, ticks),) = readings
-        if ticks is None:
-            return None
+        ((form, ticks),) = readings.values()
         ticks = np.append(ticks, np.nan)[codes]  # -1 of a missing one is the last
     else:
         return None
@@ -262,17 +266,6 @@ def first_day(since: Since) -> str:
     except OverflowError:
         return form
     return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
-
-
-def _readings(texts: Sequence[str]) -> list[tuple[str, np.ndarray | None]]:
-    """(format, microseconds) of each different reading of all texts as dates or times."""
-    if (ticks := moments(texts, ISO)) is not None:
-        return [(ISO, ticks)]
-    readings: dict[bytes, tuple[str, np.ndarray | None]] = {}
-    for form in FORMATS:
-        if (ticks := moments(texts, form)) is not None:
-            readings.setdefault(ticks.tobytes(), (form, ticks))
-    return list(readings.values())
 
 
 def _microseconds(column: Series, kind: Any) -> np.ndarray:

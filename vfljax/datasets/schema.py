@@ -77,13 +77,9 @@ def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Ro
     }
     if not features:
         raise fault(place.name, f"has no column beside {label!r} left", "drop fewer columns")
-    return Roles(
-        label=label,
-        groups=groups,
-        features=features,
-        dropped=tuple(name for name in names if name in dropped),
-        index=tuple(name for name in names if name.startswith(INDEX)),
-    )
+    gone = tuple(name for name in names if name in dropped)
+    index = tuple(name for name in names if name.startswith(INDEX))
+    return Roles(label=label, groups=groups, features=features, dropped=gone, index=index)
 
 
 def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
