@@ -18,7 +18,7 @@ def test_an_empty_config_is_the_default():
 def test_listing_order_is_kept_at_every_level():
     config = ordered({"grid": {"b": {"noise": {"scale": 1}, "kdk": {}}, "a": {}}})
     assert list(config.grid) == ["b", "a"]
-    assert list(config.grid.b) == ["noise", "kdk"]
+    assert list(config.grid["b"]) == ["noise", "kdk"]
     assert list(resolve(config)["grid"]["b"]) == ["noise", "kdk"]
 
 

@@ -344,8 +344,8 @@ ATTACKS = (
 SCORING = (
     Mutant(
         "one-known-label-too-few",
-        "sent * (turns(true, i) >= output.known)",
-        "sent * (turns(true, i) > output.known)",
+        "sent * (_turns(true, i) >= output.known)",
+        "sent * (_turns(true, i) > output.known)",
         ("tests/attacking/scoring_test.py",),
     ),
     Mutant(

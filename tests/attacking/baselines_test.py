@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from tests.sweeps import plan_of, tiny
-from vfljax.attacking.baselines import logistic_figures, numbers_of, untrained_cut
+from vfljax.attacking.baselines import logistic_scores, numbers_of, untrained_cut
 from vfljax.attacking.view import common_data
 from vfljax.models import parties
 from vfljax.sweep import plan as planning
@@ -47,22 +47,24 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
         common = jax.device_get(common_data(plan.table, arrays, attackers))
         inputs = tuple(plan.party_columns[p].input for p in attackers)
         for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
-            figures = logistic_figures(common, inputs, classes, seed, count)
+            scores = logistic_scores(common, inputs, classes, seed, count)
             split = plan.splits[seed]
             x, y = columns(plan, attackers, seed, split.train), labels[split.train]
             known = arrays["known_order"][seed][:count]
             model = LogisticRegression(max_iter=1000).fit(x[known], y[known])
-            assert figures["success"] == pytest.approx(model.score(x, y), abs=0.02)
+            guesses = [part.argmax(1) for part in scores]
+            assert np.mean(guesses[0] == y) == pytest.approx(model.score(x, y), abs=0.02)
             test = model.score(columns(plan, attackers, seed, split.test), labels[split.test])
-            assert figures["test_success"] == pytest.approx(test, abs=0.02)
+            assert np.mean(guesses[1] == labels[split.test]) == pytest.approx(test, abs=0.02)
             # rows whose label the attacker was not given
             others = np.setdiff1d(np.arange(len(y)), known)
             if classes == 2:
-                auc = roc_auc_score(y[others], model.predict_proba(x[others])[:, 1])
-                expected = max(auc, 1 - auc)
+                leak = roc_auc_score(y[others], np.diff(scores.train)[others, 0])
+                expected = roc_auc_score(y[others], model.predict_proba(x[others])[:, 1])
             else:
+                leak = balanced_accuracy_score(y[others], guesses[0][others])
                 expected = balanced_accuracy_score(y[others], model.predict(x[others]))
-            assert figures["leak"] == pytest.approx(expected, abs=0.01)
+            assert leak == pytest.approx(expected, abs=0.01)
 
 
 def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attackers():

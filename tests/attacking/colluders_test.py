@@ -44,14 +44,14 @@ def attacked(plan, tmp_path_factory):
     """The sweep, its attacks' summary, and how many programs each attack newly made."""
     workdir = tmp_path_factory.mktemp("colluders") / "w"
     train(workdir, CONFIG, attack=False)
-    programs, make = collections.Counter(), batching.make_attack_lane
+    programs, make = collections.Counter(), batching.make_attack_member
 
     def counted(static):
         programs[static.name] += 1
         return make(static)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batching, "make_attack_lane", counted)
+        patch.setattr(batching, "make_attack_member", counted)
         run.attack_sweep(plan, workdir, say=lambda line: None)
     return store.load(workdir), store.by_label(store.attack_summary(workdir)), programs
 

@@ -18,9 +18,16 @@ def stored(tiny_sweep):
     return plan_of(TINY), store.load(tiny_sweep)
 
 
+def planned(*arguments):
+    """The jobs of a variant, of which there are some."""
+    variant_plan = jobs.plan_variant(*arguments)
+    assert isinstance(variant_plan, jobs.VariantPlan)
+    return variant_plan
+
+
 def reason_of(stored, name, options=None, **knobs):
-    form = attack_variants.AttackVariant(name, options or {}, [knobs])
-    _, rows, reason = jobs.attackable(form, *stored)
+    variant = attack_variants.AttackVariant(name, options or {}, [knobs])
+    _, rows, reason = jobs._attackable(variant, *stored)
     assert bool(rows) != bool(reason)
     assert "\n" not in reason
     return reason
@@ -74,8 +81,8 @@ def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(stored):
 
 
 def test_each_point_of_known_labels_is_checked(stored):
-    form = attack_variants.AttackVariant("mean", {}, [{"known": 40.0}, {"known": 5.0}])
-    _, rows, reason = jobs.attackable(form, *stored)
+    variant = attack_variants.AttackVariant("mean", {}, [{"known": 40.0}, {"known": 5.0}])
+    _, rows, reason = jobs._attackable(variant, *stored)
     assert rows == []
     assert "known=5" in reason
 
@@ -126,32 +133,26 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_swe
 def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
     """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
     plan, sweep = stored
-    form = attack_variants.AttackVariant(
+    variant = attack_variants.AttackVariant(
         "passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}]
     )
-    variant_plan = jobs.plan_variant(form, plan, sweep)
+    variant_plan = planned(variant, plan, sweep)
     assert [(g.federation, g.attackers, g.number) for g in variant_plan.jobs] == [
         ("split", (0,), 0),
         ("no_split", (0,), 1),
     ]
     for group, listed in variant_plan.jobs.items():
         name, number = group.federation, group.number
-        settings = [r for r in sweep.results.to_pylist() if r["federation"] == name]
-        assert len(settings) == 12
-        first = {seed: next(r for r in settings if r["seed"] == seed)["trial"] for seed in (0, 1)}
+        trials = [r for r in sweep.results.to_pylist() if r["federation"] == name]
+        assert len(trials) == 12
+        first = {seed: next(r for r in trials if r["seed"] == seed)["trial"] for seed in (0, 1)}
         expected = []
         for point in (0, 1):
             expected += [(name, number, first[seed], "untrained", point, seed) for seed in (0, 1)]
-            for row in settings:
+            for row in trials:
                 for what in ("attack", "all_labels"):
                     expected.append((name, number, row["trial"], what, point, row["seed"]))
         assert [job.key for job in listed] == expected
-    assert [job.key for job in variant_plan.logistic] == [
-        (name, number, None, "logistic", point, seed)
-        for name, number in (("split", 0), ("no_split", 1))
-        for point in (0, 1)
-        for seed in (0, 1)
-    ]
     assert variant_plan.diverged == 0
     for job in variant_plan.every_job:
         known = 320 if job.what == "all_labels" else (20, 40)[job.point]
@@ -165,7 +166,7 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
     """A config with another attack numbers the settings of the same arms anew."""
     _, sweep = stored
     more = plan_of(tiny(attacks={**TINY["attacks"], "active": {"steps": 2}}))
-    variant_plan = jobs.plan_variant(attack_variants.AttackVariant("direct", {}, [{}]), more, sweep)
+    variant_plan = planned(attack_variants.AttackVariant("direct", {}, [{}]), more, sweep)
     ((group, listed),) = variant_plan.jobs.items()
     assert (group.federation, group.spec.top) == ("no_split", None)
     rows = [r for r in sweep.results.to_pylist() if r["federation"] == "no_split"]
@@ -173,11 +174,10 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
 
 
 def test_an_attack_without_baselines_has_no_other_jobs(stored):
-    variant_plan = jobs.plan_variant(attack_variants.AttackVariant("direct", {}, [{}]), *stored)
+    variant_plan = planned(attack_variants.AttackVariant("direct", {}, [{}]), *stored)
     ((_, listed),) = variant_plan.jobs.items()
     assert {job.what for job in listed} == {"attack"}
     assert len(listed) == 12
-    assert variant_plan.logistic == []
 
 
 def sweep_of(plan, diverged=()):
@@ -221,28 +221,21 @@ def colluding():
 
 
 def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(colluding):
-    form = attack_variants.AttackVariant("active", {}, [{"known": 20.0}, {"known": 40.0}])
-    variant_plan = jobs.plan_variant(form, colluding, sweep_of(colluding))
+    variant = attack_variants.AttackVariant("active", {}, [{"known": 20.0}, {"known": 40.0}])
+    variant_plan = planned(variant, colluding, sweep_of(colluding))
     assert [(g.federation, g.attackers) for g in variant_plan.jobs] == [
         ("malicious-0", (0,)),
         ("malicious-0-1", (0, 1)),
     ]
-    rows = [job.figures({}) for job in variant_plan.logistic]
-    assert [(r["label"], r["attack_configuration"], r["seed"]) for r in rows] == [
-        (label, point, seed)
-        for label in ("active", "active/parties=0+1")
-        for point in (0, 1)
-        for seed in (0, 1)
-    ]
-    listed = [job for members in variant_plan.jobs.values() for job in members]
-    listed += variant_plan.logistic
-    assert len({job.key for job in listed}) == len(listed) == 2 * 2 * (2 + 2 * 2 + 2)
+    listed = variant_plan.every_job
+    assert {job.figures({})["label"] for job in listed} == {"active", "active/parties=0+1"}
+    assert len({job.key for job in listed}) == len(listed) == 2 * 2 * (2 + 2 * 2)
 
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
     ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
-    form = attack_variants.AttackVariant("active", {}, [{"known": 20.0}])
-    variant_plan = jobs.plan_variant(form, colluding, sweep_of(colluding, diverged=ids[:1]))
+    variant = attack_variants.AttackVariant("active", {}, [{"known": 20.0}])
+    variant_plan = planned(variant, colluding, sweep_of(colluding, diverged=ids[:1]))
     assert variant_plan.diverged == 1
     alone = next(
         members for g, members in variant_plan.jobs.items() if g.federation == "malicious-0"

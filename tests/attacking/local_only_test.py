@@ -36,6 +36,7 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
     ]
     assert local_only.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
     assert local_only.jobs(plans[1:], 2) == []  # who knows nothing has nothing to learn from
+    assert isinstance(plans[0], jobs.VariantPlan)
     together = plans[0]._replace(
         attacks={group._replace(attackers=(0, 1)): a for group, a in plans[0].attacks.items()}
     )

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import shutil
+import types
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import pytest
 from tests import harness
 from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny, train
 from vfljax import store
-from vfljax.attacking import batching, jobs, run, scoring, view
+from vfljax.attacking import batching, jobs, local_only, run, scoring, view
 from vfljax.errors import UserError
 from vfljax.report import not_run
 from vfljax.report.assessment import assess
@@ -138,7 +139,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     before = comparable(store.load(workdir).attacks)
     folder = workdir / folder_of(workdir, "probe/embeddings")
     assert len(drop_blocks(workdir, "probe/embeddings", "split-*.parquet")) == 1
-    monkeypatch.setattr(batching, "BLOCK", block)
+    monkeypatch.setattr(batching, "BATCH_SIZE", block)
     if width:  # as for a large network: scoring's own width does not divide 13 lanes of a device
         monkeypatch.setattr(batching, "width_of", lambda *_: width)
     run.attack_sweep(plan, workdir, ["probe"], silent)
@@ -156,18 +157,18 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
 def computed(monkeypatch):
     """The identities of the jobs that programs compute, and seeds of logistic regressions."""
     by_program, by_host = [], []
-    run_group, logistic_figures = run._run_group, run.logistic_figures
+    run_group, logistic_scores = run._run_group, local_only.logistic_scores
 
-    def counted_group(form, group, attack, todo, *rest):
+    def counted_group(variant, group, attack, todo, *rest):
         by_program.extend(job.key for job in todo)
-        return run_group(form, group, attack, todo, *rest)
+        return run_group(variant, group, attack, todo, *rest)
 
     def counted_logistic(common, inputs, num_classes, seed, count):
         by_host.append(seed)
-        return logistic_figures(common, inputs, num_classes, seed, count)
+        return logistic_scores(common, inputs, num_classes, seed, count)
 
     monkeypatch.setattr(run, "_run_group", counted_group)
-    monkeypatch.setattr(run, "logistic_figures", counted_logistic)
+    monkeypatch.setattr(local_only, "logistic_scores", counted_logistic)
     return by_program, by_host
 
 
@@ -180,7 +181,7 @@ def test_a_resumed_attack_computes_only_what_is_missing(
     folder = workdir / folder_of(workdir, "passive")
     removed = []
     if missing == "logistic":
-        assert len(drop_blocks(workdir, "passive", "logistic-*.parquet")) == 1
+        assert len(drop_blocks(workdir, "logistic", "rows-*.parquet")) == 1
     if missing == "some rows":
         (path,) = folder.glob("split-*.parquet")
         rows = pq.read_table(path).to_pylist()
@@ -200,8 +201,7 @@ def test_a_resumed_attack_computes_only_what_is_missing(
 def test_the_baseline_on_the_host_is_fitted_once_for_all_attacks(probed, tmp_path, computed):
     workdir = shutil.copytree(probed[0], tmp_path / "w")
     before = comparable(store.load(workdir).attacks)
-    for label in ("passive", "probe/embeddings"):
-        assert len(drop_blocks(workdir, label, "logistic-*.parquet")) == 1
+    assert len(drop_blocks(workdir, "logistic", "rows-*.parquet")) == 1
     probe = {"inputs": "embeddings", "steps": 2, "known": 20}
     both = {"passive": TINY["attacks"]["passive"], "probe": probe}
     plan = plan_of(tiny(attacks=both, federations=("split", "no_split")))
@@ -221,9 +221,9 @@ def direct(tiny_sweep, tmp_path, monkeypatch):
     """A sweep with the direct attack in three blocks, its plan, and its rows."""
     workdir, config = shutil.copytree(tiny_sweep, tmp_path / "w"), tiny(attacks={"direct": RULE})
     drop_blocks(workdir, DIRECT)
-    monkeypatch.setattr(batching, "BLOCK", 4)
+    monkeypatch.setattr(batching, "BATCH_SIZE", 4)
     run.attack_sweep(plan_of(config), workdir, ["direct"], silent)
-    monkeypatch.setattr(batching, "BLOCK", 8)  # the next machine
+    monkeypatch.setattr(batching, "BATCH_SIZE", 8)  # the next machine
     assert len(blocks_of(workdir, DIRECT)) == 3
     return workdir, plan_of(config), comparable(store.load(tiny_sweep).attacks)
 
@@ -322,25 +322,27 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
-    form = attack_variants.AttackVariant("direct", {"epoch": 7}, [{}])
-    _, rows, reason = jobs.attackable(form, plan_of(config), stored)
+    variant = attack_variants.AttackVariant("direct", {"epoch": 7}, [{}])
+    _, rows, reason = jobs._attackable(variant, plan_of(config), stored)
     assert rows == []
     assert "reads epoch 7" in reason
     assert "config.training.record" in reason
 
 
-def program_for(form, plan):
+def program_for(variant, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
-    attack = attack_variants.make_attack(form, spec.bottoms[:1], 10)
-    stored = batching.Stored(plan, None, split_arrays(plan.dataset.labels, plan.splits), None, {})
-    common = batching._common(group, attack, stored)
-    inputs, layout = (
-        np.zeros(2, np.int32),
-        batch_layout.layout(2),
-    )  # as many training rows everywhere
-    static = batching.program_of(form, group, attack, 10)
-    return programs.program(batching.make_attack_lane, (static,), layout, inputs, common)
+    attack = attack_variants.make_attack(variant, spec.bottoms[:1], 10)
+    sweep, arrays = (
+        types.SimpleNamespace(workdir=None),
+        split_arrays(plan.dataset.labels, plan.splits),
+    )
+    stored = batching.Stored(plan, sweep, arrays, None, {})
+    batch = batching.make_attack_batch(variant, group, attack, stored)
+    inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
+    return programs.program(
+        batching.make_attack_member, (batch.static,), layout, inputs, batch.common
+    )
 
 
 def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
@@ -349,9 +351,9 @@ def test_sweeps_of_other_shapes_in_one_process_have_programs_of_their_own(plan):
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
     honest = attack_variants.AttackVariant("mean", {}, [{}])
     diagnostic = attack_variants.AttackVariant("spectral", {"signal": "party0.cut"}, [{}])
-    for form in (honest, diagnostic):
-        assert program_for(form, plan) is program_for(form, plan)
-        assert program_for(form, fewer_test) is not program_for(form, plan)
+    for variant in (honest, diagnostic):
+        assert program_for(variant, plan) is program_for(variant, plan)
+        assert program_for(variant, fewer_test) is not program_for(variant, plan)
     assert program_for(diagnostic, fewer_validation) is not program_for(diagnostic, plan)
 
 

@@ -35,7 +35,8 @@ def drawn(health=(), **strategies):
             many = settings(max_examples=examples, deadline=None, suppress_health_check=health)
             many(given(**strategies)(test))(**fixtures)
 
-        run.__signature__ = inspect.Signature([*left, examples])
+        signature = inspect.Signature([*left, examples])
+        setattr(run, "__signature__", signature)  # noqa: B010
         return few_or_many(run)
 
     return decorate

@@ -1,6 +1,8 @@
 """Marvell: optimal eigenvalues on badly scaled problems, the noise's law, and what is left alone."""
 
 import functools
+import types
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -180,7 +182,7 @@ def test_noise_along_and_across_the_class_means_has_the_optimal_variances(
 
 def noise_through(defense, g, labels, draws=1):
     """What the gradient slot of a defense adds, under that many keys: [draws * B, D]."""
-    context = type("Context", (), {"labels": jnp.asarray(labels)})
+    context: Any = types.SimpleNamespace(labels=jnp.asarray(labels))
 
     def added(key):
         context.key = key

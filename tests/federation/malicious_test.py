@@ -1,6 +1,7 @@
 """The malicious optimizer: golden steps, its honest limit, its fixed point, its twin."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -257,7 +258,7 @@ def test_a_state_of_exactly_minus_epsilon_gives_no_nan(rule):
 def test_parameter_trees_are_treated_element_by_element():
     rule = scale_by_malicious(1.0)
     tree = {"a": jnp.float32([[1, 2]]), "b": (jnp.float32(3),)}
-    state = rule.init(tree)
+    state: Any = rule.init(tree)
     for _ in range(2):
         sent, state = rule.update(tree, state)
     np.testing.assert_allclose(sent["a"], [[2, 4]], rtol=1e-5)

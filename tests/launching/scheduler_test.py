@@ -164,7 +164,7 @@ def test_an_attack_that_fails_leaves_the_others(tmp_path, monkeypatch):
     run_variant = worker.run.run_variant
 
     def fails(variant_plan, stored):
-        if variant_plan.form.label == "norm":
+        if variant_plan.variant.label == "norm":
             raise RuntimeError("no")
         return run_variant(variant_plan, stored)
 

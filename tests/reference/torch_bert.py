@@ -3,8 +3,8 @@ are the checkpoints'), and Linear(out) on top. Evaluation mode only: there is no
 
 import math
 
-import torch
-from torch import nn
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
 
 
 class Embeddings(nn.Module):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from typing import Any
 
 import pytest
 
@@ -266,7 +267,7 @@ def test_what_a_user_names_is_shown_and_not_run(browser, tmp_path):
     found = assessed(assessment("plain", 0.9, 0.97), nasty, reference=reference)
     (panel,) = interactive.panels(found)
     glue = (TEMPLATES / "page.js").read_text()
-    macros = templates().get_template("macros.html").module
+    macros: Any = templates().get_template("macros.html").module
     ((card,),) = page.cards(found).values()
     body = [
         macros.headlines(headline.headlines(found), {}),

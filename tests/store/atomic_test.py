@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 from vfljax.errors import UserError
@@ -34,7 +35,7 @@ WRITES = {
     "move": (os, "replace", lambda path: atomic.write_bytes(path, bytes(2_400_000))),
     "arrays": (np, "savez", lambda path: atomic.write_arrays(path, ARRAYS)),
     "table": (atomic.pq, "write_table", lambda path: atomic.write_table(path, TABLE)),
-    "csv": (pa.csv, "write_csv", lambda path: atomic.write_csv(path, TABLE)),
+    "csv": (pyarrow.csv, "write_csv", lambda path: atomic.write_csv(path, TABLE)),
     "folder": (
         os,
         "replace",

@@ -15,6 +15,7 @@ import pytest
 
 from vfljax import store
 from vfljax.errors import UserError
+from vfljax.store import lock
 
 ROOT = pathlib.Path(__file__).parents[2]
 HOLD = """
@@ -144,7 +145,7 @@ def test_jobs_hold_a_part_in_turn(tmp_path):
     inside, most = [], []
 
     def job():
-        with store.lock.holding(tmp_path, "attacks/norm"):
+        with lock.holding(tmp_path, "attacks/norm"):
             inside.append(1)
             most.append(len(inside))
             time.sleep(0.01)

@@ -243,7 +243,7 @@ def test_records_are_frozen_and_hold_tuples():
     assert experiment.model.hidden == (8,)
     assert experiment.malicious.parties == ((0,),)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        experiment.training.epochs = 4
+        setattr(experiment.training, "epochs", 4)  # noqa: B010
 
 
 def test_the_points_of_an_arm_are_every_combination_with_defaults_filled_in():

@@ -53,7 +53,7 @@ def test_the_sweep_that_follows_compiles_nothing_again(said, tmp_path):
     train(tmp_path / "w", SMALL)
     assert needed <= before
     again = set(programs._PROGRAMS) - before
-    assert not [key for key in again if key[0].__name__ in ("make_run", "make_attack_lane")]
+    assert not [key for key in again if key[0].__name__ in ("make_run", "make_attack_member")]
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     text = running.forecast(parse(SMALL), tmp_path / "w")
     assert "0 shards to train: all of them are stored" in text
@@ -132,15 +132,15 @@ def test_a_dry_run_takes_as_many_at_once_as_the_compiled_program_says_fit(monkey
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
-    wide = batching.Block(batch_layout.layout_of(8, 4), *[None] * 5)
+    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 5)
     sizes = []
 
-    def attack_block(block, jobs, stored):
-        sizes.append((block.layout, len(jobs)))
-        if block.layout.width > 1:
-            raise batch_layout.TooLarge(10, block.layout.width // 2)
+    def run_attack_batch(batch, jobs, stored):
+        sizes.append((batch.layout, len(jobs)))
+        if batch.layout.width > 1:
+            raise batch_layout.TooLarge(10, batch.layout.width // 2)
 
-    monkeypatch.setattr(attacking_forecast, "attack_block", attack_block)
+    monkeypatch.setattr(attacking_forecast, "run_attack_batch", run_attack_batch)
     size, *_ = attacking_forecast._call_of(wide, range(8), None)
     expected = [(batch_layout.Layout(2 * width, width), 2 * width) for width in (4, 2, 1)]
     assert size == 2

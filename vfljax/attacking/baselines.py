@@ -12,7 +12,6 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 from sklearn.linear_model import LogisticRegression
 
-from vfljax import metrics
 from vfljax.attacking.view import CommonData
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
@@ -20,7 +19,7 @@ from vfljax.models.rows import over_chunks
 from vfljax.types import Array, HostArray, Input, Scores, Spec, Weights
 
 
-class Fitted(NamedTuple):
+class _Fitted(NamedTuple):
     """Logistic regression fitted to known rows, and the columns it reads."""
 
     model: LogisticRegression
@@ -28,8 +27,7 @@ class Fitted(NamedTuple):
     known: HostArray  # [K] places among the training rows
 
     def scores(self, rows: HostArray, num_classes: int) -> HostArray:
-        """Log odds up to a constant a row [n, C], which rank rows where probabilities tie at 1; a class
-        without a known row is the least likely."""
+        """Log odds [n, C] up to a constant a row, which rank rows where probabilities tie at 1."""
         odds = self.model.decision_function(self.columns(rows))
         odds = np.stack([-odds, odds], axis=1) if odds.ndim == 1 else odds
         out = np.tile(odds.min(axis=1, keepdims=True) - 1, num_classes)
@@ -37,7 +35,7 @@ class Fitted(NamedTuple):
         return out.astype(np.float32)
 
 
-def _fit(common: CommonData, inputs: tuple[Input, ...], seed: int, count: int) -> Fitted:
+def _fit(common: CommonData, inputs: tuple[Input, ...], seed: int, count: int) -> _Fitted:
     """Logistic regression (scikit-learn) of ``count`` known labels on the attackers' columns.
 
     ``common`` holds NumPy arrays; ``inputs`` describe the attackers' columns.
@@ -55,41 +53,36 @@ def _fit(common: CommonData, inputs: tuple[Input, ...], seed: int, count: int) -
         warnings.simplefilter("ignore")
         model = LogisticRegression(max_iter=1000)
         model.fit(columns(rows), np.asarray(common.labels)[rows])
-    return Fitted(model, columns, np.asarray(known))
+    return _Fitted(model, columns, np.asarray(known))
 
 
 def logistic_scores(
     common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
 ) -> Scores:
-    """Returns the scores of the local-only baseline for all training and test rows."""
+    """Returns the scores of the local-only baseline for all training and test rows.
+
+    Args:
+      common: NumPy arrays of the attackers.
+      inputs: the description of each attacker's columns.
+      num_classes: C.
+      seed: whose rows and scaling are used.
+      count: number of known labels.
+    """
     fitted = _fit(common, inputs, seed, count)
     train, test = (np.asarray(rows[seed]) for rows in (common.train, common.test))
     scores: Any = (fitted.scores(rows, num_classes) for rows in (train, test))
     return Scores(*scores)
 
 
-def logistic_figures(
-    common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
-) -> dict[str, float]:
-    """The baseline beside an attack that knows ``count`` labels: success and test success of top-1, leak
-    on the rows whose label is not known. Arguments are those of ``logistic_scores``."""
-    fitted = _fit(common, inputs, seed, count)
-    labels = np.asarray(common.labels)
-    train, test = common.train[seed], common.test[seed]
-    unlabeled = np.ones(len(train), np.float32)
-    unlabeled[fitted.known] = 0
-    scores = fitted.scores(np.asarray(train), num_classes)
-    leak = metrics.leak(jnp.asarray(scores), jnp.asarray(labels[train]), jnp.asarray(unlabeled))
-    return {
-        "success": float(fitted.model.score(fitted.columns(train), labels[train])),
-        "test_success": float(fitted.model.score(fitted.columns(test), labels[test])),
-        "leak": float(leak),
-    }
-
-
 def numbers_of(x: np.ndarray, reads: Input) -> Any:
-    """One party's columns [n, ...] as numbers a linear model can read, [n, W] sparse: numbers as they
-    are, codes one-hot, texts as bags of tokens (0 or 1)."""
+    """Returns a party's columns as numbers that a linear model can read, [n, W] sparse.
+
+    Numbers stay as they are, codes become one-hot, and texts become bags of tokens (0 or 1).
+
+    Args:
+      x: [n, ...].
+      reads: the description of the columns.
+    """
     x = x.reshape(len(x), -1)
     if not any(reads.vocabulary):
         return csr_matrix(x)
@@ -110,8 +103,14 @@ def numbers_of(x: np.ndarray, reads: Input) -> Any:
 def untrained_cut(
     weights: Weights, table: Table, spec: Spec, attackers: tuple[int, ...]
 ) -> HostArray:
-    """The attackers' embeddings [Q, N, D] of all training rows from untrained bottoms; ``weights``
-    [Q, ...] are each seed's initial ones."""
+    """Returns the attackers' embeddings [Q, N, D] of all training rows from untrained bottoms.
+
+    Args:
+      weights: [Q, ...] each seed's initial ones.
+      table: the data.
+      spec: of the models.
+      attackers: whose embeddings are concatenated.
+    """
     embed = make_embed(spec)
 
     def one(weights: Weights, seed: Array, table: Table) -> Array:

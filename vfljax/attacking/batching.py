@@ -1,7 +1,6 @@
-"""A block of jobs: so many settings as one call of an attack's program takes, loaded, attacked and scored.
+"""The trials that one call of an attack's program takes: loaded, attacked and scored together.
 
-What enters: jobs of one form and group, and the stored sweep. What leaves: their figures. Which jobs there
-are is ``jobs``' business, and what becomes of the figures that of ``run``.
+What enters: jobs of one attack variant and group, and the stored sweep. What leaves: their figures.
 """
 
 from __future__ import annotations
@@ -11,25 +10,36 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from vfljax import machine, store
+from vfljax import attacks, keys, machine, store
 from vfljax.attacking.baselines import untrained_cut
+from vfljax.attacking.diagnostics import diagnosis
 from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup
-from vfljax.attacking.program import AttackProgram, make_attack_lane, program_of
 from vfljax.attacking.scoring import Scorer
-from vfljax.attacking.view import AttackInput, CommonData, common_data, input_of, read_shard
+from vfljax.attacking.view import (
+    AttackInput,
+    CommonData,
+    ReadShard,
+    attack_input,
+    common_data,
+    known_rows,
+    read_shard,
+    view_of,
+)
 from vfljax.attacks.core import Attack
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import AttackVariant
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
-from vfljax.types import PyTree
+from vfljax.types import Agreed, Scores, Spec
 
-BLOCK, MOST = 32, 1024  # settings attacked by one call on CPU, and at most on an accelerator
-MEMORY = 1 << 29  # bytes of exchange a block may hold; what attacks make of it comes on top
+BATCH_SIZE, MOST = 32, 1024  # trials attacked by one call on CPU, and at most on an accelerator
+MEMORY = 1 << 29  # bytes of exchange a batch may hold; what attacks make of it comes on top
 SHARE = 1 / 16  # the same of an accelerator's memory, where that is known
 
 
@@ -40,20 +50,33 @@ class Stored(NamedTuple):
     sweep: store.Sweep
     arrays: Mapping[str, np.ndarray]  # the splits
     scorer: Scorer
-    summary: dict[str, dict[str, Any]]  # what ``attacks.json`` says
-    shard: Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, np.ndarray]]] = read_shard
+    summary: dict[str, dict[str, Any]]  # ``attacks.json``
+    shard: ReadShard = read_shard
 
     @property
     def workdir(self) -> pathlib.Path:
+        """The folder of the sweep."""
         return self.sweep.workdir
 
-    def rows(self, form: AttackVariant) -> list[dict[str, Any]]:
-        """The form's rows."""
-        return store.read_variant(self.workdir, form.variant).to_pylist()
+    def rows(self, variant: AttackVariant) -> list[dict[str, Any]]:
+        """The variant's stored rows."""
+        return store.read_variant(self.workdir, variant.key).to_pylist()
 
 
-class Block(NamedTuple):
-    """What the jobs of one form and group share: one program over so many of them at a time."""
+class AttackProgram(NamedTuple):
+    """All that decides an attack's program apart from the shapes of its arguments; static."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+    bottoms: tuple[nn.Module, ...]  # the attackers'
+    num_classes: int
+    agreed: Agreed
+    attackers: tuple[int, ...] = ()  # where the attack needs a diagnostic of the whole federation
+    spec: Spec | None = None  # likewise
+
+
+class AttackBatch(NamedTuple):
+    """What the jobs of one variant and group share: one program for so many of them at a time."""
 
     layout: batch_layout.Layout
     static: AttackProgram
@@ -62,44 +85,88 @@ class Block(NamedTuple):
     common: CommonData
     load: Callable[[Job], AttackInput]
 
+    def narrowed(self, width: int) -> AttackBatch:
+        """Returns the same for ``width`` trials at once on each device, and as many in a call."""
+        return self._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
 
-def make_block(form: AttackVariant, group: ViewGroup, attack: Attack, stored: Stored) -> Block:
-    """What these jobs share, on the devices."""
+
+def make_attack_batch(
+    variant: AttackVariant, group: ViewGroup, attack: Attack, stored: Stored
+) -> AttackBatch:
+    """Returns what the jobs of a variant and group share, its arrays on the devices.
+
+    Args:
+      variant: of the attack.
+      group: the trials that are attacked alike.
+      attack: the variant's attack on the group.
+      stored: the sweep.
+    """
+    plan = stored.plan
     common = _common(group, attack, stored)
-    static, layout = requested(form, group, attack, stored.plan, common)
-    return Block(
-        layout,
-        static,
-        attack,
-        group.spec.batch_size,
-        common,
-        _loader(group, attack, stored),
+    width = width_of(plan.experiment, group.spec)
+    static = AttackProgram(
+        name=attacks.TABLE[variant.name].computed_as or variant.name,
+        options=tuple(variant.options.items()),
+        bottoms=tuple(group.spec.bottoms[p] for p in group.attackers),
+        num_classes=plan.dataset.num_classes,
+        agreed=Agreed(group.spec.batch_size),
+    )
+    if attack.diagnostic:
+        static = static._replace(attackers=group.attackers, spec=group.spec)
+    return AttackBatch(
+        layout=batch_layout.layout(_capacity(plan, group, common), width, plan.devices),
+        static=static,
+        attack=attack,
+        batch_size=group.spec.batch_size,
+        common=common,
+        load=_loader(group, attack, stored),
     )
 
 
-def attack_block(
-    block: Block, jobs: Sequence[Job], stored: Stored
+def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonData], Scores]:
+    """Returns ``attack(input, common) -> Scores`` of one trial. An oracle is given every row's label."""
+    attack = attacks.TABLE[static.name](static.bottoms, static.num_classes, **dict(static.options))
+    diagnose = diagnosis(static.spec, attack.diagnostic, static.attackers)
+
+    def attack_member(run: AttackInput, common: CommonData) -> Scores:
+        count = run.knobs.get("known")
+        count = jnp.float32(0) if count is None else count
+        rows = jnp.float32(common.known_order.shape[1])
+        known = known_rows(common, run.seed, rows if attack.oracle else count)
+        key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
+        view = view_of(run, common, static.agreed, diagnose(run, common))
+        return attack.run(key, view, known, run.knobs)
+
+    return attack_member
+
+
+def run_attack_batch(
+    batch: AttackBatch, jobs: Sequence[Job], stored: Stored
 ) -> tuple[programs.Program, dict[str, np.ndarray]]:
-    """Load, attack and score at most a block of jobs: the program, and each figure [jobs]."""
-    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(block.load, jobs))
-    on_devices = block.layout.pad(inputs)
+    """Loads, attacks and scores the trials of some jobs.
+
+    Args:
+      batch: what the jobs share.
+      jobs: at most as many as the batch takes.
+      stored: the sweep.
+
+    Returns:
+      The program, and each figure [jobs] by name.
+    """
+    inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
+    on_devices = batch.layout.pad(inputs)
     program = programs.program(
-        make_attack_lane, (block.static,), block.layout, on_devices, block.common
+        make_attack_member, (batch.static,), batch.layout, on_devices, batch.common
     )
-    scores = program(on_devices, block.common)
+    scores = program(on_devices, batch.common)
     figures = stored.scorer.figures(
-        scores, inputs, block.attack, block.batch_size, block.layout.capacity
+        scores, inputs, batch.attack, batch.batch_size, batch.layout.capacity
     )
     return program, figures
 
 
-def narrowed(block: Block, width: int) -> Block:
-    """The block with so many settings at once on each device, and as many a call."""
-    return block._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
-
-
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:
-    """What reads a job's ``AttackInput``: a stored setting's, or with an untrained bottom in place."""
+    """What reads a job's ``AttackInput``: a stored trial's, or with an untrained bottom in place."""
     plan, workdir = stored.plan, stored.workdir
 
     @functools.cache
@@ -109,19 +176,25 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
         return jax.device_get(weights.bottoms), cut
 
     def load(job: Job) -> AttackInput:
-        knobs = job.knobs(len(plan.splits[0].train))
-        shard = stored.shard(workdir, job.row["shard"])
-        one = input_of(
-            shard, job.row, job.form.name, knobs, group.attackers, bool(attack.diagnostic)
+        trained = attack_input(
+            workdir,
+            job.row,
+            job.variant.name,
+            job.knobs(len(plan.splits[0].train)),
+            group.attackers,
+            bool(attack.diagnostic),
+            stored.shard,
         )
         if job.what != UNTRAINED:
-            return one
+            return trained
         initial, cut = untrained()
         bottoms = tuple(
             jax.tree.map(lambda a: a[job.seed], initial[party]) for party in group.attackers
         )
-        embeddings = np.tile(cut[job.seed], (len(one.exchange["epochs"]), 1, 1))
-        return one._replace(bottoms=bottoms, exchange={**one.exchange, "embeddings": embeddings})
+        embeddings = np.tile(cut[job.seed], (len(trained.exchange["epochs"]), 1, 1))
+        return trained._replace(
+            bottoms=bottoms, exchange={**trained.exchange, "embeddings": embeddings}
+        )
 
     return load
 
@@ -134,32 +207,23 @@ def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
     return batch_layout.share(common)
 
 
-def requested(
-    form: AttackVariant, group: ViewGroup, attack: Attack, plan: Plan, common: CommonData
-) -> tuple[AttackProgram, batch_layout.Layout]:
-    """Returns what decides a group's program apart from the shapes of its jobs: its static part and layout."""
-    width = width_of(plan.experiment, group.spec)
-    layout = batch_layout.layout(_block(plan, group, common), width, plan.devices)
-    return program_of(form, group, attack, plan.dataset.num_classes), layout
+def _capacity(plan: Plan, group: ViewGroup, common: CommonData) -> int:
+    """Members of one call.
 
-
-def _block(plan: Plan, group: ViewGroup, common: CommonData) -> int:
-    """Members of one call. On CPU these are BLOCK, and few of large networks, which run one after the
-    other there, so that progress shows and a kill loses little. On an accelerator they are as many as
-    memory allows, at most MOST and the trials of the plan, and fewer where the compiled program says
-    so (``TooLarge``)."""
+    On CPU these are BATCH_SIZE, and few of large networks, which run one after the other there, so that
+    progress shows and a kill loses little. On an accelerator they are as many as memory allows, at most MOST
+    and the trials of the plan, and fewer where the compiled program says so (``TooLarge``).
+    """
     spec = group.spec
-    epochs, cut = (
-        len(plan.experiment.training.recorded_epochs),
-        sum(spec.bottoms[p].out for p in group.attackers),
-    )
+    epochs = len(plan.experiment.training.recorded_epochs)
+    cut = sum(spec.bottoms[p].out for p in group.attackers)
     columns = sum(int(np.prod(x.shape[1:])) for x in common.features)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     size = 4 * (rows * ((2 * epochs + 3) * cut + columns) + held * columns)
     size += 4 * rows * epochs * recorded_width(spec)
     devices, offer = jax.device_count(), machine.offered()
     if offer.cpu:
-        most = 2 * plan.devices if not spec.light else BLOCK
+        most = 2 * plan.devices if not spec.light else BATCH_SIZE
         return max(devices, min(most, MEMORY // size))
     trials = sum(len(group.trials) for group in plan.groups) + len(plan.seeds)
     whole = 1 << (trials - 1).bit_length()  # few different ones, so that sweeps share programs

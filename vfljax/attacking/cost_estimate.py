@@ -1,12 +1,13 @@
 """What attacking a plan takes, before it is trained: which attacks run, which are skipped, and the time.
 
-What enters: a plan, and a ``Sample`` of each group that is not stored yet, which stands for its settings.
-What leaves: an ``AttackCost`` of each form that runs, and why the others do not. Every program of an attack
+What enters: a plan, and a ``Sample`` of each group that is not stored yet, which stands for its trials.
+What leaves: an ``AttackCost`` of each variant that runs, and why the others do not. Every program of an attack
 is called once; of one of many steps a few stand for all, in a program of their own.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
 import time
@@ -18,8 +19,8 @@ import pyarrow as pa
 
 from vfljax import attacks, store
 from vfljax.attacking import local_only, versions
-from vfljax.attacking.baselines import logistic_figures
-from vfljax.attacking.batching import Block, Stored, attack_block, make_block, narrowed
+from vfljax.attacking.baselines import logistic_scores
+from vfljax.attacking.batching import AttackBatch, Stored, make_attack_batch, run_attack_batch
 from vfljax.attacking.jobs import Job, VariantPlan, ViewGroup, key_of, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
@@ -31,17 +32,17 @@ from vfljax.sweep.progress import spoken
 from vfljax.sweep.serving import most_known
 from vfljax.types import HostArray, PyTree, Spec
 
-ATTACKING = ("attack", "federations", "settings", "calls", "attacking")
+ATTACKING = ("attack", "federations", "trials", "calls", "attacking")
 AGAIN = 20.0  # seconds of a first call up to which a second is measured
 COLUMNS = ["trial", "seed", "federation", "status", "shard", "member"]
 
 
 class AttackCost(NamedTuple):
-    """What is left of an attack form, and what it takes."""
+    """What is left of an attack variant, and what it takes."""
 
     label: str
     federations: tuple[str, ...]
-    settings: int  # attacked, baselines aside
+    trials: int  # attacked, baselines aside
     calls: int
     seconds: float  # of all calls
     compiling: (
@@ -51,7 +52,7 @@ class AttackCost(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Its row of a table with the header ``ATTACKING``."""
-        counts = f"{self.settings:,}", f"{self.calls:,}"
+        counts = f"{self.trials:,}", f"{self.calls:,}"
         return [self.label, ", ".join(self.federations), *counts, spoken(self.seconds)]
 
 
@@ -67,20 +68,27 @@ class AttackCosts(NamedTuple):
 def attack_costs(
     plan: Plan, workdir: pathlib.Path, shards: Sequence[Shard], samples: Mapping[int, Sample]
 ) -> AttackCosts:
-    """What the attacks of the config take, on the ``shards`` that are not trained yet and those that are."""
+    """Returns what the attacks of the config take.
+
+    Args:
+      plan: of the sweep.
+      workdir: the folder of the sweep, which need not exist.
+      shards: those that are not trained yet; finished ones are read.
+      samples: what stands for the trials of each group that is not stored, by its number.
+    """
     stored = _stored(recorded(plan), workdir, shards, samples)
     plan, skipped, costs, planned = stored.plan, {}, [], []
-    for form in attack_variants(
+    for variant in attack_variants(
         plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
     ):
-        variant_plan = plan_variant(form, plan, stored.sweep)
+        variant_plan = plan_variant(variant, plan, stored.sweep)
         if isinstance(variant_plan, str):
-            skipped[form.label] = variant_plan
+            skipped[variant.label] = variant_plan
             continue
         planned.append(variant_plan)
         left = _left(variant_plan, stored)
         if isinstance(left, str):
-            skipped[form.label] = left
+            skipped[variant.label] = left
         elif any(left.values()):
             costs.append(_measured(variant_plan, left, stored))
     return AttackCosts(costs, skipped, *_fits(planned, stored))
@@ -98,8 +106,8 @@ def _stored(
     )
     for shard in shards:
         for place in shard.trials:
-            setting = plan.groups[shard.group].trials[place]
-            about = setting.id, setting.seed, setting.federation.name, "ok", shard.name, 0
+            trial = plan.groups[shard.group].trials[place]
+            about = trial.id, trial.seed, trial.federation.name, "ok", shard.name, 0
             rows.append(dict(zip(COLUMNS, about, strict=True)))
     rows.sort(key=lambda row: row["trial"])  # as they are stored: baselines are of the first
     every = finished.header["shards"] if finished else []
@@ -118,14 +126,14 @@ def _stored(
 
 
 def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
-    """The jobs of a form that are not stored, or why it is left as it is."""
-    form, workdir = variant_plan.form, stored.workdir
+    """The jobs of a variant that are not stored, or why it is left as it is."""
+    variant, workdir = variant_plan.variant, stored.workdir
     summary, trained = stored.summary, len(stored.sweep.header["shards"])
-    earlier = versions.earlier(form, summary)
+    earlier = versions.earlier(variant, summary)
     if earlier and versions.is_whole(earlier, summary, workdir, trained):
         return f"it is stored by its rule {summary[earlier]['rule']}, and left as it is"
-    exists = (workdir / store.unit_of(form.variant)).is_dir()
-    done = {key_of(row) for row in stored.rows(form)} if exists else set()
+    exists = (workdir / store.unit_of(variant.key)).is_dir()
+    done = {key_of(row) for row in stored.rows(variant)} if exists else set()
     return {
         group: [job for job in jobs if job.key not in done]
         for group, jobs in variant_plan.jobs.items()
@@ -135,25 +143,25 @@ def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job
 def _measured(
     variant_plan: VariantPlan, left: Mapping[ViewGroup, Sequence[Job]], stored: Stored
 ) -> AttackCost:
-    """A form's cost: groups of one program are measured once."""
-    form, whole = variant_plan.form, variant_plan.attack
+    """A variant's cost: groups of one program are measured once."""
+    variant, whole = variant_plan.variant, variant_plan.attack
     few = _few(whole.steps, [group.spec for group in left])
-    reducible = few < whole.steps and "steps" in attacks.TABLE[form.name].options
+    reducible = few < whole.steps and "steps" in attacks.TABLE[variant.name].options
     scale = whole.steps / few if reducible else 1.0
     if reducible:
-        form = form._replace(options={**form.options, "steps": few})
+        variant = variant._replace(options={**variant.options, "steps": few})
     measured: dict[Any, tuple[int, float, float]] = {}
     calls, seconds, compiling = 0, 0.0, 0.0
     for group, jobs in left.items():
         if not jobs:
             continue
         bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
-        attack = make_attack(form, bottoms, stored.plan.dataset.num_classes)
-        block = make_block(form, group, attack, stored)
-        key = block.static, block.layout, group.attackers
+        attack = make_attack(variant, bottoms, stored.plan.dataset.num_classes)
+        batch = make_attack_batch(variant, group, attack, stored)
+        key = batch.static, batch.layout, group.attackers
         if key not in measured:
-            first = [job._replace(form=form) for job in jobs[: block.layout.capacity]]
-            measured[key] = _call_of(block, first, stored)
+            first = [job._replace(variant=variant) for job in jobs[: batch.layout.capacity]]
+            measured[key] = _call_of(batch, first, stored)
             compiling += measured[key][2] if reducible else 0.0
         size, each, _ = measured[key]
         count = math.ceil(len(jobs) / size)
@@ -161,7 +169,7 @@ def _measured(
         seconds += count * each * scale
     federations = tuple(dict.fromkeys(group.federation for group, jobs in left.items() if jobs))
     return AttackCost(
-        variant_plan.form.label, federations, variant_plan.settings, calls, seconds, compiling
+        variant_plan.variant.label, federations, variant_plan.trials, calls, seconds, compiling
     )
 
 
@@ -171,14 +179,14 @@ def _few(steps: int, specs: Sequence[Spec]) -> int:
     return steps if steps <= most else few
 
 
-def _call_of(block: Block, jobs: Sequence[Job], stored: Stored) -> tuple[int, float, float]:
-    """Settings of a call of the block, or of as many as fit into a device's memory, and its ``_call``."""
+def _call_of(batch: AttackBatch, jobs: Sequence[Job], stored: Stored) -> tuple[int, float, float]:
+    """The trials of a call of the batch, or as many as fit into a device's memory, and its ``_call``."""
     while True:
-        some = jobs[: block.layout.capacity]
+        run = functools.partial(run_attack_batch, batch, jobs[: batch.layout.capacity], stored)
         try:
-            return block.layout.capacity, *_call(lambda b=block, s=some: attack_block(b, s, stored))
+            return batch.layout.capacity, *_call(run)
         except batch_layout.TooLarge as error:
-            block = narrowed(block, error.width)
+            batch = batch.narrowed(error.width)
 
 
 def _call(run: Any) -> tuple[float, float]:
@@ -195,19 +203,18 @@ def _call(run: Any) -> tuple[float, float]:
 
 
 def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, float]:
-    """How many regressions on the host the forms are compared with, stored ones aside, and the seconds
+    """How many regressions on the host the variants are compared with, stored ones aside, and the seconds
     of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(local_only.LABEL)).is_dir()
     rows = store.read_variant(workdir, local_only.LABEL).to_pylist() if exists else []
-    done = {local_only.key_of(row) for row in rows}
+    done = {store.local_only_key(row) for row in rows}
     jobs = local_only.jobs(variant_plans, plan.experiment.seeds)
     wanted = [job for job in jobs if job.key not in done]
-    count = len(wanted) + sum(len(one.logistic) for one in variant_plans if not rows)
     if not wanted:
         return 0, 0.0
     first = wanted[0]
     common = jax.device_get(common_data(plan.table, stored.arrays, first.attackers))
     inputs = tuple(plan.party_columns[p].input for p in first.attackers)
     arguments = common, inputs, plan.dataset.num_classes, first.seed, first.known
-    return count, count * _call(lambda: logistic_figures(*arguments))[0]
+    return len(wanted), len(wanted) * _call(lambda: logistic_scores(*arguments))[0]

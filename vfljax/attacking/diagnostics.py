@@ -2,7 +2,7 @@
 
 For diagnostics (which layer gives the labels away: Sun et al. 2022, figures 2, 4, 7) and for published
 oracle forms (the clean gradient of a known row). Computed from the trained model after training, in
-evaluation mode, so that nothing has to be recorded for every row and layer of every setting.
+evaluation mode, so that nothing has to be recorded for every row and layer of every trial.
 """
 
 from __future__ import annotations
@@ -52,8 +52,14 @@ def _named(owner: str, layers: PyTree) -> dict[str, Array]:
 
 
 def make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
-    """``clean(weights, features, labels)``: gradients [B, D] of the undefended loss with respect to
-    the attackers' embeddings, scaled as those of a batch-mean loss."""
+    """Returns ``clean(weights, features, labels)``: the gradients [B, D] of the undefended loss.
+
+    They are taken with respect to the attackers' embeddings, and scaled as those of a batch-mean loss.
+
+    Args:
+      spec: of the models.
+      attackers: whose gradients are concatenated.
+    """
     embed, (_, top, aggregate) = make_embed(spec), parties(spec)
 
     def clean(weights: Weights, features: tuple[Array, ...], labels: Array) -> Array:
@@ -71,7 +77,13 @@ def make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
 
 
 def make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
-    """``diagnostic(weights, features, labels) -> [B, W]``: CLEAN, or a layer by name."""
+    """Returns ``diagnostic(weights, features, labels) -> [B, W]``.
+
+    Args:
+      spec: of the models.
+      name: CLEAN, or a layer.
+      attackers: whose gradients are meant by CLEAN.
+    """
     if name == CLEAN:
         return make_clean(spec, attackers)
     layers = make_layers(spec)
@@ -81,7 +93,13 @@ def make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagno
 def diagnosis(
     spec: Spec | None, name: str, attackers: tuple[int, ...]
 ) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
-    """The diagnostic ``name`` of every training row, by name; nothing without a ``spec``."""
+    """Returns what computes a diagnostic of every training row, by its name.
+
+    Args:
+      spec: of the models; without one nothing is computed.
+      name: CLEAN, or a layer.
+      attackers: whose gradients are meant by CLEAN.
+    """
     if spec is None:
         return lambda run, common: {}
     diagnostic, chunk = make_diagnostic(spec, name, attackers), spec.chunk
@@ -100,10 +118,21 @@ def diagnosis(
 
 
 def layer_names(spec: Spec, weights: PyTree, features: tuple[PyTree, ...]) -> list[str]:
-    """The layers of a model; arguments may be shapes (``jax.ShapeDtypeStruct``)."""
+    """Returns the names of the layers of a model.
+
+    Args:
+      spec: of the model.
+      weights: arrays or their shapes (``jax.ShapeDtypeStruct``).
+      features: likewise, one a party.
+    """
     return list(jax.eval_shape(make_layers(spec), weights, features))
 
 
 def belongs_to(name: str, attackers: tuple[int, ...]) -> bool:
-    """Whether a layer is one of the attackers' own."""
+    """Returns whether a layer is one of the attackers' own.
+
+    Args:
+      name: of the layer.
+      attackers: numbers of parties.
+    """
     return any(name.startswith(f"party{p}.") for p in attackers)

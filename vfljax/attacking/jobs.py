@@ -1,6 +1,6 @@
-"""What attacking a stored sweep takes: which settings each attack form can be run on, and the jobs.
+"""What attacking a stored sweep takes: which trials each attack variant can be run on, and the jobs.
 
-A *job* is one attack on one setting, or one of the attack's baselines; settings that are attacked
+A *job* is one attack on one trial, or one of the attack's baselines; trials that are attacked
 alike (one federation, one set of attackers, one shape of model) form a ``ViewGroup``, whose jobs
 share a compiled program.
 """
@@ -22,7 +22,7 @@ from vfljax.sweep.plan import Plan
 from vfljax.sweep.serving import known_error
 from vfljax.types import Spec
 
-ATTACK, ALL_LABELS, UNTRAINED, LOGISTIC = "attack", "all_labels", "untrained", "logistic"
+ATTACK, ALL_LABELS, UNTRAINED = "attack", "all_labels", "untrained"
 KEY = ("federation", "view", "trial", "what", "attack_configuration", "seed")
 
 
@@ -36,39 +36,36 @@ class ViewGroup(NamedTuple):
 
 
 class Job(NamedTuple):
-    """One attack on one setting, or one of its baselines.
+    """One attack on one trial, or one of its baselines.
 
     ``what``: ATTACK; ALL_LABELS, the same attack knowing every label; UNTRAINED, the same on an
-    untrained bottom, once a seed; LOGISTIC, logistic regression on the same labels and the attackers'
-    columns without any federation, once a seed.
+    untrained bottom, once a seed.
     """
 
     what: str
-    form: AttackVariant
+    variant: AttackVariant
     group: ViewGroup
-    point: int  # of the form's knobs
+    point: int  # of the variant's knobs
     seed: int
-    row: dict[
-        str, Any
-    ]  # the setting's row of results; UNTRAINED: of any with the seed; LOGISTIC: {}
+    row: dict[str, Any]  # the trial's row of results; UNTRAINED: of any with the seed
 
     def knobs(self, rows: int) -> dict[str, float]:
         """The numbers it is given; ``rows``: how many training rows there are to know."""
         known = {"known": float(rows)} if self.what == ALL_LABELS else {}
-        return {**self.form.knobs[self.point], **known}
+        return {**self.variant.knobs[self.point], **known}
 
     def figures(self, values: Mapping[str, float]) -> dict[str, Any]:
         """Its row of ``attacks``."""
-        knobs = self.form.knobs[self.point]
-        identity = self.form.identity._replace(
+        knobs = self.variant.knobs[self.point]
+        identity = self.variant.identity._replace(
             federation=self.group.federation,
             attackers=self.group.attackers,
             known=int(knobs.get("known", 0)),
         )
         return {
             **store.identity_columns(identity),
-            "variant": self.form.variant,
-            "trial": self.row.get("trial"),  # none of LOGISTIC
+            "variant": self.variant.key,
+            "trial": self.row["trial"],
             "seed": self.seed,
             "view": self.group.number,
             "what": self.what,
@@ -79,23 +76,22 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells its stored row from the others of the form."""
+        """What tells its stored row from the others of the variant."""
         return key_of(self.figures({}))
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What tells a stored row from the others of its form."""
+    """What tells a stored row from the others of its variant."""
     return tuple(row[name] for name in KEY)
 
 
 class VariantPlan(NamedTuple):
-    """An attack form, the groups of settings it is run on, and the jobs of each."""
+    """An attack variant, the groups of trials it is run on, and the jobs of each."""
 
-    form: AttackVariant
+    variant: AttackVariant
     attacks: dict[ViewGroup, Attack]
     jobs: dict[ViewGroup, list[Job]]
-    logistic: list[Job]  # the baseline that runs on the host
-    diverged: int  # settings that are not attacked because their training diverged
+    diverged: int  # trials that are not attacked because their training diverged
 
     @property
     def attack(self) -> Attack:
@@ -113,50 +109,49 @@ class VariantPlan(NamedTuple):
     @property
     def every_job(self) -> list[Job]:
         """The jobs of all groups, and the baseline's."""
-        return [job for jobs in (*self.jobs.values(), self.logistic) for job in jobs]
+        return [job for jobs in self.jobs.values() for job in jobs]
 
     @property
-    def settings(self) -> int:
+    def trials(self) -> int:
         """How many times the attack itself is run."""
         return sum(job.what == ATTACK for jobs in self.jobs.values() for job in jobs)
 
 
-def plan_variant(form: AttackVariant, plan: Plan, sweep: store.Sweep) -> VariantPlan | str:
-    """The jobs of an attack form on a stored sweep, or one line why there are none."""
-    attack, rows, reason = attackable(form, plan, sweep)
+def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.Sweep) -> VariantPlan | str:
+    """Returns the jobs of an attack variant on a stored sweep, or one line on why there are none.
+
+    Args:
+      variant: of the attack.
+      plan: of the sweep.
+      sweep: as it is stored.
+    """
+    attack, rows, reason = _attackable(variant, plan, sweep)
     if reason:
         return reason
     classes = plan.dataset.num_classes
-    rows_of = _view_groups(form, rows, plan, sweep)
+    rows_of = _view_groups(variant, rows, plan, sweep)
     attacks = {
-        group: make_attack(form, tuple(group.spec.bottoms[p] for p in group.attackers), classes)
+        group: make_attack(variant, tuple(group.spec.bottoms[p] for p in group.attackers), classes)
         for group in rows_of
     }
     jobs = {
-        group: _jobs(form, group, attack.baselines, group_rows, plan.experiment.seeds)
+        group: _jobs(variant, group, attack.baselines, group_rows, plan.experiment.seeds)
         for group, group_rows in rows_of.items()
     }
-    seeds = range(plan.experiment.seeds if LOGISTIC in attack.baselines else 0)
-    logistic = [
-        Job(LOGISTIC, form, group, point, seed, {})
-        for group in rows_of
-        for point in range(len(form.knobs))
-        for seed in seeds
-    ]
     diverged = sum(row["status"] != "ok" for row in rows)
-    return VariantPlan(form, attacks, jobs, logistic, diverged)
+    return VariantPlan(variant, attacks, jobs, diverged)
 
 
 def _view_groups(
-    form: AttackVariant, rows: Sequence[dict[str, Any]], plan: Plan, sweep: store.Sweep
+    variant: AttackVariant, rows: Sequence[dict[str, Any]], plan: Plan, sweep: store.Sweep
 ) -> dict[ViewGroup, list[dict[str, Any]]]:
     specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
-    # by the names of stored shards' groups: settings have other numbers under other attacks
+    # by the names of stored shards' groups: trials have other numbers under other attacks
     spec_of_group = {group.name: plain(group.spec) for group in plan.groups}
     spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
     out: dict[ViewGroup, list[dict[str, Any]]] = {}
     for row in rows:
-        attackers = attackers_of(row["federation"], form)
+        attackers = attackers_of(row["federation"], variant)
         spec = spec_of[row["shard"]]
         assert spec is not None, "the plan is another sweep's"
         group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
@@ -165,47 +160,47 @@ def _view_groups(
 
 
 def _jobs(
-    form: AttackVariant,
+    variant: AttackVariant,
     group: ViewGroup,
     baselines: Sequence[str],
     rows: Sequence[dict[str, Any]],
     seeds: int,
 ) -> list[Job]:
-    """The baseline that a seed's settings share first, then per setting the attack and its upper
+    """The baseline that a seed's trials share first, then per trial the attack and its upper
     bound."""
     sample = {row["seed"]: row for row in reversed(rows)}
     out: list[Job] = []
-    for point in range(len(form.knobs)):
+    for point in range(len(variant.knobs)):
         if UNTRAINED in baselines:
             out += [
-                Job(UNTRAINED, form, group, point, seed, sample[seed])
+                Job(UNTRAINED, variant, group, point, seed, sample[seed])
                 for seed in range(seeds)
                 if seed in sample
             ]
         for row in rows:
             if row["status"] != "ok":
                 continue
-            out.append(Job(ATTACK, form, group, point, row["seed"], row))
+            out.append(Job(ATTACK, variant, group, point, row["seed"], row))
             if ALL_LABELS in baselines:
-                out.append(Job(ALL_LABELS, form, group, point, row["seed"], row))
+                out.append(Job(ALL_LABELS, variant, group, point, row["seed"], row))
     return out
 
 
-def attackable(
-    form: AttackVariant, plan: Plan, sweep: store.Sweep
+def _attackable(
+    variant: AttackVariant, plan: Plan, sweep: store.Sweep
 ) -> tuple[Attack, list[dict], str]:
-    """The attack, the stored settings it can be run on, or why there are none."""
+    """The attack, the stored trials that it can be run on, and why there are none."""
     num_classes = plan.dataset.num_classes
     spec = plan.groups[0].spec
-    attack = make_attack(form, tuple(spec.bottoms[p] for p in form.attackers), num_classes)
+    attack = make_attack(variant, tuple(spec.bottoms[p] for p in variant.attackers), num_classes)
     columns = ["trial", "seed", "federation", "status", "shard", "member"]
     rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if serves(form, attack, row["federation"])]
+    rows = [row for row in rows if serves(variant, attack, row["federation"])]
     recorded = plan.experiment.training.recorded_epochs
     if attack.binary and num_classes > 2:
         return attack, [], f"defined for two classes, {plan.dataset.name} has {num_classes}"
     if not rows:
-        return attack, [], _none_trained(form, attack, plan)
+        return attack, [], _none_trained(variant, attack, plan)
     if attack.epoch >= 0 and attack.epoch not in recorded:
         reason = (
             f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
@@ -226,17 +221,17 @@ def attackable(
                 f"{', '.join(names)}"
             )
             return attack, [], reason
-    for point in form.knobs:
-        error = known_error(form.name, point["known"], plan) if "known" in point else None
+    for point in variant.knobs:
+        error = known_error(variant.name, point["known"], plan) if "known" in point else None
         if error:
             return attack, [], str(error).removesuffix(".")
     return attack, rows, ""
 
 
-def _none_trained(form: AttackVariant, attack: Attack, plan: Plan) -> str:
+def _none_trained(variant: AttackVariant, attack: Attack, plan: Plan) -> str:
     needed = " or ".join(map(repr, attack.federations))
     named = plan.experiment.federations
-    remedy = f"{needed} to config.federations" if named else f"{form.name!r} to config.attacks"
+    remedy = f"{needed} to config.federations" if named else f"{variant.name!r} to config.attacks"
     return (
         f"it needs runs of the federation {needed} and this sweep trained none: add {remedy} and train "
         "in a new workdir"

@@ -49,26 +49,32 @@ class LocalOnlyJob(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells its stored row from the others."""
-        return key_of(self.figures({}))
-
-
-def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What tells a stored row from the others."""
-    return row["attackers"], row["known"], row["seed"]
+        return store.local_only_key(self.figures({}))
 
 
 def jobs(variant_plans: Iterable[VariantPlan], seeds: int) -> list[LocalOnlyJob]:
-    """Returns the baselines of these attacks: of all attackers, with every number of known labels."""
+    """Returns the baselines of these attacks: of all attackers, with every number of known labels.
+
+    Args:
+      variant_plans: the attacks.
+      seeds: number of seeds.
+    """
     plans = list(variant_plans)
     attackers = dict.fromkeys(group.attackers for plan in plans for group in plan.attacks)
-    points = (point for plan in plans for point in plan.form.knobs)
+    points = (point for plan in plans for point in plan.variant.knobs)
     known = dict.fromkeys(int(point["known"]) for point in points if point.get("known"))
     return [LocalOnlyJob(*job) for job in itertools.product(attackers, known, range(seeds))]
 
 
 def described(todo: Iterable[LocalOnlyJob], workdir: pathlib.Path, shards: int) -> dict[str, Any]:
-    """Returns the entry of ``attacks.json``, which counts stored rows too; ``shards`` are trained."""
-    stored = {key_of(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
+    """Returns the entry of ``attacks.json``, which counts stored rows too.
+
+    Args:
+      todo: the jobs that are asked for.
+      workdir: the folder of the sweep.
+      shards: how many shards are trained.
+    """
+    stored = {store.local_only_key(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
     every = stored | {job.key for job in todo}
     return {
         **store.identity_columns(AttackIdentity(LABEL)),
@@ -96,10 +102,18 @@ def run(
     arrays: Mapping[str, np.ndarray],
     scorer: Scorer,
 ) -> None:
-    """Fit, score and store every job that is not stored yet; on the host."""
+    """Fits, scores and stores every job that is not stored yet, on the host.
+
+    Args:
+      todo: the jobs that are asked for.
+      plan: of the sweep.
+      workdir: the folder of the sweep.
+      arrays: of the plan's splits.
+      scorer: for the scores.
+    """
     if not todo:
         return
-    stored = {key_of(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
+    stored = {store.local_only_key(row) for row in store.read_variant(workdir, LABEL).to_pylist()}
     missing = [job for job in todo if job.key not in stored]
 
     @functools.cache

@@ -1,13 +1,12 @@
-"""Attack a stored sweep: plan, load a block of settings, attack, score, write.
+"""Attacks a stored sweep: plans, loads trials batch by batch, attacks, scores and writes.
 
-What enters: a sweep directory (weights and exchange, read by block of settings) and the attackers'
-own columns. What leaves: one row a setting and attack. Attacks see a ``View`` and the known rows;
-true labels meet their scores only in ``scoring``.
+What enters: a sweep directory (weights and exchange) and the attackers' own columns. What leaves: a row for
+each trial and attack. Attacks see a ``View`` and the known rows; true labels meet their scores only in
+``scoring``.
 """
 
 from __future__ import annotations
 
-import functools
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,21 +16,10 @@ import jax
 
 from vfljax import attacks, plugins, store
 from vfljax.attacking import local_only, versions
-from vfljax.attacking.baselines import logistic_figures
-from vfljax.attacking.batching import Stored, attack_block, make_block
+from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch
 from vfljax.attacking.diagnostics import belongs_to
-from vfljax.attacking.jobs import (
-    ATTACK,
-    Job,
-    VariantPlan,
-    ViewGroup,
-    key_of,
-    plan_variant,
-)
+from vfljax.attacking.jobs import ATTACK, Job, VariantPlan, ViewGroup, key_of, plan_variant
 from vfljax.attacking.scoring import Scorer
-from vfljax.attacking.view import (
-    common_data,
-)
 from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants
@@ -42,10 +30,8 @@ from vfljax.sweep.serving import most_known
 
 Cost = dict[str, Any]  # of an attack: seconds, compiles, views
 Attacked = tuple[VariantPlan, Cost]
-# runs the jobs of forms on settings; yields each form, of the settings that were attacked, and its cost
+# runs the jobs of variants; yields each, with the trials that were attacked, and its cost
 RunVariants = Callable[[Sequence[VariantPlan], Stored], Iterable[Attacked]]
-# (attackers, seed, known) -> figures
-Logistic = Callable[[tuple[int, ...], int, int], dict[str, float]]
 
 
 def attack_sweep(
@@ -56,11 +42,17 @@ def attack_sweep(
     renew_rules: bool = False,
     run: RunVariants | None = None,
 ) -> None:
-    """Attack every stored setting with every form not yet stored; one compile an attack and shape.
+    """Attacks every stored trial with every variant that is not stored yet.
 
-    ``names`` limits the attacks; those outside the config run with published defaults. ``renew_rules``
-    attacks anew what an attack's earlier rule attacked, and keeps the earlier rows (``rules``). ``run`` runs
-    the forms that are not stored, None: ``run_variants``, one after the other in this process.
+    Each attack is compiled once a shape.
+
+    Args:
+      plan: of the stored sweep.
+      workdir: the folder of the sweep.
+      names: the attacks to run; those outside the config run with published defaults. None: the config's.
+      say: is given each line of progress.
+      renew_rules: attack anew what an earlier rule of an attack attacked; its rows are kept (``versions``).
+      run: runs the variants that are not stored; None: ``run_variants``.
     """
     with store.writing(workdir):
         _attack_sweep(recorded(plan), workdir, names, say, renew_rules, run or run_variants)
@@ -79,14 +71,14 @@ def _attack_sweep(
     trained = [s["name"] for s in sweep.header["shards"] if store.finished(workdir, s["name"])]
     todo, left = [], []
     _check_plugins(experiment, sweep, summary)
-    for form, variant_plan in _planned(experiment, stored):
+    for variant, variant_plan in _planned(experiment, stored):
         if isinstance(variant_plan, str):
-            say(f"skipped {form.label}: {variant_plan}")
-            about = {**store.identity_columns(form.identity), "status": "skipped"}
-            summary[form.variant] = {**about, "reason": variant_plan}
+            say(f"skipped {variant.label}: {variant_plan}")
+            about = {**store.identity_columns(variant.identity), "status": "skipped"}
+            summary[variant.key] = {**about, "reason": variant_plan}
             continue
         about = described(variant_plan, len(trained))
-        if not versions.settle(form, about, summary, workdir, renew_rules, say):
+        if not versions.settle(variant, about, summary, workdir, renew_rules, say):
             left.append(variant_plan)
             continue
         todo.append(variant_plan)
@@ -96,21 +88,24 @@ def _attack_sweep(
         summary[local_only.LABEL] = local_only.described(baselines, workdir, len(trained))
     # what an attack is, is known before its first row
     store.write_attack_summary(workdir, summary)
-    logistic = _logistic(stored)
+    local_only.run(baselines, plan, workdir, stored.arrays, stored.scorer)
     for variant_plan, cost in run(todo, stored) if todo else ():
-        _run_logistic(variant_plan, stored, logistic)
         _check_complete(variant_plan, stored)
-        about = summary[variant_plan.form.variant]
+        about = summary[variant_plan.variant.key]
         about |= with_earlier_parts(cost, about)
         store.write_attack_summary(workdir, summary)
-    local_only.run(baselines, plan, workdir, stored.arrays, stored.scorer)
 
 
 def planned_variants(
     plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
 ) -> tuple[list[VariantPlan], Stored]:
-    """The forms that can be run on a stored sweep, and what attacking it needs; ``names`` as in
-    ``attack_sweep``."""
+    """Returns the variants that can be run on a stored sweep, and what attacking it needs.
+
+    Args:
+      plan: of the stored sweep.
+      workdir: the folder of the sweep.
+      names: as of ``attack_sweep``.
+    """
     experiment, stored = _stored(recorded(plan), workdir, names)
     planned = [variant_plan for _, variant_plan in _planned(experiment, stored)]
     return [variant_plan for variant_plan in planned if not isinstance(variant_plan, str)], stored
@@ -136,8 +131,10 @@ def _planned(
     experiment: Experiment, stored: Stored
 ) -> Iterator[tuple[AttackVariant, VariantPlan | str]]:
     plan = stored.plan
-    for form in attack_variants(experiment, plan.dataset.num_classes, plan.party_columns[0].input):
-        yield form, plan_variant(form, plan, stored.sweep)
+    for variant in attack_variants(
+        experiment, plan.dataset.num_classes, plan.party_columns[0].input
+    ):
+        yield variant, plan_variant(variant, plan, stored.sweep)
 
 
 def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions.Summary) -> None:
@@ -157,7 +154,15 @@ def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions
 
 
 def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
-    """Run forms one after the other in this process."""
+    """Runs variants one after the other in this process.
+
+    Args:
+      todo: the variants and their jobs.
+      stored: the sweep.
+
+    Yields:
+      Each variant and what it cost.
+    """
     for shard in stored.sweep.header["shards"]:
         if store.finished(stored.workdir, shard["name"]):
             store.verify(stored.workdir / "shards" / shard["name"], deep=True)
@@ -166,7 +171,12 @@ def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attack
 
 
 def with_earlier_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Cost:
-    """The cost of an attack that was run in parts: seconds add up, programs are the same."""
+    """Returns the cost of an attack that was run in parts: seconds add up, programs are the same.
+
+    Args:
+      now: the cost of this part.
+      before: the cost of the earlier ones.
+    """
     return {
         "seconds": before.get("seconds", 0.0) + now["seconds"],
         "compiles": max(before.get("compiles", 0), now["compiles"]),
@@ -175,22 +185,30 @@ def with_earlier_parts(now: Mapping[str, Any], before: Mapping[str, Any]) -> Cos
 
 
 def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
-    """Run every job of a form on settings that is not stored yet; returns what that cost."""
-    form, attack, began = variant_plan.form, variant_plan.attack, time.monotonic()
+    """Runs every job of a variant that is not stored yet.
+
+    Args:
+      variant_plan: the variant and its jobs.
+      stored: the sweep.
+
+    Returns:
+      What that cost.
+    """
+    variant, attack, began = variant_plan.variant, variant_plan.attack, time.monotonic()
     steps = max(1, attack.steps)
-    # what is stored is known by its rows, not its file: blocks differ between machines
-    rows = stored.rows(form)
-    versions.check_options(form, rows, stored.workdir)
+    # what is stored is known by its rows, not its file: batches differ between machines
+    rows = stored.rows(variant)
+    versions.check_options(variant, rows, stored.workdir)
     done = {key_of(row) for row in rows}
     total = sum(len(jobs) for jobs in variant_plan.jobs.values())
-    progress = Progress(f"attack {form.label}", variant_plan.settings, steps * total)
+    progress = Progress(f"attack {variant.label}", variant_plan.trials, steps * total)
     used = set()
     for group, jobs in variant_plan.jobs.items():
         todo = [job for job in jobs if job.key not in done]
         progress.resume(_attacks(jobs) - _attacks(todo), steps * (len(jobs) - len(todo)))
         if todo:
-            one = variant_plan.attacks[group]
-            used.add(_run_group(form, group, one, todo, stored, progress))
+            on_group = variant_plan.attacks[group]
+            used.add(_run_group(variant, group, on_group, todo, stored, progress))
     progress.close()
     return {
         "seconds": time.monotonic() - began if used else 0.0,
@@ -201,10 +219,10 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
 
 def _check_complete(variant_plan: VariantPlan, stored: Stored) -> None:
     """Refuse to end while a job has no row."""
-    rows = {key_of(row) for row in stored.rows(variant_plan.form)}
+    rows = {key_of(row) for row in stored.rows(variant_plan.variant)}
     missing = sum(job.key not in rows for job in variant_plan.every_job)
     if missing:
-        unit = store.unit_of(variant_plan.form.variant)
+        unit = store.unit_of(variant_plan.variant.key)
         raise store.Damaged(stored.workdir, unit, f"{missing} rows are missing")
 
 
@@ -213,82 +231,69 @@ def _attacks(jobs: Sequence[Job]) -> int:
 
 
 def described(variant_plan: VariantPlan, shards: int) -> dict[str, Any]:
-    """What an attack is, as ``attacks.json`` says it; ``shards`` are trained."""
-    form, attack = variant_plan.form, variant_plan.attack
+    """Returns a variant's entry of ``attacks.json``.
+
+    Args:
+      variant_plan: the variant and its jobs.
+      shards: how many shards are trained.
+    """
+    variant, attack = variant_plan.variant, variant_plan.attack
     owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in variant_plan.attacks)
     return {
-        **store.identity_columns(form.identity),
+        **store.identity_columns(variant.identity),
         "status": "ok",
         "steps": attack.steps,
-        "knobs": form.knobs,
+        "knobs": variant.knobs,
         "oracle": attack.oracle or (bool(attack.diagnostic) and not owns_layer),
         "labels": "all" if attack.oracle else "",
         "adaptive": attack.adaptive,
+        "baselines": list(attack.baselines),
         "federations": list(attack.federations),
-        "trials": variant_plan.settings,
+        "trials": variant_plan.trials,
         "diverged": variant_plan.diverged,
         "rows": len(variant_plan.every_job),
         "shards": shards,
-        **({"plugins": about} if (about := plugins.described([form.name])) else {}),
+        **({"plugins": about} if (about := plugins.described([variant.name])) else {}),
     }
 
 
 def _run_group(
-    form: AttackVariant,
+    variant: AttackVariant,
     group: ViewGroup,
     attack: Attack,
     todo: Sequence[Job],
     stored: Stored,
     progress: Progress,
 ) -> programs.Program:
-    """Load a block of jobs, attack, score, write; until none is left."""
-    steps, block, program = max(1, attack.steps), make_block(form, group, attack, stored), None
+    """Loads, attacks, scores and writes the jobs of a group, batch by batch."""
+    steps, program = max(1, attack.steps), None
+    batch = make_attack_batch(variant, group, attack, stored)
     left = list(todo)
     while left:
-        jobs = left[: block.layout.capacity]
+        jobs = left[: batch.layout.capacity]
         try:
-            program, figures = attack_block(block, jobs, stored)
+            program, figures = run_attack_batch(batch, jobs, stored)
         except jax.errors.JaxRuntimeError as error:
-            width = batch_layout.fewer(block.layout, form.label, error, progress.say)
-            block = block._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
+            width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
+            batch = batch.narrowed(width)
             continue
         del left[: len(jobs)]
         rows = [
             job.figures({name: float(values[i]) for name, values in figures.items()})
             for i, job in enumerate(jobs)
         ]
-        _write(form, f"{group.federation}-{group.number}", jobs, rows, stored)
+        _write(variant, f"{group.federation}-{group.number}", jobs, rows, stored)
         progress.update(_attacks(jobs), steps * len(jobs))
     assert program is not None
     return program
 
 
-def _logistic(stored: Stored) -> Logistic:
-    """The baseline without any federation; it runs on the host."""
-    plan = stored.plan
-
-    @functools.cache  # it is the same beside every federation and attack
-    def figures(attackers: tuple[int, ...], seed: int, known: int) -> dict[str, float]:
-        common = jax.device_get(common_data(plan.table, stored.arrays, attackers))
-        inputs = tuple(plan.party_columns[p].input for p in attackers)
-        return logistic_figures(common, inputs, plan.dataset.num_classes, seed, known)
-
-    return figures
-
-
-def _run_logistic(variant_plan: VariantPlan, stored: Stored, logistic_of: Logistic) -> None:
-    """Write the baseline's rows of a form that are not stored yet, which are one file."""
-    done = {key_of(row) for row in stored.rows(variant_plan.form)}
-    jobs, rows = [job for job in variant_plan.logistic if job.key not in done], []
-    for job in jobs:
-        known = int(job.knobs(len(stored.plan.splits[0].train))["known"])
-        rows.append(job.figures(logistic_of(job.group.attackers, job.seed, known)))
-    if jobs:
-        _write(variant_plan.form, "logistic", jobs, rows, stored)
-
-
 def _write(
-    form: AttackVariant, name: str, jobs: Sequence[Job], rows: list[dict[str, Any]], stored: Stored
+    variant: AttackVariant,
+    name: str,
+    jobs: Sequence[Job],
+    rows: list[dict[str, Any]],
+    stored: Stored,
 ) -> None:
     identities = [job.key for job in jobs]
-    store.write_chunk(stored.workdir, form.variant, name, identities, rows)
+    store.write_chunk(stored.workdir, variant.key, name, identities, rows)

@@ -1,7 +1,7 @@
-"""One attack on one setting, scored on true labels: the one place where the scores of the table's
+"""One attack on one trial, scored on true labels: the one place where the scores of the table's
 attacks meet labels.
 
-What enters: an attack's scores and, shared by all settings, the ``TrueLabels``. What leaves: figures.
+What enters: an attack's scores and, shared by all trials, the ``TrueLabels``. What leaves: figures.
 Its program does not depend on the attack, so all attacks of a sweep share one.
 """
 
@@ -27,7 +27,7 @@ NULL_LEVEL = 0.95  # share of them below it
 
 
 class AttackOutput(NamedTuple):
-    """What one attack says of one setting."""
+    """What one attack says of one trial."""
 
     scores: Scores
     seed: Array  # [] int32
@@ -70,8 +70,8 @@ def permuted_labels(labels: np.ndarray) -> HostArray:
     return np.stack(out)
 
 
-def turns(true: TrueLabels, seed: Array) -> Array:
-    """[N] at which place a row's label becomes known: the first n places are those of n known labels."""
+def _turns(true: TrueLabels, seed: Array) -> Array:
+    """At which place [N] a row's label becomes known: the first n places are those of n known labels."""
     order = true.known_order[seed]
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
@@ -97,7 +97,7 @@ def named_figures(
     that of an attacker who knows ``naming`` labels (``report.stored_rows``).
     """
     scores, i = output.scores.train, output.seed
-    labels, turn = true.labels[i], turns(true, i)
+    labels, turn = true.labels[i], _turns(true, i)
     naming = output.known if output.naming is None else output.naming
     unlabeled = sent * (turn >= output.known)
     naming_rows = sent * (turn < naming)
@@ -141,7 +141,7 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     _check(output, true)
     scores, i = output.scores, output.seed
     labels, sent = true.labels[i], output.sent.astype(jnp.float32)
-    unlabeled = sent * (turns(true, i) >= output.known)
+    unlabeled = sent * (_turns(true, i) >= output.known)
     half = true.selects[i].astype(jnp.float32)
     choose, report = unlabeled * half, unlabeled * (1 - half)
     null = metrics.leak_under(scores.train, true.null[i], report, flip=False)
@@ -202,7 +202,7 @@ def make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[st
 
 
 class Scorer:
-    """Scores blocks of attacks while their scores are still on the devices; one program for all
+    """Scores batches of attacks while their scores are still on the devices; one program for all
     attacks on arrays of equal shapes."""
 
     def __init__(
@@ -213,10 +213,17 @@ class Scorer:
         self._naming = naming
 
     def figures(
-        self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, block: int
+        self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, capacity: int
     ) -> dict[str, np.ndarray]:
-        """[lanes] of each figure. ``scores`` are those of all lanes of the ``block``; ``inputs`` are
-        the block's without copies, on the host."""
+        """Returns each figure [members] by name.
+
+        Args:
+          scores: of all members of the batch, copies included.
+          inputs: of the members without copies, on the host.
+          attack: what was run.
+          batch_size: on which the parties agreed.
+          capacity: members of the batch, copies included.
+        """
         count, epochs = len(inputs.seed), inputs.exchange["epochs"][0]
         place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
         known = inputs.knobs.get("known", np.zeros(count)) * (not attack.oracle)
@@ -226,8 +233,8 @@ class Scorer:
             if attack.over_epochs
             else inputs.exchange["sent"][:, place]
         )
-        # the scores come in the attack's block, whose width was chosen by other limits
-        layout = batch_layout.Layout(block, batch_layout.dividing_width(block, self._width))
+        # the scores come in the attack's batch, whose width was chosen by other limits
+        layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
         order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
         on_host = {
             "seed": inputs.seed,
@@ -243,7 +250,12 @@ class Scorer:
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
 
     def figures_of_one(self, output: AttackOutput, batch_size: int) -> dict[str, float]:
-        """The figures of one attack, whose ``output`` is on the host."""
+        """Returns the figures of a single attack.
+
+        Args:
+          output: of the attack, on the host.
+          batch_size: on which the parties agreed.
+        """
         arguments = (output, self._true)
         program = programs.compiled(make_scorer, (batch_size,), arguments)
         return {name: float(value) for name, value in program(*arguments).items()}

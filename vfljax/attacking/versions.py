@@ -19,43 +19,48 @@ from vfljax.sweep.attack_variants import AttackVariant
 NO_COST: dict[str, Any] = {"seconds": 0.0, "compiles": 0, "views": 0}  # before it has run
 
 
-def earlier(form: AttackVariant, summary: Summary) -> str:
-    """The variant that is stored of a form by another rule and was not superseded, '' where none is."""
+def earlier(variant: AttackVariant, summary: Summary) -> str:
+    """Returns the key of what is stored of a variant by another rule and was not superseded; '' without any.
+
+    Args:
+      variant: of the attack.
+      summary: ``attacks.json``.
+    """
     others = (
         name
         for name, about in summary.items()
-        if about["label"] == form.label and name != form.variant and not about.get("superseded")
+        if about["label"] == variant.label and name != variant.key and not about.get("superseded")
     )
     return next(others, "")
 
 
 def settle(
-    form: AttackVariant,
+    variant: AttackVariant,
     about: Mapping[str, Any],
     summary: Summary,
     workdir: pathlib.Path,
     renew: bool,
     say: Callable[[str], None],
 ) -> bool:
-    """Decide whether a form is attacked by its present rule.
+    """Decide whether a variant is attacked by its present rule.
 
     Args:
-      form: what is to be attacked with.
+      variant: what is to be attacked with.
       about: its entry of ``attacks.json``, as it is now.
-      summary: ``attacks.json``; where the form is to be attacked, it gets the entry, and an entry of another
+      summary: ``attacks.json``; where the variant is to be attacked, it gets the entry, and an entry of another
         rule is marked as superseded.
       workdir: the stored sweep.
       renew: attack anew what is whole under another rule.
       say: is told a line where rows of another rule are stored.
 
     Returns:
-      False where the form is left as it is.
+      False where the variant is left as it is.
     """
-    name = earlier(form, summary)
+    name = earlier(variant, summary)
     if name and (summary[name]["status"] == "skipped" or not _rows(workdir, name)):
         del summary[name]
     elif name:
-        stored = f"{form.label} is stored by its rule {summary[name]['rule']}"
+        stored = f"{variant.label} is stored by its rule {summary[name]['rule']}"
         now = f"this version has rule {about['rule']}"
         if not renew and is_whole(name, summary, workdir, about["shards"]):
             say(f"{stored}, {now}: left as it is; `vfljax attack --renew_rules` attacks anew.")
@@ -64,37 +69,51 @@ def settle(
         summary[name]["superseded"] = True
         summary[name]["rows"] = _rows(workdir, name)
     # the present rule may be one that was attacked with, and superseded, before
-    before = {k: v for k, v in summary.get(form.variant, {}).items() if k != "superseded"}
-    summary[form.variant] = {**NO_COST, **before, **about}
-    store.open_variant(workdir, form.variant)
+    before = {k: v for k, v in summary.get(variant.key, {}).items() if k != "superseded"}
+    summary[variant.key] = {**NO_COST, **before, **about}
+    store.open_variant(workdir, variant.key)
     return True
 
 
-def is_whole(variant: str, summary: Summary, workdir: pathlib.Path, shards: int) -> bool:
-    """Whether as many rows are stored as were planned, of all ``shards`` that are trained."""
-    about = summary[variant]
+def is_whole(key: str, summary: Summary, workdir: pathlib.Path, shards: int) -> bool:
+    """Returns whether as many rows are stored as were planned, of all shards that are trained.
+
+    Args:
+      key: of the variant in ``attacks.json``.
+      summary: ``attacks.json``.
+      workdir: the folder of the sweep.
+      shards: how many shards are trained.
+    """
+    about = summary[key]
     if about["status"] == "skipped":
         return False
-    return _rows(workdir, variant) >= about["rows"] and about["shards"] >= shards
+    return _rows(workdir, key) >= about["rows"] and about["shards"] >= shards
 
 
-def _rows(workdir: pathlib.Path, variant: str) -> int:
-    return store.read_variant(workdir, variant).num_rows
+def _rows(workdir: pathlib.Path, key: str) -> int:
+    return store.read_variant(workdir, key).num_rows
 
 
 def check_options(
-    form: AttackVariant, rows: Sequence[Mapping[str, Any]], workdir: pathlib.Path
+    variant: AttackVariant, rows: Sequence[Mapping[str, Any]], workdir: pathlib.Path
 ) -> None:
-    """Refuse to add to rows that were made with other options or knobs under the same name."""
-    options = store.identity_columns(form.identity)["options"]
+    """Refuses to add to rows that were made with other options or knobs under the same name.
+
+    Args:
+      variant: of the attack.
+      rows: those that are stored of it.
+      workdir: the folder of the sweep, for the message.
+
+    Raises:
+      UserError: where they differ.
+    """
+    options = store.identity_columns(variant.identity)["options"]
     for row in rows:
-        if row["what"] == "logistic":
-            continue
         knobs = {k.removeprefix("attack."): v for k, v in row.items() if k.startswith("attack.")}
         place = row["attack_configuration"]
-        same = place < len(form.knobs) and knobs == form.knobs[place]
+        same = place < len(variant.knobs) and knobs == variant.knobs[place]
         if not (same and row["options"] == options):
             raise UserError(
-                f"{form.label} is stored in {workdir} with {row['options']} and {knobs}, and now asks "
-                f"for {options} and {form.knobs}: give it those, or attack in a copy of the workdir."
+                f"{variant.label} is stored in {workdir} with {row['options']} and {knobs}, and now asks "
+                f"for {options} and {variant.knobs}: give it those, or attack in a copy of the workdir."
             )

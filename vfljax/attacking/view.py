@@ -1,6 +1,6 @@
 """What an attacker sees of a stored run: where labels stop.
 
-What enters: a setting's arrays as a sweep stored them. What leaves: a ``View``, and the ``Known`` rows.
+What enters: a trial's arrays as a sweep stored them. What leaves: a ``View``, and the ``Known`` rows.
 True labels stay in ``CommonData``, which no attack is given. Only what a diagnostic computes of them
 (``diagnostics.make_clean``) enters the view, of oracle forms.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import pathlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -24,9 +24,12 @@ from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, PyTree, Sums, View, Weights
 
+# (workdir, name of a shard) -> its weights and its exchange arrays
+ReadShard = Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, HostArray]]]
+
 
 class AttackInput(NamedTuple):
-    """One attack on one setting, as arrays; stacked to [L, ...] for a block."""
+    """One attack on one trial, as arrays; stacked to [L, ...] for a batch."""
 
     seed: Array  # [] int32
     key_name: Array  # [] uint32, folded into the seed's key: the attack, never the member
@@ -37,7 +40,7 @@ class AttackInput(NamedTuple):
 
 
 class CommonData(NamedTuple):
-    """What all settings share: the attackers' own columns, and labels of which they are given few."""
+    """What all trials share: the attackers' own columns, and labels of which they are given few."""
 
     features: tuple[Array, ...]  # one an attacker, [R, ...]
     mean: tuple[Array, ...]  # [Q, ...]
@@ -49,7 +52,12 @@ class CommonData(NamedTuple):
     table: Table | None = None  # everyone's columns, for diagnostics
 
     def columns(self, seed: Any, rows: Any) -> tuple[Array, ...]:
-        """The attackers' own columns of raw ``rows``, scaled as their bottoms read them."""
+        """Returns the attackers' own columns, scaled as their bottoms read them.
+
+        Args:
+          seed: whose scaling is used.
+          rows: [n] raw rows.
+        """
         return tuple(
             scaled_rows(features, mean, scale, seed, rows)
             for features, mean, scale in zip(self.features, self.mean, self.scale, strict=True)
@@ -59,7 +67,13 @@ class CommonData(NamedTuple):
 def common_data(
     table: Table, arrays: Mapping[str, np.ndarray], attackers: tuple[int, ...]
 ) -> CommonData:
-    """What these attackers' settings share; ``arrays`` are the plan's splits (``plan.split_arrays``)."""
+    """Returns what all trials share for these attackers.
+
+    Args:
+      table: the data.
+      arrays: the plan's splits (``plan.split_arrays``).
+      attackers: whose columns are taken.
+    """
 
     def of_attackers(parts: tuple[Array, ...]) -> tuple[Array, ...]:
         return tuple(parts[p] for p in attackers)
@@ -76,11 +90,16 @@ def common_data(
 
 
 def known_rows(common: CommonData, seed: Array, count: Array) -> Known:
-    """The first ``count`` rows of the seed's order with their labels, then all others with -1.
+    """Returns the known rows with their labels, then all others with -1.
 
-    The seed's order has classes in turn, so that the known rows are balanced. Beyond them it would betray
-    the others: its tail is of the most frequent class, and before that a row's place tells its class. The
-    others therefore come by their place among the training rows, which attackers see anyway.
+    A seed's order has classes in turn, so that the known rows are balanced. Beyond them it would betray the
+    others: its tail is of the most frequent class, and before that a row's place tells its class. The others
+    therefore come by their place among the training rows, which attackers see anyway.
+
+    Args:
+      common: what all trials share.
+      seed: whose order of rows is used.
+      count: how many of the first rows are known.
     """
     in_turn = common.known_order[seed]
     rows = len(in_turn)
@@ -92,9 +111,14 @@ def known_rows(common: CommonData, seed: Array, count: Array) -> Known:
     return Known(order, jnp.where(places < count, labels, -1), count)
 
 
-@functools.lru_cache(maxsize=2)  # settings of a federation follow each other by shard
+@functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard
 def read_shard(workdir: pathlib.Path, name: str) -> tuple[PyTree, dict[str, HostArray]]:
-    """A shard's weights, and its exchange arrays by memory map."""
+    """Returns a shard's weights, and its exchange arrays by memory map.
+
+    Args:
+      workdir: the folder of the sweep.
+      name: of the shard.
+    """
     folder = workdir / "shards" / name
     return checkpoint.load(folder / "checkpoint"), exchange.read(folder / "exchange")
 
@@ -106,23 +130,20 @@ def attack_input(
     knobs: Mapping[str, float],
     attackers: tuple[int, ...],
     all_weights: bool,
+    read: ReadShard = read_shard,
 ) -> AttackInput:
-    """One stored setting's exchange and bottoms, as the attack ``name`` is given them;
-    ``all_weights``: everybody's too, for diagnostics."""
-    shard = read_shard(workdir, row["shard"])
-    return input_of(shard, row, name, knobs, attackers, all_weights)
+    """Returns the exchange and bottoms of a stored trial, as an attack is given them.
 
-
-def input_of(
-    shard: tuple[PyTree, Mapping[str, HostArray]],
-    row: Mapping[str, Any],
-    name: str,
-    knobs: Mapping[str, float],
-    attackers: tuple[int, ...],
-    all_weights: bool,
-) -> AttackInput:
-    """``attack_input`` of a member of a ``shard``: its weights, and its exchange arrays."""
-    weights, arrays = shard
+    Args:
+      workdir: the folder of the sweep.
+      row: the trial's row of results.
+      name: of the attack.
+      knobs: the attack's numbers.
+      attackers: whose exchange and bottoms are taken.
+      all_weights: whether everybody's are added, for diagnostics.
+      read: reads a shard's weights and exchange arrays.
+    """
+    weights, arrays = read(workdir, row["shard"])
 
     def number(value: float, dtype: Any) -> HostArray:
         return np.asarray(value, dtype)
@@ -140,13 +161,20 @@ def input_of(
 
 
 def view_of(
-    one: AttackInput,
+    run: AttackInput,
     common: CommonData,
     agreed: Agreed,
     diagnostics: Mapping[str, Array] | None = None,
 ) -> View:
-    """What one attacker sees. True labels do not enter it but by ``diagnostics``."""
-    arrays, seed = one.exchange, one.seed
+    """Returns what an attacker sees. True labels do not enter it but by ``diagnostics``.
+
+    Args:
+      run: the exchange and bottoms of a trial.
+      common: what all trials share.
+      agreed: what the parties agreed on.
+      diagnostics: what no attacker sees, by name.
+    """
+    arrays, seed = run.exchange, run.seed
     view = View(
         embeddings=arrays["embeddings"],
         gradients=arrays["gradients"],
@@ -158,7 +186,7 @@ def view_of(
         epochs=arrays["epochs"],
         features=common.columns(seed, common.train[seed]),
         test_features=common.columns(seed, common.test[seed]),
-        bottoms=one.bottoms,
+        bottoms=run.bottoms,
         agreed=agreed,
         diagnostics=dict(diagnostics or {}),
         inputs=arrays.get(exchange.INPUTS),

@@ -93,7 +93,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
             raise UserError(f"no shard could be trained: {given_up[0]}.")
 
     def attack_there(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[run.Attacked]:
-        labels = tuple(variant_plan.form.label for variant_plan in todo)
+        labels = tuple(variant_plan.variant.label for variant_plan in todo)
         job = _job(worker.attack_shards, stored.workdir, stored.plan.experiment, *asked)
         job = job._replace(attacks=labels)
         counts = _left(todo, stored)
@@ -104,7 +104,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         for variant_plan in todo:
             yield (
                 variant_plan.of_shards(names),
-                costs.get(variant_plan.form.label, versions.NO_COST),
+                costs.get(variant_plan.variant.label, versions.NO_COST),
             )
 
     return Way(False, train_there, attack_there, given_up)
@@ -194,7 +194,7 @@ def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for variant_plan in todo:
-        done = {key_of(row) for row in stored.rows(variant_plan.form)}
+        done = {key_of(row) for row in stored.rows(variant_plan.variant)}
         every = (job for jobs in variant_plan.jobs.values() for job in jobs)
         counts.update(job.row["shard"] for job in every if job.key not in done)
     return dict(sorted(counts.items()))

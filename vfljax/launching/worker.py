@@ -127,7 +127,7 @@ def train_shards(job: ShardJob) -> Outcome:
 
 
 def attack_shards(job: ShardJob) -> Outcome:
-    """Attack the trials of the job's shards by every form it names; one that fails does not keep the
+    """Attack the trials of the job's shards by every variant it names; one that fails does not keep the
     others from it."""
     failed: dict[str, str] = {}
     costs: dict[str, run.Cost] = {}
@@ -136,7 +136,7 @@ def attack_shards(job: ShardJob) -> Outcome:
             store.verify(job.folder / "shards" / name, deep=True)
         planned, stored = run.planned_variants(_plan(job), job.folder, job.names)
         for variant_plan in planned:
-            label = variant_plan.form.label
+            label = variant_plan.variant.label
             if label not in job.attacks:
                 continue
             try:

@@ -4,6 +4,7 @@
 records that describe it, ``attacks`` the rows of attacks, ``checkpoint`` trees of arrays by orbax,
 ``readers`` compares the data of two sweeps, ``exchange`` has what crossed the wire, ``atomic`` writes files,
 ``lock`` admits one writer, ``loading`` reads all of it for notebooks, and ``check`` finds what is damaged.
+What reads stored files raises ``Damaged`` where they are not what was written.
 """
 
 from vfljax.store.atomic import full, write_bytes, write_file, write_text
@@ -34,7 +35,16 @@ from vfljax.store.directory import (
     write_shard,
 )
 from vfljax.store.header import SCHEMA, header_of, identity
-from vfljax.store.loading import BASELINES, LOCAL_ONLY, TIMES, StoredTrial, Sweep, export, load
+from vfljax.store.loading import (
+    BASELINES,
+    LOCAL_ONLY,
+    TIMES,
+    StoredTrial,
+    Sweep,
+    export,
+    load,
+    local_only_key,
+)
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.manifest import Damaged, remedy
 from vfljax.store.readers import difference, explained
@@ -62,6 +72,7 @@ __all__ = [
     "identity_of",
     "inspect",
     "load",
+    "local_only_key",
     "mend",
     "open_variant",
     "read_header",

@@ -32,8 +32,16 @@ def temporary_of(path: pathlib.Path) -> pathlib.Path:
 
 
 def write_file(path: pathlib.Path, write: Callable[[pathlib.Path], object], need: int = 0) -> None:
-    """Replace a file by what ``write(temporary path)`` makes; ``need``: bytes, if known. Raises UserError
-    where the disk is full."""
+    """Replaces a file by what a function writes, all of it or nothing.
+
+    Args:
+      path: of the file.
+      write: is given the path of a temporary file.
+      need: bytes, if known.
+
+    Raises:
+      UserError: where the disk is full.
+    """
     temporary = temporary_of(path)
     with _building(path, temporary, need):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,8 +52,16 @@ def write_file(path: pathlib.Path, write: Callable[[pathlib.Path], object], need
 def write_folder(
     path: pathlib.Path, write: Callable[[pathlib.Path], object], need: int = 0
 ) -> None:
-    """Make a new folder by ``write(temporary path)``, all of it or nothing. Raises UserError where the
-    disk is full."""
+    """Makes a new folder by what a function writes, all of it or nothing.
+
+    Args:
+      path: of the folder.
+      write: is given the path of a temporary folder.
+      need: bytes, if known.
+
+    Raises:
+      UserError: where the disk is full.
+    """
     temporary = temporary_of(path)
     with _building(path, temporary, need):
         remove(temporary)
@@ -97,24 +113,52 @@ def remove(path: pathlib.Path) -> None:
 
 
 def write_bytes(path: pathlib.Path, content: bytes) -> None:
+    """Replaces a file, all of it or nothing.
+
+    Args:
+      path: of the file.
+      content: of the file.
+    """
     write_file(path, lambda p: p.write_bytes(content), len(content))
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
+    """Replaces a text file (UTF-8), all of it or nothing.
+
+    Args:
+      path: of the file.
+      text: of the file.
+    """
     write_bytes(path, text.encode())
 
 
 def write_table(path: pathlib.Path, table: pa.Table) -> None:
-    """A table as Parquet."""
+    """Replaces a Parquet file, all of it or nothing.
+
+    Args:
+      path: of the file.
+      table: its rows.
+    """
     write_file(path, lambda p: pq.write_table(table, p), table.nbytes)
 
 
 def write_csv(path: pathlib.Path, table: pa.Table) -> None:
+    """Replaces a CSV file, all of it or nothing.
+
+    Args:
+      path: of the file.
+      table: its rows.
+    """
     write_file(path, lambda p: pyarrow.csv.write_csv(table, p), table.nbytes)
 
 
 def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Arrays by name as .npz."""
+    """Replaces a .npz file, all of it or nothing.
+
+    Args:
+      path: of the file.
+      arrays: by name.
+    """
 
     def write(temporary: pathlib.Path) -> None:
         with temporary.open("wb") as file:

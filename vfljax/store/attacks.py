@@ -92,7 +92,12 @@ def attack_summary(workdir: pathlib.Path) -> Summary:
 
 
 def write_attack_summary(workdir: pathlib.Path, summary: Mapping[str, Any]) -> None:
-    """Replace ``attacks.json``."""
+    """Replaces ``attacks.json``.
+
+    Args:
+      workdir: the folder of the sweep.
+      summary: its entries by variant.
+    """
     write_root(workdir, "attacks", {"sweep": identity(workdir), "attacks": summary})
 
 
@@ -101,8 +106,12 @@ def _folders(workdir: pathlib.Path) -> Iterable[pathlib.Path]:
 
 
 def open_variant(workdir: pathlib.Path, variant: str) -> None:
-    """Make a variant's folder ready for rows: it has a manifest, and no chunk that was never finished.
-    Raises Damaged."""
+    """Makes a variant's folder ready for rows: it has a manifest, and no chunk that was never finished.
+
+    Args:
+      workdir: the folder of the sweep.
+      variant: its key in ``attacks.json``.
+    """
     unit = unit_of(variant)
     folder = workdir / unit
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +129,15 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
 def write_chunk(
     workdir: pathlib.Path, variant: str, name: str, keys: Sequence[Any], rows: list[dict]
 ) -> None:
-    """Store some rows of a variant, in a chunk named ``name`` and by the keys of its rows."""
+    """Stores some rows of a variant in a file of their own.
+
+    Args:
+      workdir: the folder of the sweep.
+      variant: its key in ``attacks.json``.
+      name: begins the name of the file.
+      keys: of the rows; a digest of them ends the name of the file.
+      rows: the rows.
+    """
     text, unit = json.dumps(sorted(map(str, keys))), unit_of(variant)
     file = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"
     with holding(workdir, unit):  # of which jobs elsewhere may write rows too
@@ -129,13 +146,26 @@ def write_chunk(
 
 
 def read_variant(workdir: pathlib.Path, variant: str) -> pa.Table:
-    """Every stored row of a variant, its baselines' among them. Raises Damaged."""
+    """Returns every stored row of a variant, its baselines' among them.
+
+    Args:
+      workdir: the folder of the sweep.
+      variant: its key in ``attacks.json``.
+    """
     opened = open_folder(workdir, unit_of(variant), identity(workdir))
     return read_tables([opened.file(name) for name in sorted(opened.files)])
 
 
 def read_variants(workdir: pathlib.Path, summary: Summary) -> dict[str, pa.Table]:
-    """The rows of every variant. Raises Damaged, also for rows of one that ``summary`` does not know."""
+    """Returns the rows of every variant.
+
+    Args:
+      workdir: the folder of the sweep.
+      summary: ``attacks.json``.
+
+    Raises:
+      Damaged: where the rows are, or belong to a variant that the summary does not know.
+    """
     variants = [name for name, about in summary.items() if about["status"] != "skipped"]
     for unit in unknown_units(workdir, summary):
         raise Damaged(workdir, unit, "attacks.json does not name it")
@@ -143,7 +173,12 @@ def read_variants(workdir: pathlib.Path, summary: Summary) -> dict[str, pa.Table
 
 
 def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
-    """Folders with rows that ``attacks.json`` does not name."""
+    """Returns the folders with rows that ``attacks.json`` does not name.
+
+    Args:
+      workdir: the folder of the sweep.
+      summary: ``attacks.json``.
+    """
     units = {unit_of(name) for name, about in summary.items() if about["status"] != "skipped"}
     found = [f"attacks/{p.name}" for p in _folders(workdir) if any(p.glob("*.parquet"))]
     return [unit for unit in found if unit not in units]
@@ -152,8 +187,16 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
 def unfinished_variants(
     names: Iterable[str], summary: Summary, tables: Mapping[str, pa.Table], shards: int
 ) -> list[str]:
-    """Attacks that are not done, a line each: of the sweep's own ``names`` not run, interrupted, or
-    run when fewer of the ``shards`` were trained."""
+    """Returns the attacks that are not done, a line each.
+
+    They were not run, were interrupted, or were run when fewer shards were trained.
+
+    Args:
+      names: of the sweep's own attacks.
+      summary: ``attacks.json``.
+      tables: the rows of every variant.
+      shards: how many shards are trained.
+    """
     run = {about["attack"] for about in summary.values()}
     lines = [f"the attack {name} was not run" for name in names if name not in run]
     for variant, table in tables.items():

@@ -38,7 +38,12 @@ class _Quiet:
 
 
 def save(path: pathlib.Path, tree: PyTree) -> None:
-    """Write ``tree`` (dicts of arrays with a leading member axis) to a new folder."""
+    """Writes arrays to a new folder.
+
+    Args:
+      path: of the folder.
+      tree: dicts of arrays with a leading member axis.
+    """
     tree = jax.tree.map(np.asarray, tree)
     by_member = jax.tree.map(
         lambda a: ocp.SaveArgs(
@@ -67,7 +72,12 @@ def load(path: pathlib.Path) -> PyTree:
 
 
 def load_member(path: pathlib.Path, member: int) -> PyTree:
-    """One member of the tree; reads that member's chunks only."""
+    """Returns one member of a stored tree; only that member's chunks are read.
+
+    Args:
+      path: of the folder.
+      member: its place.
+    """
     try:
         with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
             names = _names(checkpointer, path)

@@ -165,14 +165,14 @@ def write_shard(
     width: int = 0,
 ) -> None:
     """Commit one finished shard, all of it or nothing; ``arrays`` are those of its exchange, ``width`` is how
-    many settings were trained at once on each device."""
+    many trials were trained at once on each device."""
     unit = shard_unit(name)
 
     def write(folder: pathlib.Path) -> None:
         exchange.write(folder / "exchange", arrays)
         write_rows(folder / "results.parquet", rows)
         checkpoint.save(folder / "checkpoint", weights)
-        digests = [member_digests(weights, arrays, member) for member in range(len(rows))]
+        digests = [_member_digests(weights, arrays, member) for member in range(len(rows))]
         names = files_below(folder)
         record = manifest(folder, unit, identity(workdir), names, trials=digests, width=width)
         write_record(folder / MANIFEST, record)
@@ -188,10 +188,10 @@ def bytes_on_disk(arrays: Iterable[Any]) -> int:
     return sum(sizes) + 4096 * len(sizes) + 65_536
 
 
-def member_digests(
+def _member_digests(
     weights: PyTree, arrays: Mapping[str, np.ndarray], member: int
 ) -> dict[str, str]:
-    """SHA-256 of one setting's weights and exchange, so that it can be checked by itself."""
+    """SHA-256 of one trial's weights and exchange, so that it can be checked by itself."""
     return {
         "weights": digest_of_arrays(jax.tree.map(lambda a: a[member], weights)),
         "exchange": digest_of_arrays({name: array[member] for name, array in arrays.items()}),
@@ -254,7 +254,7 @@ def write_partial(
 
 
 def width_of_shard(workdir: pathlib.Path, name: str) -> int:
-    """How many settings of a shard were trained at once on each device, when it was saved or finished; 0
+    """How many trials of a shard were trained at once on each device, when it was saved or finished; 0
     where that is not known. Raises Damaged."""
     saves = [f"partial/{name}/{path.name}" for path in partial_path(workdir, name).glob("[0-9]*")]
     units = [shard_unit(name), *sorted(saves, key=lambda unit: -int(unit.rsplit("/", 1)[1]))]

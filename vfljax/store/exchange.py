@@ -35,8 +35,15 @@ def epoch_arrays(
     gradients: Sequence[HostArray],
     inputs: Sequence[HostArray] = (),
 ) -> dict[str, HostArray]:
-    """One recorded epoch's arrays by name; ``embeddings``, ``gradients`` and, where they are recorded,
-    last layers' ``inputs`` one a passive party."""
+    """Returns a recorded epoch's arrays by name.
+
+    Args:
+      order: of the rows.
+      sent: which rows were sent.
+      embeddings: one a passive party.
+      gradients: likewise.
+      inputs: likewise, of the last layers, where they are recorded.
+    """
     arrays: dict[str, HostArray] = {"order": order, "sent": sent}
     for p, (z, g) in enumerate(zip(embeddings, gradients, strict=True)):
         arrays |= {f"party{p}_embeddings": z, f"party{p}_gradients": g}
@@ -47,7 +54,13 @@ def epoch_arrays(
 def all_arrays(
     by_epoch: Mapping[int, Mapping[str, HostArray]], epochs: Sequence[int], sums: Sequence[Sums]
 ) -> dict[str, HostArray]:
-    """Every array of a shard: those of the recorded ``epochs``, and each passive party's sums."""
+    """Returns every array of a shard's exchange.
+
+    Args:
+      by_epoch: of each recorded epoch.
+      epochs: those that are recorded.
+      sums: of each passive party.
+    """
     arrays = {
         name: np.stack([by_epoch[epoch][name] for epoch in epochs], axis=1)
         for name in by_epoch[epochs[0]]
@@ -60,7 +73,12 @@ def all_arrays(
 
 
 def write(folder: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
-    """One .npy file an array, in a new folder."""
+    """Writes one .npy file an array.
+
+    Args:
+      folder: a new one.
+      arrays: by name.
+    """
     folder.mkdir(parents=True)
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
@@ -77,8 +95,15 @@ def read(folder: pathlib.Path) -> dict[str, HostArray]:
 def of_parties(
     arrays: Mapping[str, HostArray], member: int, parties: Sequence[int]
 ) -> dict[str, Any]:
-    """What these parties hold together of one member, by the names of ``FIELDS``: what each sent and
-    received side by side in the last axis, what all share once."""
+    """Returns the exchange arrays of one trial, concatenated over colluding parties.
+
+    Arrays that all parties share are included once.
+
+    Args:
+      arrays: of a shard.
+      member: the trial's place in it.
+      parties: who colludes.
+    """
 
     def field(name: str) -> HostArray:
         if name not in (*BY_PARTY, INPUTS):  # the same for every party

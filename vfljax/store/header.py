@@ -35,7 +35,13 @@ def places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path
 
 
 def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Write a record and its copy; what is written already is left alone."""
+    """Writes a record and its copy; what is written already is left alone.
+
+    Args:
+      workdir: the folder of the sweep.
+      kind: "sweep" or "attacks".
+      content: of the record.
+    """
     record = seal({**content, KIND: kind})
     for path in reversed(places(workdir, kind)):
         if _read(path, kind) != record:
@@ -43,8 +49,12 @@ def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> 
 
 
 def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """A record, from its copy where it is damaged; None where there is neither. Raises Damaged where
-    there are only damaged ones. A record without a checksum, as earlier schemas had, is returned."""
+    """Returns a record, from its copy where it is damaged; None where there is neither.
+
+    Args:
+      workdir: the folder of the sweep.
+      kind: "sweep" or "attacks".
+    """
     main, copy = places(workdir, kind)
     for path in (main, copy):
         record = _read(path, kind)

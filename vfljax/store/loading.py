@@ -21,6 +21,7 @@ from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import write_csv, write_table
 from vfljax.store.attacks import (
+    Summary,
     attack_summary,
     identity_columns,
     identity_of,
@@ -189,7 +190,12 @@ class Sweep(NamedTuple):
 
 
 def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
-    """Rows of every finished shard, in setting order, and the names of the others."""
+    """Returns the rows of every finished shard, in trial order, and the names of the other shards.
+
+    Args:
+      workdir: the folder of the sweep.
+      header: of the sweep.
+    """
     names = [shard["name"] for shard in header["shards"]]
     for unit in strangers(workdir, header):
         raise Damaged(workdir, unit, "the plan names no such shard")
@@ -203,10 +209,21 @@ LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows ar
 BASELINES = ("untrained", "logistic", "all_labels")
 
 
-def attacks(tables: Mapping[str, pa.Table], trials: Collection[int]) -> pa.Table:
-    """One row a trial and attack, of these ``trials``, its baselines' top-1 beside it: the same
-    attack on an untrained bottom, logistic regression on the same labels (both per seed), and the same
-    attack knowing every label (per setting)."""
+def attacks(
+    tables: Mapping[str, pa.Table], trials: Collection[int], summary: Summary, local_only: pa.Table
+) -> pa.Table:
+    """Returns one row a trial and attack, with figures of its baselines.
+
+    These are the same attack on an untrained bottom and the local-only baseline with the same labels (both by
+    seed), and the same attack knowing every label (by trial).
+
+    Args:
+      tables: the rows of every variant but the local-only baseline.
+      trials: those that are kept.
+      summary: ``attacks.json``.
+      local_only: the rows of that baseline.
+    """
+    reached = {local_only_key(row): row for row in local_only.to_pylist()}
     stored = [tables[variant] for variant in sorted(tables) if tables[variant].num_rows]
     rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
     by_place = {}
@@ -221,6 +238,9 @@ def attacks(tables: Mapping[str, pa.Table], trials: Collection[int]) -> pa.Table
         for what in BASELINES:
             run = row["trial"] if what == "all_labels" else row["seed"]
             beside = by_place.get((*_place(row), what, run), {})
+            if what == LOCAL_ONLY and what in summary[row["variant"]].get("baselines", ()):
+                # sweeps of version 0.1 have rows of this baseline beside each attack too
+                beside = beside or reached.get(local_only_key(row), {})
             row[f"{what}_success"] = beside.get("success")
             row[f"{what}_test_success"] = beside.get("test_success")
             leak = beside.get("leak")  # who knows every label leaves no row to score a leak on
@@ -233,6 +253,11 @@ def attacks(tables: Mapping[str, pa.Table], trials: Collection[int]) -> pa.Table
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("variant", "federation", "view", "attack_configuration"))
+
+
+def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns what the local-only baseline beside a row depends on: attackers, known labels and seed."""
+    return row["attackers"], row["known"], row["seed"]
 
 
 def _superseded(table: pa.Table) -> pa.Table:
@@ -267,7 +292,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
         workdir=path,
         header=header,
         results=aliased(trained),
-        attacks=aliased(attacks(tables, ids)),
+        attacks=aliased(attacks(tables, ids, summary, local_only)),
         unfinished=tuple(lines),
         local_only=local_only,
     )

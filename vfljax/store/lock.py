@@ -79,8 +79,17 @@ def writer(workdir: pathlib.Path) -> str:
 
 @contextlib.contextmanager
 def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
-    """Write a sweep's parts for the writer ``leader`` (see ``writer``): whether it still is the writer. The
-    next one waits until the block, or the process, has ended."""
+    """Lets a job write parts of a sweep for the writer that leads it.
+
+    The next writer waits until the block, or the process, has ended.
+
+    Args:
+      workdir: the folder of the sweep.
+      leader: the identity of the writer (see ``writer``).
+
+    Yields:
+      Whether it still is the writer.
+    """
     folder = workdir / JOBS
     folder.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(folder / f"{platform.node()}-{os.getpid()}")
@@ -90,7 +99,12 @@ def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def holding(workdir: pathlib.Path, part: str) -> Iterator[None]:
-    """Hold a part of a sweep that several jobs write, and wait for whichever has it."""
+    """Holds a part of a sweep that several jobs write, and waits for the job that has it.
+
+    Args:
+      workdir: the folder of the sweep.
+      part: its name.
+    """
     (workdir / PARTS).mkdir(parents=True, exist_ok=True)
     with _held(filelock.FileLock(workdir / PARTS / part.replace("/", "_"))):
         yield

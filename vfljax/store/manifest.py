@@ -135,11 +135,19 @@ def open_folder(
     sweep: str,
     only: Iterable[str] | None = None,
 ) -> Folder:
-    """A folder of the sweep with the identity ``sweep``, by its manifest.
+    """Returns a folder of a sweep, checked by its manifest.
 
-    Sizes of all its files are compared now, SHA-256 of one when it is asked for. Raises Damaged where
-    the manifest is missing, is not whole, or is that of another folder or sweep, and where files are
-    missing or have other sizes (of ``only`` these, if they are given).
+    Sizes of all its files are compared now, SHA-256 of a file when it is asked for.
+
+    Args:
+      workdir: the folder of the sweep.
+      unit: the path of the folder within it.
+      sweep: the identity of the sweep.
+      only: the files that must be whole; None for all.
+
+    Raises:
+      Damaged: where the manifest is missing, is not whole, or is that of another folder or sweep, and where
+        files are missing or have other sizes.
     """
     path = workdir / unit
     blamed = MANIFEST
@@ -172,7 +180,15 @@ def _blamed(unit: str, name: str) -> str:
 def manifest(
     folder: pathlib.Path, unit: str, sweep: str, names: Iterable[str], **more: Any
 ) -> dict[str, Any]:
-    """The record of a folder's files as they are now."""
+    """Returns the record of a folder's files as they are now.
+
+    Args:
+      folder: of the files.
+      unit: the path of the folder within the sweep.
+      sweep: the identity of the sweep.
+      names: of the files.
+      **more: other fields of the record.
+    """
     files = {
         name: {"bytes": (folder / name).stat().st_size, SEAL: digest(folder / name)}
         for name in names
@@ -187,8 +203,17 @@ def write_record(path: pathlib.Path, record: Mapping[str, Any]) -> None:
 def add_files(
     workdir: pathlib.Path, unit: str, sweep: str, names: Iterable[str], keep: bool = True
 ) -> None:
-    """Write a folder's manifest anew with these files, as they are now, beside those that it has (or
-    with these alone). A folder without a manifest gets one."""
+    """Writes a folder's manifest anew with these files, as they are now.
+
+    A folder without a manifest gets one.
+
+    Args:
+      workdir: the folder of the sweep.
+      unit: the path of the folder within it.
+      sweep: the identity of the sweep.
+      names: of the files.
+      keep: whether the files that it has already stay in it.
+    """
     path = workdir / unit
     files: dict[str, Any] = {}
     if keep and (path / MANIFEST).exists():

@@ -38,7 +38,12 @@ def _reading(stored: Mapping[str, Any], reader: int) -> str:
 
 @contextlib.contextmanager
 def explained(stored: Mapping[str, Any] | None, reader: int) -> Iterator[None]:
-    """What is refused of a stored sweep's data, which was read then, is said with what changed since."""
+    """Adds, to what is refused of a stored sweep's data, what changed since it was read.
+
+    Args:
+      stored: the sweep's header; None without one.
+      reader: the number of the rules by which the data are read now.
+    """
     try:
         yield
     except UserError as error:

@@ -54,7 +54,7 @@ class AttackVariant(NamedTuple):
         return self.identity.label
 
     @property
-    def variant(self) -> str:
+    def key(self) -> str:
         """Its key in ``attacks.json``, the name of the folder of its rows."""
         return store.variant_of(self.identity)
 

@@ -47,8 +47,7 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
     if partial is None:
         return None
     epoch, tree = partial
-    if "pieces" in tree:  # earlier versions saved arrays by trial
-        tree = jax.tree.map(lambda a: a.reshape(count, *a.shape[2:]), tree["pieces"])
+    tree = jax.tree.map(lambda a: a.reshape(count, *a.shape[2:]), tree["pieces"])
     recorded = {int(k): v for k, v in tree.get("recorded", {}).items()}
     return Saved(epoch, _unpack(tree["progress"], count, like), recorded)
 
