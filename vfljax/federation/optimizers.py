@@ -29,49 +29,41 @@ def learning_rate(hparams: HParams, epoch: Array) -> Array:
     return hparams.learning_rate * hparams.decay**passed
 
 
+def _descent(
+    hparams: HParams, rate: Array, *direction: optax.GradientTransformation
+) -> optax.GradientTransformation:
+    """Steps of -rate along the direction of the gradient with coupled weight decay."""
+    return optax.chain(
+        optax.add_decayed_weights(hparams.weight_decay), *direction, optax.scale(-rate)
+    )
+
+
 def sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """SGD with momentum and coupled weight decay, as PyTorch's.
 
     v <- momentum v + g + weight_decay theta,   theta <- theta - rate v
     """
     del gamma
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay),
-        optax.trace(hparams.momentum),
-        optax.scale(-rate),
-    )
+    return _descent(hparams, rate, optax.trace(hparams.momentum))
 
 
 def malicious_sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """``sgd`` whose direction the intended malicious rule amplifies; gamma = 0 is ``sgd``."""
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay),
-        optax.trace(hparams.momentum),
-        scale_by_malicious(gamma),
-        optax.scale(-rate),
-    )
+    return _descent(hparams, rate, optax.trace(hparams.momentum), scale_by_malicious(gamma))
 
 
 def malicious_sgd_released(
     hparams: HParams, rate: Array, gamma: Array
 ) -> optax.GradientTransformation:
     """The released malicious SGD where gradients are zeroed in place; gamma = 0 is ``sgd``."""
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay),
-        trace_released(hparams.momentum, gamma),
-        optax.scale(-rate),
-    )
+    return _descent(hparams, rate, trace_released(hparams.momentum, gamma))
 
 
 def malicious_sgd_released_torch2(
     hparams: HParams, rate: Array, gamma: Array
 ) -> optax.GradientTransformation:
     """The released malicious SGD where gradients are set to None; gamma = 0 is ``sgd``."""
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay),
-        trace_released_torch2(hparams.momentum, gamma),
-        optax.scale(-rate),
-    )
+    return _descent(hparams, rate, trace_released_torch2(hparams.momentum, gamma))
 
 
 def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
@@ -80,21 +72,12 @@ def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransform
     The trial's momentum is not read. Decoupled weight decay would be AdamW.
     """
     del gamma
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay),
-        optax.scale_by_adam(),
-        optax.scale(-rate),
-    )
+    return _descent(hparams, rate, optax.scale_by_adam())
 
 
 def malicious_adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
     """``adam`` whose direction the malicious rule amplifies; gamma = 0 is ``adam``."""
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay),
-        optax.scale_by_adam(),
-        scale_by_malicious(gamma),
-        optax.scale(-rate),
-    )
+    return _descent(hparams, rate, optax.scale_by_adam(), scale_by_malicious(gamma))
 
 
 TABLE: dict[str, Callable[[HParams, Array, Array], optax.GradientTransformation]] = {

@@ -2,7 +2,7 @@
 
 What leaves: class probabilities of the training rows, ``[T, N, C]``, a data column read by every
 (epsilon, k). A teacher depends on the seed and on the labels it may see: those a chain's ``teach``
-slot gives, so that under label DP it never sees the true ones. Settings that agree in both share one.
+slot gives, so that under label DP it never sees the true ones. Trials that agree in both share one.
 
 KDk (Arazzi et al. 2024) trains ResNet-50, BERT or FCNN-4 with Adam for 20 epochs, the rate times 0.1
 at 50 % and 80 %. ``config.teacher.network`` names the network; an MLP unless it does.

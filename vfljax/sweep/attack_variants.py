@@ -1,4 +1,4 @@
-"""The attack forms of an experiment, and the federations that must be trained for them. Host only."""
+"""The attack variants of an experiment, and the federations that must be trained for them. Host only."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from vfljax.types import (
 
 
 class AttackVariant(NamedTuple):
-    """One attack with its options fixed: a row of results per setting it can serve."""
+    """One attack with its options fixed: a row of results per trial it can serve."""
 
     name: str  # its row in attacks.TABLE
     options: dict[str, Any]  # static
     knobs: list[dict[str, float]]  # points of its numeric knobs
     shown: tuple[str, ...] = ()  # names of the options that its label shows
     attackers: tuple[int, ...] = (0,)  # who attacks a run without malicious parties
-    # whether it is run where parties are malicious: they attack it themselves, hence in one form only
+    # whether it is run where parties are malicious: they attack it themselves, hence in one variant only
     with_malicious: bool = True
 
     @property
@@ -60,20 +60,20 @@ class AttackVariant(NamedTuple):
 
 
 def attack_variants(experiment: Experiment, num_classes: int, reads: Input) -> list[AttackVariant]:
-    """Every attack form of an experiment, attack by attack in listing order.
+    """Every attack variant of an experiment, attack by attack in listing order.
 
     ``reads`` describes the first party's columns. Raises UserError for an option or knob that an
     attack does not have, and for values out of range.
     """
     bottom = _bottom(experiment, reads)
     return [
-        form
+        variant
         for request in experiment.attacks
-        for form in _forms(request, experiment.attackers, bottom, num_classes)
+        for variant in _variants(request, experiment.attackers, bottom, num_classes)
     ]
 
 
-def _forms(
+def _variants(
     request: AttackRequest,
     attackers: Sequence[tuple[int, ...]],
     bottom: nn.Module,
@@ -90,7 +90,7 @@ def _forms(
     for option in values:
         if option not in static and option not in knobs:
             raise unknown(f"option of the attack {name}", option, [*static, *knobs])
-    forms = []
+    variants = []
     for options, attack in built:
         points = combinations(
             {k: values.get(k, default) for k, default in attack.knobs.items()}, f"attacks.{name}"
@@ -99,13 +99,13 @@ def _forms(
         # a malicious run is attacked by those who were malicious in it
         honest = [(0,)] if attack.federations == (MALICIOUS,) else attackers
         shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
-        forms += [
+        variants += [
             AttackVariant(
                 name, options, points, shown, parties, with_malicious=parties == honest[0]
             )
             for parties in honest
         ]
-    return forms
+    return variants
 
 
 def _build(
@@ -149,31 +149,31 @@ def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
     return make_network(model.network, model.cut, model.output, reads)
 
 
-def make_attack(form: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
-    """The form's attack on parties with these bottoms."""
-    return attacks.TABLE[form.name](bottoms, num_classes, **form.options)
+def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
+    """The variant's attack on parties with these bottoms."""
+    return attacks.TABLE[variant.name](bottoms, num_classes, **variant.options)
 
 
-def attackers_of(federation: str, form: AttackVariant) -> tuple[int, ...]:
-    """Who attacks in the federation of that name: its malicious parties, else whom the form names."""
-    return federation_of(federation).malicious or form.attackers
+def attackers_of(federation: str, variant: AttackVariant) -> tuple[int, ...]:
+    """Who attacks in the federation of that name: its malicious parties, else whom the variant names."""
+    return federation_of(federation).malicious or variant.attackers
 
 
-def serves(form: AttackVariant, attack: Attack, federation: str) -> bool:
-    """Whether the form, whose attack this is, is run in the federation of that name."""
+def serves(variant: AttackVariant, attack: Attack, federation: str) -> bool:
+    """Whether the variant, whose attack this is, is run in the federation of that name."""
     kind = federation_of(federation).kind
-    return kind in attack.federations and (form.with_malicious or kind != MALICIOUS)
+    return kind in attack.federations and (variant.with_malicious or kind != MALICIOUS)
 
 
 def federations(
-    experiment: Experiment, forms: Sequence[AttackVariant], num_classes: int, reads: Input
+    experiment: Experiment, variants: Sequence[AttackVariant], num_classes: int, reads: Input
 ) -> list[Federation]:
     """The federations to train: those that the experiment names, else the honest one with splitting (its
     utility) and the first that each attack is defined on."""
     kinds = set(experiment.federations)
     if not kinds:
         bottom = _bottom(experiment, reads)
-        built = [make_attack(form, (bottom,), num_classes) for form in forms]
+        built = [make_attack(variant, (bottom,), num_classes) for variant in variants]
         kinds = {SPLIT, *(a.federations[0] for a in built if not (a.binary and num_classes > 2))}
     out = [Federation()] if SPLIT in kinds else []
     if MALICIOUS in kinds:

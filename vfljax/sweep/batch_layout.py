@@ -1,4 +1,4 @@
-"""Settings side by side: how many a program takes, how many of them are mapped at once, and where they lie.
+"""Trials in one program: how many it takes, how many of them are mapped at once, and on which devices.
 
 On CPU: one XLA host device a core (``vfljax.use_this_machine``) and few members at a time within each,
 so that a member's parameters stay in cache; on an accelerator: one wide ``vmap``, of so many members as the
@@ -26,7 +26,7 @@ SAME = PartitionSpec()
 
 
 def default_width() -> int:
-    """Settings mapped at once on each device: about 6 on CPU, elsewhere all, or as many as fit (``TooLarge``).
+    """Trials mapped at once on each device: about 6 on CPU, elsewhere all, or as many as fit (``TooLarge``).
 
     On CPU fewer pay for each small operation again, more fall out of the cache. Measured by processor time for
     widths of 1 to 60: the benchmark's MLP is fastest at 1 or 2, a network of 16 hidden units at 60, and 6

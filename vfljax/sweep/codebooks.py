@@ -38,7 +38,7 @@ def numbers(spec: Spec) -> int:
 
 def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[str, PyTree]]:
     """Every trial's codebooks by its id and the defense's name; stored ones are read, others are
-    trained and stored. Settings without any are left out."""
+    trained and stored. Trials without any are left out."""
     wanted: dict[DefenseSpec, list[Identity]] = {}
     for group in groups:
         for maker in makers(group.spec):
@@ -51,7 +51,9 @@ def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[
     if arrays is None:
         arrays = {}
         for maker, identities in wanted.items():
-            arrays |= _flat(maker, _train(maker, identities, num_classes))
+            tree = _train(maker, identities, num_classes)
+            leaves = map(np.asarray, jax.tree.leaves(tree))
+            arrays |= dict(zip(_names(maker, tree), leaves, strict=True))
         store.write_root_arrays(workdir, FILE, arrays)
     trained = {maker: _tree(maker, arrays, num_classes) for maker in wanted}
     out = {}
@@ -130,10 +132,6 @@ def _names(maker: DefenseSpec, tree: PyTree) -> list[str]:
         f"{label}.{jax.tree_util.keystr(path, simple=True, separator='.')}"
         for path, _ in jax.tree_util.tree_leaves_with_path(tree)
     ]
-
-
-def _flat(maker: DefenseSpec, tree: PyTree) -> dict[str, HostArray]:
-    return dict(zip(_names(maker, tree), map(np.asarray, jax.tree.leaves(tree)), strict=True))
 
 
 def _tree(maker: DefenseSpec, arrays: dict[str, HostArray], num_classes: int) -> PyTree:

@@ -185,7 +185,7 @@ def make_spec(
 
 
 def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:
-    """Settings by equal Spec, in order of first appearance.
+    """Groups trials by equal Spec, in order of first appearance.
 
     Honest and malicious trials share a program (gamma is a number). Undefended trials join
     the first chain of their model whose every defense has neutral knobs and default options: one

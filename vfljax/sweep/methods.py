@@ -71,7 +71,7 @@ class Method:
 
     @property
     def model_name(self) -> str:
-        """'generator-16' where its model is not the sweep's, else ''. Arms of one name share one model."""
+        """'generator-16' where its model is not the sweep's, else ''. Methods of one name share one model."""
         return "-".join(field_text(getattr(self.model, field)) for field in METHOD_MODEL)
 
     def top_columns(self) -> dict[str, str]:

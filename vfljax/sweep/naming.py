@@ -12,10 +12,8 @@ from typing import Any
 
 from vfljax.errors import UserError
 
-LONGEST, MOST_BYTES = (
-    60,
-    200,
-)  # of a method's name: file systems take 255 bytes, prefix and suffix included
+# of a method's name: file systems take 255 bytes, prefix and suffix included
+LONGEST, MOST_BYTES = 60, 200
 LONGEST_TITLE = 200
 FORBIDDEN = "/\\$"  # a folder's separators, and what begins a formula in a figure
 

@@ -314,7 +314,7 @@ def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.nd
 
 
 def width_of(experiment: Experiment, spec: Spec) -> int | None:
-    """Settings mapped at once: as configured; where networks are large, one on CPU (measured for
+    """Trials mapped at once: as configured; where networks are large, one on CPU (measured for
     convolutions: vmapped ones are slower there than one after the other); else the backend's own."""
     heavy = not spec.light and machine.offered().cpu
     return experiment.execution.width or (1 if heavy else None)

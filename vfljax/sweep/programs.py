@@ -93,15 +93,12 @@ class Program:
             self._compiled = pool.submit(_timed, "compiling", lowered.compile)
 
     def compile(self, members: PyTree, shared: PyTree, into: PyTree = None) -> None:
-        """Trace and compile now for these arguments, which may be shapes."""
+        """Trace and compile now for these arguments, which may be shapes; a compiled program is kept."""
+        if self._compiled is not None:
+            return
         compiled: Future[Any] = Future()
         compiled.set_result(_timed("compiling", self._lower(members, shared, into).compile))
         self._compiled = compiled
-
-    def compile_once(self, members: PyTree, shared: PyTree) -> None:
-        """``compile``, unless it is compiled already."""
-        if self._compiled is None:
-            self.compile(members, shared)
 
     def _lower(self, members: PyTree, shared: PyTree, into: PyTree) -> Any:
         self._signature = _abstract((members, shared, into))
@@ -215,7 +212,7 @@ def fitting_program(
         made = program(make, static, layout, members, shared)
         if machine.offered().cpu:
             return made
-        made.compile_once(members, shared)
+        made.compile(members, shared)
         too_large = made.too_large()
         if too_large is None:
             return made

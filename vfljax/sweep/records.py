@@ -129,14 +129,14 @@ class Model:
         """What it says of the bottoms."""
         chosen = _chosen("model", {"hidden": self.hidden, "activation": self.activation})
         return NetworkFields(
-            "config.model",
-            "bottom",
-            self.bottom,
-            self.hidden,
-            self.activation,
-            self.weights,
-            self.options,
-            chosen,
+            where="config.model",
+            field="bottom",
+            name=self.bottom,
+            hidden=self.hidden,
+            activation=self.activation,
+            weights=self.weights,
+            options=self.options,
+            chosen=chosen,
         )
 
 
@@ -250,9 +250,8 @@ class Teacher:
     temperature: float
 
     def __post_init__(self) -> None:
-        for field, low in (
-            *(("epochs", 1), ("batch_size", 1), ("learning_rate", 0), ("temperature", 1e-6)),
-        ):
+        lowest = {"epochs": 1, "batch_size": 1, "learning_rate": 0, "temperature": 1e-6}
+        for field, low in lowest.items():
             at_least(f"teacher.{field}", getattr(self, field), low)
 
     @property
@@ -260,14 +259,14 @@ class Teacher:
         """What it says of the network."""
         chosen = _chosen("teacher", {"hidden": self.hidden})
         return NetworkFields(
-            "config.teacher",
-            "network",
-            self.network,
-            self.hidden,
-            "relu",
-            "default",
-            self.options,
-            chosen,
+            where="config.teacher",
+            field="network",
+            name=self.network,
+            hidden=self.hidden,
+            activation="relu",
+            weights="default",
+            options=self.options,
+            chosen=chosen,
         )
 
 

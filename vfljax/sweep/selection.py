@@ -39,8 +39,14 @@ class Selection(NamedTuple):
 
 
 def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
-    """Leak AUC max(a, 1-a) of the norm, mean and median attacks on ``gradients`` [N, D]; mean and
-    median assign a row to the nearer TRUE class center (paper, equations 8 and 9)."""
+    """Returns the leak AUC max(a, 1-a) of the norm, mean and median attacks.
+
+    Mean and median assign a row to the nearer TRUE class center (paper, equations 8 and 9).
+
+    Args:
+      gradients: [N, D], of one party.
+      labels: [N], the true classes 0 and 1.
+    """
 
     def leak(scores: np.ndarray) -> float:
         a = float(roc_auc_score(labels, scores))

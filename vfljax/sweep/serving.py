@@ -20,11 +20,10 @@ def check(plan: Plan) -> None:
     classes, known_to = plan.dataset.num_classes, recorded(plan)
     for variant in plan.attack_variants:
         for values in variant.knobs:
-            error = (
-                known_error(variant.name, values["known"], known_to) if "known" in values else None
-            )
-            if error:
-                raise error
+            if "known" in values:
+                error = known_error(variant.name, values["known"], known_to)
+                if error:
+                    raise error
         bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
         attack = make_attack(variant, bottoms, classes)
         if not (attack.binary and classes > 2):

@@ -64,7 +64,8 @@ def bytes_of(plan: Plan, shard: Shard) -> int:
 
 def size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
     """What training these shards of a plan needs."""
-    training = [_training_bytes(plan, shard) for shard in shards]
+    # what is recorded is gathered by epoch, and stacked in the end
+    training = [_progress_bytes(plan, shard) + _recorded_bytes(plan, shard) for shard in shards]
     return Size(
         trials=sum(len(shard.trials) for shard in shards),
         programs=len({shard.group for shard in shards}),
@@ -85,11 +86,6 @@ def _progress_bytes(plan: Plan, shard: Shard) -> int:
     spec = plan.groups[shard.group].spec
     state = shard.capacity * (COPIES * NUMBER * plan.weights[shard.group] + 12 * spec.epochs)
     return state + exchange_bytes(spec, shard.capacity, 1) + _recorded_bytes(plan, shard)
-
-
-def _training_bytes(plan: Plan, shard: Shard) -> int:
-    """Memory of a shard in training; what is recorded is gathered by epoch, and stacked in the end."""
-    return _progress_bytes(plan, shard) + _recorded_bytes(plan, shard)
 
 
 def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:

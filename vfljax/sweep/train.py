@@ -86,10 +86,8 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
     """What ``sweep.json`` says."""
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
-    defense_values, requests = (
-        experiment.defense_values,
-        [request.name for request in experiment.attacks],
-    )
+    defense_values = experiment.defense_values
+    requests = [request.name for request in experiment.attacks]
     balance = np.bincount(dataset.labels).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
