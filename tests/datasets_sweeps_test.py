@@ -101,7 +101,12 @@ def test_every_data_set_s_config_is_here():
 IMAGES = ("cifar10", "bhi", "ham10000")
 # they alone need the federation without model splitting, whose networks compile as long again; it is
 # tried with the other sets
-UNTRIED = {"bhi": ("norm", "mean"), "ham10000": ("norm", "mean")}
+UNTRIED = {
+    "bhi": ("norm", "mean"),
+    "ham10000": ("norm", "mean"),
+    "default_credit": ("passive",),
+    "imdb": ("global_median",),
+}
 
 
 # the dearest: of networks that are tried with other sets too (criteo's with avazu), and as networks

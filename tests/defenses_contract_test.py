@@ -197,7 +197,14 @@ def test_a_defense_that_needs_a_top_model_or_two_classes_and_no_other_refuses_to
             prepare(classes, split)
 
 
-@every_form
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param(name, options, marks=[pytest.mark.slow] if options else [])
+        for name, row in ROWS.items()
+        for options in ((), *row.options)
+    ],
+)
 def test_keeps_every_rule_of_the_contract(name, options):
     """Of other options those rules that they may break alone: each takes a compilation."""
     changes = {"federation": dict(ROWS[name].changes), "classes": classes_of(name)[-1:]}
