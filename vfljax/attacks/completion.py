@@ -330,7 +330,5 @@ def active(bottoms: tuple[nn.Module, ...], num_classes: int, **options: Any) -> 
 # rule 2: the unlabeled rows are drawn from an order that does not depend on labels. Their draws are as
 # uniform as before, but others
 # rule 3: a frozen bottom is neither decayed nor averaged, and with every row labeled lambda_u is 0
-PASSIVE = AttackRow(passive, published_steps=PUBLISHED_STEPS, completion=True, rule=3)
-ACTIVE = AttackRow(
-    active, published_steps=PUBLISHED_STEPS, completion=True, computed_as="passive", rule=3
-)
+PASSIVE = AttackRow(passive, published_steps=PUBLISHED_STEPS, rule=3)
+ACTIVE = AttackRow(active, published_steps=PUBLISHED_STEPS, computed_as="passive", rule=3)

@@ -92,10 +92,6 @@ class AttackRow:
     published_steps: int = 0
     """Optimizer steps of the published attack, 0 where it trains nothing."""
 
-    completion: bool = False
-    """Whether it is a kind of model completion, whose figures the findings compare with its
-    baselines one by one."""
-
     reading: Reading | None = None
     """The rules by which it reads labels off gradients, where it has an option ``rule`` for them."""
 

@@ -46,7 +46,6 @@ def _described_attack(row: AttackRow) -> dict[str, Any]:
         "kind": "attack",
         "options": {option: _plain(value) for option, value in row.options.items()},
         "published_steps": row.published_steps,
-        "completion": row.completion,
         "reading": None if row.reading is None else list(row.reading),
         "rule": row.rule,
     }
@@ -133,7 +132,6 @@ def _attack(name: str, about: Mapping[str, Any]) -> AttackRow:
     return AttackRow(
         factory=_Absent(name, about["plugin"], {}, about["options"]),
         published_steps=about["published_steps"],
-        completion=about["completion"],
         reading=None if about["reading"] is None else Reading(*about["reading"]),
         rule=about["rule"],
         origin=_origin(about),
