@@ -226,7 +226,7 @@ def said(call: Callable[[], Any]) -> tuple[Any, str]:
 
 def settings_read(workdir: pathlib.Path, number: int) -> tuple[Any, Any]:
     """One setting's arrays, as a notebook reads them."""
-    setting = store.load(workdir).setting(number)
+    setting = store.load(workdir).trial(number)
     leaves = jax.tree_util.tree_leaves_with_path((setting.weights(), setting.exchange()))
     return [(jax.tree_util.keystr(p), np.asarray(a).tobytes()) for p, a in leaves], None
 

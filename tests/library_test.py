@@ -33,7 +33,7 @@ def test_a_sweep_in_one_call(sweep):
 
 def test_a_frame_holds_what_the_tables_hold(sweep):
     frame = sweep.frame()
-    attacked = set(sweep.attacks["setting"].to_pylist())
+    attacked = set(sweep.attacks["trial"].to_pylist())
     assert len(frame) == sweep.attacks.num_rows + sweep.results.num_rows - len(attacked)
     assert frame.columns.is_unique
     row = sweep.attacks.to_pylist()[-1]
@@ -44,7 +44,7 @@ def test_a_frame_holds_what_the_tables_hold(sweep):
     ].to_dict("records")
     assert same["leak"] == row["leak"]
     assert same["attack_configuration"] == row["attack_configuration"]
-    trained = sweep.results.to_pylist()[row["setting"]]
+    trained = sweep.results.to_pylist()[row["trial"]]
     assert same["test_accuracy"] == trained["test_accuracy"]
     assert same["noise.scale"] == trained["noise.scale"] or math.isnan(same["noise.scale"])
 

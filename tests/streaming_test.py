@@ -128,7 +128,7 @@ def few(resident, tmp_path_factory):
 def test_the_first_rows_are_recorded_as_they_are_among_all(few):
     every, some = few
     for setting in (0, every.results.num_rows - 1):
-        whole, part = (sweep.setting(setting).exchange() for sweep in (every, some))
+        whole, part = (sweep.trial(setting).exchange() for sweep in (every, some))
         assert part["party0_gradients"].shape[-2] == 100
         for name in ("party0_embeddings", "party0_gradients", "party0_sum_square"):
             np.testing.assert_allclose(part[name], whole[name][..., :100, :], rtol=1e-4, atol=1e-6)

@@ -58,7 +58,7 @@ def attacked(plan, tmp_path_factory):
 
 def setting(stored, structure):
     (row,) = [r for r in stored.results.to_pylist() if r["federation"] == structure]
-    return row, stored.setting(row["setting"]).exchange()
+    return row, stored.trial(row["trial"]).exchange()
 
 
 def test_what_crossed_the_wire_is_concatenated_and_what_is_shared_is_not(attacked):
@@ -113,7 +113,7 @@ def test_direct_reads_the_average_of_what_colluders_received(attacked, plan):
     ):
         expected = np.mean(np.array(reference.most_negative(g)) == labels)
         assert rows[who]["success"] == pytest.approx(expected, abs=1e-6)
-        assert rows[who]["setting"] == row["setting"]
+        assert rows[who]["trial"] == row["trial"]
     # independent noise: two copies tell more than one
     assert rows["[0, 1]"]["success"] > max(rows["[0]"]["success"], rows["[1]"]["success"])
 

@@ -84,7 +84,7 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
     sweep = store.load(tiny_sweep)
     rows = sweep.attacks.to_pylist()
     his = np.mean([row["leak_select"] for row in sweep.local_only.to_pylist()])
-    point_of = {row["setting"]: row["point"] for row in sweep.results.to_pylist()}
+    point_of = {row["trial"]: row["point"] for row in sweep.results.to_pylist()}
     found = assess(read(sweep)).assessments
     assert len(found) == 2 * len(set(point_of.values()))
     for one in found:
@@ -97,7 +97,7 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
         chosen = [
             row["leak_select"]
             for row in rows
-            if point_of[row["setting"]] == one.configuration.number
+            if point_of[row["trial"]] == one.configuration.number
             and (row["label"], row["federation"].split("-")[0]) == (key.label, key.federation)
         ]
         assert np.mean(chosen) >= his  # two seeds: chosen by halves

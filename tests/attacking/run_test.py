@@ -150,7 +150,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
     after = comparable(store.load(workdir).attacks)
     assert len(after) == len(before)
     for a, b in zip(after, before, strict=True):
-        assert (a["label"], a["setting"], a["seed"]) == (b["label"], b["setting"], b["seed"])
+        assert (a["label"], a["trial"], a["seed"]) == (b["label"], b["trial"], b["seed"])
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
     )
     stored = train(tmp_path, config)
     (row,) = [r for r in stored.results.to_pylist() if r["federation"] == "no_split"]
-    exchange = stored.setting(row["setting"]).exchange()
+    exchange = stored.trial(row["trial"]).exchange()
     assert exchange["epochs"].tolist() == [0, 1, 2]  # the last always
     g = exchange["party0_gradients"]
     assert np.any(g[0] != g[1])

@@ -52,7 +52,7 @@ def attacked(tmp_path_factory):
 
 def test_the_oracle_hint_is_the_clean_gradient_of_a_known_positive(attacked):
     stored, plan, rows, seen, labels = attacked
-    g = np.asarray(stored.setting(0).exchange()["party0_gradients"][-1], np.float64)
+    g = np.asarray(stored.trial(0).exchange()["party0_gradients"][-1], np.float64)
     order = planning.split_arrays(plan.dataset.labels, plan.splits)["known_order"][0]
     first = next(i for i in order if labels[i] == 1)
     score = np.float32(reference.cosine(g, np.float64(seen[diagnostics.CLEAN][first])))

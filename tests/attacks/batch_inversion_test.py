@@ -181,16 +181,16 @@ def test_a_sweep_that_records_them_is_attacked_through_sums_alone(sweeps):
     leak = {row["label"]: row["leak"] for row in sweep.attacks.to_pylist()}
     assert leak["direct/most_negative"] == 1
     assert leak["batch_inversion"] > 0.97
-    whole = sweep.setting(0).exchange()
+    whole = sweep.trial(0).exchange()
     assert whole["party0_inputs"].shape == (2, 320, 32)
     assert np.all(np.ptp(whole["party0_inputs"], axis=1).max(axis=1) > 0)
     spec = plan_of(tiny(**CHANGES, **RECORD)).groups[0].spec
-    written = sum(path.stat().st_size for path in sweep.setting(0).shard.glob("exchange/*"))
+    written = sum(path.stat().st_size for path in sweep.trial(0).shard.glob("exchange/*"))
     assert written == pytest.approx(size.exchange_bytes(spec, 1, 2), rel=0.02)
 
 
 def test_recording_them_changes_no_other_number(sweeps):
-    plain, recorded = (sweep.setting(0) for sweep in sweeps)
+    plain, recorded = (sweep.trial(0) for sweep in sweeps)
     one, other = plain.exchange(), recorded.exchange()
     assert set(other) - set(one) == {"party0_inputs"}
     for name in one:

@@ -60,7 +60,7 @@ def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_
     stored = train(tmp_path, config)
     rows = {r["label"]: r for r in stored.attacks.to_pylist()}
     assert set(rows) == {"mean/distance", "mean/oracle/distance"}
-    exchange = stored.setting(0).exchange()
+    exchange = stored.trial(0).exchange()
     g = np.asarray(exchange["party0_gradients"][-1], float)
     splits = stored.splits()
     labels = splits["labels"][splits["train"][0]]

@@ -40,9 +40,9 @@ def test_it_leaves_a_finished_sweep_with_a_report(finished):
     sweep = store.load(finished / "out")
     sweep.require_finished()
     rows = sweep.results.to_pylist()
-    assert {row["arm"] for row in rows} == {"undefended", "noise", "max_norm"}
+    assert {row["method"] for row in rows} == {"undefended", "noise", "max_norm"}
     assert {row["seed"] for row in rows} == {0, 1, 2}
-    assert len({row["noise.scale"] for row in rows if row["arm"] == "noise"}) >= 2
+    assert len({row["noise.scale"] for row in rows if row["method"] == "noise"}) >= 2
     attacked = {row["label"] for row in sweep.attacks.to_pylist()}
     assert {"norm", "mean/distance"} <= attacked
     assert page.present(finished / "out")

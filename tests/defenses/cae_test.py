@@ -229,7 +229,7 @@ def test_a_sweep_trains_each_codebook_once_and_stores_it_and_what_reads_predicti
     assert arrays[name].shape == (4, 10, 10)
     by_identity = {}
     for row in stored.results.to_pylist():
-        held = stored.setting(row["setting"]).weights()["defenses"]["cae"]
+        held = stored.trial(row["trial"]).weights()["defenses"]["cae"]
         first = by_identity.setdefault((row["seed"], row["cae.confusion"]), held)
         harness.assert_same_bits(first, held)
         assert any(np.array_equal(held["codebook"], book) for book in arrays[name])
@@ -238,7 +238,7 @@ def test_a_sweep_trains_each_codebook_once_and_stores_it_and_what_reads_predicti
     # what is stored is read again, and the same
     again = codebooks.codebooks(plan.groups, tmp_path)
     assert len(made) == 4
-    assert set(again) == {row["setting"] for row in stored.results.to_pylist()}
+    assert set(again) == {row["trial"] for row in stored.results.to_pylist()}
 
 
 @pytest.mark.slow

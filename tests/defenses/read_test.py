@@ -86,8 +86,8 @@ def test_what_a_sweep_stores_makes_its_figures_again(table, tmp_path):
     )
     stored = sweeps.train(tmp_path, config, attack=False)
     plan = sweeps.plan_of(config)
-    rows = {row["arm"]: row for row in stored.results.to_pylist()}
-    weights = {arm: stored.setting(row["setting"]).weights() for arm, row in rows.items()}
+    rows = {row["method"]: row for row in stored.results.to_pylist()}
+    weights = {arm: stored.trial(row["trial"]).weights() for arm, row in rows.items()}
     assert "defenses" not in weights["undefended"]
     np.testing.assert_array_equal(
         weights["turned"]["defenses"]["turned"]["order"], np.roll(np.arange(10), -1)

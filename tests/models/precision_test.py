@@ -287,9 +287,9 @@ def test_a_sweep_in_bfloat16_trains_its_grid_as_one_program_and_is_attacked(
     attack_sweep(plan, tmp_path, say=lambda line: None)
     loaded = store.load(tmp_path)
     assert loaded.results.num_rows == loaded.attacks.num_rows == 2
-    exchange = loaded.setting(0).exchange()
+    exchange = loaded.trial(0).exchange()
     kept = (
-        loaded.setting(0).weights(),
+        loaded.trial(0).weights(),
         *(exchange[f"party0_{s}"] for s in ("embeddings", "gradients")),
     )
     assert {str(array.dtype) for array in jax.tree.leaves(kept)} == {"float32"}

@@ -43,7 +43,7 @@ def test_each_batch_has_parts_of_the_norms_that_are_sent(trained):
         np.testing.assert_allclose(np.linalg.norm(parts.ce[mine]), 1.0, rtol=1e-5)
     assert parts.f.min() > 0
     assert parts.f.max() < 1
-    exchange = trained.setting(0).exchange()
+    exchange = trained.trial(0).exchange()
     sent = sum(np.float64(exchange[f"party{p}_gradients"][-1]) for p in range(2))
     np.testing.assert_allclose(parts.gan + parts.ce, sent, atol=1e-7)
 

@@ -38,7 +38,7 @@ def test_figure_6_has_a_panel_a_k_and_begins_undefended(tiny_sweep):
     assert [ax.get_title() for ax in figure.axes] == [f"k = {k:g}" for k in ks]
     for ax, k in zip(figure.axes, ks, strict=True):
         x, y = drawn(ax)["accuracy"]
-        undefended = [r["test_accuracy"] for r in rows if r["arm"] == "undefended"]
+        undefended = [r["test_accuracy"] for r in rows if r["method"] == "undefended"]
         assert (x[0], y[0]) == (0, pytest.approx(np.mean(undefended)))
         for at, mean in zip(x[1:], y[1:], strict=True):
             ours = [r for r in rows if r["kdk.k"] == k and r["kdk.epsilon"] == pytest.approx(at)]

@@ -61,8 +61,8 @@ def test_an_attack_is_the_one_that_the_config_names_on_the_federation_papers_att
     compared, defended
 ):
     c = number(compared, "none", "norm")
-    settings = [row["setting"] for row in rows_of(defended, "no_split", arm="undefended")]
-    leaks = {a["setting"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
+    settings = [row["trial"] for row in rows_of(defended, "no_split", arm="undefended")]
+    leaks = {a["trial"]: a["leak"] for a in defended.attacks.to_pylist() if a["label"] == RULE}
     assert c.ours == tuple(leaks[setting] for setting in settings)
     assert (c.federation, c.figure) == ("no_split", f"{RULE} leak")
     assert number(compared, "none", "mean").ours == ()  # the sweep has no such attack

@@ -19,7 +19,7 @@ from vfljax.sweep.records import Goal
 def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep):
     stored = store.load(tiny_sweep)
     attacks = stored.attacks.to_pylist()
-    rows = {r["setting"]: r for r in stored.results.to_pylist()}
+    rows = {r["trial"]: r for r in stored.results.to_pylist()}
     for one in assess(read(stored)).assessments:
         worst, number = one.strongest, one.configuration.number
         if worst.is_local_only:
@@ -29,7 +29,7 @@ def test_the_worst_attack_is_scored_on_the_half_it_was_not_chosen_on(tiny_sweep)
             outcomes = [
                 a
                 for a in attacks
-                if rows[a["setting"]]["point"] == number
+                if rows[a["trial"]]["point"] == number
                 and (a["label"], a["federation"]) == (key.label, key.federation)
             ]
         assert worst.by_seed == pytest.approx({a["seed"]: a["leak_report"] for a in outcomes})

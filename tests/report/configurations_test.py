@@ -27,7 +27,7 @@ def test_one_seed_has_no_interval_and_none_has_no_mean():
 def test_a_stored_method_is_defended_by_its_chain_not_by_its_name(defended):
     """Stored rows name the chain; here methods have each other's names."""
     names = {"undefended": "gafm", "plain": "undefended", "gafm": "plain"}
-    methods = [names[method] for method in defended.results["arm"].to_pylist()]
+    methods = [names[method] for method in defended.results["method"].to_pylist()]
     place = defended.results.schema.get_field_index("method")
     renamed = defended._replace(results=defended.results.set_column(place, "method", [methods]))
     every = configurations(read(renamed))

@@ -155,9 +155,9 @@ def test_label_dp_bounds_are_printed_except_where_there_is_none(defended):
 
 
 def test_what_cannot_be_trained_without_a_top_model_is_named(defended):
-    rows = defended.results.select(["arm", "federation"]).to_pylist()
-    assert {r["federation"] for r in rows if r["arm"] == "gafm"} == {"split"}
-    assert {r["federation"] for r in rows if r["arm"] == "plain"} == {"split", "no_split"}
+    rows = defended.results.select(["method", "federation"]).to_pylist()
+    assert {r["federation"] for r in rows if r["method"] == "gafm"} == {"split"}
+    assert {r["federation"] for r in rows if r["method"] == "plain"} == {"split", "no_split"}
     found = assess(read(defended))
     lines = findings.findings(found)
     assert any(line.startswith("gafm is not trained without model splitting") for line in lines)

@@ -35,11 +35,11 @@ def damage(workdir, why, unit=UNIT):
 def test_a_block_is_named_by_its_rows_and_takes_no_other_s_place(tmp_path):
     store.open_variant(tmp_path, VARIANT)
     for numbers in ([1, 2], [3, 4], [2, 1]):
-        rows = [{"setting": number} for number in numbers]
+        rows = [{"trial": number} for number in numbers]
         store.write_chunk(tmp_path, VARIANT, "split-0", numbers, rows)
     assert len(blocks(tmp_path)) == 2
     table = store.read_variant(tmp_path, VARIANT)
-    assert sorted(table["setting"].to_pylist()) == [1, 2, 3, 4]
+    assert sorted(table["trial"].to_pylist()) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("harm", ["flip", "delete", "rename", "cut"])

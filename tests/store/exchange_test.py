@@ -82,7 +82,7 @@ def test_nothing_is_written_over(stored, tmp_path):
 
 
 def test_a_sweep_s_setting_holds_what_its_shard_wrote(tiny_sweep):
-    setting = store.load(tiny_sweep).setting(5)
+    setting = store.load(tiny_sweep).trial(5)
     arrays = exchange.read(setting.shard / "exchange")
     view, whole = exchange.of_parties(arrays, setting.member, (0,)), setting.exchange()
     for name in exchange.FIELDS:

@@ -52,7 +52,7 @@ def test_the_chosen_delta_is_the_best_of_what_was_trained_and_is_used_in_every_a
     stored = store.load(tmp_path / "select_delta")
     splits = stored.splits()
     for row in stored.results.to_pylist():
-        g = np.asarray(stored.setting(row["setting"]).exchange()["party0_gradients"][-1])
+        g = np.asarray(stored.trial(row["trial"]).exchange()["party0_gradients"][-1])
         labels = splits["labels"][splits["train"][row["seed"]]]
         auc = max(row["train_auc"], 1 - row["train_auc"])
         delta = round(row["gafm.delta"], 3)

@@ -30,7 +30,7 @@ def test_a_row_for_every_setting_in_every_structure(tiny_sweep):
     rows = store.load(tiny_sweep).results.to_pylist()
     # 6 points x 2 federations (no attack asks for malicious parties) x 2 seeds
     assert len(rows) == 6 * 2 * 2
-    assert [row["setting"] for row in rows] == list(range(24))
+    assert [row["trial"] for row in rows] == list(range(24))
     assert {row["federation"] for row in rows} == {"split", "no_split"}
     assert {row["status"] for row in rows} == {"ok"}
 
@@ -78,7 +78,7 @@ def test_arms_with_top_models_of_their_own_train_and_resume(tmp_path):
     assert comparable(both.results) == comparable(again.results)
     alone = tiny(**{**UNDEFENDED, **split}, model={**TINY["model"], **wider})
     alone = sweeps.train(tmp_path / "alone", alone, attack=False)
-    losses = [r["loss"] for r in both.results.to_pylist() if r["arm"] == "wide"]
+    losses = [r["loss"] for r in both.results.to_pylist() if r["method"] == "wide"]
     expected = [r["loss"] for r in alone.results.to_pylist()]
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
@@ -104,7 +104,7 @@ def test_the_released_evaluation_pools_the_steps_of_the_last_epoch(tmp_path, tin
 
 def test_epsilon_zero_and_k_one_are_the_undefended_run_bit_for_bit(tiny_sweep):
     rows = store.load(tiny_sweep).results.to_pylist()
-    plain = {(r["federation"], r["seed"]): r for r in rows if r["arm"] == "undefended"}
+    plain = {(r["federation"], r["seed"]): r for r in rows if r["method"] == "undefended"}
     neutral = [r for r in rows if r["kdk.epsilon"] == 0 or r["kdk.k"] == 1]
     assert len(neutral) == 3 * 4
     for row in neutral:
@@ -120,9 +120,7 @@ def test_settings_of_one_seed_see_the_same_batches(tiny_sweep):
     rows = stored.results.to_pylist()
     orders = {}
     for row in rows:
-        orders.setdefault(row["seed"], []).append(
-            stored.setting(row["setting"]).exchange()["order"]
-        )
+        orders.setdefault(row["seed"], []).append(stored.trial(row["trial"]).exchange()["order"])
     for of_seed in orders.values():
         assert all((of_seed[0] == other).all() for other in of_seed)
     assert (orders[0][0] != orders[1][0]).any()
@@ -130,8 +128,8 @@ def test_settings_of_one_seed_see_the_same_batches(tiny_sweep):
 
 def test_undefended_direct_attack_without_splitting_is_always_right(tiny_sweep):
     stored = store.load(tiny_sweep)
-    plain = {r["setting"] for r in stored.results.to_pylist() if r["arm"] == "undefended"}
-    rows = [r for r in stored.attacks.to_pylist() if r["setting"] in plain]
+    plain = {r["trial"] for r in stored.results.to_pylist() if r["method"] == "undefended"}
+    rows = [r for r in stored.attacks.to_pylist() if r["trial"] in plain]
     direct = [r for r in rows if r["attack"] == "direct"]
     assert len(direct) == 4
     assert all(r["success"] == 1 for r in direct)
@@ -184,9 +182,9 @@ def test_a_diverging_setting_is_reported_and_changes_no_other(tmp_path):
     assert kept
     for a, b in kept:
         assert b == a
-    attacked = {row["setting"] for row in wild.attacks.to_pylist()}
+    attacked = {row["trial"] for row in wild.attacks.to_pylist()}
     assert attacked
-    assert not attacked & {row["setting"] for row in broken}
+    assert not attacked & {row["trial"] for row in broken}
 
 
 def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
@@ -287,7 +285,7 @@ def test_another_configs_workdir_is_refused_and_left_alone(tiny_sweep):
 
 def test_one_setting_reads_back_as_it_was_trained(tiny_sweep):
     stored = store.load(tiny_sweep)
-    trial = stored.setting(5)
+    trial = stored.trial(5)
     weights, exchange = trial.weights(), trial.exchange()
     kernel = weights["bottoms"]["0"]["params"]["Dense_0"]["kernel"]
     assert kernel.shape == (32, 8)

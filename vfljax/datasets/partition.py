@@ -215,14 +215,14 @@ def _by_name(
     owned = owned_columns(sources, dict(zip(who, patterns, strict=True)), where)
     for party, columns in owned.items():
         if not columns:
-            raise UserError(f"{where} leaves {party} without columns.")
+            raise UserError((where, f" leaves {party} without columns."))
     taken = set(itertools.chain.from_iterable(owned.values()))
     unowned = [s for s in sources if s not in taken]
     if unowned:
-        raise UserError(
-            f"{where}: no party owns {_few(unowned)}: name them, let one party own the rest ('*'), or drop "
-            "them by the data set's options."
+        remedy = (
+            "name them, let one party own the rest ('*'), or drop them by the data set's options"
         )
+        raise UserError((where, f": no party owns {_few(unowned)}"), remedy=remedy)
     return list(owned.values())
 
 
