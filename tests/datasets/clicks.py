@@ -76,7 +76,7 @@ class Set(NamedTuple):
     forms: tuple  # options
 
     def stream(self, path, size, **options):
-        return ctr_forms.stream(*self.module.planned(path, **options), size)
+        return ctr_forms.stream(self.module.planned(path, **options), size)
 
 
 CRITEO_ROWS, AVAZU_ROWS = criteo_rows(60), avazu_rows(60)

@@ -48,7 +48,7 @@ TABLE: dict[str, Callable[..., Dataset]] = {
 
 EMBEDDED = ("digits", "breast_cancer", "synthetic")  # they need no folder
 
-# what is prepared chunk by chunk: name -> planned(folder, **options) -> (ClickPlan, ClickEncoding)
+# what is prepared chunk by chunk: name -> planned(folder, **options) -> ClickPlan
 STREAMS = {"criteo": criteo.planned, "avazu": avazu.planned}
 READERS = {"table": user_table.READER}  # versions of reading, where they are not 1
 FORMS = {"criteo": criteo.FORMS, "avazu": avazu.FORMS}  # and their own numbers of buckets

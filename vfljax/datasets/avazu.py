@@ -76,7 +76,7 @@ def planned(
     offset: int = 0,
     balanced: bool = False,
     file: str = "",
-) -> tuple[ctr_forms.ClickPlan, ctr_forms.ClickEncoding]:
+) -> ctr_forms.ClickPlan:
     """Read Avazu; every fault of the file is one clear line.
 
     ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
@@ -93,7 +93,7 @@ def planned(
         codes = ctr_forms.numbered(plan, dict.fromkeys(names, str))
     else:
         codes = [ctr_forms.bucketed(name, plan.buckets) for name in names]
-    return plan, ctr_forms.columned([*parts, *codes], np.int32)
+    return ctr_forms.columned(plan, [*parts, *codes], np.int32)
 
 
 avazu = ctr_forms.loader(planned)

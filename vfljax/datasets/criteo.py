@@ -62,7 +62,7 @@ def planned(
     balanced: bool = False,
     positive_ratio: float = 0.0,
     file: str = "",
-) -> tuple[ctr_forms.ClickPlan, ctr_forms.ClickEncoding]:
+) -> ctr_forms.ClickPlan:
     """Read Criteo; every fault of the file is one clear line.
 
     ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
@@ -94,15 +94,15 @@ def planned(
         selection = ctr.down_sampled(plan.path, LAYOUT, selection, positive_ratio)
         plan = plan._replace(selection=selection)
     if form == "hashed":
-        return plan, ctr_forms.hashed(LAYOUT.fields, plan.buckets, crosses, counts)
+        return ctr_forms.hashed(plan, crosses, counts)
     words = dict.fromkeys(CATEGORIES, str)
     if form == "frequent":
         words = {**dict.fromkeys(NUMBERS, word), **words}
-        return plan, ctr_forms.columned(ctr_forms.numbered(plan, words, LEAST), np.int32)
+        return ctr_forms.columned(plan, ctr_forms.numbered(plan, words, LEAST), np.int32)
     codes = [ctr_forms.bucketed(name, plan.buckets) for name in CATEGORIES]
     codes = ctr_forms.numbered(plan, words) if form == "unique" else codes
     scaled = [ctr_forms.number(name, numbers) for name in NUMBERS]
-    return plan, ctr_forms.columned([*scaled, *codes], np.float32)
+    return ctr_forms.columned(plan, [*scaled, *codes], np.float32)
 
 
 criteo = ctr_forms.loader(planned)

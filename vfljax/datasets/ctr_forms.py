@@ -1,7 +1,7 @@
 """What becomes of click-through rows: columns of numbers and codes, or one wide row of hashes.
 
-What enters: chunks of a file (``ctr``) and a ``ClickEncoding``. What leaves: features and labels chunk by
-chunk, a whole ``Dataset``, or a prepared folder. Per distinct value and not per row, wherever it can.
+What enters: chunks of a file (``ctr``), by a ``ClickPlan``. What leaves: features and labels chunk by chunk, a
+whole ``Dataset``, or a prepared folder. Per distinct value and not per row, wherever it can.
 
 The one hash is CRC-32 (zlib's, polynomial 0xEDB88320) of the UTF-8 bytes ``field=value``, modulo the
 buckets: public and equal on every machine, unlike Python's own, which each process seeds anew.
@@ -28,6 +28,7 @@ COUNTED = 1 << 22  # buckets of the rows that are hashed at a time
 EXACT = 1 << 24  # codes that float32, which networks read, holds exactly
 
 P = ParamSpec("P")
+Encode = Callable[[ctr.ClickChunk], Iterator[np.ndarray]]  # [r, F], in one or several pieces
 Rewrite = Callable[[str], str]  # of a value, before it is counted and coded
 
 
@@ -39,13 +40,6 @@ class Coding(NamedTuple):
     encoder: Callable[[list[str]], Any]
 
 
-class ClickEncoding(NamedTuple):
-    """How a chunk's fields become features."""
-
-    encode: Callable[[ctr.ClickChunk], Iterator[np.ndarray]]  # [r, F], in one or several pieces
-    columns: tuple[Column, ...] = ()
-
-
 class ClickPlan(NamedTuple):
     """A file and which of its rows become what."""
 
@@ -53,17 +47,20 @@ class ClickPlan(NamedTuple):
     layout: ctr.ClickLayout
     selection: ctr.RowSelection
     buckets: int
+    encode: Encode  # a chunk's fields as features
+    columns: tuple[Column, ...] = ()
 
     def chunks(self, size: int = ctr.SIZE) -> Iterator[ctr.ClickChunk]:
+        """The rows, in chunks of so many bytes of text."""
         return ctr.read(self.path, self.layout, self.selection, size)
 
 
-def loader(planned: Callable[P, tuple[ClickPlan, ClickEncoding]]) -> Callable[P, Dataset]:
+def loader(planned: Callable[P, ClickPlan]) -> Callable[P, Dataset]:
     """The loader that reads what ``planned`` plans, with its options."""
 
     @functools.wraps(planned)
     def call(*args: P.args, **options: P.kwargs) -> Dataset:
-        return load(*planned(*args, **options))
+        return _load(planned(*args, **options))
 
     return call
 
@@ -77,7 +74,20 @@ def plan_of(
     buckets: int,
     selection: ctr.RowSelection,
 ) -> ClickPlan:
-    """The file, and the options that Criteo and Avazu share. ``forms``: each one's own number of buckets."""
+    """Returns a plan without an encoding, by the options that Criteo and Avazu share.
+
+    Args:
+      layout: of the set's files.
+      forms: each form's own number of buckets.
+      folder: the file, or what holds it.
+      file: its name, where the folder holds several.
+      form: what the rows become.
+      buckets: 0 for the form's own number.
+      selection: which rows are read.
+
+    Raises:
+      UserError: for a number of buckets that the form cannot have, and where the file is not found.
+    """
     if buckets and not forms[form]:
         remedy = f"form={form!r} has none; leave it out"
         raise UserError(field="data.options.buckets", value=buckets, remedy=remedy)
@@ -85,11 +95,20 @@ def plan_of(
     if forms[form] and buckets < 2:
         raise UserError(field="data.options.buckets", value=buckets, remedy="give at least 2")
     path = find(folder, layout.source, PATTERNS, file=file)
-    return ClickPlan(path, layout, selection, buckets)
+    return ClickPlan(path, layout, selection, buckets, encode=lambda chunk: iter(()))
 
 
-def columned(codings: Sequence[Coding], dtype: Any) -> ClickEncoding:
-    """A column an entry."""
+def columned(plan: ClickPlan, codings: Sequence[Coding], dtype: Any) -> ClickPlan:
+    """Returns the plan with a column for each coding.
+
+    Args:
+      plan: what is read.
+      codings: of the columns, in order.
+      dtype: of the features.
+
+    Raises:
+      UserError: for a column of more codes than networks can tell apart.
+    """
     for column, _, _ in codings:
         if column.vocabulary > EXACT:
             raise UserError(
@@ -105,7 +124,7 @@ def columned(codings: Sequence[Coding], dtype: Any) -> ClickEncoding:
             out[:, j] = ctr.spread(field, np.asarray(encoder(field.dictionary.to_pylist()), dtype))
         yield out
 
-    return ClickEncoding(encode, tuple(coding.column for coding in codings))
+    return plan._replace(encode=encode, columns=tuple(coding.column for coding in codings))
 
 
 def crc(field: str, values: list[str]) -> np.ndarray:
@@ -118,9 +137,15 @@ def crc(field: str, values: list[str]) -> np.ndarray:
     return np.array([zlib.crc32(value.encode(), start) for value in values], np.int64)
 
 
-def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> ClickEncoding:
-    """[r, buckets] uint8: which buckets the hashes of a row's fields fall into (``counts``: how many of
-    them, at most 255), with ``crosses`` those of all pairwise XORs of its hashes too."""
+def hashed(plan: ClickPlan, crosses: bool, counts: bool) -> ClickPlan:
+    """Returns the plan with features [r, buckets] uint8: into which buckets the hashes of a row's fields fall.
+
+    Args:
+      plan: what is read.
+      crosses: whether all pairwise XORs of a row's hashes are added.
+      counts: whether features say how many hashes fall into a bucket, at most 255, and not only if any does.
+    """
+    fields, buckets = plan.layout.fields, plan.buckets
 
     def encode(chunk: ctr.ClickChunk) -> Iterator[np.ndarray]:
         hashes = np.empty((len(chunk.labels), len(fields)), np.int64)
@@ -137,7 +162,7 @@ def hashed(fields: Sequence[str], buckets: int, crosses: bool, counts: bool) -> 
             out = np.bincount(flat.ravel(), minlength=len(row) * buckets).reshape(len(row), buckets)
             yield np.minimum(out, 255 if counts else 1).astype(np.uint8)
 
-    return ClickEncoding(encode)
+    return plan._replace(encode=encode)
 
 
 def bucketed(name: str, buckets: int) -> Coding:
@@ -162,7 +187,7 @@ def numbered(plan: ClickPlan, rewrites: Mapping[str, Rewrite], least: int = 0) -
 
         return Coding(Column(name, "code", "", len(known) + (least > 0)), name, encoder)
 
-    known = vocabularies(plan, rewrites, least)
+    known = _vocabularies(plan, rewrites, least)
     return [coding(name, rewrite, known[name]) for name, rewrite in rewrites.items()]
 
 
@@ -176,7 +201,7 @@ def number(name: str, scale: str) -> Coding:
     return Coding(Column(name), name, encoder)
 
 
-def vocabularies(
+def _vocabularies(
     plan: ClickPlan, rewrites: Mapping[str, Rewrite], least: int
 ) -> dict[str, np.ndarray]:
     """Each field's distinct (rewritten) values that ``least`` rows or more have, as sorted bytes.
@@ -205,24 +230,27 @@ def _bytes(values: list[str], rewrite: Rewrite) -> np.ndarray:
     return np.array([rewrite(v).encode() for v in values], "S")  # UTF-8 sorts as its characters do
 
 
-def stream(
-    plan: ClickPlan, form: ClickEncoding, size: int = ctr.SIZE
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(features, labels) of the plan's rows in the file's order, a chunk at a time."""
+def stream(plan: ClickPlan, size: int = ctr.SIZE) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields features and labels of the plan's rows in the file's order, a chunk at a time.
+
+    Args:
+      plan: what is read.
+      size: bytes of text of a chunk.
+    """
     for chunk in plan.chunks(size):
         first = 0
-        for features in form.encode(chunk):
+        for features in plan.encode(chunk):
             yield features, chunk.labels[first : first + len(features)]
             first += len(features)
 
 
-def load(plan: ClickPlan, form: ClickEncoding) -> Dataset:
+def _load(plan: ClickPlan) -> Dataset:
     """The plan's rows in memory; raises UserError where they would take more than ``MAX_BYTES``."""
     kept, negatives = plan.selection.negatives
     expected = plan.selection.rows - (negatives - kept)  # below 1 where it is the file that says
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     taken = rows = 0
-    for features, labels in stream(plan, form):
+    for features, labels in stream(plan):
         parts.append((features, labels))
         taken, rows = taken + features.nbytes, rows + len(labels)
         # of the rows asked for, twice: chunks are held while they are joined
@@ -236,26 +264,28 @@ def load(plan: ClickPlan, form: ClickEncoding) -> Dataset:
                 ),
             )
     features, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    labels, about = classes(str(plan.path), labels, 2), _about(plan, form, rows, labels.sum())
+    labels, about = classes(str(plan.path), labels, 2), _about(plan, rows, labels.sum())
     return Dataset(plan.layout.name, features, labels, 2, **about)
 
 
-def prepare(
-    make: Callable[[], tuple[ClickPlan, ClickEncoding]], out: str, options: Mapping[str, Any]
-) -> Dataset:
-    """A plan's rows in the new prepared folder ``out``, made with ``options``: in the memory of a few
-    chunks of text and of the vocabularies, however many rows. The plan is made once ``out`` is known to be
-    free: it may take a pass through the file."""
+def prepare(make: Callable[[], ClickPlan], out: str, options: Mapping[str, Any]) -> Dataset:
+    """Writes a plan's rows to a new prepared folder, in the memory of a few chunks and of the vocabularies.
+
+    Args:
+      make: returns the plan; called once ``out`` is known to be free, for it may take a pass through the file.
+      out: the folder.
+      options: of the loader, which are recorded.
+    """
     with prepared.begin(out) as writer:
-        plan, form = make()
+        plan = make()
         rows = clicks = 0
-        for features, labels in stream(plan, form):
+        for features, labels in stream(plan):
             writer.append(features, labels)
             rows, clicks = rows + len(labels), clicks + int(labels.sum())
-        name, about = plan.layout.name, _about(plan, form, rows, clicks)
+        name, about = plan.layout.name, _about(plan, rows, clicks)
         return writer.finish(name, 2, **about, options=options, loader=name)
 
 
-def _about(plan: ClickPlan, form: ClickEncoding, rows: int, clicks: int) -> dict[str, Any]:
+def _about(plan: ClickPlan, rows: int, clicks: int) -> dict[str, Any]:
     note = f"{plan.path.name}: {rows:,} rows read, {clicks / rows:.2%} clicks"
-    return {"columns": form.columns, "classes": CLASSES, "notes": (note,)}
+    return {"columns": plan.columns, "classes": CLASSES, "notes": (note,)}
