@@ -103,6 +103,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: places[item.path])
 
 
+# within a module compiled programs stay, so that tests may count them; Linux allows 65,530 maps
+MODULE_MAPS = 60_000
 SETTINGS = (
     *("jax_numpy_rank_promotion", "jax_enable_compilation_cache", "jax_compilation_cache_dir"),
     "jax_default_matmul_precision",
@@ -121,10 +123,12 @@ def shared_state() -> list[Any]:
 def _between_modules() -> Iterator[None]:
     """A module leaves what it shares as it was, so that files pass in any order; and compiled programs are
     forgotten if they near the limit of memory maps."""
-    before = shared_state()
-    yield
     from vfljax.sweep import programs
 
+    before, most = shared_state(), programs.MOST_MAPS
+    programs.MOST_MAPS = MODULE_MAPS
+    yield
+    programs.MOST_MAPS = most
     programs.make_room()
     assert shared_state() == before
 
