@@ -29,8 +29,8 @@ def paths() -> list[pathlib.Path]:
 def execute(path: pathlib.Path, folder: pathlib.Path) -> Any:
     """The notebook with the outputs of a run in ``folder``; raises nbclient's CellExecutionError where a
     cell does."""
-    import nbclient
-    import nbformat
+    import nbclient  # pyright: ignore[reportMissingImports]  # of the extra `analysis`, as nbformat
+    import nbformat  # pyright: ignore[reportMissingImports]
 
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
@@ -47,7 +47,7 @@ def execute(path: pathlib.Path, folder: pathlib.Path) -> Any:
 
 def write(notebook: Any, path: pathlib.Path) -> None:
     """Store an executed notebook: texts that came in pieces as one, and nothing of the machine."""
-    import nbformat
+    import nbformat  # pyright: ignore[reportMissingImports]
 
     for place, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{place}"
