@@ -105,6 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # within a module compiled programs stay, so that tests may count them; Linux allows 65,530 maps
 MODULE_MAPS = 60_000
+BETWEEN_MAPS = 50_000  # and between modules, since clearing takes seconds and tests then trace anew
 SETTINGS = (
     *("jax_numpy_rank_promotion", "jax_enable_compilation_cache", "jax_compilation_cache_dir"),
     "jax_default_matmul_precision",
@@ -128,8 +129,9 @@ def _between_modules() -> Iterator[None]:
     before, most = shared_state(), programs.MOST_MAPS
     programs.MOST_MAPS = MODULE_MAPS
     yield
-    programs.MOST_MAPS = most
+    programs.MOST_MAPS = BETWEEN_MAPS
     programs.make_room()
+    programs.MOST_MAPS = most
     assert shared_state() == before
 
 

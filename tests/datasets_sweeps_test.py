@@ -105,12 +105,11 @@ UNTRIED = {
     "bhi": ("norm", "mean"),
     "ham10000": ("norm", "mean"),
     "default_credit": ("passive",),
-    "imdb": ("global_median",),
 }
 
 
 # the dearest: of networks that are tried with other sets too (criteo's with avazu), and as networks
-SLOW = ("bhi", "cifar10", "criteo", "imdb_bert")
+SLOW = ("bhi", "cifar10", "criteo", "imdb", "imdb_bert")
 
 
 def cases(names):

@@ -294,20 +294,25 @@ def _finite(tested: TestedDefense, promise: str) -> None:
         raise broken(
             tested.name, promise, "there are infinite numbers or NaN in batches of one row"
         )
+    treated = _treated(tested)
     for what, value in (("all 0", 0.0), ("huge", 1e15)):
-        if not finite(_treated(tested, value)):
+        if not finite(treated(jnp.float32(value))):
             raise broken(
                 tested.name, promise, f"the gradient slot makes NaN of gradients that are {what}"
             )
 
 
-def _treated(tested: TestedDefense, value: float) -> Any:
-    """The result of the gradient slot for gradients that are all equal."""
+def _treated(tested: TestedDefense) -> Callable[[Array], Any]:
+    """The gradient slot, compiled, as a function of the value that all entries of the gradients have."""
     defense = tested.row(**tested.row.example, **dict(tested.options))
     transform = optax.with_extra_args_support(defense.gradient)
-    cut, context = (jnp.full((BATCH, 4), value),), make_context(BATCH)
-    sent, _ = jax.jit(lambda g: transform.update(g, transform.init(g), context=context))(cut)
-    return sent
+    context = make_context(BATCH)
+
+    def treated(value: Array) -> Any:
+        cut = (jnp.full((BATCH, 4), value),)
+        return transform.update(cut, transform.init(cut), context=context)[0]
+
+    return jax.jit(treated)
 
 
 RULES: dict[str, Callable[[TestedDefense, str], None]] = {
