@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from tests import harness
@@ -125,12 +124,6 @@ def classes_of(name):
 
 def knobs_of(name):
     return ROWS[name].knobs or dict(TABLE[name].example)
-
-
-def treats_gradients(name, options):
-    """Whether a form has a gradient slot of its own: that of others returns what it received."""
-    identity = defenses.Defense().gradient
-    return TABLE[name](**knobs_of(name), **dict(options)).gradient is not identity
 
 
 every_defense = pytest.mark.parametrize("name", TABLE)
@@ -283,57 +276,6 @@ def test_one_trace_serves_all_knobs_and_a_static_option_changes_the_run(name, op
     if options:
         by_default = federation(name, classes, knobs_of(name))
         assert differ(first, harness.run_steps(*by_default, batches))
-
-
-@every_form
-def test_columns_of_any_size_leave_everything_finite(name, options):
-    """Beyond the contract's cases, which have none that are small, and few at once."""
-    classes = classes_of(name)[-1]
-    spec, hparams = federation(name, classes, knobs_of(name), options)
-    state = harness.make_state(spec, hparams)
-    for seed, exponent in enumerate((-30, -20, -8, 8, 15)):
-        batch = jax.device_get(harness.make_batch(spec, seed))
-        x = [np.float32(10.0**exponent) * x for x in batch.features]
-        alike = [np.broadcast_to(columns[:1], columns.shape) for columns in x]
-        one_class = {
-            "labels": np.full_like(batch.labels, classes - 1),
-            "scores": np.full_like(batch.scores, 1 / classes),
-        }
-        for tried in (
-            batch._replace(features=tuple(x)),
-            batch._replace(features=tuple(alike)),
-            batch._replace(features=tuple(x), **one_class),
-            batch._replace(features=tuple(alike), **one_class),
-        ):
-            harness.assert_finite(harness.jitted_step(spec)(state, tried, hparams))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        (name, options)
-        for name, row in ROWS.items()
-        for options in ((), *row.options)
-        if treats_gradients(name, options)
-    ],
-)
-def test_any_gradients_leave_the_gradient_slot_finite_and_in_shape(name, options):
-    defense = TABLE[name](**knobs_of(name), **dict(options))
-    transform = optax.with_extra_args_support(defense.gradient)
-    context = harness.make_context(6)
-
-    @jax.jit
-    def treat(g):
-        state = transform.init((g, g))
-        return transform.update((g, g), state, None, embeddings=(g, g), context=context)
-
-    for seed, exponent in enumerate(range(-38, 31, 4)):
-        g = np.random.default_rng(seed).normal(size=(6, 2)).astype(np.float32)
-        g *= np.float32(10.0**exponent)
-        g[: seed % 7] = 0
-        sent, _ = treat(g)
-        harness.assert_finite(sent)
-        assert [party.shape for party in sent] == [(6, 2)] * 2
 
 
 @pytest.mark.parametrize(

@@ -141,22 +141,6 @@ def numbers(tree) -> list[np.ndarray]:
     return [one(leaf) for leaf in jax.tree.leaves(tree)]
 
 
-def stack(trees):
-    """Trees of trials as one tree with a leading axis of members, on the host: nothing to compile."""
-
-    def one(*leaves):
-        if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
-            return jnp.stack(leaves)
-        return np.stack([np.asarray(leaf) for leaf in leaves])
-
-    return jax.tree.map(one, *trees)
-
-
-def member(tree, i: int) -> list[np.ndarray]:
-    """The numbers of one member of a vmapped batch."""
-    return [leaf[i] for leaf in numbers(tree)]
-
-
 def assert_same_bits(one, other) -> None:
     """Every number equal, not just close (0 and -0 are the same number)."""
     a, b = numbers(one), numbers(other)

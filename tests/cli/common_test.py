@@ -303,8 +303,11 @@ def test_the_whole_way_from_a_config_to_a_report(launch, tmp_path, config):
     assert "24/24 trials" in done.stderr
     assert "steps/s" in done.stderr
     assert "--config.seeds=2" in (workdir / "report.html").read_text()
-    done = launch("attack", f"--workdir={workdir}", "--attacks=direct,norm,active")
+    trace = tmp_path / "new" / "trace.json.gz"
+    arguments = f"--workdir={workdir}", "--attacks=direct,norm,active", f"--profile={trace}"
+    done = launch("attack", *arguments)
     assert done.returncode == 0, done.stderr
+    assert f"profile: {trace}" in done.stdout
     assert "skipped norm" in done.stdout
     assert "skipped active" in done.stdout
     assert launch("report", f"--workdir={workdir}").returncode == 0
@@ -328,6 +331,7 @@ def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
         ("attack", [], "--workdir is needed"),
         ("attack", ["--workdir=nowhere"], "nowhere holds no sweep"),
         ("report", [], "--workdir is needed"),
+        ("sweep", ["--profile=tests"], "Is a directory: 'tests'"),
         ("report", ["--workdir=nowhere"], "nowhere holds no sweep"),
         ("benchmark", ["--suite=grids", "--out=x"], "--suite='grids' is unknown: choose grid,"),
         ("benchmark", ["--suite=grid"], "--out is needed"),

@@ -2,15 +2,13 @@
 
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 
 from tests import harness
-from tests.defenses_contract_test import ROWS, knobs_of
+from tests.defenses_contract_test import knobs_of
 from vfljax import defenses
 from vfljax.defenses import Defense, DefenseRow
-from vfljax.federation import protocol
 from vfljax.types import DefenseSpec
 
 # members in listing order, classes
@@ -29,7 +27,7 @@ every_combination = pytest.mark.parametrize("combination", COMBINATIONS)
 every_long_combination = pytest.mark.parametrize("combination", LONG)
 
 
-def federation(combination, other=False, leave_out=()):
+def federation(combination, leave_out=()):
     """Spec and numbers; ``leave_out`` members are not in the chain."""
     names = [name for name in combination.split("+") if name not in leave_out]
     spec = harness.make_spec(
@@ -38,7 +36,7 @@ def federation(combination, other=False, leave_out=()):
         passive=1,
         label_features="gafm" not in combination,
     )
-    knobs = {name: ROWS[name].other if other else knobs_of(name) for name in names}
+    knobs = {name: knobs_of(name) for name in names}
     if "ppdl" in knobs:  # nearly no noise and no clipping: or all it sends ties at +-gamma
         knobs["ppdl"] = {**knobs["ppdl"], "epsilon": 1e6, "gamma": 10.0}
     return spec, harness.make_hparams(spec, knobs)
@@ -57,23 +55,6 @@ def test_every_member_acts_and_everything_stays_finite(combination):
         without = harness.run_steps(*federation(combination, leave_out=(name,)), batches_of(spec))
         pairs = zip(harness.numbers(together[0].weights), harness.numbers(without[0].weights))
         assert any(np.any(a != b) for a, b in pairs), name
-
-
-@every_long_combination
-def test_a_member_of_a_vmapped_batch_equals_it_alone(combination):
-    spec, first = federation(combination)
-    _, second = federation(combination, other=True)
-    numbers = first, second
-    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
-    states = harness.stack([harness.make_state(spec, hparams, seed=3) for hparams in numbers])
-    batches, members = batches_of(spec)[:1], []
-    for batch in batches:
-        states, exchange, metrics = step(states, batch, harness.stack(numbers))
-        members.append((exchange, metrics))
-    for i, hparams in enumerate(numbers):
-        state, exchanges, metrics = harness.run_steps(spec, hparams, batches, seed=3)
-        alone = state, list(zip(exchanges, metrics))
-        harness.assert_close(harness.member((states, members), i), alone, 1e-5)
 
 
 @every_long_combination

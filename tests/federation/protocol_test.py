@@ -187,26 +187,6 @@ def test_parties_drop_units_by_draws_of_their_own():
     assert np.any(exchange.embeddings[0] != exchange.embeddings[1])
 
 
-def test_vmapped_settings_equal_the_settings_alone():
-    spec = harness.make_spec(optimizers=("malicious_sgd", "malicious_sgd", "sgd", "sgd"))
-    trials = [
-        harness.make_hparams(spec),
-        harness.make_hparams(spec, gamma=[1.0, 0.0, 0.0], learning_rate=0.05),
-        harness.make_hparams(spec, momentum=0.0, weight_decay=0.1),
-    ]
-    batches = [harness.make_batch(spec, i) for i in range(3)]
-    states = harness.stack([harness.make_state(spec, h, seed) for seed, h in enumerate(trials)])
-    hparams, members = harness.stack(trials), []
-    step = harness.quick_jit(jax.vmap(protocol.make_step(spec), in_axes=(0, None, 0)))
-    for batch in batches:
-        states, exchange, metrics = step(states, batch, hparams)
-        members.append((exchange, metrics))
-    for i, numbers in enumerate(trials):
-        state, exchanges, metrics = harness.run_steps(spec, numbers, batches, seed=i)
-        alone = state, list(zip(exchanges, metrics))
-        harness.assert_close(harness.member((states, members), i), alone, 1e-5)
-
-
 @pytest.mark.parametrize("label_features", [True, False])
 def test_only_passive_parties_tensors_are_exchanged(label_features):
     """The label party's own embedding and gradient differ in width, so none can hide among them."""

@@ -137,6 +137,7 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, CommonDa
         view = view_of(run, common, static.agreed, diagnose(run, common))
         return attack.run(key, view, known, run.knobs)
 
+    attack_member.__name__ = f"attack_{static.name}"
     return attack_member
 
 
@@ -156,7 +157,12 @@ def run_attack_batch(
     inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, jobs))
     on_devices = batch.layout.pad(inputs)
     program = programs.program(
-        make_attack_member, (batch.static,), batch.layout, on_devices, batch.common
+        make_attack_member,
+        (batch.static,),
+        batch.layout,
+        on_devices,
+        batch.common,
+        level=stored.plan.effort.attacks,
     )
     scores = program(on_devices, batch.common)
     figures = stored.scorer.figures(
@@ -171,7 +177,9 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
 
     @functools.cache
     def untrained() -> tuple[Any, np.ndarray]:
-        weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+        weights = initial_weights(
+            group.spec, plan.experiment, plan.seeds, plan.table, plan.effort.training
+        )
         cut = untrained_cut(weights, plan.table, group.spec, group.attackers)
         return jax.device_get(weights.bottoms), cut
 

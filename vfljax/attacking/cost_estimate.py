@@ -122,7 +122,8 @@ def _stored(
 
     width = plan.experiment.execution.width or None
     summary = store.attack_summary(workdir) if exists else {}
-    return Stored(plan, sweep, arrays, Scorer(arrays, width, most_known(plan)), summary, read)
+    scorer = Scorer(arrays, width, most_known(plan), plan.effort.attacks)
+    return Stored(plan, sweep, arrays, scorer, summary, read)
 
 
 def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:

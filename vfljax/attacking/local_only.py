@@ -120,15 +120,17 @@ def run(
     def common_of(attackers: tuple[int, ...]) -> CommonData:
         return jax.device_get(common_data(plan.table, arrays, attackers))
 
-    rows = []
+    outputs = []
     for job in missing:
         inputs = tuple(plan.party_columns[p].input for p in job.attackers)
         classes = plan.dataset.num_classes
         scores = logistic_scores(common_of(job.attackers), inputs, classes, job.seed, job.known)
         places = np.arange(len(scores.train), dtype=np.int32)
         sent = np.ones(len(places), bool)  # nothing is sent, so every row counts
-        on_host: Any = (np.int32(job.seed), np.int32(job.known), places, sent, np.bool_(False))
-        output = AttackOutput(scores, *on_host)
-        rows.append(job.figures(scorer.figures_of_one(output, plan.groups[0].spec.batch_size)))
-    if rows:
+        seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
+        on_host: Any = seed, known, places, sent, trained, known
+        outputs.append(AttackOutput(scores, *on_host))
+    figures = scorer.figures_on_host(outputs, plan.groups[0].spec.batch_size)
+    if missing:
+        rows = [job.figures(values) for job, values in zip(missing, figures, strict=True)]
         store.write_chunk(workdir, LABEL, "rows", [job.key for job in missing], rows)

@@ -21,8 +21,9 @@ from vfljax.attacking.diagnostics import belongs_to
 from vfljax.attacking.jobs import ATTACK, Job, VariantPlan, ViewGroup, key_of, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacks.core import Attack
-from vfljax.sweep import batch_layout, programs
+from vfljax.sweep import batch_layout, profile, programs
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants
+from vfljax.sweep.effort import stored_effort
 from vfljax.sweep.experiment import Experiment, experiment_of
 from vfljax.sweep.plan import Plan, planned_devices, recorded, split_arrays
 from vfljax.sweep.progress import Progress
@@ -34,6 +35,7 @@ Attacked = tuple[VariantPlan, Cost]
 RunVariants = Callable[[Sequence[VariantPlan], Stored], Iterable[Attacked]]
 
 
+@profile.span("attacks, the host's work")
 def attack_sweep(
     plan: Plan,
     workdir: pathlib.Path,
@@ -117,13 +119,14 @@ def _stored(
     """What is asked for, and the stored sweep."""
     experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
     sweep = store.load(workdir)
-    plan = plan._replace(devices=planned_devices(sweep.header))
+    effort = stored_effort(sweep.header)
+    plan = plan._replace(devices=planned_devices(sweep.header), effort=effort)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
     variants = attack_variants(trained, plan.dataset.num_classes, plan.party_columns[0].input)
     naming = most_known(plan._replace(experiment=trained, attack_variants=tuple(variants)))
-    scorer = Scorer(arrays, experiment.execution.width or None, naming)
+    scorer = Scorer(arrays, experiment.execution.width or None, naming, effort.attacks)
     return experiment, Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
 
 

@@ -7,9 +7,8 @@ Its program does not depend on the attack, so all attacks of a sweep share one.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -22,6 +21,7 @@ from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, programs
 from vfljax.types import Array, HostArray, Scores
 
+HOST_BATCH = 32  # attacks that were run on the host, scored together: as many as on a CPU
 NULL = 64  # permutations of the labels the null band is made of
 NULL_LEVEL = 0.95  # share of them below it
 
@@ -198,7 +198,11 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
 
 def make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
     """``score`` for runs whose parties agreed on this batch size."""
-    return functools.partial(score, batch_size=batch_size)
+
+    def score_member(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
+        return score(output, true, batch_size)
+
+    return score_member
 
 
 class Scorer:
@@ -206,11 +210,16 @@ class Scorer:
     attacks on arrays of equal shapes."""
 
     def __init__(
-        self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int = 0
+        self,
+        arrays: Mapping[str, np.ndarray],
+        width: int | None,
+        naming: int = 0,
+        level: int | None = None,
     ) -> None:
-        """``naming``: by how many known labels the classes of an attack that knows none are named."""
+        """``naming``: by how many known labels the classes of an attack that knows none are named; ``level``:
+        of the compiler's effort."""
         self._true, self._width = batch_layout.share(true_labels(arrays)), width
-        self._naming = naming
+        self._naming, self._level = naming, level
 
     def figures(
         self, scores: Scores, inputs: AttackInput, attack: Attack, batch_size: int, capacity: int
@@ -233,10 +242,8 @@ class Scorer:
             if attack.over_epochs
             else inputs.exchange["sent"][:, place]
         )
-        # the scores come in the attack's batch, whose width was chosen by other limits
-        layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
         order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
-        on_host = {
+        on_host: Any = {
             "seed": inputs.seed,
             "known": np.asarray(known, np.int32),
             "order": order,
@@ -244,18 +251,38 @@ class Scorer:
             "trained": trained,
             "naming": np.asarray(naming, np.int32),
         }
-        output = AttackOutput(scores=scores, **layout.pad(on_host))
-        program = programs.fitting_program(make_scorer, (batch_size,), layout, output, self._true)
-        figures = batch_layout.unpad(program(output, self._true), count)
+        output = AttackOutput(scores=scores, **on_host)
+        figures = self._figures(output, batch_size, capacity)
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
 
-    def figures_of_one(self, output: AttackOutput, batch_size: int) -> dict[str, float]:
-        """Returns the figures of a single attack.
+    def figures_on_host(
+        self, outputs: Sequence[AttackOutput], batch_size: int
+    ) -> list[dict[str, float]]:
+        """Returns the figures of each of some attacks that were run on the host.
 
         Args:
-          output: of the attack, on the host.
+          outputs: all as large as each other.
           batch_size: on which the parties agreed.
         """
-        arguments = (output, self._true)
-        program = programs.compiled(make_scorer, (batch_size,), arguments)
-        return {name: float(value) for name, value in program(*arguments).items()}
+        rows: list[dict[str, float]] = []
+        for first in range(0, len(outputs), HOST_BATCH):
+            batch = outputs[first : first + HOST_BATCH]
+            together = jax.tree.map(lambda *leaves: np.stack(leaves), *batch)
+            layout = batch_layout.layout_of(HOST_BATCH, 1)
+            scores = layout.pad(together.scores)
+            figures = self._figures(together._replace(scores=scores), batch_size, layout.capacity)
+            rows += [{k: float(v[i]) for k, v in figures.items()} for i in range(len(batch))]
+        return rows
+
+    def _figures(
+        self, output: AttackOutput, batch_size: int, capacity: int
+    ) -> dict[str, HostArray]:
+        """Each figure [members]: of scores on the devices, and all else on the host, without copies."""
+        # the scores come in the attack's batch, whose width was chosen by other limits
+        layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
+        count, on_host = len(output.seed), output._replace(scores=())._asdict()
+        padded = AttackOutput(**{**layout.pad(on_host), "scores": output.scores})
+        program = programs.fitting_program(
+            make_scorer, (batch_size,), layout, padded, self._true, self._level
+        )
+        return batch_layout.unpad(program(padded, self._true), count)

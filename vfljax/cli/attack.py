@@ -28,6 +28,7 @@ def define(options: common.Options) -> None:
         False,
     )
     common.define_launcher(options)
+    common.define_profile(options)
 
 
 def run(options: common.Options, command: str) -> None:

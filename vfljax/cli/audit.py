@@ -48,6 +48,7 @@ def define(options: common.Options) -> None:
     options.add("max_cost", "the most test accuracy that a defense may cost", 0.02)
     options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
     options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
+    common.define_profile(options)
 
 
 def run(options: common.Options, command: str) -> None:

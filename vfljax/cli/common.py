@@ -8,13 +8,15 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
+import pathlib
 import re
 import shlex
 import signal
 import sys
 import threading
+import time
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from absl import flags, logging
@@ -82,6 +84,14 @@ def define_launcher(options: Options) -> None:
     )
 
 
+def define_profile(options: Options) -> None:
+    """Define --profile, which ``start`` obeys."""
+    text = (
+        "print where the seconds went, and write a trace that https://ui.perfetto.dev opens to this"
+    )
+    options.add("profile", f"{text} file, such as trace.json.gz", "")
+
+
 def required(options: Options, name: str, what: str) -> Any:
     """Return a flag's value, or raise UserError if it was not given."""
     value = options[name].value
@@ -102,12 +112,12 @@ def start(command: Any, arguments: Sequence[str], program: str, name: str) -> No
       program: how the user started the command, "python -m launch.sweep" or "vfljax sweep".
       name: how the command's docstring writes that.
     """
-    given = f"{program} {shlex.join(arguments)}"
+    given, began = f"{program} {shlex.join(arguments)}", time.monotonic()
     _listen()
     try:
         options = _parsed(command, arguments, program, name)
         vfljax.use_this_machine(min_compile_seconds=0.1)
-        sys.exit(_status(command, options, given))
+        sys.exit(_status(command, options, given, began))
     except KeyboardInterrupt as error:
         sys.exit(_stopped(error, given, command.RESUMES))
 
@@ -169,12 +179,13 @@ def _fields(arguments: Sequence[str]) -> list[str]:
     return out
 
 
-def _status(command: Any, options: Options, given: str) -> int:
+def _status(command: Any, options: Options, given: str, began: float) -> int:
     """Run a command; return the exit status, after one line about what the user can mend."""
     try:
         for source in options.plugin if "plugin" in options else ():
             vfljax.plugins.use(source)
-        command.run(options, given)
+        with _profiled(options.profile if "profile" in options else "", began):
+            command.run(options, given)
     except UserError as error:
         return fail(error)
     except BrokenPipeError:
@@ -193,6 +204,28 @@ def _status(command: Any, options: Options, given: str) -> int:
             )
         )
     return 0
+
+
+@contextlib.contextmanager
+def _profiled(file: str, began: float) -> Iterator[None]:
+    """Print where the body's seconds went and write their trace to a file, if one is named."""
+    if not file:
+        yield
+        return
+    from vfljax.report.terminal import aligned
+    from vfljax.sweep import profile
+
+    path = pathlib.Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.open("ab").close()  # what cannot be written is refused before the work
+    profile.record(began)
+    try:
+        yield
+    finally:
+        spans = profile.stop()
+    print(aligned(profile.COLUMNS, profile.table(spans)))
+    profile.write(spans, path)
+    print(f"profile: {path}")
 
 
 def _unread() -> int:

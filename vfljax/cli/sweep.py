@@ -43,6 +43,7 @@ def define(options: common.Options) -> None:
         "dry_run", "train nothing: print programs, shards, memory, disk, attacks and a time", False
     )
     common.define_launcher(options)
+    common.define_profile(options)
 
 
 def run(options: common.Options, command: str) -> None:

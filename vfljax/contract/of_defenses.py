@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -283,6 +284,8 @@ def _finite(tested: TestedDefense, promise: str) -> None:
             labels=jnp.full_like(given.labels, classes - 1)
         ),
         "where columns are huge": given._replace(features=tuple(1e15 * a for a in x)),
+        "where columns are small": given._replace(features=tuple(1e-8 * a for a in x)),
+        "where columns are tiny": given._replace(features=tuple(1e-30 * a for a in x)),
     }
     undefended = dataclasses.replace(spec, defenses=())
     for what, batches in cases.items():
@@ -295,22 +298,26 @@ def _finite(tested: TestedDefense, promise: str) -> None:
             tested.name, promise, "there are infinite numbers or NaN in batches of one row"
         )
     treated = _treated(tested)
-    for what, value in (("all 0", 0.0), ("huge", 1e15)):
-        if not finite(treated(jnp.float32(value))):
+    for exponent in (-math.inf, *range(-38, 31, 4)):
+        gradients = np.random.default_rng(0).normal(size=(BATCH, 4)).astype(np.float32)
+        gradients[:2] = 0
+        if not finite(treated(jnp.asarray(np.float32(10.0**exponent) * gradients))):
+            size = "all 0" if math.isinf(exponent) else f"about 1e{exponent}, some of them 0"
             raise broken(
-                tested.name, promise, f"the gradient slot makes NaN of gradients that are {what}"
+                tested.name, promise, f"the gradient slot makes NaN of gradients that are {size}"
             )
 
 
 def _treated(tested: TestedDefense) -> Callable[[Array], Any]:
-    """The gradient slot, compiled, as a function of the value that all entries of the gradients have."""
+    """The gradient slot, compiled, as a function of one party's gradients [BATCH, 4]."""
     defense = tested.row(**tested.row.example, **dict(tested.options))
     transform = optax.with_extra_args_support(defense.gradient)
     context = make_context(BATCH)
 
-    def treated(value: Array) -> Any:
-        cut = (jnp.full((BATCH, 4), value),)
-        return transform.update(cut, transform.init(cut), context=context)[0]
+    def treated(gradients: Array) -> Any:
+        return transform.update(
+            (gradients,), transform.init((gradients,)), embeddings=(gradients,), context=context
+        )[0]
 
     return jax.jit(treated)
 

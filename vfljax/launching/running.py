@@ -18,7 +18,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.launching import INLINE, Way
 from vfljax.papers import reproduction
 from vfljax.report import page, terminal
-from vfljax.sweep import programs, size
+from vfljax.sweep import profile, programs, size
 from vfljax.sweep.experiment import Experiment, parse
 from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
 from vfljax.sweep.plan import Plan
@@ -89,7 +89,8 @@ def finish(
     check(experiment)
     plan = train_sweep(experiment, workdir, command, say, way.train)
     attack_sweep(plan, workdir, say=say, run=way.attack)
-    store.export(workdir)
+    with profile.span("tables"):
+        store.export(workdir)
     return plan
 
 

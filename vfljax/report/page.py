@@ -37,6 +37,7 @@ from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import TEMPLATES, templates
 from vfljax.report.terminal import first_lines, fitted, text_table
+from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
 
 PAPER = "paper"  # the figure in a paper's form
@@ -313,6 +314,7 @@ def excerpt(
         _save(figures.frontier(shown.assessed), out, "frontier")
 
 
+@profile.span("report")
 def present(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> str:
     """Writes the report.
 

@@ -182,7 +182,10 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
     start = member, layout.pad(empty_snapshot(few, member, cut, trainer.initial))
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = batch_layout.share((cut, trainer.initial, now))
-    program = programs.program(training.make_run, (few, trainer.observe), layout, start, shared)
+    static = few, trainer.observe
+    program = programs.program(
+        training.make_run, static, layout, start, shared, level=trainer.level
+    )
     jax.block_until_ready(program(start, shared))
     began = time.monotonic()
     snapshot, _ = jax.block_until_ready(program(start, shared))

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vfljax import machine
 from vfljax.federation.training import Table, make_initial
 from vfljax.models import weights as pretrained
 from vfljax.sweep import programs
+from vfljax.sweep.effort import options_of
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import DefenseSpec, HostArray, PyTree, Spec, Weights
 
@@ -34,11 +34,10 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
     )
 
 
-def random_weights(spec: Spec, seeds: HostArray, table: Table) -> Weights:
-    """Randomly drawn weights [Q, ...] of every seed."""
+def random_weights(spec: Spec, seeds: HostArray, table: Table, level: int | None = None) -> Weights:
+    """Randomly drawn weights [Q, ...] of every seed; ``level``: of the compiler's effort."""
     # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
-    heavy = not spec.light and machine.offered().cpu
-    options: dict[str, Any] = {"xla_backend_optimization_level": 0} if heavy else {}
+    options = options_of(level if spec.light else 0)
     ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
     arguments = jnp.asarray(seeds), ones
     # draws multiply nothing: sweeps of another precision share the program
@@ -76,10 +75,16 @@ def _two_rows(table: Table) -> Table:
     )
 
 
-def initial_weights(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> Weights:
+def initial_weights(
+    spec: Spec,
+    experiment: Experiment,
+    seeds: HostArray,
+    table: Table,
+    level: int | None = None,
+) -> Weights:
     """Initial weights [Q, ...] of every seed: the same for all trials of a seed and model. Drawn at
     random, except what ``config.model.pretrained`` holds of the bottoms."""
-    drawn, path = random_weights(spec, seeds, table), experiment.model.pretrained
+    drawn, path = random_weights(spec, seeds, table, level), experiment.model.pretrained
     if not path:
         return drawn
     bottoms = []

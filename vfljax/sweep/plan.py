@@ -27,6 +27,7 @@ from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import Streamed
 from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
 from vfljax.sweep.attack_variants import AttackVariant
+from vfljax.sweep.effort import Effort, level_of
 from vfljax.sweep.experiment import Experiment
 from vfljax.types import HostArray, PyTree, Spec
 
@@ -62,6 +63,7 @@ class Plan(NamedTuple):
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
     devices: int  # by whose number widths are chosen: those the sweep was first planned for
+    effort: Effort  # of compiling, as it was first planned
 
     @property
     def bare_table(self) -> Table:
@@ -117,6 +119,7 @@ def make_plan(experiment: Experiment) -> Plan:
         teachers={},
         codebooks={},
         devices=jax.device_count(),
+        effort=effort_of(groups, weights, variants, dataset.num_classes),
     )
     _check_recorded(plan)
     if experiment.model.pretrained:
@@ -243,6 +246,33 @@ def trial_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
     of a step, 6 operations at 2 TFLOP/s: a cautious guess, never measured."""
     call, rate = (60e-6, 20e9) if (offer or machine.offered()).cpu else (0.0, 2e12)
     return (call + 6 * size * spec.batch_size / rate) * spec.epochs * spec.steps_per_epoch
+
+
+def effort_of(
+    groups: Sequence[grid.Group],
+    weights: Sequence[int],
+    variants: Sequence[AttackVariant],
+    num_classes: int,
+) -> Effort:
+    """Returns with which effort programs are compiled, by how long those of each kind run, where a step of
+    an attack counts as one of training.
+
+    Args:
+      groups: the trials of the sweep.
+      weights: numbers in the networks of a trial of each group.
+      variants: of the attacks.
+      num_classes: C.
+    """
+    training, attacks = [0.0], [0.0]
+    for group, size in zip(groups, weights, strict=True):
+        spec = group.spec
+        training.append(trial_seconds(spec, size) * len(group.trials) / jax.device_count())
+        step = training[-1] / (spec.epochs * spec.steps_per_epoch)  # of all its trials
+        for variant in variants:
+            bottoms = tuple(spec.bottoms[p] for p in variant.attackers)
+            attack = attack_variants.make_attack(variant, bottoms, num_classes)
+            attacks.append(step * attack.steps * len(variant.knobs))
+    return Effort(level_of(max(training)), level_of(max(attacks)))
 
 
 def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:

@@ -5,6 +5,7 @@ programs.
 from __future__ import annotations
 
 import collections
+import functools
 import gc
 import pathlib
 import threading
@@ -17,6 +18,7 @@ import jax
 from jax.sharding import Mesh
 
 from vfljax import machine
+from vfljax.sweep import profile
 from vfljax.sweep.batch_layout import (
     AXIS,
     BY_MEMBER,
@@ -27,6 +29,7 @@ from vfljax.sweep.batch_layout import (
     leading,
 )
 from vfljax.sweep.batch_layout import layout as layout_for
+from vfljax.sweep.effort import options_of
 from vfljax.types import PyTree
 
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
@@ -46,8 +49,12 @@ class Program:
     about a tenth of an epoch's time on CPU: the system clears each of its pages (measured).
     """
 
-    def __init__(self, run: Callable[[PyTree, PyTree], PyTree], layout: Layout) -> None:
-        self.layout, self.traces = layout, 0
+    def __init__(
+        self, run: Callable[[PyTree, PyTree], PyTree], layout: Layout, level: int | None = None
+    ) -> None:
+        """``level``: of the compiler's effort, as ``effort.options_of`` takes it."""
+        self.layout, self.traces, self.options = layout, 0, options_of(level)
+        self.name = getattr(run, "__name__", type(run).__name__)
         devices, width = jax.devices(), layout.width
         local = layout.capacity // len(devices)
 
@@ -70,6 +77,7 @@ class Program:
                 out = _map_into(run_some, grouped(members), grouped(into))
             return jax.tree.map(lambda a: a.reshape(local, *a.shape[2:]), out)
 
+        over_local_members.__name__ = self.name  # by which profiles and dumps of XLA call it
         self._call = jax.jit(
             jax.shard_map(
                 over_local_members,
@@ -90,14 +98,17 @@ class Program:
         """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
         if self._compiled is None:
             lowered = self._lower(members, shared, into)
-            self._compiled = pool.submit(_timed, "compiling", lowered.compile)
+            compile_it = functools.partial(lowered.compile, compiler_options=self.options)
+            self._compiled = pool.submit(_timed, "compiling", compile_it)
 
     def compile(self, members: PyTree, shared: PyTree, into: PyTree = None) -> None:
         """Trace and compile now for these arguments, which may be shapes; a compiled program is kept."""
         if self._compiled is not None:
             return
         compiled: Future[Any] = Future()
-        compiled.set_result(_timed("compiling", self._lower(members, shared, into).compile))
+        lowered = self._lower(members, shared, into)
+        compile_it = functools.partial(lowered.compile, compiler_options=self.options)
+        compiled.set_result(_timed("compiling", compile_it))
         self._compiled = compiled
 
     def _lower(self, members: PyTree, shared: PyTree, into: PyTree) -> Any:
@@ -114,13 +125,23 @@ class Program:
         if not self._fits and (too_large := self.too_large()) is not None:
             raise too_large
         self._fits = True
-        return self._compiled.result()(members, shared, into)
+        call = self._waited()
+        with profile.span(f"run: {self.name}"):
+            out = call(members, shared, into)
+            if profile.recording():
+                jax.block_until_ready(out)
+        return out
+
+    def _waited(self) -> Any:
+        """What was compiled, or will be by another thread."""
+        assert self._compiled is not None
+        with profile.span("wait for a compile", self.name):
+            return self._compiled.result()
 
     def too_large(self) -> TooLarge | None:
         """What to raise instead of running it, which is compiled already, where a device's memory has room
         for fewer members at once only. None on CPU, and for one member, which is tried."""
-        assert self._compiled is not None
-        compiled, width = self._compiled.result(), self.layout.width
+        compiled, width = self._waited(), self.layout.width
         fewer = machine.fitting_width(compiled, width)
         if fewer == width:
             return None
@@ -131,8 +152,7 @@ class Program:
     def member_bytes(self, members: PyTree) -> int:
         """Bytes of memory that each of ``members`` takes while the program runs: what it is called with, what
         comes out, and what is computed on the way, which few at once share. It is compiled already."""
-        assert self._compiled is not None
-        needed = self._compiled.result().memory_analysis()  # of one device
+        needed = self._waited().memory_analysis()  # of one device
         if needed is None:  # this backend has none
             return 0
         each = self.layout.capacity // jax.device_count()
@@ -189,14 +209,15 @@ def program(
     members: PyTree,
     shared: PyTree,
     into: PyTree = None,
+    level: int | None = None,
 ) -> Program:
     """The program of ``make(*static)`` for arguments of these shapes: equal ones share one.
 
     ``make`` is a function of a module and ``static`` hashable, so that the key says all that is
     compiled: the function, and the abstract arguments.
     """
-    key = (make, static, layout, _abstract((members, shared, into)))
-    return _cached(key, lambda: Program(make(*static), layout))
+    key = (make, static, layout, level, _abstract((members, shared, into)))
+    return _cached(key, lambda: Program(make(*static), layout, level))
 
 
 def fitting_program(
@@ -205,11 +226,12 @@ def fitting_program(
     layout: Layout,
     members: PyTree,
     shared: PyTree,
+    level: int | None = None,
 ) -> Program:
     """``program``, or one of the same capacity that maps fewer members at once where those of ``layout`` do not
     fit into a device's memory: for calls whose width is stored nowhere."""
     while True:
-        made = program(make, static, layout, members, shared)
+        made = program(make, static, layout, members, shared, level=level)
         if machine.offered().cpu:
             return made
         made.compile(members, shared)

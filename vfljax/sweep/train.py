@@ -31,10 +31,12 @@ from vfljax.sweep import (
     batch_layout,
     codebooks,
     initial,
+    profile,
     serving,
     size,
     teachers,
 )
+from vfljax.sweep.effort import stored_effort
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import (
     Plan,
@@ -98,6 +100,7 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "revision": revision(),
         "backend": jax.default_backend(),
         "devices": jax.device_count(),
+        "effort": plan.effort._asdict(),
         "data": {
             "name": dataset.name,
             "rows": len(dataset.labels),
@@ -147,6 +150,7 @@ def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
     return plan, size.needs(plan, workdir)
 
 
+@profile.span("training, the host's work")
 def train_sweep(
     experiment: Experiment,
     workdir: pathlib.Path,
@@ -208,7 +212,8 @@ def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
     """Returns the plan with the shards and devices of the stored sweep of this ``header``, so that a resume on
     another machine keeps the division."""
     shards = stored_shards(plan, header)
-    return plan._replace(shards=shards, devices=planned_devices(header))
+    devices, effort = planned_devices(header), stored_effort(header)
+    return plan._replace(shards=shards, devices=devices, effort=effort)
 
 
 def ready(plan: Plan, workdir: pathlib.Path) -> Plan:

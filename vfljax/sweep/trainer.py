@@ -76,14 +76,18 @@ class Trainer:
             self.layout = batch_layout.layout_of(shard.capacity, width)
         largest = max(shard.capacity for shard in plan.shards)
         self.evaluation_layout = batch_layout.layout(largest, chosen, plan.devices)
-        weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table)
+        self.level = plan.effort.training
+        weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table, self.level)
         self.table, self.initial = batch_layout.share((plan.table, weights))
         released = experiment.training.evaluation == "released"
+        self._zeros: training.Snapshot | None = (
+            None  # of as many members as every shard's program takes
+        )
         self.observe = pooled_auc if released else training.unobserved
         arguments = self.start(shard), self.shared(0)
         into = self.spare(shard)
         self.program = programs.program(
-            training.make_run, (spec, self.observe), self.layout, *arguments, into
+            training.make_run, (spec, self.observe), self.layout, *arguments, into, self.level
         )
         self.program.compile_ahead(*arguments, pool, into)
 
@@ -97,7 +101,9 @@ class Trainer:
         spec = self.group.spec
         numbers = grid.members_of(spec, trials, self.milestones, self.teachers, self.codebooks)
         member = self.layout.pad(numbers)
-        return member, self.layout.pad(empty_snapshot(spec, member, self.table, self.initial))
+        if self._zeros is None:
+            self._zeros = empty_snapshot(spec, member, self.table, self.initial)
+        return member, self.layout.pad(self._zeros)
 
     def spare(self, shard: Shard) -> PyTree:
         """What the first epoch of a shard writes its results into; None where they are memory of their own,
@@ -115,7 +121,7 @@ class Trainer:
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
         program = programs.fitting_program(
-            make_evaluate, static, self.evaluation_layout, trained, bare
+            make_evaluate, static, self.evaluation_layout, trained, bare, self.level
         )
         return batch_layout.unpad(program(trained, bare), count)
 

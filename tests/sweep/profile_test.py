@@ -1,0 +1,61 @@
+"""Where seconds go: kinds add up to the whole, and threads are told apart."""
+
+import gzip
+import json
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from vfljax.sweep import batch_layout, profile, programs
+from vfljax.sweep.profile import Span
+
+SPANS = [
+    Span("start-up", "", 0.0, 2.0, 1),
+    Span("trace", "f", 3.0, 4.0, 1),
+    Span("compile", "f", 4.0, 7.0, 1),
+    Span("compile", "g", 4.5, 9.5, 2),  # another thread's
+    Span("training", "", 2.0, 9.0, 1),
+    Span("report", "", 9.0, 9.5, 1),
+]
+
+
+def test_seconds_are_counted_once_and_add_up_to_the_whole():
+    rows = {row[0]: row[1:] for row in profile.table(SPANS)}
+    assert rows["training"] == ("1", "3.0", "32%", "")
+    assert rows["compile"] == ("2", "3.0", "32%", "5.0")
+    assert rows["whole"] == ("1", "9.5", "100%", "5.0")
+    parts = [float(row[1]) for kind, row in rows.items() if kind != "whole"]
+    assert sum(parts) == pytest.approx(9.5)
+    assert list(rows)[-2:] == ["all else", "whole"]
+
+
+def test_the_trace_has_every_span(tmp_path):
+    profile.write(SPANS, tmp_path / "trace.json.gz")
+    with gzip.open(tmp_path / "trace.json.gz", "rt") as file:
+        events = json.load(file)["traceEvents"]
+    assert len(events) == len(SPANS)
+    (other,) = [event for event in events if event["tid"] == 2]
+    assert (other["name"], other["ph"], other["ts"], other["dur"]) == ("compile g", "X", 4.5e6, 5e6)
+
+
+def double(member, shared):
+    return 2 * member + shared
+
+
+def test_a_program_s_trace_compile_and_run_are_recorded_until_it_is_stopped():
+    layout = batch_layout.layout(4)
+    arguments = layout.pad(jnp.arange(4.0)), batch_layout.share(jnp.float32(1))
+    profile.record(time.monotonic())
+    program = programs.Program(double, layout)
+    program(*arguments)
+    found = profile.stop()
+    assert {"start-up", "trace", "lower", "compile", "run: double"} <= {s.kind for s in found}
+    assert {span.name for span in found if span.kind == "compile"} >= {"jit(double)"}
+    assert {span.thread for span in found} == {threading.get_ident()}
+    assert profile.stop() == []
+    profile.record(time.monotonic())  # JAX's events are counted once all the same
+    jax.jit(lambda x: x - 3).lower(1.0).compile()
+    assert sum(span.kind == "compile" for span in profile.stop()) == 1

@@ -1,0 +1,164 @@
+"""Where a command's seconds go: tracing, lowering and compiling programs, running them, and the host's work.
+
+``record`` begins to listen, to JAX's own events and to ``span``. What leaves: ``table``, the seconds of each
+kind without those of what runs inside it, and ``write``, a trace that https://ui.perfetto.dev opens. Nothing
+is recorded, and no program is waited for, unless it was begun.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import gzip
+import json
+import pathlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+
+EVENTS = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "compile",
+    "/jax/compilation_cache/cache_retrieval_time_sec": "read a compiled program",
+}
+COLUMNS = ("kind", "count", "seconds", "share", "beside it")
+
+
+class Span(NamedTuple):
+    """A stretch of time of one thread; seconds of ``time.monotonic``."""
+
+    kind: str
+    name: str
+    start: float
+    end: float
+    thread: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted."""
+        return self.end - self.start
+
+
+_SPANS: list[Span] | None = None  # None: nothing is recorded
+
+
+def recording() -> bool:
+    """Returns whether this process records."""
+    return _SPANS is not None
+
+
+def record(began: float) -> None:
+    """Begin to record. ``began`` is when the command did, of ``time.monotonic``: from then on it started up."""
+    global _SPANS
+    _listen()
+    _SPANS = [Span("start-up", "", began, time.monotonic(), threading.get_ident())]
+
+
+def stop() -> list[Span]:
+    """Stop recording; returns what was recorded, in the order in which it ended."""
+    global _SPANS
+    recorded, _SPANS = _SPANS or [], None
+    return recorded
+
+
+@functools.cache
+def _listen() -> None:
+    """Once a process: a listener of JAX cannot be taken away."""
+    jax.monitoring.register_event_duration_secs_listener(_on_event)
+
+
+@contextlib.contextmanager
+def span(kind: str, name: str = "") -> Iterator[None]:
+    """Record what the body takes, if anything is recorded.
+
+    Args:
+      kind: the row of ``table`` that it counts in.
+      name: what the trace shows.
+    """
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        if _SPANS is not None:
+            _SPANS.append(Span(kind, name, start, time.monotonic(), threading.get_ident()))
+
+
+def _on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    if _SPANS is not None and event in EVENTS:
+        end = time.monotonic()
+        name = str(kwargs.get("fun_name", ""))
+        _SPANS.append(Span(EVENTS[event], name, end - duration_secs, end, threading.get_ident()))
+
+
+def own_seconds(recorded: Sequence[Span]) -> list[float]:
+    """Returns each span's seconds without those of the spans inside it, in the same order.
+
+    >>> inner, outer = Span("compile", "", 1.0, 3.0, 7), Span("train", "", 0.0, 10.0, 7)
+    >>> own_seconds([inner, outer])
+    [2.0, 8.0]
+    """
+    own = [span.seconds for span in recorded]
+    order = sorted(range(len(recorded)), key=lambda i: (recorded[i].start, -recorded[i].end))
+    open_of: dict[int, list[int]] = collections.defaultdict(list)  # spans around, by thread
+    for i in order:
+        around = open_of[recorded[i].thread]
+        while around and recorded[around[-1]].end <= recorded[i].start:
+            around.pop()
+        if around:
+            own[around[-1]] -= recorded[i].seconds
+        around.append(i)
+    return own
+
+
+def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
+    """Returns rows of ``COLUMNS``, the longest first and a last one of all.
+
+    Args:
+      recorded: of one process. Seconds and their share are those of its first thread, and add up; "beside it"
+        are seconds of other threads, which compile while the first works.
+    """
+    main, began = recorded[0].thread, min(span.start for span in recorded)
+    whole = max(span.end for span in recorded) - began
+    count: collections.Counter[str] = collections.Counter(span.kind for span in recorded)
+    seconds: dict[str, float] = collections.defaultdict(float)
+    beside: dict[str, float] = collections.defaultdict(float)
+    for span, own in zip(recorded, own_seconds(recorded), strict=True):
+        (seconds if span.thread == main else beside)[span.kind] += own
+
+    def row(kind: str, count: int, here: float, there: float) -> tuple[str, str, str, str, str]:
+        elsewhere = f"{there:.1f}" if there else ""
+        return kind, f"{count:,}", f"{here:.1f}", f"{here / whole:.0%}", elsewhere
+
+    kinds = sorted(count, key=lambda kind: -seconds[kind])
+    rows = [row(kind, count[kind], seconds[kind], beside[kind]) for kind in kinds]
+    rest = whole - sum(seconds.values())
+    return [*rows, row("all else", 1, rest, 0.0), row("whole", 1, whole, sum(beside.values()))]
+
+
+def write(recorded: Sequence[Span], path: pathlib.Path) -> None:
+    """Write a trace in Chrome's format, compressed, which Perfetto opens.
+
+    Args:
+      recorded: of one process.
+      path: of the file, whose name ends in .json.gz.
+    """
+    began = min(span.start for span in recorded)
+    events = [
+        {
+            "name": f"{span.kind} {span.name}".strip(),
+            "cat": span.kind,
+            "ph": "X",
+            "ts": 1e6 * (span.start - began),
+            "dur": 1e6 * span.seconds,
+            "pid": 0,
+            "tid": span.thread,
+        }
+        for span in recorded
+    ]
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
