@@ -557,8 +557,8 @@ DAMAGE = (
     ),
     Mutant(
         "oracles-are-known-at-the-end-alone",
-        "summary[form.variant] = {**NO_COST, **before, **about}",
-        'summary[form.variant] = {**NO_COST, **before, **about, "oracle": False}',
+        "summary[variant.key] = {**NO_COST, **before, **about}",
+        'summary[variant.key] = {**NO_COST, **before, **about, "oracle": False}',
         ("tests/attacking/run_test.py",),
     ),
     Mutant(
