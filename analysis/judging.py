@@ -1,12 +1,11 @@
 """Simulate how well leaks are judged, and write the tables of ``analysis/results/judging``.
 
-    python -m analysis.judging --out=analysis/results/judging
-    python -m analysis.judging --shortfalls  # vfljax/report/shortfalls.csv, ten minutes
+    python -m analysis.judging --out=analysis/results/judging  # an hour on two cores
+    python -m analysis.judging --biases  # vfljax/report/biases.csv, five minutes
 
 ``simulation`` draws attacks of known leak, and the report's own functions judge them. Every cell (seeds,
-attacks, correlation, spread) is one line of a CSV file, and tables.md holds the least favorable ones. The
-report prints the shortfalls of its strongest attacks from the second command's table. NumPy alone, and one
-fixed seed.
+attacks, spread, world, truth) is one line of a CSV file, and tables.md holds the least favorable ones. The
+report prints the bias of its highest means from the second command's table. NumPy alone, one fixed seed a cell.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import io
 import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from vfljax.report import captions, tables
 
 SEEDS = (3, 5, 10)
 ATTACKS = (5, 15, 40)
-SHORTFALL_SEEDS = (*range(3, 11), 12, 15, 20)
-SHORTFALL_ATTACKS = (*range(1, 41), 45, 50, 60, 70, 80, 100)
+JUDGED_SEEDS, JUDGED_ATTACKS, JUDGED_SPREADS = (3, 5), (5, 40), (0.02, 0.05)
+BIAS_SEEDS = (*range(3, 11), 12, 15, 20)
+BIAS_ATTACKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 Row = dict[str, str | float]
 
 
@@ -37,23 +38,40 @@ def cells(attacks: Sequence[int]) -> list[Cell]:
     return [Cell(*values) for values in itertools.product(SEEDS, attacks, CORRELATIONS, SPREADS)]
 
 
-def simulated(runs: int) -> dict[str, list[Row]]:
-    """The rows of every file. Choosing is cheap and its bias small, so it is run more often."""
+def _choosing(cell: Cell, runs: int) -> dict[str, list[Row]]:
+    """Choosing an attack, and limits of the strongest. Choosing is cheap, so it is run more often."""
     random = np.random.default_rng(0)
-    out: dict[str, list[Row]] = {"choosing": [], "limits": [], "verdicts": [], "strengths": []}
-    for cell in cells(ATTACKS):
-        for profile, means in simulation.profiles(cell).items():
-            at = {"attack_means": profile, **cell._asdict()}
-            chosen = simulation.choices(cell, means, 6 * runs, random)
-            out["choosing"].append(at | chosen)
-            out["limits"].append(at | simulation.coverage(cell, means, 2 * runs, random))
-    for cell in cells((ATTACKS[0], ATTACKS[-1])):
-        for name, world in simulation.worlds(cell).items():
-            rates = simulation.rates(cell, world, runs, random)
-            out["verdicts"].append({"truth": name, **cell._asdict()} | rates)
-    for cell in cells(ATTACKS[:2]):
-        rates = simulation.strengths(cell, 2 * runs, random)
-        out["strengths"].append({**cell._asdict()} | rates)
+    out: dict[str, list[Row]] = {"choosing": [], "limits": []}
+    for profile, means in simulation.profiles(cell).items():
+        at = {"attack_means": profile, **cell._asdict()}
+        out["choosing"].append(at | simulation.choices(cell, means, 6 * runs, random))
+        out["limits"].append(at | simulation.coverage(cell, means, 2 * runs, random))
+    return out
+
+
+def _verdicts(cell: Cell, runs: int) -> dict[str, list[Row]]:
+    """The rates of verdicts in every world."""
+    rows: list[Row] = []
+    for world, truth in itertools.product(simulation.WORLDS, simulation.TRUTHS):
+        random = np.random.default_rng(0)
+        pair = simulation.WORLDS[world], simulation.TRUTHS[truth]
+        rates = simulation.rates(cell, *pair, runs, random)
+        rows.append({"world": world, "truth": truth, **cell._asdict()} | rates)
+    return {"verdicts": rows}
+
+
+def simulated(runs: int, workers: int = 2) -> dict[str, list[Row]]:
+    """The rows of every file, by as many processes."""
+    judged = itertools.product(JUDGED_SEEDS, JUDGED_ATTACKS, (0.5,), JUDGED_SPREADS)
+    jobs = [
+        *((_verdicts, Cell(*values), runs // 2) for values in judged),
+        *((_choosing, cell, runs) for cell in cells(ATTACKS)),
+    ]
+    out: dict[str, list[Row]] = {"choosing": [], "limits": [], "verdicts": []}
+    with ProcessPoolExecutor(workers) as pool:
+        for found in [pool.submit(*job) for job in jobs]:
+            for name, rows in found.result().items():
+                out[name] += rows
     return out
 
 
@@ -67,7 +85,8 @@ def text(out: dict[str, list[Row]]) -> str:
     """Every table as Markdown."""
     spreads = [f"spread {spread:g}" for spread in SPREADS]
     profiles = list(dict.fromkeys(row["attack_means"] for row in out["limits"]))
-    truths = list(dict.fromkeys(row["truth"] for row in out["verdicts"]))
+    at = [(seeds, attacks) for seeds in JUDGED_SEEDS for attacks in JUDGED_ATTACKS]
+    of_world = ["world / truth", *(f"{seeds} seeds, {attacks} attacks" for seeds, attacks in at)]
 
     def largest(values: Sequence[float]) -> float:
         return max(map(abs, values))
@@ -84,7 +103,19 @@ def text(out: dict[str, list[Row]]) -> str:
 
     of_means = ["attacks' true means", "seeds", *spreads]
     of_seeds = ["figure", "seeds", *spreads]
-    of_truth = ["truth", "seeds", *spreads]
+
+    def rates(column: str, names: Iterable[str], rate: str, most: Callable) -> list[list[str]]:
+        return [
+            [
+                name,
+                *(
+                    extreme(out["verdicts"], rate, most, seeds=n, attacks=k, **{column: name})
+                    for n, k in at
+                ),
+            ]
+            for name in names
+        ]
+
     sections = [
         (
             "Choosing an attack: largest over attacks' means, their number and correlation",
@@ -95,18 +126,6 @@ def text(out: dict[str, list[Row]]) -> str:
                     ("bias for what was picked, absolute", "bias"),
                     ("shortfall of the true worst case", "shortfall"),
                     ("flattery of choosing where it is scored", "flattery"),
-                )
-                for seeds in SEEDS
-            ],
-        ),
-        (
-            "Choosing one of five strengths and an attack: largest, absolute",
-            of_seeds,
-            [
-                [label, str(seeds), *by_spread("strengths", name, largest, seeds=seeds)]
-                for label, name in (
-                    ("bias for what was picked", "bias"),
-                    ("distance to the best strength's worst case", "below"),
                 )
                 for seeds in SEEDS
             ],
@@ -125,19 +144,40 @@ def text(out: dict[str, list[Row]]) -> str:
             )
         ),
         (
-            "Rate of the false verdict that falls most often, highest (nominal .05)",
-            of_truth,
-            line("verdicts", "truth", truths, "false", max),
+            "Rate of the false verdict that falls most often, highest over truths and spreads (nominal .05)",
+            of_world,
+            rates("world", simulation.WORLDS, "false", max),
         ),
         (
-            "Rate of the verdict to be hoped for, lowest",
-            of_truth,
-            line("verdicts", "truth", truths, "right", min),
+            "The same by truth, highest over worlds and spreads",
+            of_world,
+            rates("truth", simulation.TRUTHS, "false", max),
         ),
-        (
-            "The same, highest",
-            of_truth,
-            line("verdicts", "truth", truths, "right", max),
+        *(
+            (
+                f"Rate of the verdict to be hoped for where spreads are equal, spread {spread:g}",
+                of_world,
+                [
+                    [
+                        f"{name}: {truth.right}",
+                        *(
+                            extreme(
+                                out["verdicts"],
+                                "right",
+                                min,
+                                seeds=n,
+                                attacks=k,
+                                spread=spread,
+                                truth=name,
+                                world="equal spreads",
+                            )
+                            for n, k in at
+                        ),
+                    ]
+                    for name, truth in simulation.TRUTHS.items()
+                ],
+            )
+            for spread in JUDGED_SPREADS
         ),
     ]
     blocks = [
@@ -156,12 +196,12 @@ def as_csv(rows: list[Row]) -> str:
     return file.getvalue()
 
 
-def shortfall_rows(seeds: Sequence[int], attacks: Sequence[int], runs: int) -> list[Row]:
-    """The rows of the report's stored table of shortfalls: one for each number of seeds and attacks."""
+def bias_rows(seeds: Sequence[int], attacks: Sequence[int], runs: int) -> list[Row]:
+    """The rows of the report's stored table of biases: one for each number of seeds and attacks."""
     out: list[Row] = []
     for count, candidates in itertools.product(seeds, attacks):
-        short = simulation.shortfalls(count, candidates, runs)
-        figures = {f"spread {spread:g}": figure for spread, figure in short.items()}
+        found = simulation.biases(count, candidates, runs)
+        figures = {f"spread {spread:g}": figure for spread, figure in found.items()}
         out.append({"seeds": str(count), "candidates": str(candidates), **figures})
     return out
 
@@ -170,13 +210,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Simulate how well leaks are judged.")
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--out", type=pathlib.Path, help="folder of the tables")
-    group.add_argument("--shortfalls", action="store_true", help="write the report's table instead")
+    group.add_argument("--biases", action="store_true", help="write the report's table instead")
     parser.add_argument("--runs", type=int, default=1000, help="runs of a verdict's cell")
     arguments = parser.parse_args()
-    if arguments.shortfalls:
-        runs = simulation.SHORTFALL_RUNS
-        rows = shortfall_rows(SHORTFALL_SEEDS, SHORTFALL_ATTACKS, runs)
-        store.write_text(captions.SHORTFALLS, as_csv(rows))
+    if arguments.biases:
+        rows = bias_rows(BIAS_SEEDS, BIAS_ATTACKS, simulation.BIAS_RUNS)
+        store.write_text(captions.BIASES, as_csv(rows))
         return
     out = simulated(arguments.runs)
     for name, rows in out.items():

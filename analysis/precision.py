@@ -23,7 +23,7 @@ from vfljax import store
 from vfljax.report import stored_rows, tables
 from vfljax.report.assessed import Assessed
 from vfljax.report.assessment import assess
-from vfljax.report.intervals import Interval, interval
+from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import FEDERATIONS, federation_of_kind
 
 EXACT, ROUNDED = "float32", "bfloat16"

@@ -1,9 +1,10 @@
 """How well ``choosing``, ``intervals`` and ``judging`` do where the truth is known.
 
-What enters: how many runs, seeds and attacks, the spread over seeds and its correlation between
-attacks. What leaves: rows of bias, coverage and rates of verdicts. A figure is a beta variable of known
-mean and spread, so it is bounded as a leak is; those of one seed are correlated by a normal copula, for
-a hard split is hard for every attack. Everything is one array [runs, attacks, seeds] at a time.
+What enters: how many runs, seeds and attacks, and the spread over seeds. What leaves: rows of bias, coverage
+and rates of verdicts. A figure is a beta variable of known mean and spread, so it is bounded as a leak is.
+Those of one seed are correlated by a normal copula: a hard split is hard for every attack, and for an attack
+on every configuration. ``WORLDS`` are the ways in which the figures may be worse than that. Everything is one
+array [runs, points, attacks, seeds] at a time.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ Floats = NDArray[np.float64]
 
 AWAY = 0.6
 ROWS = 1000
-"""Judged rows of the rarest class: enough that the smallest seed spread counts, not the floor."""
-CHUNK = 250  # runs at once
+"""Judged rows: enough that the smallest seed spread counts, not the floor."""
+CHUNK = 100  # runs at once
 SPREADS = (0.01, 0.03, 0.1)
 CORRELATIONS = (0.0, 0.5)
-SHORTFALL_RUNS = 250
-"""Enough for a sentence of a report: the standard error of the largest shortfall is .003."""
+BIAS_RUNS = 250
+"""Enough for a sentence of a report: the standard error of the largest bias is .003."""
+POINTS = 24
+"""Configurations of a simulated sweep, half of them at the truth that is judged."""
 
 
 class Cell(NamedTuple):
@@ -39,10 +42,68 @@ class Cell(NamedTuple):
     spread: float  # standard deviation over seeds
 
 
+class World(NamedTuple):
+    """How figures are drawn around their means."""
+
+    unequal: float = 0.0  # standard deviation of the logarithm of an attack's spread
+    uneven: float = 0.0  # likewise of a configuration's
+    leader: float = 1.0  # by which the spread of the strongest attack is larger
+    erratic: float = 0.0  # share of the attacks whose spread is five times as large
+    fails: float = 0.0  # how often the strongest attack reads nothing on a seed
+    rows: int = 0  # judged rows whose count is drawn too; 0: none is, and ``ROWS`` are judged
+
+
+WORLDS = {
+    "equal spreads": World(),
+    "unequal spreads": World(unequal=0.7),
+    "uneven configurations": World(uneven=0.5),
+    "leader with twice the spread": World(leader=2.0),
+    "leader with 5 times the spread": World(leader=5.0),
+    "5 % erratic attacks": World(erratic=0.05),
+    "leader fails on one seed in eight": World(fails=0.125),
+    "10 classes of 20 rows": World(rows=200),
+    "50 rows": World(rows=50),
+}
+
+
+class Truth(NamedTuple):
+    """What is true of a configuration and of undefended, and which verdicts would be false."""
+
+    leaks: float  # of the strongest attack on the configuration
+    undefended: float
+    false: tuple[Verdict, ...]
+    right: Verdict  # to be hoped for
+    all: bool = False  # whether every attack leaks as much as the strongest
+
+
+LEAKS = (Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.LEAKS_AS_BEFORE)
+LESS = (Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.UNCLEAR)
+EDGE = AWAY + judging.EXCESS
+TRUTHS = {
+    "e = .05": Truth(EDGE, 0.9, (Verdict.PROTECTS, *LEAKS), Verdict.UNCLEAR),
+    "e = .05, all": Truth(EDGE, 0.9, (Verdict.PROTECTS, *LEAKS), Verdict.UNCLEAR, True),
+    "e = e_u / 4": Truth(AWAY + 0.04, AWAY + 0.16, (Verdict.PROTECTS, *LEAKS), Verdict.UNCLEAR),
+    "d = 0": Truth(0.8, 0.8, (Verdict.PROTECTS, *LESS), Verdict.LEAKS_AS_BEFORE),
+    "d = 0, all": Truth(0.8, 0.8, (Verdict.PROTECTS, *LESS), Verdict.LEAKS_AS_BEFORE, True),
+    "d = 0 near 1": Truth(0.98, 0.98, (Verdict.PROTECTS, *LESS), Verdict.LEAKS_AS_BEFORE),
+    "d = -.02": Truth(0.78, 0.8, (Verdict.PROTECTS, *LESS), Verdict.LEAKS_AS_BEFORE),
+    "d = -.10": Truth(0.8, 0.9, (Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS), Verdict.LEAKS_LESS),
+    "d = -.10 near 1": Truth(
+        0.88, 0.98, (Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS), Verdict.LEAKS_LESS
+    ),
+    "e_u = .05": Truth(EDGE, EDGE, (Verdict.NOTHING_TO_PROTECT, *LESS), Verdict.CANNOT_SAY),
+    "protected": Truth(AWAY, 0.9, LEAKS, Verdict.PROTECTS),
+    "reduced": Truth(0.72, 0.9, (Verdict.PROTECTS,), Verdict.LEAKS_MUCH_LESS),
+    "reduced from 1": Truth(0.85, 0.99, (Verdict.PROTECTS,), Verdict.LEAKS_MUCH_LESS),
+    "nothing there": Truth(AWAY, AWAY, (*LESS, *LEAKS), Verdict.NOTHING_TO_PROTECT),
+}
+"""At the edge of every verdict, and in the middle of some."""
+
+
 def profiles(cell: Cell) -> dict[str, Floats]:
     """True means [attacks] of attacks on one strength; the strongest leaks .7, or .97.
 
-    Equal attacks are the hardest case for a lower limit, close ones for the shortfall.
+    Equal attacks are the hardest case for a lower limit, close ones for the bias.
     """
     steps = np.linspace(0, 1, cell.attacks)
     return {
@@ -53,60 +114,43 @@ def profiles(cell: Cell) -> dict[str, Floats]:
     }
 
 
-class World(NamedTuple):
-    """A strength and undefended, with what is true of them and what may not be said."""
+def draw(
+    random: np.random.Generator, means: ArrayLike, cell: Cell, runs: int, spreads: ArrayLike = 1.0
+) -> Floats:
+    """Figures [runs, ..., seeds] in (0, 1) of these true means [..., attacks] or [points, attacks].
 
-    leaks: Floats  # [attacks], true means
-    undefended: Floats  # [attacks]
-    false: tuple[Verdict, ...]  # that would be false
-    right: Verdict  # to be hoped for
-
-
-def worlds(cell: Cell) -> dict[str, World]:
-    """Truths at the edge of every verdict, and some in the middle of each; ``AWAY`` stays away."""
-    first = np.arange(cell.attacks) == 0
-
-    def led(strongest: float, rest: float = AWAY - 0.02) -> Floats:
-        return np.where(first, strongest, rest)
-
-    def level(leak: float) -> Floats:
-        return np.full(cell.attacks, leak)
-
-    less = (Verdict.PROTECTS, Verdict.REDUCES)
-    none, nothing = (Verdict.DOES_NOTHING,), (Verdict.NOTHING_TO_PROTECT,)
-    hidden, edge = Verdict.CANNOT_SAY, AWAY + judging.EXCESS
-    return {
-        "e = .05": World(led(edge), led(0.9), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES),
-        "e = .05, all": World(
-            level(edge), level(0.9), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES
-        ),
-        "d = 0": World(led(0.8), led(0.8), (*less, *nothing), Verdict.DOES_NOTHING),
-        "d = 0, all": World(level(0.8), level(0.8), (*less, *nothing), Verdict.DOES_NOTHING),
-        "d = -.02": World(
-            led(0.78), led(0.8), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES
-        ),
-        "d = +.02": World(led(0.82), led(0.8), (*less, *none, *nothing), hidden),
-        "e = .05, undefended": World(led(edge), led(edge), (*less, *nothing), Verdict.DOES_NOTHING),
-        "protected": World(led(AWAY), led(0.9), (*none, *nothing), Verdict.PROTECTS),
-        "reduced": World(led(0.75), led(0.9), (Verdict.PROTECTS, *none, *nothing), Verdict.REDUCES),
-        "nothing there": World(led(AWAY), led(AWAY), less, Verdict.NOTHING_TO_PROTECT),
-    }
-
-
-def draw(random: np.random.Generator, means: ArrayLike, cell: Cell, runs: int) -> Floats:
-    """Figures [runs, len(means), seeds] in (0, 1) of these true means."""
+    Args:
+      random: the generator.
+      means: true means; with an axis of points half of an attack's spread is the same for all points.
+      cell: seeds, correlation and spread.
+      runs: repetitions.
+      spreads: by which the spread of each figure is larger.
+    """
     means = np.asarray(means, np.float64)
-    shared = random.standard_normal((runs, 1, cell.seeds))
-    single = random.standard_normal((runs, len(means), cell.seeds))
-    normal = np.sqrt(cell.correlation) * shared + np.sqrt(1 - cell.correlation) * single
-    figures = np.empty_like(normal)
+    shape = (runs, *means.shape, cell.seeds)
+
+    def normal(*axes: int) -> Floats:
+        """Normal variables that are equal along these axes of [points, attacks]."""
+        return random.standard_normal(
+            [1 if n - 1 in axes else size for n, size in enumerate(shape)]
+        )
+
+    one, both = (0,), (0, 1)
+    if means.ndim == 1:
+        of_seed, single = normal(0), normal()
+    else:
+        of_seed, single = normal(*both), (normal(*one) + normal()) / np.sqrt(2)
+    z = np.sqrt(cell.correlation) * of_seed + np.sqrt(1 - cell.correlation) * single
+    sd = np.broadcast_to(cell.spread * np.asarray(spreads), means.shape)
+    sd = np.minimum(sd, 0.5 * np.sqrt(means * (1 - means)))
+    figures = np.empty(shape)
     grid = np.linspace(-5.5, 5.5, 1101)
-    for mean in np.unique(means):
+    for mean, spread in {*zip(means.ravel().tolist(), sd.ravel().tolist(), strict=True)}:
         # the beta distribution of that mean and spread; its quantiles from a table
-        size = mean * (1 - mean) / cell.spread**2 - 1
+        size = mean * (1 - mean) / spread**2 - 1
         quantiles = special.betaincinv(mean * size, (1 - mean) * size, special.ndtr(grid))
-        equal = means == mean
-        figures[:, equal] = np.interp(normal[:, equal], grid, quantiles)
+        equal = (means == mean) & (sd == spread)
+        figures[:, equal] = np.interp(z[:, equal], grid, quantiles)
     return figures
 
 
@@ -132,8 +176,8 @@ def choices(cell: Cell, means: Floats, runs: int, random: np.random.Generator) -
     return dict(zip(("bias", "shortfall", "flattery"), map(float, sums / runs)))
 
 
-def shortfalls(seeds: int, attacks: int, runs: int = SHORTFALL_RUNS) -> dict[float, float]:
-    """By how much the folds' figure falls short of the strongest attack's, for each of ``SPREADS``.
+def biases(seeds: int, attacks: int, runs: int = BIAS_RUNS) -> dict[float, float]:
+    """By how much the highest mean over seeds exceeds the strongest attack's true mean, by ``SPREADS``.
 
     It is the largest mean over ``runs`` runs of any of the ``profiles``, attacks correlated or not.
     """
@@ -141,12 +185,11 @@ def shortfalls(seeds: int, attacks: int, runs: int = SHORTFALL_RUNS) -> dict[flo
     for spread in SPREADS:
         cells = [Cell(seeds, attacks, correlation, spread) for correlation in CORRELATIONS]
         found = (
-            choices(cell, means, runs, random)["shortfall"]
+            choices(cell, means, runs, random)["flattery"]
             for cell in cells
             for means in profiles(cell).values()
-            if np.ptp(means) > 0  # equal attacks fall short of nothing
         )
-        out[spread] = max(found, default=0.0)
+        out[spread] = max(0.0, *found)
     return out
 
 
@@ -160,7 +203,7 @@ def coverage(cell: Cell, means: Floats, runs: int, random: np.random.Generator) 
     lowers, uppers, plains = [], [], []
     for count in _chunks(runs):
         leaks = draw(random, means, cell, count)
-        limits = intervals.worst_limits(leaks, ROWS)
+        limits = intervals.worst_limits(intervals.sample(leaks, ROWS), ROWS)
         scores = choosing.leave_one_out(leaks).scores
         error = scores.std(-1, ddof=1) / np.sqrt(cell.seeds)
         plains.append(scores.mean(-1) - special.stdtrit(cell.seeds - 1, intervals.LEVEL) * error)
@@ -175,40 +218,63 @@ def coverage(cell: Cell, means: Floats, runs: int, random: np.random.Generator) 
     }
 
 
-def rates(cell: Cell, world: World, runs: int, random: np.random.Generator) -> dict[str, float]:
-    """How often each verdict falls; the right one, and the false one that falls most often."""
-    means = np.concatenate([world.leaks, world.undefended, [AWAY]])
-    found: list[NDArray[np.intp]] = []
-    for count in _chunks(runs):
-        leaks, undefended, away = np.split(
-            draw(random, means, cell, count), [cell.attacks, 2 * cell.attacks], axis=1
+def figures_of(
+    cell: Cell, world: World, truth: Truth, runs: int, random: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Returns leaks [runs, 1 + POINTS, attacks, seeds], the baseline's [runs, 1, 1, seeds] and true means.
+
+    The first point is undefended. Half of the others are at the truth, the rest between it and undefended. A
+    leader that fails has the mean that the truth says, failures included.
+    """
+    steps = np.concatenate([[1.0], np.linspace(0, 1, POINTS - POINTS // 2), np.zeros(POINTS // 2)])
+    strongest = truth.leaks + (truth.undefended - truth.leaks) * steps
+    rest = strongest[:, None] if truth.all else np.full((len(steps), 1), AWAY - 0.02)
+    means = np.repeat(np.minimum(rest, strongest[:, None]), cell.attacks, axis=1)
+    means[:, 0] = strongest
+    spreads = np.exp(world.unequal * random.standard_normal(cell.attacks))
+    spreads = spreads * np.exp(world.uneven * random.standard_normal((len(steps), 1)))
+    spreads[:, random.random(cell.attacks) < world.erratic] *= 5
+    spreads[:, 0] *= world.leader
+    shown = means.copy()
+    if world.fails:
+        shown[:, 0] = np.minimum((means[:, 0] - world.fails / 2) / (1 - world.fails), 0.999)
+    with_away = (
+        np.pad(x, ((0, 0), (0, 1)), constant_values=c) for x, c in ((shown, AWAY), (spreads, 1))
+    )
+    shown, spreads = with_away
+    leaks, local_only = np.split(draw(random, shown, cell, runs, spreads), [cell.attacks], axis=2)
+    local_only = local_only[:, :1]
+    if world.fails:
+        lost = random.random((runs, 1, cell.seeds)) < world.fails
+        leaks[:, :, 0] = np.where(lost, 0.5, leaks[:, :, 0])
+    if world.rows:
+        leaks, local_only = (
+            random.binomial(world.rows, np.clip(x, 0, 1)) / world.rows for x in (leaks, local_only)
         )
-        evidence = judging.evidence_on(leaks, undefended, away[:, 0], ROWS)
-        found.append(judging.verdict_codes(evidence))
+    return leaks, local_only, means
+
+
+def rates(
+    cell: Cell, world: World, truth: Truth, runs: int, random: np.random.Generator
+) -> dict[str, float]:
+    """How often each verdict falls on the points at the truth; the right one, and the false ones.
+
+    ``false`` is the larger rate of the false verdicts that assert one thing: that it protects, that there is
+    nothing to protect, that it still leaks, or that it leaks less.
+    """
+    found: list[NDArray[np.intp]] = []
+    rows = world.rows or ROWS
+    for count in _chunks(runs):
+        leaks, local_only, _ = figures_of(cell, world, truth, count, random)
+        figures, baseline = (intervals.sample(x, rows) for x in (leaks, local_only))
+        codes = judging.verdict_codes(judging.evidence_on(figures, baseline, rows))
+        found.append(codes[:, -(POINTS // 2) :])
     codes = np.concatenate(found)
     shares = {verdict: float((codes == k).mean()) for k, verdict in enumerate(judging.VERDICTS)}
+    claims = ((Verdict.PROTECTS,), (Verdict.NOTHING_TO_PROTECT,), LEAKS, LESS)
+    errors = [sum(shares[v] for v in claim if v in truth.false) for claim in claims]
     return {
-        "false": max(shares[verdict] for verdict in world.false),
-        "right": shares[world.right],
+        "false": max(errors),
+        "right": shares[truth.right],
         **{str(verdict): share for verdict, share in shares.items()},
     }
-
-
-def strengths(cell: Cell, runs: int, random: np.random.Generator) -> dict[str, float]:
-    """Bias and distance of choosing one of five strengths and an attack on it, in means over runs.
-
-    The strengths' strongest attacks leak .7, .69, .68, .67 and .66; all keep the accuracy, and their other
-    attacks are close. ``bias`` is of the folds' scores for what they picked, and ``below`` is how far the
-    picks leak less than the best strength's strongest attack; negative where worse strengths were picked.
-    """
-    steps = np.linspace(0, 2 * cell.spread, cell.attacks)
-    means = np.linspace(0.7, 0.66, 5)[:, None] - steps  # [strengths, attacks]
-    sums = np.zeros(2)
-    for count in _chunks(runs):
-        figures = draw(random, means.ravel(), cell, count)
-        leaks = figures.reshape(count, *means.shape, cell.seeds)
-        chosen = choosing.choose_operating_point(leaks, np.zeros((count, len(means), cell.seeds)))
-        picked = means[chosen.points, chosen.attacks]
-        errors = (chosen.scores - picked, means[-1].max() - picked)
-        sums += [error.mean() * count for error in errors]
-    return dict(zip(("bias", "below"), map(float, sums / runs)))

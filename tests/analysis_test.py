@@ -7,7 +7,7 @@ import sys
 from analysis import judging, precision
 from tests import sweeps
 from vfljax import config as config_file
-from vfljax.report.intervals import interval
+from vfljax.report.estimates import interval
 
 
 def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(

@@ -239,16 +239,6 @@ def test_the_row_says_of_published_steps_and_baselines_what_the_attack_does(name
 
 
 @every_row
-def test_the_row_s_rules_are_values_of_its_option_and_the_published_one_its_default(name):
-    row = attacks.TABLE[name]
-    assert (row.reading is not None) == (name == "direct")
-    if row.reading is not None:
-        assert row.options["rule"] == row.reading.published
-        adaptive = [row(cases.BOTTOMS, 2, rule=rule).adaptive for rule in row.reading]
-        assert adaptive == [False, True, True]
-
-
-@every_row
 def test_keeps_every_rule_of_the_contract(name):
     contract.check(name, options=ROWS[name].options[0], classes=ROWS[name].classes[-1:])
 

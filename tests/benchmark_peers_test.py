@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.benchmark_peers import peers, torch_peers, workers
+from analysis.benchmark_peers import peers, workers
 from analysis.benchmark_peers.minimal import Least
 from analysis.benchmark_peers.problem import NETWORKS, Problem, draw
 from tests.reference import grid_step
@@ -130,36 +130,6 @@ def test_vfljax_s_row_makes_numpy_s_update(case, monkeypatch):
             for name, net in nets.items()
         }
         check_weights(ours, by_numpy(s, order, rate)[0])
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        "eager",
-        "ensemble",
-        pytest.param("gradient", marks=pytest.mark.slow),  # the compiler takes a minute
-        pytest.param("compiled", marks=pytest.mark.slow),
-    ],
-)
-def test_pytorch_s_rows_make_numpy_s_update(form):
-    torch = pytest.importorskip("torch")
-    first = 1
-    peer = torch_peers.make(torch, form, TINY, first, "cpu")
-    for number in range(TINY.steps):
-        peer.step(number)
-    weights = peer.weights()
-    assert peer.settings == (1 if form == "eager" else 3)
-    for s in range(peer.settings):
-        check_weights(setting(weights, s), by_numpy(first if form == "eager" else s)[0])
-
-
-def test_a_process_of_pytorch_trains_for_as_long_as_it_is_asked():
-    pytest.importorskip("torch")
-    worker = workers.Worker("ensemble", TINY)
-    with workers.started([worker]) as version:
-        assert version
-        assert workers.measure([worker], 0.01) > 0
-    assert worker.process.poll() is not None
 
 
 def test_a_process_without_pytorch_says_why_in_one_line():

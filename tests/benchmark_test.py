@@ -3,10 +3,9 @@
 import dataclasses
 
 import jax
-import numpy as np
 import pytest
 
-from vfljax.benchmark import convolutions, defense_cost, disk, grid_speed, measuring
+from vfljax.benchmark import convolutions, defense_cost, grid_speed, measuring
 from vfljax.models import MLP, Generator
 
 
@@ -102,20 +101,6 @@ def test_slow_forms_are_timed_at_the_first_width_and_ratios_are_to_pytorch(
     assert len(ours) == count
     assert len(rows) == count + 2  # PyTorch's, at each width
     assert all(row["ratio"] == 3 and row["all"] == [6.0, 6.0] for row in ours)
-
-
-def test_every_form_of_a_table_is_read_as_the_same_rows(monkeypatch):
-    """The array_record form is written by TFDS, which its own tests cover: here it is a list."""
-    monkeypatch.setattr(disk, "ROWS", 50)
-    monkeypatch.setattr(disk, "COLUMNS", 3)
-    monkeypatch.setattr(disk, "_array_record", lambda folder, x: lambda: np.stack(list(x)))
-    result, text = disk.measured(2)
-    names = [row["form"] for row in result["rows"]]
-    assert names == [
-        *(".npy, mapped", ".npy, mapped, random order", "Parquet", "array_record, row by row"),
-    ]
-    assert all(row["milliseconds"] >= 0 for row in result["rows"])
-    assert [row[0] for row in table_rows(text)] == names
 
 
 def test_what_every_suite_says_of_the_machine():

@@ -221,15 +221,11 @@ def test_a_report_names_the_attacks_that_know_of_it(name):
 @every_form
 def test_a_report_can_remark_on_any_form(name, options):
     remarks, chosen = TABLE[name].remarks, dict(options)
-    assert remarks.misread == "" or (remarks.misread[0].isupper() and remarks.misread[-1] == ".")
     for knobs in (TABLE[name].example, ROWS[name].other, TABLE[name].neutral or {}):
         if TABLE[name].knobs and not knobs:
             continue
-        assert remarks.smallest_mass(knobs) in (True, False)
         bound = remarks.bound(knobs, chosen, np.array([0.25, 0.75]))
         assert bound is None or [type(text) for text in bound] == [str, str]
-    clause = remarks.smallest_mass_clause
-    assert clause == "" or clause[-1] == ":"
     sentence = remarks.bound_sentence(chosen)
     assert sentence == "" or (sentence[0].isupper() and sentence[-1] == ".")
     assert all(remarks.knob_label(knob, chosen) for knob in TABLE[name].knobs)

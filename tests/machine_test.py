@@ -117,26 +117,6 @@ def test_the_environment_names_the_folder(tmp_path, monkeypatch):
     assert settings()["jax_compilation_cache_dir"] == str(tmp_path / "named")
 
 
-def test_the_argument_goes_before_the_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
-    assert use_this_machine(cache=tmp_path / "argument") == tmp_path / "argument"
-
-
-def test_a_second_call_changes_nothing(tmp_path):
-    first = use_this_machine(cache=tmp_path / "cache")
-    devices = jax.device_count()
-    assert use_this_machine() == first
-    assert jax.device_count() == devices
-
-
-def test_a_second_call_can_move_the_cache(tmp_path):
-    """JAX keeps to the folder that it opened first, unless it is told."""
-    for name in ("first", "second"):
-        use_this_machine(cache=tmp_path / name, min_compile_seconds=0)
-        jax.jit(lambda x: x * 3 + 1)(1.0)
-        assert list((tmp_path / name).glob("*-cache"))
-
-
 def test_started_backends_keep_their_devices(monkeypatch, caplog):
     devices = jax.device_count()
     monkeypatch.setattr(machine, "cores", lambda: devices + 1)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import harness
+from tests.reference import judging as twin
 from vfljax import metrics
 
 ROWS = 40
@@ -244,9 +245,25 @@ def test_f1_agrees_with_scikit_learn_also_without_some_class_or_some_scores(
             np.testing.assert_array_equal(f1(scores, labels), f1(scores, labels, np.ones(ROWS)))
 
 
-def test_advantage_is_0_at_chance_and_1_at_certainty():
-    ours = metrics.advantage(jnp.array([0.0, 0.25, 0.625, 1.0]), 0.25)
-    np.testing.assert_allclose(ours, [-1 / 3, 0, 0.5, 1], rtol=1e-6)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_error_of_a_leak_is_delongs_or_that_of_binomials(seed):
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, 80)
+    scores = np.round(2 * (random.standard_normal((80, 2)) + np.eye(2)[labels]))  # with ties
+    weights = (random.random(80) < 0.7).astype(np.float32)
+    kept = weights > 0
+    expected = twin.delong(np.diff(scores)[kept, 0], labels[kept])
+    found = metrics.leak_error(jnp.asarray(scores), jnp.asarray(labels), jnp.asarray(weights))
+    assert float(found) == pytest.approx(expected, rel=1e-4)
+    assert float(metrics.leak_error(jnp.eye(2)[labels], jnp.asarray(labels))) == 0
+    assert np.isnan(metrics.leak_error(jnp.eye(2)[:1], jnp.zeros(1, int)))
+    labels = random.integers(0, 4, 80)
+    scores = random.standard_normal((80, 4)) + np.eye(4)[labels]
+    right = scores.argmax(1) == labels
+    shares = [right[labels == c] for c in range(4)]
+    expected = math.sqrt(sum(x.mean() * (1 - x.mean()) / len(x) for x in shares)) / 4
+    found = metrics.leak_error(jnp.asarray(scores), jnp.asarray(labels))
+    assert float(found) == pytest.approx(expected, rel=1e-4)
 
 
 def batches(seed, levels):

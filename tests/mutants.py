@@ -412,40 +412,16 @@ SUMMARY = (
         ("tests/report/configurations_test.py",),
     ),
     Mutant(
-        "worst-attack-chosen-on-the-reported-half",
-        'selects=np.array([self._by_seed(rows, "leak_select") for rows in by_seed])',
-        'selects=np.array([self._by_seed(rows, "leak_report") for rows in by_seed])',
-        ("tests/report/assessment_test.py", "tests/report/findings_test.py"),
-    ),
-    Mutant(
-        "worst-attack-scored-on-all-rows",
-        'leaks=np.array([self._by_seed(rows, "leak_report") for rows in by_seed])',
-        'leaks=np.array([self._by_seed(rows, "leak") for rows in by_seed])',
-        ("tests/report/assessment_test.py", "tests/report/findings_test.py"),
-    ),
-    Mutant(
         "no-accuracy-may-be-lost",
         "MEAN_LOSS = 0.02",
         "MEAN_LOSS = 0.0",
         ("tests/report/assessment_test.py", "tests/report/judging_test.py"),
     ),
     Mutant(
-        "diverged-on-one-seed-is-no-candidate",
-        "if not any(map(math.isfinite, figures)):",
-        "if not all(map(math.isfinite, figures)):",
-        ("tests/report/assessment_test.py", "tests/report/findings_test.py"),
-    ),
-    Mutant(
         "more-is-said-of-a-mean",
         "if lower > 0:",
         "if more.mean > 0:",
         ("tests/report/findings_test.py", "tests/report/assessment_test.py"),
-    ),
-    Mutant(
-        "k-anonymity-turns-at-one-over-k",
-        'knobs["epsilon"] > (k - 1) / k',
-        'knobs["epsilon"] > 1 / k',
-        ("tests/report/findings_test.py", "tests/defenses/rows_test.py"),
     ),
 )
 

@@ -9,15 +9,17 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
-from vfljax.report import judging
+from vfljax.report import candidates as strongest_module
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.assessment import compare
-from vfljax.report.candidates import Candidate, candidates_of
+from vfljax.report.candidates import Candidate, Candidates
 from vfljax.report.configurations import FIGURES, ConfigurationSummary, Reference
-from vfljax.report.intervals import Interval, interval
+from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import StoredRows, brief
 from vfljax.store import header, manifest
 from vfljax.sweep.experiment import parse
@@ -122,6 +124,24 @@ def comparable(table: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]
 
 
+def candidates_of(
+    names: Sequence[str],
+    leaks: Any,
+    local_only: Any,
+    rows: int,
+) -> Candidates:
+    """``Candidates`` from anything like arrays: leaks [attacks, seeds] and the baseline's [seeds]."""
+    figures, baseline = np.asarray(leaks, np.float64), np.asarray(local_only, np.float64)
+    attacks = tuple(Candidate(name, name) for name in names)
+    return Candidates(
+        attacks=attacks,
+        leaks=figures,
+        local_only=baseline,
+        rows=rows,
+        seeds=tuple(range(len(baseline))),
+    )
+
+
 _numbers = itertools.count()
 
 
@@ -135,11 +155,13 @@ def assessment(
     attack: str = "passive",
     on: str = "split",
     attacks: Mapping[str, float] | None = None,
+    alone: float | None = None,
     **changes: Any,
 ) -> Assessment:
     """A configuration in one federation whose seeds agree, before it is compared; the local-only baseline
-    reaches .5. Of several attacks ``leak`` has rows by seed, of none it is None. ``attacks`` are successes.
-    Its chain has the defenses its knobs are of. ``changes`` are of fields of the configuration."""
+    reaches .5. Of several attacks ``leak`` has rows by seed, of none it is None. ``attacks`` are successes, and
+    ``alone`` is what the label party reaches alone. Its chain has the defenses its knobs are of. ``changes``
+    are of fields of the configuration."""
     knobs = dict(knobs or {})
     leaks = [[leak] * 3] if isinstance(leak, int | float) else leak
     seeds = range(3 if leaks is None else len(leaks[0]))
@@ -148,6 +170,7 @@ def assessment(
         identity(name, federation=on): {name: interval([value] * 3) for name in FIGURES}
         for name, value in (attacks or {}).items()
     }
+    by_alone = {} if alone is None else {"split": dict.fromkeys(seeds, alone)}
     configuration = ConfigurationSummary(
         number=next(_numbers),
         method=method,
@@ -158,6 +181,8 @@ def assessment(
         auc={},
         test={"split": dict.fromkeys(seeds, accuracy)},
         validation={"split": dict.fromkeys(seeds, valid)},
+        alone_test=by_alone,
+        alone_validation=by_alone,
         attacks=figures,
         diverged=0,
         inverted=0,
@@ -171,7 +196,7 @@ def assessment(
         Candidate(name=name, brief=brief(identity(name)), identity=identity(name), null=0.55)
         for name in names
     )
-    strongest = judging.strongest_of(dataclasses.replace(candidates, attacks=tried))
+    strongest = strongest_module.strongest_of(dataclasses.replace(candidates, attacks=tried))
     return Assessment(
         configuration=configuration,
         federation="split",

@@ -101,7 +101,8 @@ DEFAULT: dict[str, Any] = {
     "federations": (),  # trained: of "split", "malicious", "no_split"; (): what the attacks are for
     "goal": {
         "max_leak": 1.0,
-        "max_cost": 0.02,
+        "max_cost": 1.0,
+        "keep_gain": 0.5,
     },  # what a report asks of a defense: see records.Goal
     "reproduces": {},  # the paper's table that this is a run of, see vfljax.sweep.records.Reproduces
     "execution": {"width": 0, "shard_seconds": 20.0},  # width 0: chosen by backend

@@ -125,6 +125,36 @@ def leak_turned(scores: Array, labels: Array, chosen: Array, reported: Array) ->
     return jnp.where(auc(difference, labels, chosen) < 0.5, 1 - a, a)
 
 
+def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Array:
+    """The standard deviation of ``leak`` over draws of the rows, a class each.
+
+    Of two classes the variance is DeLong's (1988), var(V of class 1) / n_1 + var(V of class 0) / n_0 with V the
+    share of the other class that a row is ahead of; NaN where one is absent. Of more it is that of C binomials,
+    the sum over classes of p_c (1 - p_c) / n_c divided by C^2.
+    """
+    _check(scores, labels, weights)
+    weights = _ones(labels, weights)
+    if scores.shape[1] > 2:
+        hit = (_guess(scores) == labels).astype(jnp.float32)
+        members = jax.nn.one_hot(labels, scores.shape[1]) * weights[:, None]
+        count = jnp.maximum(members.sum(0), 1e-12)
+        recall = (members * hit[:, None]).sum(0) / count
+        present = (members.sum(0) > 0).astype(jnp.float32)
+        return jnp.sqrt(jnp.sum(present * recall * (1 - recall) / count)) / present.sum()
+    order, ordered = _in_order(_difference(scores))
+    left, right = _run_of(ordered, order)
+
+    def variance(of: Array, others: Array) -> Array:
+        below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(others[order])])
+        ahead = 0.5 * (below[left] + below[right]) / jnp.maximum(others.sum(), 1)
+        mean = _mean(ahead, of)
+        return _mean((ahead - mean) ** 2, of) / jnp.maximum(of.sum() - 1, 1)
+
+    one, other = weights * (labels == 1), weights * (labels != 1)
+    pairs = one.sum() * other.sum()
+    return jnp.where(pairs > 0, jnp.sqrt(variance(one, other) + variance(other, one)), jnp.nan)
+
+
 PREFERRED = 1e-5  # what an agreeing name counts for where several namings are right equally often
 
 
@@ -166,15 +196,6 @@ def leak_named(scores: Array, names: Array, labels: Array, weights: Array | None
         return auc(_difference(scores), labels, weights, names[0] != 0)
     named = jnp.zeros_like(scores).at[:, names].set(scores)
     return balanced_accuracy(named, labels, weights)
-
-
-def advantage(value: Array, chance: Array | float) -> Array:
-    """Where ``value`` stands on the scale from ``chance`` (0) to certainty (1); negative below chance.
-
-    >>> advantage(0.75, chance=0.5), advantage(0.25, chance=0.5)
-    (0.5, -0.5)
-    """
-    return (value - chance) / (1 - chance)
 
 
 def auc_by_batch(

@@ -7,7 +7,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from tests.sweeps import plan_of, tiny
-from vfljax.attacking.baselines import logistic_scores, numbers_of, untrained_cut
+from vfljax.attacking.baselines import (
+    local_only_scores,
+    numbers_of,
+    own_columns,
+    untrained_cut,
+    width_of,
+)
 from vfljax.attacking.view import common_data
 from vfljax.models import parties
 from vfljax.sweep import plan as planning
@@ -21,6 +27,7 @@ CANCER = {"name": "breast_cancer", "train": 200, "validation": 100, "test": 100}
 def test_numbers_stay_and_codes_become_one_hot():
     x = np.array([[0.5, 2, 0], [-1.0, 0, 1]], np.float32)
     coded = numbers_of(x, Input("table", (3,), (0, 3, 2))).toarray()
+    assert coded.shape[1] == width_of(Input("table", (3,), (0, 3, 2)))
     # codes first, then numbers
     np.testing.assert_array_equal(coded, [[0, 0, 1, 1, 0, 0.5], [1, 0, 0, 0, 1, -1.0]])
     np.testing.assert_array_equal(numbers_of(x, Input("table", (3,))).toarray(), x)
@@ -47,8 +54,9 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
         common = jax.device_get(common_data(plan.table, arrays, attackers))
         inputs = tuple(plan.party_columns[p].input for p in attackers)
         for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
-            scores = logistic_scores(common, inputs, classes, seed, count)
+            own = own_columns(common, inputs, classes, seed, count)
             split = plan.splits[seed]
+            scores = local_only_scores(own, "logistic", len(split.train))
             x, y = columns(plan, attackers, seed, split.train), labels[split.train]
             known = arrays["known_order"][seed][:count]
             model = LogisticRegression(max_iter=1000).fit(x[known], y[known])

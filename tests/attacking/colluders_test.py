@@ -11,6 +11,7 @@ from tests.reference import direct as reference
 from tests.sweeps import plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, run, view
+from vfljax.attacking.local_learners import LEARNERS
 from vfljax.report import tables
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import identity_of, read
@@ -207,7 +208,9 @@ def test_only_layers_of_others_are_diagnostics_and_stay_out_of_the_worst_case(at
         if a["federation"] != "no_split"
     }
     his = {(r["label"], "no federation"): r["leak_select"] for r in stored.local_only.to_pylist()}
-    assert {name for name, _ in his} == {"logistic", "logistic/parties=1", "logistic/parties=0+1"}
+    parties = ("", "/parties=1", "/parties=0+1")
+    assert {f"logistic{who}" for who in parties} <= {name for name, _ in his}
+    assert len(his) == len(parties) * len(LEARNERS)
     for strongest, diagnostic in ((one.strongest, False), (one.oracle, True)):
         candidates = {k: v for k, v in split.items() if oracle.get(k[0], False) == diagnostic}
         candidates |= {} if diagnostic else his

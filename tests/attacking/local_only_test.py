@@ -1,21 +1,19 @@
 """The attacker who stays away: scored as attacks are, once a seed, stored with the sweep."""
 
+import itertools
 import shutil
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from sklearn.metrics import balanced_accuracy_score
 
 from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, local_only, run
-from vfljax.attacking.scoring import Scorer
+from vfljax.attacking.local_learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
 from vfljax.sweep import attack_variants
-from vfljax.types import Scores
 
 
 def silent(line):
@@ -34,19 +32,28 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
         jobs.plan_variant(attack_variants.AttackVariant(name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
-    assert local_only.jobs(plans, 2) == [((0,), n, seed) for n in (20, 40) for seed in (0, 1)]
-    assert local_only.jobs(plans[1:], 2) == []  # who knows nothing has nothing to learn from
+    inputs = [columns.input for columns in plan.party_columns]
+    found = local_only.jobs(plans, 2, inputs)
+    assert found == [
+        ((0,), n, seed, learner) for n in (20, 40) for seed in (0, 1) for learner in LEARNERS
+    ]
+    # who knows nothing has nothing to learn from
+    assert local_only.jobs(plans[1:], 2, inputs) == []
     assert isinstance(plans[0], jobs.VariantPlan)
     together = plans[0]._replace(
         attacks={group._replace(attackers=(0, 1)): a for group, a in plans[0].attacks.items()}
     )
-    assert {job.attackers for job in local_only.jobs([*plans, together], 2)} == {(0,), (0, 1)}
+    jobs_of = local_only.jobs([*plans, together], 2, inputs)
+    assert {job.attackers for job in jobs_of} == {(0,), (0, 1)}
 
 
 def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
     sweep = store.load(tiny_sweep)
-    rows = {row["seed"]: row for row in sweep.local_only.to_pylist()}
-    assert sorted(rows) == [0, 1]
+    rows = sweep.local_only.to_pylist()
+    assert sorted((row["seed"], store.learner_of(row)) for row in rows) == sorted(
+        itertools.product((0, 1), LEARNERS)
+    )
+    rows = {row["seed"]: row for row in rows if store.learner_of(row) == "logistic"}
     for seed, row in rows.items():
         assert (row["label"], row["attackers"], row["known"]) == ("logistic", "[0]", 20)
         beside = [
@@ -60,30 +67,13 @@ def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on
         assert row.get("leak_batch_mean") is None
 
 
-def test_his_halves_are_those_of_the_attacks(tiny_sweep, plan, monkeypatch):
-    """By scores that are right on one half of the rows only."""
-    arrays = store.load(tiny_sweep).splits()
-    labels = arrays["labels"][arrays["train"][1]]
-    right = arrays["selects"][1]
-    guess = np.eye(10, dtype=np.float32)[np.where(right, labels, (labels + 1) % 10)]
-    tests = np.zeros((len(arrays["test"][1]), 10), np.float32)
-    monkeypatch.setattr(local_only, "logistic_scores", lambda *_: Scores(guess, tests))
-    scorer, written = Scorer(arrays, None), []
-    monkeypatch.setattr(store, "write_chunk", lambda *block: written.extend(block[-1]))
-    monkeypatch.setattr(store, "read_variant", lambda *_: pa.table({}))
-    local_only.run([local_only.LocalOnlyJob((0,), 20, 1)], plan, tiny_sweep, arrays, scorer)
-    (row,) = written
-    assert (row["leak_select"], row["leak_report"]) == (1, 0)
-    unlabeled = np.ones(len(labels), bool)
-    unlabeled[arrays["known_order"][1][:20]] = False
-    expected = balanced_accuracy_score(labels[unlabeled], guess.argmax(1)[unlabeled])
-    assert row["leak"] == pytest.approx(expected, abs=1e-6)
-
-
 def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
     sweep = store.load(tiny_sweep)
     rows = sweep.attacks.to_pylist()
-    his = np.mean([row["leak_select"] for row in sweep.local_only.to_pylist()])
+    by_learner = {}
+    for row in sweep.local_only.to_pylist():
+        by_learner.setdefault(store.learner_of(row), []).append(row["leak_select"])
+    his = max(map(np.mean, by_learner.values()))
     point_of = {row["trial"]: row["point"] for row in sweep.results.to_pylist()}
     found = assess(read(sweep)).assessments
     assert len(found) == 2 * len(set(point_of.values()))
@@ -93,6 +83,7 @@ def test_a_worst_case_is_never_below_him_where_it_is_chosen(tiny_sweep):
         if strongest.is_local_only:
             assert strongest.excess.mean == 0
             continue
+        assert strongest.excess.mean >= 0
         key = strongest.attack.identity
         chosen = [
             row["leak_select"]
@@ -108,21 +99,24 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before, fitted = comparable(store.load(workdir).local_only), []
-    scores = local_only.logistic_scores
+    scores = local_only.local_only_scores
 
-    def counted(*arguments):
-        fitted.append(arguments[-2:])
-        return scores(*arguments)
+    def counted(own, learner, train):
+        fitted.append((own.seed, len(own.known), learner))
+        return scores(own, learner, train)
 
-    monkeypatch.setattr(local_only, "logistic_scores", counted)
+    monkeypatch.setattr(local_only, "local_only_scores", counted)
     run.attack_sweep(plan_of(TINY), workdir, say=silent)
     assert fitted == []
     more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))
     run.attack_sweep(plan_of(more), workdir, say=silent)
-    assert fitted == [(0, 30), (1, 30)]
+    assert fitted == [(seed, 30, learner) for seed in (0, 1) for learner in LEARNERS]
     sweep = store.load(workdir)
     about = store.by_label(store.attack_summary(workdir))[local_only.LABEL]
-    assert (about["rows"], about["knobs"]) == (4, [{"known": 20.0}, {"known": 30.0}])
+    assert (about["rows"], about["knobs"]) == (
+        4 * len(LEARNERS),
+        [{"known": 20.0}, {"known": 30.0}],
+    )
     rows = comparable(sweep.local_only)
     assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
@@ -138,5 +132,8 @@ def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_pat
     monkeypatch.setattr(local_only, "run", lambda *_: None)
     run.attack_sweep(plan_of(killed), workdir, say=silent)
     sweep = store.load(workdir)
-    assert "the attack logistic has 2 of 4 rows" in sweep.unfinished
+    assert (
+        f"the attack logistic has {2 * len(LEARNERS)} of {4 * len(LEARNERS)} rows"
+        in sweep.unfinished
+    )
     assert any("with 30 known labels" in line for line in not_run.not_attacked(assess(read(sweep))))

@@ -53,7 +53,7 @@ def test_its_config_is_the_sweep(finished):
     config = runpy.run_path(str(finished / "out" / "config.py"))["get_config"]()
     assert parse(config).stored == store.load(finished / "out").config
     assert config["parties"]["names"] == ("telco", "bank")
-    assert config["goal"].to_dict() == {"max_leak": 1.0, "max_cost": 0.02}
+    assert config["goal"].to_dict() == {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}
     assert any("Nobody owns id" in note for note in config["notes"])
     assert any("left out for want of time" in note for note in config["notes"])
 
@@ -160,7 +160,7 @@ def test_more_classes_leave_out_what_is_for_two(tmp_path):
     serving.check(make_plan(experiment))
     assert "norm" not in config["attacks"]
     assert config["attacks"]["spectral"]["whole"] == (False,)
-    assert config["goal"] == {"max_leak": 1.0, "max_cost": 0.02}
+    assert config["goal"] == {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}
     asked_for = suite.config(dataclasses.replace(request, max_leak=0.4), stages.survey(request))
     assert asked_for["goal"]["max_leak"] == 0.4
 

@@ -3,7 +3,6 @@
 import gc
 import os
 import pathlib
-import shlex
 import shutil
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import jax
 import pytest
 
 import vfljax
-from vfljax import cli, store
+from vfljax import cli
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -269,30 +268,6 @@ def config(tmp_path):
         "def get_config():\n    return ordered({**TINY, 'seeds': 3, 'attacks': {'direct': {}}})\n"
     )
     return path
-
-
-def test_a_terminated_process_exits_with_143_and_the_command_it_prints_continues(
-    launch, tmp_path, config
-):
-    workdir = tmp_path / "w"
-    # many shards give it time to be stopped
-    changes = ["--config.seeds=2", "--config.execution.shard_seconds=0.01"]
-    arguments = [f"--config={config}", f"--workdir={workdir}", *changes]
-    running = process("sweep", *arguments)
-    while running.poll() is None and not any(workdir.glob("shards/[0-9]*")):
-        time.sleep(0.01)
-    running.send_signal(signal.SIGTERM)
-    _, said = running.communicate()
-    assert running.returncode == 143
-    command = f"python -m launch.sweep {shlex.join(arguments)}\n"
-    assert said.endswith(f"stopped by SIGTERM: nothing finished is lost. To go on:\n  {command}")
-    stored = sorted(workdir.glob("shards/[0-9]*/manifest.json"))
-    times = [path.stat().st_mtime_ns for path in stored]
-    assert stored
-    done = launch("sweep", *arguments)
-    assert done.returncode == 0, done.stderr
-    assert store.load(workdir).results.num_rows == 24
-    assert [path.stat().st_mtime_ns for path in stored] == times
 
 
 def test_the_whole_way_from_a_config_to_a_report(launch, tmp_path, config):

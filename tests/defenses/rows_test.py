@@ -69,8 +69,6 @@ def test_advice_names_the_forms_in_a_config_s_words():
 
 def test_without_remarks_a_report_says_nothing():
     remarks = Remarks()
-    assert (remarks.misread, remarks.smallest_mass_clause) == ("", "")
-    assert not remarks.smallest_mass({"strength": 1.0})
     assert remarks.bound({"strength": 1.0}, {}, [0.5, 0.5]) is None
     assert remarks.bound_sentence({}) == ""
     assert remarks.knob_label("strength", {"law": "first"}) == "strength"

@@ -8,7 +8,7 @@ from tests.sweeps import assessment, identity
 from vfljax import papers, store
 from vfljax.errors import UserError
 from vfljax.papers import paper_figures
-from vfljax.report.intervals import Interval
+from vfljax.report.estimates import Interval
 from vfljax.sweep.records import Reproduces
 
 

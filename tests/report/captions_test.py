@@ -9,28 +9,28 @@ from vfljax.report.stored_rows import read
 PLAIN = assessed(assessment("plain", 0.9, 0.8), reference=REFERENCE._replace(classes=10))
 
 
-def test_with_three_seeds_the_shortfall_is_the_simulated_one(monkeypatch):
+def test_with_three_seeds_the_bias_is_the_simulated_one(monkeypatch):
     asked = []
 
     def stored(seeds, candidates):
         asked.append((seeds, candidates))
-        return captions.Shortfall(seeds, candidates, {0.01: 0.004, 0.1: 0.044})
+        return captions.Bias(seeds, candidates, {0.01: 0.004, 0.1: 0.044})
 
-    monkeypatch.setattr(captions, "stored_shortfall", stored)
+    monkeypatch.setattr(captions, "stored_bias", stored)
     text = captions.strongest_attack(PLAIN)
     assert asked == [(3, 2)]  # one attack, and the local-only baseline
-    assert "by up to 0.004, 0.044 where figures spread over seeds by 0.01, 0.1" in text
+    assert "by at most 0.004, 0.044 where figures spread over seeds by 0.01, 0.1" in text
     assert captions.OTHER_SEEDS in text
     for verdict in judging.VERDICTS:
         assert str(verdict) in text
 
 
-def test_with_fewer_seeds_halves_are_named_and_no_folds(tiny_sweep):
+def test_with_fewer_seeds_there_are_no_folds_and_no_limits(tiny_sweep):
     found = assess(read(store.load(tiny_sweep)))
     text = captions.strongest_attack(found)
-    assert captions.HALVES in text
+    assert captions.FEW_SEEDS in text
     assert captions.OTHER_SEEDS not in text
-    assert captions.shortfall(found) == ""
+    assert captions.bias(found) == ""
 
 
 def test_permuted_labels_are_said_and_nothing_where_none_are():
@@ -40,9 +40,7 @@ def test_permuted_labels_are_said_and_nothing_where_none_are():
     assert "Control" not in captions.strongest_attack(PLAIN)
 
 
-def test_the_rule_for_the_accuracy_is_printed_with_its_numbers():
-    assert "at most 0.02 below undefended's" in captions.operating_points()
-    assert "at most 0.04 by the upper limit of that loss at 90%" in captions.operating_points()
-    text = captions.operating_points(0.005)
-    assert "at most 0.005 below undefended's" in text
-    assert "at most 0.01 by the upper limit" in text
+def test_the_rule_for_the_utility_is_printed_with_its_numbers():
+    text = captions.operating_points(PLAIN)
+    assert "its accuracy on validation rows is at most 0.020 below undefended's" in text
+    assert "upper limit of the loss at 90% (50% of what the federation gains" in text

@@ -7,7 +7,7 @@ from scipy import stats
 
 from vfljax import store
 from vfljax.report.configurations import configurations, reference_of, undefended
-from vfljax.report.intervals import interval
+from vfljax.report.estimates import interval
 from vfljax.report.stored_rows import read
 
 
@@ -51,11 +51,13 @@ def test_chance_and_majority_come_from_the_class_balance(tiny_sweep, balance, ch
     assert reference.scale == scale
 
 
-def test_a_figure_is_of_half_of_the_recorded_rows_of_the_rarest_class(tiny_sweep):
+def test_a_figure_is_of_the_recorded_rows_of_every_class_as_the_rarest_has(tiny_sweep):
     sweep = store.load(tiny_sweep)
     data = sweep.header["data"]
     share = min(data["balance"]) / sum(data["balance"])
-    assert reference_of(read(sweep)).rows == int(data["recorded"] * share / 2)
+    reference = reference_of(read(sweep))
+    assert reference.rows == int(10 * data["recorded"] * share)
+    assert reference.crossed
 
 
 def test_a_label_names_what_varies_in_its_method_and_what_had_to_be_chosen(defended):

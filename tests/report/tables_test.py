@@ -4,10 +4,10 @@ import dataclasses
 import math
 import pathlib
 
-from tests.sweeps import assessed, assessment
+from tests.sweeps import assessed, assessment, candidates_of
 from vfljax import store
-from vfljax.report import attack_tables, headline, judging, tables
-from vfljax.report.candidates import candidates_of
+from vfljax.report import attack_tables, tables, words
+from vfljax.report import candidates as strongest_module
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import load
 
@@ -20,7 +20,8 @@ def test_the_table_of_verdicts_has_limits_and_how_attacks_were_chosen():
     header, rows = tables.verdict_rows(assessed(plain, assessment("noise", 0.9, 0.5, NOISE)))
     first, second = (dict(zip(header, row, strict=True)) for row in rows)
     assert second["verdict"] == str(Verdict.PROTECTS)
-    assert second["chosen by"] == "3 of 3 folds"
+    assert second["by folds"] == "0.500, 3 of 3 folds"
+    assert second["cost"] == "kept"
     assert second["leaks (at least to at most)"].startswith("0.500 (0.4")
     assert second["change to undefended"].startswith("-0.400 (-0.4")
     assert first["verdict"] == "-"
@@ -32,9 +33,9 @@ def test_an_attack_without_enough_figures_is_named_where_nothing_can_be_said():
     lost = assessment("noise", 0.9, 0.5, NOISE)
     leaks = [[0.5] * 3, [0.5, 0.5, math.nan]]
     candidates = candidates_of(["passive", "norm"], leaks, [0.5] * 3, 1000)
-    lost = dataclasses.replace(lost, strongest=judging.strongest_of(candidates))
+    lost = dataclasses.replace(lost, strongest=strongest_module.strongest_of(candidates))
     _, judged = assessed(assessment("plain", 0.9, 0.9), lost).assessments
-    assert headline.verdict_text(judged) == "cannot say: norm on fewer than 3 seeds"
+    assert words.verdict_text(judged) == "cannot say: norm on fewer than 3 seeds"
 
 
 def test_training_leads_then_attacks_by_seconds_and_their_sum():

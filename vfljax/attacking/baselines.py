@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
-from sklearn.linear_model import LogisticRegression
 
+from vfljax.attacking.local_learners import LEARNERS, OwnColumns
 from vfljax.attacking.view import CommonData
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
@@ -19,47 +18,10 @@ from vfljax.models.rows import over_chunks
 from vfljax.types import Array, HostArray, Input, Scores, Spec, Weights
 
 
-class _Fitted(NamedTuple):
-    """Logistic regression fitted to known rows, and the columns it reads."""
-
-    model: LogisticRegression
-    columns: Callable[[Any], Any]  # of raw rows
-    known: HostArray  # [K] places among the training rows
-
-    def scores(self, rows: HostArray, num_classes: int) -> HostArray:
-        """Log odds [n, C] up to a constant a row, which rank rows where probabilities tie at 1."""
-        odds = self.model.decision_function(self.columns(rows))
-        odds = np.stack([-odds, odds], axis=1) if odds.ndim == 1 else odds
-        out = np.tile(odds.min(axis=1, keepdims=True) - 1, num_classes)
-        out[:, self.model.classes_] = odds
-        return out.astype(np.float32)
-
-
-def _fit(common: CommonData, inputs: tuple[Input, ...], seed: int, count: int) -> _Fitted:
-    """Logistic regression (scikit-learn) of ``count`` known labels on the attackers' columns.
-
-    ``common`` holds NumPy arrays; ``inputs`` describe the attackers' columns.
-    """
-
-    def columns(raw: Any) -> Any:
-        parts = [np.asarray(part) for part in common.columns(seed, raw)]
-        if not any(any(reads.vocabulary) for reads in inputs):
-            return np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
-        return hstack([numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
-
-    known = common.known_order[seed][:count]
-    rows = common.train[seed][known]
-    with warnings.catch_warnings():  # an unconverged baseline is still a baseline
-        warnings.simplefilter("ignore")
-        model = LogisticRegression(max_iter=1000)
-        model.fit(columns(rows), np.asarray(common.labels)[rows])
-    return _Fitted(model, columns, np.asarray(known))
-
-
-def logistic_scores(
+def own_columns(
     common: CommonData, inputs: tuple[Input, ...], num_classes: int, seed: int, count: int
-) -> Scores:
-    """Returns the scores of the local-only baseline for all training and test rows.
+) -> OwnColumns:
+    """Returns the attackers' columns of all training rows, and after these of all test rows.
 
     Args:
       common: NumPy arrays of the attackers.
@@ -68,10 +30,22 @@ def logistic_scores(
       seed: whose rows and scaling are used.
       count: number of known labels.
     """
-    fitted = _fit(common, inputs, seed, count)
     train, test = (np.asarray(rows[seed]) for rows in (common.train, common.test))
-    scores: Any = (fitted.scores(rows, num_classes) for rows in (train, test))
-    return Scores(*scores)
+    raw = np.concatenate([train, test])
+    parts = [np.asarray(part) for part in common.columns(seed, raw)]
+    if any(any(reads.vocabulary) for reads in inputs):
+        numbers = hstack([numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
+    else:
+        numbers = np.concatenate([part.reshape(len(raw), -1) for part in parts], axis=1)
+    known = np.asarray(common.known_order[seed][:count])
+    labels = np.asarray(common.labels)[train[known]]
+    return OwnColumns(numbers, known, labels, num_classes, seed)
+
+
+def local_only_scores(own: OwnColumns, learner: str, train: int) -> Scores:
+    """Returns a learner's scores of the first ``train`` rows, which train the federation, and of the others."""
+    scores: Any = LEARNERS[learner](own)
+    return Scores(scores[:train], scores[train:])
 
 
 def numbers_of(x: np.ndarray, reads: Input) -> Any:
@@ -98,6 +72,14 @@ def numbers_of(x: np.ndarray, reads: Input) -> Any:
     codes = csr_matrix((ones, (rows, places.ravel())), shape=(len(x), int(sizes.sum())))
     codes.data[:] = 1.0  # a token that stands twice was summed
     return hstack([codes, x[:, ~coded]], "csr") if (~coded).any() else codes
+
+
+def width_of(reads: Input) -> int:
+    """Returns how many columns ``numbers_of`` gives."""
+    if not any(reads.vocabulary):
+        return math.prod(reads.shape)
+    numbers = 0 if reads.kind == "text" else sum(size == 0 for size in reads.vocabulary)
+    return sum(reads.vocabulary) + numbers
 
 
 def untrained_cut(

@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from vfljax import attacks, store
 from vfljax.attacking import local_only, versions
-from vfljax.attacking.baselines import logistic_scores
+from vfljax.attacking.baselines import own_columns
 from vfljax.attacking.batching import AttackBatch, Stored, make_attack_batch, run_attack_batch
 from vfljax.attacking.jobs import Job, VariantPlan, ViewGroup, key_of, plan_variant
+from vfljax.attacking.local_learners import LEARNERS
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
 from vfljax.sweep import batch_layout, programs
@@ -204,18 +205,21 @@ def _call(run: Any) -> tuple[float, float]:
 
 
 def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, float]:
-    """How many regressions on the host the variants are compared with, stored ones aside, and the seconds
+    """How many learners on the host the variants are compared with, stored ones aside, and the seconds
     of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(local_only.LABEL)).is_dir()
     rows = store.read_variant(workdir, local_only.LABEL).to_pylist() if exists else []
-    done = {store.local_only_key(row) for row in rows}
-    jobs = local_only.jobs(variant_plans, plan.experiment.seeds)
+    done = {store.learner_key(row) for row in rows}
+    every = [columns.input for columns in plan.party_columns]
+    jobs = local_only.jobs(variant_plans, plan.experiment.seeds, every)
     wanted = [job for job in jobs if job.key not in done]
     if not wanted:
         return 0, 0.0
     first = wanted[0]
     common = jax.device_get(common_data(plan.table, stored.arrays, first.attackers))
     inputs = tuple(plan.party_columns[p].input for p in first.attackers)
-    arguments = common, inputs, plan.dataset.num_classes, first.seed, first.known
-    return len(wanted), len(wanted) * _call(lambda: logistic_scores(*arguments))[0]
+    own = own_columns(common, inputs, plan.dataset.num_classes, first.seed, first.known)
+    names = dict.fromkeys(job.learner for job in wanted)
+    each = {name: _call(lambda name=name: LEARNERS[name](own))[0] for name in names}
+    return len(wanted), sum(each[job.learner] for job in wanted)

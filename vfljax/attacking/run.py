@@ -84,7 +84,8 @@ def _attack_sweep(
             left.append(variant_plan)
             continue
         todo.append(variant_plan)
-    baselines = local_only.jobs([*todo, *left], experiment.seeds)
+    inputs = [columns.input for columns in plan.party_columns]
+    baselines = local_only.jobs([*todo, *left], experiment.seeds, inputs)
     if baselines:
         store.open_variant(workdir, local_only.LABEL)
         summary[local_only.LABEL] = local_only.described(baselines, workdir, len(trained))

@@ -128,9 +128,10 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     success: top-1 on all training rows (as published, known rows included), and without them; f1 on
     rows whose label is not known; leak: the common scale (``metrics.leak``) on unlabeled rows, whole
     and on the half where the worst attack is chosen; leak_report: on the other half, where for two
-    classes the direction is the chosen half's; leak_null: what the same scores reach there under
-    permuted labels in 95 % of permutations. NaN where no row is left, and all of them where a trained
-    attack has no guess at any row: it diverged, which says nothing about the defense.
+    classes the direction is the chosen half's; leak_crossed: the same with both halves scored, each in
+    the other's direction; leak_error: what the number of rows lets leak spread; leak_null: what the same
+    scores reach there under permuted labels in 95 % of permutations. NaN where no row is left, and all of
+    them where a trained attack has no guess at any row: it diverged, which says nothing about the defense.
 
     Two classes also by batch: auc_batch_q95, the .95 quantile over batches of the AUC, not flipped
     (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
@@ -152,10 +153,14 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
         "leak": metrics.leak(scores.train, labels, unlabeled),
         "leak_select": metrics.leak(scores.train, labels, choose),
         "leak_report": metrics.leak_turned(scores.train, labels, choose, report),
+        "leak_error": metrics.leak_error(scores.train, labels, unlabeled),
         "leak_null": jnp.quantile(null, NULL_LEVEL),
         **named_figures(output, true, sent, half),
     }
-    if scores.train.shape[1] == 2:
+    turned = metrics.leak_turned(scores.train, labels, report, choose)
+    two = scores.train.shape[1] == 2
+    out["leak_crossed"] = (out["leak_report"] + turned) / 2 if two else out["leak"]
+    if two:
         batch, count = output.order // batch_size, -(-len(labels) // batch_size)
         difference = scores.train[:, 1] - scores.train[:, 0]
         difference = jnp.where(jnp.isfinite(difference), difference, 0.0)

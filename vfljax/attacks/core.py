@@ -66,18 +66,6 @@ class Attack(NamedTuple):
     parameter_gradients: bool = False  # it reads ``View.parameter_gradients``
 
 
-class Reading(NamedTuple):
-    """The rules by which an attack reads a label off the entries of a gradient.
-
-    Each is a value of the attack's option ``rule``. The report compares them to tell
-    a defense that hides the label from one that stops the published rule only.
-    """
-
-    published: str  # the published rule
-    largest: str  # takes the negative entry of largest magnitude
-    smallest: str  # takes the negative entry of smallest magnitude
-
-
 @dataclasses.dataclass(frozen=True)
 class AttackRow:
     """One row of the table of attacks: a factory, and what the report must know of the attack.
@@ -91,9 +79,6 @@ class AttackRow:
 
     published_steps: int = 0
     """Optimizer steps of the published attack, 0 where it trains nothing."""
-
-    reading: Reading | None = None
-    """The rules by which it reads labels off gradients, where it has an option ``rule`` for them."""
 
     computed_as: str = ""
     """The attack that computes the same for equal options, on other federations: they share programs."""

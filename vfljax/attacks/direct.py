@@ -123,9 +123,4 @@ def direct(
     return Attack(run, (NO_SPLIT,), **core.reads_epoch(epoch, adaptive))
 
 
-ROW = AttackRow(
-    direct,
-    reading=core.Reading(
-        published="first_negative", largest="most_negative", smallest="least_negative"
-    ),
-)
+ROW = AttackRow(direct)

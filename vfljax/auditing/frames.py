@@ -30,7 +30,8 @@ def audit(
     known: int = 0,
     budget: float | str = "10m",
     max_leak: float | None = None,
-    max_cost: float = 0.02,
+    max_cost: float = 1.0,
+    keep_gain: float = 0.5,
     seeds: int = 5,
     options: Mapping[str, Any] | None = None,
     say: Callable[[str], None] = print,
@@ -51,7 +52,8 @@ def audit(
       known: labels that attackers know; 0 is 40, or two a class.
       budget: seconds, or a text such as "10m".
       max_leak: the most that may leak, on the report's scale; None allows any, and verdicts decide.
-      max_cost: the most test accuracy that a defense may cost.
+      max_cost: the most test utility (accuracy or AUC) that a defense may cost; 1 allows any.
+      keep_gain: the share of what the federation gains over the label party alone that is to be kept.
       seeds: of each configuration.
       options: of the table's loader (``vfljax.datasets.user_table.table``).
       say: is given each line of what is being done.
@@ -77,6 +79,7 @@ def audit(
             budget=seconds_of(budget) if isinstance(budget, str) else float(budget),
             max_leak=max_leak,
             max_cost=max_cost,
+            keep_gain=keep_gain,
             seeds=seeds,
             options=dict(options or {}),
         )

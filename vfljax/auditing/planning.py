@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from vfljax import defenses
+from vfljax.report import worth
 from vfljax.report.configurations import stored_configurations
 from vfljax.store import Sweep
+from vfljax.sweep.records import Goal
 
 TOGETHER = 32  # trials that one call attacks, however few there are
 MARGIN = 1.2  # on every estimate
@@ -53,7 +55,7 @@ class Cost(NamedTuple):
     """What one operating point cost in the pilot."""
 
     value: float  # of the knob; nan for a defense without one
-    loss: float  # of validation accuracy, the largest over federations; inf if training diverged
+    loss: float  # of validation utility, the largest over federations; inf if training diverged
 
 
 def values_of(name: str) -> tuple[float, ...]:
@@ -107,6 +109,23 @@ def costs(pilot: Sweep) -> dict[str, list[Cost]]:
             value = point.knobs[f"{name}.{strengths.knob}"] if strengths else math.nan
             out.setdefault(name, []).append(Cost(value, most))
     return out
+
+
+def allowed(pilot: Sweep | None, goal: Goal) -> float:
+    """Returns the validation utility that an operating point may lose, the least over federations.
+
+    Args:
+      pilot: the stored pilot, None where nothing was tried.
+      goal: what is asked.
+    """
+    points = () if pilot is None else stored_configurations(pilot)
+    plain = next((point for point in points if not point.defended), None)
+    if plain is None:
+        return worth.Worth({}, {}).allowed(goal)
+    return min(
+        worth.worth(plain.alone_validation.get(federation, {}), by_seed).allowed(goal)
+        for federation, by_seed in plain.validation.items()
+    )
 
 
 def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]:

@@ -56,7 +56,8 @@ class Request:
     known: int = 0  # labels that attackers know; 0: 40, or two a class
     budget: float = 600.0  # seconds
     max_leak: float | None = None  # None: any, and the verdicts say whether a defense protects
-    max_cost: float = 0.02
+    max_cost: float = 1.0  # test utility that may be lost; 1: any
+    keep_gain: float = 0.5  # share of the federation's gain over the label party alone to be kept
     seeds: int = 5
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the table's loader
 
@@ -95,7 +96,7 @@ class Request:
                 (of_audit("budget"), f"={self.budget:g}s is no time that an audit can keep"),
                 remedy=f"give {LEAST_BUDGET:g}s or more, such as 10m",
             )
-        for name in ("max_leak", "max_cost"):
+        for name in ("max_leak", "max_cost", "keep_gain"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 remedy = "give a number from 0 to 1"

@@ -98,6 +98,13 @@ def table_notes(table: Survey) -> list[str]:
     if found:
         drop = ",".join(column.column for column in found[:SHOWN])
         notes.append(f"To leave such columns out: {shlex.quote(f'--option=drop={drop}')}")
+    if table.reach:
+        figures = ", ".join(f"{who} {figure:.3f}" for who, figure in table.reach.items())
+        scale = "AUC" if table.dataset.num_classes == 2 else "balanced top-1"
+        notes.append(
+            f"What columns tell of the labels ({scale} of gradient boosting on all labels, cross-validated): "
+            f"{figures}."
+        )
     if table.unowned:
         notes.append(f"Nobody owns {few(table.unowned)}: left out.")
     notes += [
@@ -120,7 +127,10 @@ def left_out_note(names: Sequence[str]) -> str:
 
 
 def choice_notes(
-    chosen: Mapping[str, Sequence[float]], left_out: Sequence[str], request: Request
+    chosen: Mapping[str, Sequence[float]],
+    left_out: Sequence[str],
+    request: Request,
+    allowed: float,
 ) -> list[str]:
     """Returns the report's notes on what was chosen.
 
@@ -128,6 +138,7 @@ def choice_notes(
       chosen: the values of the knob at which each defense is audited.
       left_out: defenses for which there was no time.
       request: what was asked.
+      allowed: the validation utility that an operating point may lose.
     """
     rest = left_out_note(left_out)
     if not chosen:
@@ -138,8 +149,8 @@ def choice_notes(
         f"{counted(len(chosen), 'defense')}"
         + f", {each} operating points each" * bool(counts)
         + f"; {rest}.",
-        f"Operating points are those around which a pilot of one seed lost {request.max_cost:.3g} of "
-        "validation accuracy. The pilot was not attacked, so no leak chose them.",
+        f"Operating points are those around which a pilot of one seed lost {allowed:.3g} of "
+        "validation accuracy or AUC. The pilot was not attacked, so no leak chose them.",
     ]
 
 

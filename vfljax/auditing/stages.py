@@ -31,6 +31,7 @@ from vfljax.sweep import programs, serving
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import make_plan
 from vfljax.sweep.progress import clock
+from vfljax.sweep.records import Goal
 from vfljax.sweep.train import train_sweep
 from vfljax.types import MALICIOUS
 
@@ -168,12 +169,14 @@ def _decision(
         }
         run.stage("pilot", values, run.workdir / "pilot")
         costs = planning.costs(store.load(run.workdir / "pilot"))
+    pilot = store.load(run.workdir / "pilot") if tried else None
+    allowed = planning.allowed(pilot, Goal(max_cost=request.max_cost, keep_gain=request.keep_gain))
     left = request.budget - journal.spent
-    chosen, without = planning.choose(costs, request.max_cost, left, journal.times, request.seeds)
+    chosen, without = planning.choose(costs, allowed, left, journal.times, request.seeds)
     left_out = [*(name for name in applicable if name not in tried), *without]
     run.say(sentences.chosen_lines(chosen, left_out))
     grid = {name: suite.method(name, values) for name, values in chosen.items()}
-    notes = [*notes, *sentences.choice_notes(chosen, left_out, request)]
+    notes = [*notes, *sentences.choice_notes(chosen, left_out, request, allowed)]
     return {**base, "notes": tuple(notes), "grid": {suite.UNDEFENDED: {}, **grid}}, left_out
 
 

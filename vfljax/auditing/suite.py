@@ -139,6 +139,7 @@ def config(
         "goal": {
             "max_leak": 1.0 if request.max_leak is None else request.max_leak,
             "max_cost": request.max_cost,
+            "keep_gain": request.keep_gain,
         },
     }
     chosen = attacks_for(suite, FEDERATIONS[request.federation], known, classes)

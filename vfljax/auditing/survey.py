@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
@@ -24,6 +25,7 @@ from vfljax.errors import UserError, options_in, unknown
 REVEALING = 0.5  # advantage over chance from which a column is named; leak AUC .75 of two classes
 COPY = 0.98  # advantage from which a column is taken for a copy of the label
 ROWS = 20_000  # rows that columns are judged on
+FOLDS = 3
 READING = ("delimiter", "header", "file_encoding")  # the loader's options that name columns
 
 
@@ -44,6 +46,7 @@ class Survey(NamedTuple):
     unowned: tuple[str, ...]  # columns that no party owns; they are dropped
     constant: tuple[str, ...]  # parties whose columns never change
     revealing: tuple[RevealingColumn, ...]  # the most revealing first
+    reach: Mapping[str, float]  # what boosting makes of each party's columns, and of all "together"
 
 
 def survey(request: Request) -> Survey:
@@ -77,7 +80,15 @@ def survey(request: Request) -> Survey:
         if len(np.unique(values)) > 1
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
-    return Survey(dataset, options, kept, unowned, tuple(constant), _revealing(dataset, kept))
+    return Survey(
+        dataset,
+        options,
+        kept,
+        unowned,
+        tuple(constant),
+        _revealing(dataset, kept),
+        reach(dataset, kept),
+    )
 
 
 def _names(path: str, options: Mapping[str, Any]) -> list[str]:
@@ -171,6 +182,31 @@ def leaks(dataset: Dataset) -> dict[str, float]:
     }
 
 
+def reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Returns what gradient boosting with all labels reaches on each party's columns, and on all together.
+
+    It is scored on rows it was not fitted on: AUC of two classes, balanced top-1 of more. Parties without
+    columns are left out.
+    """
+    rng = np.random.default_rng(0)
+    rows = np.arange(len(dataset.labels))
+    if len(rows) > ROWS:
+        rows = np.sort(rng.choice(rows, ROWS, replace=False))
+    y = dataset.labels[rows]
+    if np.bincount(y, minlength=dataset.num_classes).min() < FOLDS:
+        return {}
+    groups = {party: set(columns) for party, columns in owners.items() if columns}
+    groups["together"] = set().union(*groups.values())
+    out = {}
+    for who, names in groups.items():
+        places = [k for k, column in enumerate(dataset.columns) if column.name in names]
+        x = np.asarray(dataset.features[rows][:, places], np.float64)
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        model = HistGradientBoostingClassifier(max_iter=60, random_state=0)
+        out[who] = _scored(cross_val_predict(model, x, y, cv=folds, method="predict_proba"), y)
+    return out
+
+
 def _leak(x: np.ndarray, y: np.ndarray) -> float:
     missing = np.isnan(x)
     lowest = np.where(missing, np.inf, x).min(initial=np.inf)
@@ -180,8 +216,12 @@ def _leak(x: np.ndarray, y: np.ndarray) -> float:
     tree = DecisionTreeClassifier(
         max_leaf_nodes=32, min_samples_leaf=3, class_weight="balanced", random_state=0
     )
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    chances: Any = cross_val_predict(tree, x, y, cv=folds, method="predict_proba")
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    return _scored(cross_val_predict(tree, x, y, cv=folds, method="predict_proba"), y)
+
+
+def _scored(chances: Any, y: np.ndarray) -> float:
+    """AUC of two classes in the better direction, balanced top-1 of more."""
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)

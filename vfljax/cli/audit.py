@@ -7,7 +7,8 @@ Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has
 {"bank": ["AGE"], "telco": ["PAY_*"]}. The first party has the labels unless --label_party names another.
 Columns that nobody owns are left out. The audit trains the undefended federation and attacks it with every
 attack that applies, tries every defense that applies, and audits each at the operating points around which it
-begins to cost more than --max_cost. The same command again continues an audit that was stopped or killed.
+begins to cost more than --keep_gain and --max_cost allow. The same command again continues an audit that was
+stopped or killed.
 
 It writes report.html, the tables of a sweep (see vfljax sweep), and config.py, by which vfljax sweep makes the
 same tables.
@@ -45,7 +46,10 @@ def define(options: common.Options) -> None:
         "the most that may leak, on the report's scale, such as 0.6; by default any",
         math.nan,
     )
-    options.add("max_cost", "the most test accuracy that a defense may cost", 0.02)
+    options.add("max_cost", "the most test accuracy or AUC that a defense may cost; 1: any", 1.0)
+    options.add(
+        "keep_gain", "the share of the gain over the label party alone that is to be kept", 0.5
+    )
     options.add("seeds", "seeds of each configuration; verdicts need 3", 5)
     options.add("option", "name=value of the table's loader, such as drop=ID; see vfljax data", [])
     common.define_profile(options)
@@ -72,6 +76,7 @@ def run(options: common.Options, command: str) -> None:
         budget=request.seconds_of(options.budget),
         max_leak=options.max_leak if options["max_leak"].present else None,
         max_cost=options.max_cost,
+        keep_gain=options.keep_gain,
         seeds=options.seeds,
         options=request.options_of(options.option),
     )

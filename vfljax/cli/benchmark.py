@@ -3,7 +3,6 @@
     vfljax benchmark --suite=grid --out=runs/benchmark
     vfljax benchmark --suite=defenses --out=runs/benchmark
     vfljax benchmark --suite=convolutions --out=runs/benchmark
-    vfljax benchmark --suite=reading --out=runs/benchmark
     vfljax benchmark --suite=gpu --out=runs/benchmark
 
 The docstrings of the modules in ``vfljax.benchmark`` describe what each suite measures and how. It writes
@@ -18,7 +17,7 @@ from vfljax.cli import common
 from vfljax.errors import UserError
 
 RESUMES = False
-SUITES = ("grid", "defenses", "convolutions", "reading", "gpu")
+SUITES = ("grid", "defenses", "convolutions", "gpu")
 
 
 def define(options: common.Options) -> None:
@@ -57,7 +56,7 @@ def run(options: common.Options, command: str) -> None:
 def _measured(suite: str, options: Any) -> tuple[dict[str, Any], str]:
     import jax
 
-    from vfljax.benchmark import convolutions, defense_cost, disk, gpu, grid_speed
+    from vfljax.benchmark import convolutions, defense_cost, gpu, grid_speed
 
     repeats, width = options.repeats or 5, options.width or None
     if suite == "grid":
@@ -66,6 +65,4 @@ def _measured(suite: str, options: Any) -> tuple[dict[str, Any], str]:
         return defense_cost.measured(repeats, width, options.only)
     if suite == "convolutions":
         return convolutions.measured(repeats, 2 * jax.device_count())
-    if suite == "gpu":
-        return gpu.measured(options.repeats or 9)
-    return disk.measured(repeats)
+    return gpu.measured(options.repeats or 9)

@@ -23,14 +23,12 @@ Edge cases
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import chex
 import jax
 import jax.numpy as jnp
 
 from vfljax.defenses import core
-from vfljax.defenses.rows import DefenseRow, Knower, Remarks, Strengths
+from vfljax.defenses.rows import DefenseRow, Knower, Strengths
 from vfljax.types import Array, Context, PyTree
 
 ANCHORS = ("label", "teacher")
@@ -98,12 +96,6 @@ def kdk(epsilon: Array | float, k: Array | int, *, anchor: str = "label") -> cor
     return core.Defense(init=init, targets=targets, reads_scores=True)
 
 
-def smallest_mass(knobs: Mapping[str, float]) -> bool:
-    """Whether the anchor has the smallest of the k masses: epsilon > (k-1)/k and k > 1."""
-    k = knobs["k"]
-    return k > 1 and knobs["epsilon"] > (k - 1) / k
-
-
 ROW = DefenseRow(
     factory=kdk,
     example={"epsilon": 0.4, "k": 2.0},
@@ -117,18 +109,4 @@ ROW = DefenseRow(
     },
     neutral={"epsilon": 0.0, "k": 1.0},
     strengths=Strengths("epsilon", (0.1, 0.2, 0.3, 0.4, 0.45), {"k": 2.0}),
-    remarks=Remarks(
-        misread=(
-            "KDk leaves up to k entries negative and so hides the label among k candidates from the "
-            "published rule only: as long as the true class carries more mass than its companions, "
-            "1 - epsilon > epsilon/(k-1), its entry is the most negative while predictions are near "
-            "uniform (the first epoch), and the label is read off the magnitudes. The published "
-            "figure understates the leak; it is not protection."
-        ),
-        smallest_mass=smallest_mass,
-        smallest_mass_clause=(
-            "epsilon exceeds (k-1)/k and the true class carries the smallest of the k masses: both "
-            "rules fail there, but an attacker who knows k takes the LEAST negative of the k entries:"
-        ),
-    ),
 )

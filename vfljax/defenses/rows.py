@@ -70,20 +70,6 @@ class Remarks:
     (see the top of this file), once for each point of a sweep.
     """
 
-    misread: str = ""
-    """Sentences that explain why, under this defense, the published direct rule (the first negative
-    entry) misses labels that the most negative entry names. A report adds them after the sentence
-    that says so. They start with a capital letter and end with a full stop."""
-
-    smallest_mass: Callable[[Mapping[str, float]], bool] = lambda knobs: False
-    """``smallest_mass(knobs)``: whether at these knobs the label carries the least mass of all
-    classes that a target gives any, so that the LEAST negative entry names it and the rules of
-    ``misread`` fail."""
-
-    smallest_mass_clause: str = ""
-    """A clause on the points where ``smallest_mass`` holds. A report puts "At <count> points "
-    before it, and what the least negative entry reads after it. It ends with a colon."""
-
     bound: Callable[
         [Mapping[str, float], Mapping[str, Any], Array | HostArray], tuple[str, str] | None
     ] = lambda knobs, options, prior: None

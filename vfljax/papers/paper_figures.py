@@ -19,8 +19,8 @@ from vfljax import papers
 from vfljax.errors import UserError
 from vfljax.papers import gafm_gradients
 from vfljax.report.configurations import ConfigurationSummary, configurations, stored_configurations
+from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, MARKERS, STYLE, plt
-from vfljax.report.intervals import Interval
 from vfljax.report.stored_rows import read
 from vfljax.store import Sweep
 from vfljax.sweep.records import Reproduces

@@ -9,7 +9,6 @@ from typing import Any
 
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
-from vfljax.attacks.core import Reading
 from vfljax.defenses import DefenseRow, Knower, Remarks
 from vfljax.errors import UserError, not_in_use
 from vfljax.plugins.use import Row, table_of
@@ -46,7 +45,6 @@ def _described_attack(row: AttackRow) -> dict[str, Any]:
         "kind": "attack",
         "options": {option: _plain(value) for option, value in row.options.items()},
         "published_steps": row.published_steps,
-        "reading": None if row.reading is None else list(row.reading),
         "rule": row.rule,
     }
 
@@ -57,7 +55,6 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> di
         {
             "knobs": dict(knobs),
             "options": {name: _plain(value) for name, value in options.items()},
-            "smallest_mass": remarks.smallest_mass(knobs),
             "bound": remarks.bound(knobs, options, prior),
             "epsilon": remarks.epsilon(knobs, options),
             "bound_sentence": remarks.bound_sentence(options),
@@ -74,8 +71,6 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> di
         "known_by": {name: [list(k) for k in knowers] for name, knowers in row.known_by.items()},
         "needs_top": row.needs_top,
         "two_classes": row.two_classes,
-        "misread": remarks.misread,
-        "smallest_mass_clause": remarks.smallest_mass_clause,
         "remarks": stored,
     }
 
@@ -132,7 +127,6 @@ def _attack(name: str, about: Mapping[str, Any]) -> AttackRow:
     return AttackRow(
         factory=_Absent(name, about["plugin"], {}, about["options"]),
         published_steps=about["published_steps"],
-        reading=None if about["reading"] is None else Reading(*about["reading"]),
         rule=about["rule"],
         origin=_origin(about),
     )
@@ -163,18 +157,12 @@ def _remarks(about: Mapping[str, Any]) -> Remarks:
                 return remark
         return {}
 
-    def smallest_mass(knobs: Mapping[str, float]) -> bool:
-        return any(remark["smallest_mass"] for remark in stored if remark["knobs"] == knobs)
-
     def bound(knobs: Any, options: Any, prior: Any) -> tuple[str, str] | None:
         del prior  # that of the stored sweep
         texts = find(knobs, options).get("bound")
         return None if texts is None else (texts[0], texts[1])
 
     return Remarks(
-        misread=about["misread"],
-        smallest_mass=smallest_mass,
-        smallest_mass_clause=about["smallest_mass_clause"],
         bound=bound,
         epsilon=lambda knobs, options: find(knobs, options).get("epsilon"),
         bound_sentence=lambda options: find(None, options).get("bound_sentence", ""),

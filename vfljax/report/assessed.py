@@ -10,12 +10,13 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import ConfigurationSummary, Reference, undefended
-from vfljax.report.intervals import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval
-from vfljax.report.judging import Strongest, Verdict
+from vfljax.report.estimates import NO_ESTIMATE, NO_INTERVAL, Estimate, Interval
+from vfljax.report.judging import Blocking, Verdict
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows
+from vfljax.report.worth import NOT_KNOWN, Kept, Worth
 
 
 class MethodOutcome(enum.Enum):
@@ -35,25 +36,6 @@ class MethodOutcome(enum.Enum):
         return 2
 
 
-class Choice(NamedTuple):
-    """How an operating point was chosen, and its figures on seeds on which nothing was chosen.
-
-    Each fold chooses operating point and attack on the other seeds, so these figures may be of several points.
-    """
-
-    folds: int  # how many chose this operating point
-    seeds: int  # number of folds; 0 where there were too few seeds for any
-    leak: float
-    excess: float
-    change: float
-    cost: Interval  # change of test accuracy to undefended
-
-    @property
-    def text(self) -> str:
-        """'3 of 5 folds', or that there were too few seeds for folds."""
-        return f"{self.folds} of {self.seeds} folds" if self.seeds else "halves of the rows"
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Assessment:
     """One configuration in one federation, with (split) or without (no_split) model splitting."""
@@ -68,10 +50,17 @@ class Assessment:
     by_knowledge: Mapping[int, Strongest] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None  # None where there is nothing to compare with, or no defense
     missing: tuple[str, ...] = ()  # attacks with figures on too few seeds
+    broken: tuple[str, ...] = ()  # attacks that failed on every seed, and count nowhere
+    known: bool = True  # whether an attack that knows its defenses was run on it
+    blocking: Blocking | None = None  # what leaves open whether it leaks
+    corrected: bool | None = (
+        None  # whether "protects" holds for the best of several; None: not asked
+    )
     change: Estimate = NO_ESTIMATE  # of the leak, to undefended, paired by seed
-    cost: Interval = NO_INTERVAL  # change of test accuracy to undefended, paired by seed
+    cost: Interval = NO_INTERVAL  # change of utility on test rows to undefended, paired by seed
+    kept: Kept = NOT_KNOWN  # of what the federation gains over the label party alone
     unpublished: Estimate = NO_ESTIMATE  # what the strongest attack reads beyond the published ones
-    choice: Choice | None = None  # where it is the method's operating point
+    chosen: bool = False  # whether it is the method's operating point: it keeps the utility
     meets_goal: bool = False
     shown_as: Verdict | MethodOutcome | None = None  # where it represents its method
 
@@ -105,11 +94,6 @@ class Assessment:
         """Test AUC; empty for more than two classes."""
         return self.configuration.auc.get(self.federation, NO_INTERVAL)
 
-    @property
-    def shown_cost(self) -> Interval:
-        """The cost: that of the folds' choices for a chosen operating point, else its own."""
-        return self.cost if self.choice is None else self.choice.cost
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Assessed:
@@ -119,6 +103,10 @@ class Assessed:
     configurations: tuple[ConfigurationSummary, ...]
     assessments: tuple[Assessment, ...]  # by configuration, then by federation
     rows: StoredRows | None = None
+    worth: Mapping[str, Worth] = dataclasses.field(default_factory=dict)  # by federation, test rows
+    allowed: Mapping[str, float] = dataclasses.field(
+        default_factory=dict
+    )  # utility that may be lost
 
     @property
     def federations(self) -> list[str]:
@@ -153,7 +141,7 @@ class Assessed:
 
 def _order(shown: Assessment) -> tuple[object, ...]:
     place = list(FEDERATIONS).index(shown.federation)
-    return place, not shown.meets_goal, shown.choice is None, *preference(shown)
+    return place, not shown.meets_goal, not shown.chosen, *preference(shown)
 
 
 def preference(shown: Assessment) -> tuple[int, float]:

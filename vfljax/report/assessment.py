@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from vfljax import store
-from vfljax.report import choosing, judging, stored_rows
-from vfljax.report.assessed import Assessed, Assessment, Choice, MethodOutcome
+from vfljax import defenses, store
+from vfljax.report import choosing, judging, stored_rows, worth
+from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.configurations import (
     ConfigurationSummary,
     Reference,
@@ -18,12 +18,18 @@ from vfljax.report.configurations import (
     configurations,
     knowledge,
     reference_of,
+    undefended,
 )
-from vfljax.report.intervals import Interval, interval
+from vfljax.report.estimates import interval
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows, federation_of_kind
 from vfljax.report.strongest import Tried, run_names
 from vfljax.sweep.experiment import Experiment, experiment_of
+
+Utilities = Mapping[int, float]
+"""By seed."""
+CORRECTED_SEEDS = 5
+"""With fewer seeds a verdict is not corrected for choosing the best of several operating points."""
 
 
 def assess_sweep(workdir: pathlib.Path) -> Assessed:
@@ -55,10 +61,17 @@ def assess(rows: StoredRows, experiment: Experiment | None = None) -> Assessed:
             strongest = {known: tried.strongest(known) for known in counts}
             if federation not in configuration.validation and not any(strongest.values()):
                 continue
+            run = [row.identity for row in candidates]
             found.append(
                 Assessment(
                     configuration=configuration,
                     federation=federation,
+                    broken=tried.broken,
+                    known=all(
+                        defenses.TABLE[name].known_to(federation, run)
+                        for name in configuration.defenses
+                        if defenses.TABLE[name].known_by.get(federation)
+                    ),
                     strongest=strongest[counts[0]],
                     published=tried.strongest(counts[0], published=True),
                     oracle=tried.strongest(counts[0], oracle=True),
@@ -84,7 +97,19 @@ def compare(
     """
     draft = Assessed(reference, tuple(every), tuple(found), rows)
     plain = {federation: draft.undefended(federation) for federation in FEDERATIONS}
-    judged = [_judged(a, plain[a.federation], reference) for a in found]
+    base = undefended(every)
+    on_test = {f: _worth(base, f, reference, test=True) for f in FEDERATIONS}
+    allowed = {
+        f: _worth(base, f, reference, test=False).allowed(reference.goal) for f in FEDERATIONS
+    }
+    judged = list(found)
+    for federation in FEDERATIONS:
+        places = [n for n, a in enumerate(found) if a.federation == federation]
+        members = [
+            _with_cost(found[n], plain[federation], on_test[federation], reference) for n in places
+        ]
+        for place, a in zip(places, _judged(members, plain[federation]), strict=True):
+            judged[place] = a
     groups: dict[tuple[str, str], list[int]] = {}
     for place, a in enumerate(judged):
         # where a method is not trained nothing was to be chosen
@@ -94,46 +119,136 @@ def compare(
     for (_, federation), places in groups.items():
         if federation in attacked:
             members = [judged[place] for place in places]
-            shown, representative = _representative(members, plain[federation], reference)
+            shown, representative = _representative(
+                members, plain[federation], reference, allowed[federation]
+            )
             judged[places[shown]] = representative
-    return dataclasses.replace(draft, assessments=tuple(judged))
+    judged = _corrected(judged, plain, allowed, reference)
+    return dataclasses.replace(draft, assessments=tuple(judged), worth=on_test, allowed=allowed)
 
 
-def _judged(a: Assessment, plain: Assessment | None, reference: Reference) -> Assessment:
-    """The assessment with its verdict, its change to undefended and its cost."""
-    strongest = a.strongest
-    if strongest is None:
+def _worth(
+    base: ConfigurationSummary | None, federation: str, reference: Reference, test: bool
+) -> worth.Worth:
+    """What undefended gains over the label party alone; a label party without columns guesses."""
+    if base is None:
+        return worth.Worth({}, {})
+    by_kind, of_alone = (
+        (base.test, base.alone_test) if test else (base.validation, base.alone_validation)
+    )
+    ours = by_kind.get(federation, {})
+    alone = of_alone.get(federation, {})
+    if not alone and not reference.label_columns:
+        alone = dict.fromkeys(ours, reference.guess)
+    return worth.worth(alone, ours)
+
+
+def _with_cost(
+    a: Assessment, plain: Assessment | None, of: worth.Worth, reference: Reference
+) -> Assessment:
+    """The assessment with what the configuration costs on test rows, paired by seed."""
+    if plain is None or not a.configuration.defended:
         return a
-    if not a.configuration.defended:
-        nothing = strongest.nothing_to_protect
-        return dataclasses.replace(a, verdict=Verdict.NOTHING_TO_PROTECT if nothing else None)
-    if a.published is not None and a.published.name != strongest.name:
-        a = dataclasses.replace(a, unpublished=judging.beyond(strongest, a.published))
+    base, ours = (x.configuration.test.get(a.federation, {}) for x in (plain, a))
+    kept = worth.kept(ours, of, reference.goal)
+    cost = interval(-_losses(base, ours, reference))
+    return dataclasses.replace(a, cost=cost, kept=kept)
+
+
+def _judged(members: Sequence[Assessment], plain: Assessment | None) -> list[Assessment]:
+    """The assessments of a federation with their verdicts and changes to undefended."""
+    out = list(members)
     if plain is None or plain.strongest is None:
-        return a
-    comparison = judging.judge(strongest, plain.strongest)
-    return dataclasses.replace(
-        a,
-        verdict=comparison.verdict,
-        missing=comparison.missing,
-        change=comparison.change,
-        cost=_cost(a, plain, reference),
-    )
+        return out
+    places = [n for n, a in enumerate(out) if a.configuration.defended and a.strongest is not None]
+    strongest = [a.strongest for n in places if (a := out[n]).strongest is not None]
+    same = [_is_undefended(out[n], plain) for n in places]
+    comparisons = judging.judge(strongest, plain.strongest, same)
+    for place, of, comparison in zip(places, strongest, comparisons, strict=True):
+        a = out[place]
+        if a.published is not None and a.published.name != of.name:
+            a = dataclasses.replace(a, unpublished=judging.beyond(of, a.published))
+        out[place] = dataclasses.replace(
+            a,
+            strongest=dataclasses.replace(of, excess=comparison.excess),
+            verdict=comparison.verdict,
+            missing=comparison.missing,
+            change=comparison.change,
+            blocking=comparison.blocking,
+        )
+    for place, a in enumerate(out):
+        if not a.configuration.defended and a.strongest is not None:
+            nothing = a.strongest.nothing_to_protect
+            verdict = Verdict.NOTHING_TO_PROTECT if nothing else None
+            out[place] = dataclasses.replace(a, verdict=verdict)
+    return out
 
 
-def _cost(a: Assessment, plain: Assessment, reference: Reference) -> Interval:
-    """The change of test accuracy to undefended, paired by seed; empty where either was not trained."""
-    ours = a.configuration.test.get(a.federation, {})
-    others = plain.configuration.test.get(a.federation, {})
-    shared = [seed for seed in ours if seed in others]
-    losses = choosing.accuracy_losses(
-        [ours[seed] for seed in shared], [others[seed] for seed in shared], reference.majority
+def _is_undefended(a: Assessment, plain: Assessment) -> bool:
+    """Whether every figure of both equals the other's bit for bit: utility, and each attack on both."""
+    federation = a.federation
+    for by_kind in ("test", "validation"):
+        ours, others = (getattr(x.configuration, by_kind).get(federation) for x in (a, plain))
+        if ours is None or ours != others:
+            return False
+    assert a.strongest is not None
+    assert plain.strongest is not None
+    ours, others = (
+        {c.name: leaks for c, leaks in zip(x.attacks, x.leaks, strict=True)}
+        for x in (a.strongest.candidates, plain.strongest.candidates)
     )
-    return interval(-losses)
+    shared = [name for name in ours if name in others]
+    return bool(shared) and all(np.array_equal(ours[n], others[n]) for n in shared)
+
+
+def _corrected(
+    judged: list[Assessment],
+    plain: Mapping[str, Assessment | None],
+    allowed: Mapping[str, float],
+    reference: Reference,
+) -> list[Assessment]:
+    """The assessments with whether "protects" holds when the best of all operating points is chosen.
+
+    Competitors are the configurations that keep the utility on validation rows, whatever they leak; of fewer
+    than 5 seeds nothing is corrected.
+    """
+    out = list(judged)
+    for federation, base in plain.items():
+        if base is None or base.strongest is None or base.strongest.seeds < CORRECTED_SEEDS:
+            continue
+        places = [
+            n
+            for n, a in enumerate(out)
+            if a.federation == federation
+            and a.strongest is not None
+            and a.configuration.defended
+            and _keeps(a, base, reference, allowed[federation])
+        ]
+        strongest = [s for n in places if (s := out[n].strongest) is not None]
+        if not strongest:
+            continue
+        holds = judging.protecting(strongest, base.strongest)
+        for place, corrected in zip(places, judging.holm(holds, len(places)), strict=True):
+            out[place] = dataclasses.replace(out[place], corrected=bool(corrected))
+    return out
+
+
+def _keeps(a: Assessment, plain: Assessment, reference: Reference, allowed: float) -> bool:
+    """Whether a configuration keeps the utility on validation rows."""
+    base, ours = (x.configuration.validation.get(a.federation, {}) for x in (plain, a))
+    return bool(choosing.keeps_accuracy(_losses(base, ours, reference), allowed))
+
+
+def _losses(base: Utilities, ours: Utilities, reference: Reference) -> np.ndarray:
+    """What a configuration loses to undefended on the seeds of both."""
+    seeds = [seed for seed in base if seed in ours]
+    return choosing.accuracy_losses(
+        [ours[seed] for seed in seeds], [base[seed] for seed in seeds], reference.guess
+    )
 
 
 def _representative(
-    members: Sequence[Assessment], plain: Assessment | None, reference: Reference
+    members: Sequence[Assessment], plain: Assessment | None, reference: Reference, allowed: float
 ) -> tuple[int, Assessment]:
     """The assessment that represents a method in a federation, and its place among the ``members``.
 
@@ -149,82 +264,31 @@ def _representative(
         least = min(attacked, key=lambda a: a.leak.mean)
         place = members.index(least)
         return place, dataclasses.replace(least, shown_as=MethodOutcome.NOT_COMPARED)
-    chosen = _choice(attacked, plain, reference)
-    if chosen is None:
-        shown = nearest(attacked, reference)
+    # what is undefended bit for bit is no defense, unless there is nothing else
+    attacked = [a for a in attacked if a.verdict is not Verdict.IS_UNDEFENDED] or attacked
+    keeping = [a for a in attacked if _keeps(a, plain, reference, allowed)]
+    if not keeping:
+        shown = nearest(attacked, allowed, reference)
         return members.index(shown), dataclasses.replace(shown, shown_as=MethodOutcome.NONE_KEEPS)
-    shown, choice = chosen
+    shown = min(keeping, key=lambda a: a.leak.mean)
     goal = reference.goal
     meets = (
-        shown.leak.at_most <= goal.max_leak + 1e-12 and -choice.cost.mean <= goal.max_cost + 1e-12
+        shown.leak.at_most <= goal.max_leak + 1e-12
+        and shown.known
+        and shown.kept.cost is not worth.CostOutcome.TOO_MUCH
     )
     representative = dataclasses.replace(
-        shown, choice=choice, meets_goal=meets, shown_as=shown.verdict
+        shown, chosen=True, meets_goal=meets, shown_as=shown.verdict
     )
     return members.index(shown), representative
 
 
-def nearest(attacked: Iterable[Assessment], reference: Reference) -> Assessment:
+def nearest(attacked: Iterable[Assessment], allowed: float, reference: Reference) -> Assessment:
     """Returns the assessment that is beyond the goal by least: by the larger of what it leaks and what it
-    costs too much. Of equal ones it is the one that leaks least."""
+    costs more than is ``allowed``. Of equal ones it is the one that leaks least."""
 
     def excess(a: Assessment) -> tuple[float, float]:
-        over = -a.cost.mean - reference.goal.max_cost if a.cost.count else 0.0
+        over = -a.cost.mean - allowed if a.cost.count else 0.0
         return max(0.0, a.leak.at_most - reference.goal.max_leak, over), a.leak.mean
 
     return min(attacked, key=excess)
-
-
-def _choice(
-    attacked: Sequence[Assessment], plain: Assessment, reference: Reference
-) -> tuple[Assessment, Choice] | None:
-    """The operating point that keeps the accuracy on validation rows and leaks least; None without one."""
-    assert plain.strongest is not None
-    federation, every_seed = plain.federation, plain.strongest.candidates.seeds
-    trained = [a.configuration.validation.get(federation, {}) for a in (plain, *attacked)]
-    seeds = [s for s in every_seed if all(s in by_seed for by_seed in trained)]
-    places = [every_seed.index(seed) for seed in seeds]
-    candidates = [a.strongest.candidates for a in attacked if a.strongest is not None]
-    leaks = _stacked([x.all_leaks[:, places] for x in candidates])
-    selects = _stacked([x.all_selects[:, places] for x in candidates])
-    losses = _losses(trained, seeds, reference)
-    enough, max_cost = choosing.enough_seeds(leaks), reference.goal.max_cost
-    chosen = (
-        choosing.choose_operating_point(leaks, losses, max_cost)
-        if enough
-        else choosing.operating_point_by_halves(leaks, selects, losses, max_cost)
-    )
-    if chosen.point == choosing.NOBODY:
-        return None
-    costs = _losses(
-        [a.configuration.test[federation] for a in (plain, *attacked)], seeds, reference
-    )
-    picked = [(point, seed) for seed, point in enumerate(chosen.points) if point >= 0]
-    local_only = plain.strongest.candidates.local_only[places]
-    return attacked[int(chosen.point)], Choice(
-        folds=int(chosen.folds),
-        seeds=len(seeds) if enough else 0,
-        leak=interval(chosen.scores).mean,
-        excess=interval(chosen.scores - local_only).mean,
-        change=interval(chosen.scores - plain.strongest.scores[places]).mean,
-        cost=interval(-costs[pick] for pick in picked),
-    )
-
-
-def _losses(
-    accuracies: Sequence[Mapping[int, float]], seeds: Sequence[int], reference: Reference
-) -> np.ndarray:
-    """What all but the first lose against the first, [points, seeds]."""
-    plain, *others = ([by_seed[seed] for seed in seeds] for by_seed in accuracies)
-    return choosing.accuracy_losses(np.array(others), plain, reference.majority)
-
-
-def _stacked(figures: Sequence[np.ndarray]) -> np.ndarray:
-    """[points, candidates, seeds]: NaN for the attacks that a point has less than others."""
-    most = max(map(len, figures))
-    return np.stack(
-        [
-            np.pad(of_point, ((0, most - len(of_point)), (0, 0)), constant_values=np.nan)
-            for of_point in figures
-        ]
-    )

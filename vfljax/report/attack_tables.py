@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from vfljax import attacks as attack_table
 from vfljax import store
 from vfljax.report import stored_rows
-from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import titles
-from vfljax.report.intervals import interval
-from vfljax.report.stored_rows import KINDS, AttackFigures, StoredRows, Table
-from vfljax.types import AttackIdentity
+from vfljax.report.stored_rows import KINDS, StoredRows, Table
 
 SECONDS = (
     "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
@@ -51,61 +45,6 @@ def attack_rows(rows: StoredRows) -> Table:
 def steps_published(attack: str) -> int:
     """Optimizer steps of the published attack; 0 of one that trains nothing, and of the local-only baseline."""
     return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
-
-
-def baseline_rows(assessed: Assessed) -> Table:
-    """What attacks that know labels reach, and what the same labels reach without the federation."""
-    header = [
-        *("attack", "configuration", "success", "success, test rows", "untrained bottom"),
-        *("logistic regression, same labels", "same attack, all labels (upper bound)"),
-    ]
-    fields = (
-        *("success", "test_success", "untrained_success", "logistic_success"),
-        "all_labels_success",
-    )
-    has_one = "logistic_success"
-    grouped = _by_attack(
-        assessed, lambda row: row.point == 0 and row.figures.get(has_one) is not None
-    )
-    names = titles(key for key, _ in grouped)
-    return header, [
-        [names[key], label, *(str(interval(row.figures.get(f) for row in rows)) for f in fields)]
-        for (key, label), rows in grouped.items()
-    ]
-
-
-def known_rows(assessed: Assessed) -> Table:
-    """Attack success by the number of known labels, where that is an axis."""
-    grouped: dict[tuple[AttackIdentity, str], dict[float, list[AttackFigures]]] = {}
-    for place, rows in _by_attack(assessed, lambda row: "known" in row.knobs).items():
-        for row in rows:
-            grouped.setdefault(place, {}).setdefault(row.knobs["known"], []).append(row)
-    grouped = {place: by_count for place, by_count in grouped.items() if len(by_count) > 1}
-    names = titles(key for key, _ in grouped)
-    counts = sorted({known for by_count in grouped.values() for known in by_count})
-    header = ["attack", "configuration", *(f"{known:g} labels" for known in counts)]
-    out = []
-    for (key, label), by_count in grouped.items():
-        figures = (
-            interval(row.figures["success_unlabeled"] for row in by_count.get(known, ()))
-            for known in counts
-        )
-        out.append([names[key], label, *map(str, figures)])
-    return header, out
-
-
-def _by_attack(
-    assessed: Assessed, wanted: Callable[[AttackFigures], bool]
-) -> dict[tuple[AttackIdentity, str], list[AttackFigures]]:
-    """Rows by attack, whatever it knows, and by the label of the configuration."""
-    assert assessed.rows is not None
-    numbers = {trial.trial: trial.configuration for trial in assessed.rows.trials}
-    labels = {c.number: c.label for c in assessed.configurations}
-    out: dict[tuple[AttackIdentity, str], list[AttackFigures]] = {}
-    for row in filter(wanted, assessed.rows.attacks):
-        place = row.identity._replace(known=0), labels[numbers[row.trial]]
-        out.setdefault(place, []).append(row)
-    return out
 
 
 def seconds_rows(rows: StoredRows) -> Table:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax import defenses
-from vfljax.report.intervals import Interval, interval
+from vfljax.report import worth
+from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import (
     KINDS,
     AttackFigures,
@@ -52,8 +53,10 @@ class ConfigurationSummary(NamedTuple):
     named: tuple[str, ...]  # knobs in its label: what varies in the method, and what has no default
     accuracy: Mapping[str, Interval]  # test accuracy (oriented, for C = 2)
     auc: Mapping[str, Interval]  # test AUC (oriented); empty for C > 2
-    test: BySeed  # test accuracy by seed, NaN where training diverged
-    validation: BySeed  # likewise, validation accuracy
+    test: BySeed  # utility on test rows by seed, NaN where training diverged
+    validation: BySeed  # likewise, on validation rows
+    alone_test: BySeed  # of the label party alone, beside undefended
+    alone_validation: BySeed
     attacks: Attacks  # at the first point of its numeric knobs; see ``FIGURES``
     diverged: int
     inverted: int  # runs that learned two classes the wrong way round
@@ -103,9 +106,17 @@ class Reference(NamedTuple):
     majority: float  # accuracy of guessing the largest class
     local_only: float  # leak of the local-only baseline with ``known`` labels; NaN if not scored
     known: int  # number of labels an attacker may know: the most of any attack
-    rows: int = 1000  # judged rows of the rarest class, half of those that were recorded
+    rows: int = 2000  # judged rows: m of ``intervals.row_errors``
+    crossed: bool = True  # whether figures of all rows are stored, as of this version's attacks
+    utility: str = "accuracy"  # or "AUC": what a defense may cost (``worth``)
+    label_columns: bool = True  # whether the label party owns columns
     goal: Goal = Goal()
     party_name: Callable[[int], str] = "passive party {}".format
+
+    @property
+    def guess(self) -> float:
+        """The utility of a guess."""
+        return self.majority if self.utility == "accuracy" else 0.5
 
     @property
     def scale(self) -> str:
@@ -122,17 +133,29 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
     """
     data, balance = rows.sweep.header["data"], rows.balance
     share = min(balance) / sum(balance)
+    crossed = all(row.figures.get("leak_crossed") is not None for row in rows.attacks)
+    # of more than two classes a balanced top-1 counts the rows of all
+    judged = data.get("recorded", data["train"]) * share * (len(balance) if len(balance) > 2 else 1)
     reference = Reference(
         classes=len(balance),
         chance=chance_of(balance),
         majority=max(balance) / sum(balance),
+        utility=worth.utility_of(balance),
         local_only=_local_only(rows),
         known=knowledge(rows)[0],
-        rows=max(1, int(data.get("recorded", data["train"]) * share / 2)),
+        label_columns=_label_columns(rows),
+        rows=max(1, int(judged if crossed else judged / 2)),
+        crossed=crossed,
     )
     if experiment is None:
         return reference
     return reference._replace(goal=experiment.goal, party_name=experiment.parties.name_of)
+
+
+def _label_columns(rows: StoredRows) -> bool:
+    """Whether the label party owns columns, by the config of the sweep."""
+    parties = rows.sweep.header.get("config", {}).get("parties", {})
+    return bool(parties.get("label_features", True))
 
 
 def knowledge(rows: StoredRows) -> tuple[int, ...]:
@@ -149,7 +172,11 @@ def knowledge(rows: StoredRows) -> tuple[int, ...]:
 def _local_only(rows: StoredRows) -> float:
     """Leak of the local-only baseline with the leading number of known labels, the best of the parties."""
     of_parties = rows.attackers().get(knowledge(rows)[0], {}).values()
-    reached = [interval(x.figures["leak"] for x in seeds.values()).mean for seeds in of_parties]
+    reached = [
+        interval(x.figures["leak"] for x in seeds.values()).mean
+        for learners in of_parties
+        for seeds in learners.values()
+    ]
     if reached:
         return max(reached)
     # a sweep whose attacks are not finished has the baseline of each attack
@@ -165,7 +192,9 @@ def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:
     for trial in rows.trials:
         members.setdefault(trial.configuration, []).append(trial)
     return tuple(
-        _configuration(trials, named, varied, attacked.get(number, ()))
+        _configuration(
+            trials, named, varied, attacked.get(number, ()), worth.utility_of(rows.balance)
+        )
         for number, trials in sorted(members.items())
     )
 
@@ -190,6 +219,7 @@ def _configuration(
     named: Mapping[str, tuple[str, ...]],
     varied: set[str],
     attacked: Iterable[AttackFigures],
+    utility: str,
 ) -> ConfigurationSummary:
     first = trials[0]
     knobs = {k: v for k, v in first.figures.items() if "." in k and v is not None}
@@ -201,12 +231,17 @@ def _configuration(
     for row in attacked:
         if row.point == 0:
             attacks.setdefault(row.identity, []).append(row)
-    test, validation = (
-        f"{part}_oriented_accuracy"
-        if f"{part}_oriented_accuracy" in first.figures
-        else f"{part}_accuracy"
-        for part in ("test", "validation")
-    )
+    oriented = "oriented_" if "test_oriented_accuracy" in first.figures else ""
+    test = f"test_{oriented}accuracy"
+
+    def by_seed(part: str) -> BySeed:
+        name = f"{part}_oriented_auc" if utility == "AUC" else f"{part}_{oriented}accuracy"
+        found = {k: {t.seed: _finite(t.figures.get(name)) for t in v} for k, v in kinds.items()}
+        if part.startswith("alone"):
+            scored = ({s: x for s, x in v.items() if not math.isnan(x)} for v in found.values())
+            found = {k: v for k, v in zip(found, scored) if v}
+        return found
+
     return ConfigurationSummary(
         number=first.configuration,
         method=first.method,
@@ -217,10 +252,10 @@ def _configuration(
         auc={k: interval(t.figures["test_oriented_auc"] for t in v) for k, v in kinds.items()}
         if "test_oriented_auc" in first.figures
         else {},
-        test={k: {t.seed: _finite(t.figures[test]) for t in v} for k, v in kinds.items()},
-        validation={
-            k: {t.seed: _finite(t.figures[validation]) for t in v} for k, v in kinds.items()
-        },
+        test=by_seed("test"),
+        validation=by_seed("validation"),
+        alone_test=by_seed("alone_test"),
+        alone_validation=by_seed("alone_validation"),
         attacks={k: _summarized(v) for k, v in attacks.items()},
         diverged=sum(trial.diverged for trial in trials),
         inverted=sum(trial.figures.get("inverted") == 1 for trial in trials),

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import ConfigurationSummary, titles
-from vfljax.report.intervals import NO_INTERVAL, Estimate, Interval
+from vfljax.report.estimates import NO_INTERVAL, Estimate, Interval
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.types import AttackIdentity
 
@@ -75,7 +75,7 @@ def frontier(assessed: Assessed) -> Figure:
         for ax, federation in zip(axes[0], federations, strict=False):
             drawn = [a for a in assessed.attacked if a.federation == federation]
             _points(ax, [a for a in drawn if a.accuracy.count], numbers(assessed.configurations))
-            chosen = [a for a in drawn if a.choice is not None]
+            chosen = [a for a in drawn if a.chosen]
             ax.scatter(
                 [a.accuracy.mean for a in chosen],
                 [a.leak.mean for a in chosen],

@@ -24,7 +24,7 @@ from vfljax import defenses
 from vfljax.defenses.rows import prior_of
 from vfljax.report.assessed import Assessed
 from vfljax.report.configurations import ConfigurationSummary, attacks_of, undefended
-from vfljax.report.intervals import Interval, interval
+from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import FEDERATIONS, Table
 from vfljax.report.strongest import run_names, run_of
 

@@ -10,12 +10,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vfljax.report import judging
+from vfljax.report import choosing, judging, words
 from vfljax.report.assessed import Assessed, Assessment, preference
 from vfljax.report.assessment import nearest
+from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import Reference, undefended
-from vfljax.report.intervals import FEWEST_SEEDS, Estimate, Interval
-from vfljax.report.judging import Strongest, Verdict
+from vfljax.report.judging import Verdict
+from vfljax.report.spread import FEWEST_SEEDS
 from vfljax.report.stored_rows import FEDERATIONS
 
 
@@ -58,27 +59,16 @@ def _nothing(assessed: Assessed) -> Headline:
     """Of a sweep without any strongest attack: diverged, or not attacked."""
     every = assessed.configurations
     trials, lost = sum(c.trials for c in every), sum(c.diverged for c in every)
-    if trials and lost == trials:
-        return Headline(
-            federation="",
-            sentence=f"All {trials} trials diverged: there is nothing to judge.",
-            leaks="nothing is known",
-            whom="nobody",
-            switch_on="a lower learning rate",
-            sure="not at all",
-        )
     shown = undefended(every) or every[0]
     name = shown.label if shown.defended else "undefended"
     reached = [f"{a.mean:.3f}" for a in shown.accuracy.values() if a.count][:1]
     accuracy = f" ({name} reaches an accuracy of {reached[0]})" if reached else ""
-    return Headline(
-        federation="",
-        sentence=f"No attack has any figure, so nothing is known of what leaks{accuracy}.",
-        leaks="nothing is known",
-        whom="nobody attacked",
-        switch_on="nothing yet: run `vfljax attack`",
-        sure="not at all",
-    )
+    sentence = f"No attack has any figure, so nothing is known of what leaks{accuracy}."
+    whom, switch_on = "nobody attacked", "nothing yet: run `vfljax attack`"
+    if trials and lost == trials:
+        sentence = f"All {trials} trials diverged: there is nothing to judge."
+        whom, switch_on = "nobody", "a lower learning rate"
+    return Headline("", sentence, "nothing is known", whom, switch_on, "not at all")
 
 
 def _headline(assessed: Assessed, federation: str) -> Headline:
@@ -88,7 +78,7 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
     methods, strongest = methods_on(assessed, federation), plain.strongest
     settled = strongest.nothing_to_protect or not methods
     who = attackers(strongest, reference)
-    first = f"Undefended, {_reads(strongest, reference)}"
+    first = f"{words.gain_text(assessed, federation)}Undefended, {_reads(strongest, reference)}"
     first += _local_only(strongest) if settled and who else ""
     whom = (
         f"{who}, with the attack {strongest.attack.brief}"
@@ -106,9 +96,9 @@ def _headline(assessed: Assessed, federation: str) -> Headline:
         tail, switch, shown = _defended(assessed, plain, methods)
     return Headline(
         federation=federation,
-        sentence=first + tail,
-        leaks=f"the labels: {reference.scale} {figure(strongest.leak)}{local_only}, "
-        f"chance {brief(reference.chance)}",
+        sentence=first + tail + _broken(assessed, federation),
+        leaks=f"the labels: {reference.scale} {words.figure(strongest.leak)}{local_only}, "
+        f"chance {words.brief(reference.chance)}",
         whom=whom + _assumed(reference),
         switch_on=switch,
         sure=_sure(shown),
@@ -119,21 +109,22 @@ def _defended(
     assessed: Assessed, plain: Assessment, methods: Sequence[Assessment]
 ) -> tuple[str, str, Strongest]:
     """The rest of the sentence, what to switch on, and the strongest attack that this rests on."""
-    best, asked = recommended(methods), _asked(assessed.reference)
+    best, asked = recommended(methods), _asked(assessed, plain.federation)
     if best is None or best.strongest is None:
         return _none_meets(assessed, plain, methods)
     tail = (
-        f"; with {best.label} the strongest of {_attacks(best.strongest)} reaches {figure(best.leak)}"
-        f"{_local_only(best.strongest)}; accuracy {change(best.shown_cost)}. {_verdict(best)}"
+        f"; with {best.label} the strongest of {_attacks(best.strongest)} reaches {words.figure(best.leak)}"
+        f"{_local_only(best.strongest)}; {assessed.reference.utility} {words.change(best.cost)}{_kept(best)}. "
+        f"{_verdict(best)}{_chosen_among(assessed, best)}"
     )
     count = f"{len(methods)} defense{'s' * (len(methods) != 1)}"
     others = [a for a in methods if a.meets_goal and a.leak.mean < best.leak.mean]
     least = f"{'is the surest' if others else 'leaks least'} of {count} where {asked}"
-    if best.verdict is Verdict.DOES_NOTHING:
-        switch = f"nothing that was tried: even {best.label} does nothing"
-    elif best.verdict in (Verdict.PROTECTS, Verdict.REDUCES):
+    if best.verdict in (Verdict.LEAKS_AS_BEFORE, Verdict.IS_UNDEFENDED):
+        switch = f"nothing that was tried: {best.label} {best.verdict}"
+    elif best.verdict is not None and best.verdict.helps:
         meaning = judging.MEANINGS[best.verdict]
-        switch = f"{best.label}: it {least}; it {best.verdict} ({meaning})"
+        switch = f"{best.label}: it {least}; verdict: {best.verdict} ({meaning})"
     else:
         switch = f"not settled: {best.label} {least}, but whether it protects cannot be said"
     return tail, switch, best.strongest
@@ -154,17 +145,18 @@ def _none_meets(
             "unknown",
             plain.strongest,
         )
-    near = nearest(attacked, reference)
-    strongest, asked = near.strongest, _asked(reference)
+    near = nearest(attacked, assessed.allowed.get(federation, choosing.MEAN_LOSS), reference)
+    strongest, asked = near.strongest, _asked(assessed, federation)
     assert strongest is not None
     tail = (
         f"; no defense that was tried meets what is asked ({asked}). Nearest is {near.label}: "
-        f"the strongest of {_attacks(strongest)} reaches {figure(strongest.leak, reference.goal.max_leak)}"
-        f"{_local_only(strongest)}; accuracy {change(near.cost)}."
+        f"the strongest of {_attacks(strongest)} reaches "
+        f"{words.figure(strongest.leak, reference.goal.max_leak)}{_local_only(strongest)}; "
+        f"{reference.utility} {words.change(near.cost)}{_kept(near)}."
     )
     why = ""
     if strongest.local_only > reference.goal.max_leak:
-        why = f", and none can, as the local-only baseline reaches {brief(strongest.local_only)}"
+        why = f", and none can, as the local-only baseline reaches {words.brief(strongest.local_only)}"
     return tail, f"none meets what is asked ({asked}){why}; nearest is {near.label}", strongest
 
 
@@ -185,9 +177,9 @@ def _without_undefended(assessed: Assessed, federation: str) -> Headline:
         federation=federation,
         sentence=f"{why.capitalize()}, so nothing shows what a defense takes away. With {least.label}, "
         f"the least of {count}, {_reads(least.strongest, reference)}{local_only}; accuracy "
-        f"{_absolute(least.accuracy)}.",
-        leaks=f"{reference.scale} {brief(least.leak.mean)} to {brief(most.leak.mean)} over "
-        f"{count}{local_only}, chance {brief(reference.chance)}",
+        f"{words.absolute(least.accuracy)}.",
+        leaks=f"{reference.scale} {words.brief(least.leak.mean)} to {words.brief(most.leak.mean)} over "
+        f"{count}{local_only}, chance {words.brief(reference.chance)}",
         whom=who + _assumed(reference),
         switch_on=f"{least.label} leaks least; {why} to compare it with",
         sure=_sure(least.strongest),
@@ -206,7 +198,7 @@ def attackers(strongest: Strongest, reference: Reference) -> str:
 
 def _reads(strongest: Strongest, reference: Reference) -> str:
     """'telco ranks the labels with leak AUC .97 (.95 to .98)'"""
-    who, leak = attackers(strongest, reference), figure(strongest.leak)
+    who, leak = attackers(strongest, reference), words.figure(strongest.leak)
     if not who:
         return (
             f"the strongest of {_attacks(strongest)} reads no more than the local-only baseline does, "
@@ -224,7 +216,7 @@ def _reads(strongest: Strongest, reference: Reference) -> str:
 def _local_only(strongest: Strongest) -> str:
     """', local-only .53'; '' where the baseline was not scored."""
     reached = strongest.local_only
-    return "" if math.isnan(reached) else f", local-only {brief(reached)}"
+    return "" if math.isnan(reached) else f", local-only {words.brief(reached)}"
 
 
 def _assumed(reference: Reference) -> str:
@@ -238,29 +230,56 @@ def _attacks(strongest: Strongest) -> str:
     return f"{count} attack{'s' * (count != 1)}"
 
 
+def _kept(a: Assessment) -> str:
+    """', 62 % of the gain kept (51 to 73)'; the outcome alone where the share says nothing."""
+    share = a.kept.share
+    if math.isnan(share.mean):
+        return f", {a.kept.cost}"
+    lower, upper = (float(limit) for limit in share.limits)
+    between = "" if math.isnan(lower) else f" ({100 * lower:.0f} to {100 * upper:.0f})"
+    return f", {100 * share.mean:.0f} % of the gain kept{between}: {a.kept.cost}"
+
+
+def _chosen_among(assessed: Assessed, best: Assessment) -> str:
+    """Whether the verdict stands although the best of several operating points was chosen."""
+    if best.verdict is not Verdict.PROTECTS:
+        return ""
+    rivals = [
+        a for a in assessed.attacked if a.federation == best.federation and a.configuration.defended
+    ]
+    if len(rivals) < 2:
+        return ""
+    if best.corrected is None:
+        return f" The verdict is not corrected for choosing among {len(rivals)} operating points."
+    if best.corrected:
+        return " The verdict holds also corrected for choosing among the operating points (Holm)."
+    return " Corrected for choosing among the operating points (Holm), it cannot be shown."
+
+
+def _broken(assessed: Assessed, federation: str) -> str:
+    """Attacks that failed, on the first screen."""
+    names = dict.fromkeys(
+        name for a in assessed.assessments if a.federation == federation for name in a.broken
+    )
+    if not names:
+        return ""
+    return f" Broken on some configuration, and counted nowhere there: {', '.join(names)}."
+
+
 def _verdict(shown: Assessment) -> str:
     if shown.verdict is Verdict.NO_VERDICT:
         return f"{str(shown.verdict).capitalize()}."
-    return f"Verdict: {verdict_text(shown)}."
+    return f"Verdict: {words.verdict_text(shown)}."
 
 
-def verdict_text(a: Assessment) -> str:
-    """The verdict on a configuration, '-' without one, and why none can be given where attacks have too few
-    figures."""
-    if a.verdict is not Verdict.CANNOT_SAY or not a.missing:
-        return "-" if a.verdict is None else str(a.verdict)
-    return f"{a.verdict}: {', '.join(a.missing)} on fewer than {FEWEST_SEEDS} seeds"
-
-
-def outcome_text(shown: Assessment) -> str:
-    """What is concluded on the method that an assessment represents."""
-    return verdict_text(shown) if shown.choice is not None else str(shown.shown_as)
-
-
-def _asked(reference: Reference) -> str:
+def _asked(assessed: Assessed, federation: str) -> str:
     """What the goal asks, as a clause."""
-    goal = reference.goal
-    costs = f"accuracy falls by at most {100 * goal.max_cost:g} points"
+    goal, utility = assessed.reference.goal, assessed.reference.utility
+    of = assessed.worth.get(federation)
+    allowed = assessed.allowed.get(federation, choosing.MEAN_LOSS)
+    costs = f"{utility} falls by at most {100 * allowed:.3g} points"
+    if of is not None and of.known and goal.keep_gain:
+        costs += f", so that {100 * goal.keep_gain:g} % of the gain is kept"
     return costs if goal.max_leak >= 1 else f"{costs} and leak is at most {goal.max_leak:g}"
 
 
@@ -278,48 +297,6 @@ def _sure(strongest: Strongest) -> str:
         f"limits are 95 % each, one-sided, over {seeds} seeds{diverged} of this data set; "
         f"{tried} tried, and nothing is known of others"
     )
-
-
-def figure(estimate: Estimate, bound: float | None = None) -> str:
-    """Returns '.97 (.95 to .98)'; without limits the mean alone.
-
-    Args:
-      estimate: to be shown.
-      bound: three digits are shown where two would hide that the estimate is beyond it.
-    """
-    lower, upper = (float(limit) for limit in estimate.limits)
-    highest = estimate.at_most
-    hidden = bound is not None and round(highest, 2) <= bound < highest
-    digits = 3 if hidden else 2
-    between = "" if math.isnan(lower) else f" ({brief(lower, digits)} to {brief(upper, digits)})"
-    return f"{brief(estimate.mean, digits)}{between}"
-
-
-def brief(value: float, digits: int = 2) -> str:
-    """'.97', '1.00'; '-' of what is not known."""
-    return "-" if math.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
-
-
-def change(cost: Interval) -> str:
-    """A change of accuracy: '-0.4 points (-0.9 to +0.1)'."""
-    if not cost.count:
-        return "change unknown"
-    between = ""
-    if not math.isnan(cost.half):
-        between = f" ({_points(cost.mean - cost.half)} to {_points(cost.mean + cost.half)})"
-    return f"{_points(cost.mean)} points{between}"
-
-
-def _points(share: float) -> str:
-    text = f"{100 * share:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text
-
-
-def _absolute(accuracy: Interval) -> str:
-    if math.isnan(accuracy.half):
-        return brief(accuracy.mean)
-    low, high = accuracy.mean - accuracy.half, accuracy.mean + accuracy.half
-    return f"{brief(accuracy.mean)} ({brief(low)} to {brief(high)})"
 
 
 def _lower(sentence: str) -> str:

@@ -12,11 +12,11 @@ import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vfljax.report import headline
+from vfljax.report import headline, words
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.configurations import Reference
+from vfljax.report.estimates import Interval
 from vfljax.report.figures import COLORS, numbers
-from vfljax.report.intervals import Interval
 from vfljax.report.stored_rows import FEDERATIONS
 from vfljax.report.templates import templates
 
@@ -200,14 +200,14 @@ def _row(a: Assessment, reference: Reference) -> dict[str, Any]:
         **_ends(a.accuracy),
         "bottom": a.leak.mean if math.isnan(lower) else lower,
         "top": a.leak.mean if math.isnan(upper) else upper,
-        "ring": 0 if a.choice is None else 20,
+        "ring": 20 if a.chosen else 0,
         "configuration": a.label + (lost if configuration.diverged else ""),
         "accuracy": str(a.accuracy),
         "auc": str(a.auc),
         "leak": str(a.leak),
         "excess": a.excess.signed,
         "change": a.change.signed,
-        "verdict": headline.verdict_text(a) if configuration.defended else "undefended",
+        "verdict": words.verdict_text(a) if configuration.defended else "undefended",
         "attack": strongest.attack.brief,
         "party": headline.attackers(strongest, reference) or "nobody: local-only reads most",
     }

@@ -1,54 +1,63 @@
-"""Verdicts on one configuration of a defense in one federation, from arrays of figures.
+"""Verdicts on the configurations of a sweep in one federation, from arrays of figures.
 
-| verdict                        | when, the first that holds                                     |
-|--------------------------------|----------------------------------------------------------------|
-| nothing to protect             | undefended's own e is below .05                                |
-| protects from what was tried   | e is below .05 and d below 0                                   |
-| reduces                        | d is below 0                                                   |
-| does nothing                   | d is above -.02 and below .02                                  |
-| cannot say                     | all else, such as an attack without figures on 3 seeds         |
+| verdict                             | when, the first that holds                                      |
+|-------------------------------------|-----------------------------------------------------------------|
+| is undefended                       | every figure of it equals undefended's bit for bit on every seed |
+| nothing to protect                  | e_u is below .05                                                |
+| protects from what was tried        | e is below .05, e - e_u / 4 below 0, and d below 0              |
+| still leaks, much less              | e is above .05, and d below -.10                                |
+| still leaks, less                   | e is above .05, and d below -.02                                |
+| still leaks, as before              | e is above .05                                                  |
+| leaks less, what remains is unclear | d is below -.02                                                 |
+| cannot say                          | all else, such as an attack without figures on 3 seeds          |
 
 e is the excess of the strongest attack over the local-only baseline (the passive party without the
-federation), and d its change to undefended. "Below" and "above" hold for limits at 95 %, one-sided, of every
-attack on all seeds: the verdicts choose no attack. A false verdict comes about once in 20 times at most,
-which is not corrected for several operating points. With fewer than 3 seeds figures are chosen by halves of
-the rows (``choosing.by_halves``), without limits, and there is no verdict.
+federation), e_u that of undefended, and d the change of the leak to undefended. "Below" is said of upper
+limits and "above" of lower ones, at 95 %, one-sided, of every attack on all seeds: the verdicts choose no
+attack. A false verdict comes about once in 20 times, which is not corrected for several operating points. With
+fewer than 3 seeds there are no limits and no verdict. What a configuration costs is judged apart (``worth``).
 
-An attack that cannot be defined in a federation is no row here. One that was run and diverged is a row of
-NaN: nothing is known of how much it reads, so "cannot say" is left, and "nothing to protect", which is about
-undefended. Seeds on which no attack has a figure, because the training diverged, are left out and not
-counted.
+An attack that cannot be defined in a federation is no row here, nor is a broken one (``broken``). Seeds on
+which no attack has a figure, because the training diverged, are left out and not counted.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from vfljax.report import choosing, intervals
-from vfljax.report.candidates import Candidate, Candidates, with_local_only
-from vfljax.report.intervals import FEWEST_SEEDS, NO_LIMITS, Estimate, Limits
+from vfljax.report import intervals
+from vfljax.report.candidates import EXCESS, Strongest, floats, with_baseline
+from vfljax.report.estimates import NO_LIMITS, Estimate, Limits
+from vfljax.report.intervals import LeakSample
+from vfljax.report.spread import FEWEST_SEEDS, Means
 
 Floats = NDArray[np.float64]
 
-EXCESS = 0.05
-"""The excess over the local-only baseline that a defense may leave."""
-CHANGE = 0.02
-"""The largest change to undefended that counts as none."""
+SHARE = 0.25
+"""The share of undefended's excess that it may leave."""
+LESS, MUCH_LESS = -0.02, -0.10
+"""Changes to undefended from which a leak is called less, and much less."""
+MOST_SEEDS = 100
+"""More seeds than this are not named as what would decide."""
 
 
 class Verdict(enum.Enum):
     """What the limits allow to conclude; of several, the first holds."""
 
+    IS_UNDEFENDED = "is undefended"
     NOTHING_TO_PROTECT = "nothing to protect"
     PROTECTS = "protects from what was tried"
-    REDUCES = "reduces"
-    DOES_NOTHING = "does nothing"
+    LEAKS_MUCH_LESS = "still leaks, much less"
+    LEAKS_LESS = "still leaks, less"
+    LEAKS_AS_BEFORE = "still leaks, as before"
+    UNCLEAR = "leaks less, what remains is unclear"
     CANNOT_SAY = "cannot say"
     NO_VERDICT = f"no verdict: fewer than {FEWEST_SEEDS} seeds"
 
@@ -56,16 +65,27 @@ class Verdict(enum.Enum):
         return self.value
 
     @property
+    def helps(self) -> bool:
+        """Whether the limits show that less leaks than undefended."""
+        return self in HELPS
+
+    @property
     def rank(self) -> int:
         """0 of a verdict that recommends a defense, 1 of one that half does, 2 of any other."""
-        return {Verdict.PROTECTS: 0, Verdict.REDUCES: 1}.get(self, 2)
+        return 0 if self is Verdict.PROTECTS else 2 - self.helps
 
 
+HELPS = (Verdict.PROTECTS, Verdict.LEAKS_MUCH_LESS, Verdict.LEAKS_LESS, Verdict.UNCLEAR)
 MEANINGS = {
+    Verdict.IS_UNDEFENDED: "every figure equals undefended's on every seed",
     Verdict.NOTHING_TO_PROTECT: f"undefended itself leaks less than {EXCESS:.2f} beyond local-only",
-    Verdict.PROTECTS: f"less than {EXCESS:.2f} beyond local-only, and less than undefended",
-    Verdict.REDUCES: "less than undefended",
-    Verdict.DOES_NOTHING: f"within {CHANGE:.2f} of undefended",
+    Verdict.PROTECTS: f"less than {EXCESS:.2f} beyond local-only, less than a quarter of undefended's excess, "
+    "and less than undefended",
+    Verdict.LEAKS_MUCH_LESS: f"more than {EXCESS:.2f} beyond local-only, and at least {-MUCH_LESS:.2f} less "
+    "than undefended",
+    Verdict.LEAKS_LESS: f"likewise, and at least {-LESS:.2f} less",
+    Verdict.LEAKS_AS_BEFORE: "likewise, and no such change can be shown",
+    Verdict.UNCLEAR: f"at least {-LESS:.2f} less than undefended",
     Verdict.CANNOT_SAY: "all else",
 }
 """What the limits show where a verdict holds."""
@@ -76,123 +96,200 @@ COVERS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Strongest:
-    """The strongest of the candidates.
+class Blocking(NamedTuple):
+    """The attack whose excess is the least certain to be below ``EXCESS``."""
 
-    Its figure falls short of the strongest one's true mean, for which the limits are, and may lie below both
-    where the folds pick badly.
-    """
-
-    candidates: Candidates
-    attack: Candidate  # chosen on all seeds
-    leak: Estimate  # mean over folds, unbiased for what they picked; by halves with fewer than 3 seeds
-    excess: Estimate  # e; NaN where the local-only baseline was not scored
-    scores: Floats  # [seeds], of each fold, NaN where there is none
-    folds: int  # how many folds chose the attack; 0 with fewer than 3 seeds
-    seeds: int  # number of seeds with figures
-
-    @property
-    def name(self) -> str:
-        """The attack's name."""
-        return self.attack.name
-
-    @property
-    def is_local_only(self) -> bool:
-        """Whether no attack leaks more than the local-only baseline."""
-        return self.attack is self.candidates.baseline
-
-    @property
-    def local_only(self) -> float:
-        """What the local-only baseline reaches on the same rows; NaN where it was not scored."""
-        return self.leak.mean - self.excess.mean
-
-    @property
-    def by_seed(self) -> dict[int, float]:
-        """Its leak on the seeds that have one."""
-        pairs = zip(self.candidates.seeds, self.scores, strict=True)
-        return {seed: float(leak) for seed, leak in pairs if not math.isnan(leak)}
-
-    @property
-    def enough(self) -> bool:
-        """Whether there are seeds enough for limits."""
-        return self.seeds >= FEWEST_SEEDS
-
-    @property
-    def nothing_to_protect(self) -> bool:
-        """Whether the limits show that it leaks next to nothing beyond the local-only baseline."""
-        return self.enough and bool(self.excess.limits.upper < EXCESS)
-
-    @property
-    def informative(self) -> bool:
-        """Whether it leaks more than scores without information do."""
-        return self.leak.mean > self.attack.null
-
-    @property
-    def chosen(self) -> str:
-        """How the attack was chosen: '3 of 5 folds', or that there were too few seeds for folds."""
-        return f"{self.folds} of {self.seeds} folds" if self.enough else "halves of the rows"
-
-
-def strongest_of(among: Candidates) -> Strongest | None:
-    """Returns the strongest candidate, None without any figure; the baseline's own excess is 0."""
-    leaks, selects = among.all_leaks, among.all_selects
-    seeds = int(np.isfinite(among.leaks).any(axis=0).sum())
-    enough = seeds >= FEWEST_SEEDS
-    folds = choosing.leave_one_out(leaks) if enough else choosing.by_halves(leaks, selects)
-    best = int(choosing.strongest(leaks if enough else selects)) if seeds else choosing.NOBODY
-    if best == choosing.NOBODY:
-        return None
-    limits = _floats(intervals.worst_limits(leaks, among.rows)) if enough else NO_LIMITS
-    excess = _excess_limits(among) if enough and among.has_local_only else NO_LIMITS
-    return Strongest(
-        candidates=among,
-        attack=among.everyone[best],
-        leak=Estimate(_mean(folds.scores), limits),
-        excess=Estimate(_mean(folds.scores - among.local_only), excess),
-        scores=folds.scores,
-        folds=int(np.sum(folds.picks == best)) if enough else 0,
-        seeds=seeds,
+    attack: str
+    seeds: (
+        int  # so many would decide, if its mean and spread stay; 0 where no number of seeds would
     )
-
-
-def _excess_limits(among: Candidates) -> Limits:
-    """Of the attacks' excess; where all are below the baseline it is the strongest, whose own is 0."""
-    lower, upper = _floats(intervals.excess_limits(among.leaks, among.local_only, among.rows))
-    return Limits(lower, max(upper, 0.0))
 
 
 class Comparison(NamedTuple):
     """One configuration compared with undefended."""
 
-    change: Estimate  # d, on the folds' scores of both
+    excess: Estimate  # e, with spreads learned from all configurations
+    change: Estimate  # d
     verdict: Verdict
     missing: tuple[str, ...]  # attacks with figures on too few of the seeds that were trained
+    blocking: Blocking | None = None  # where limits leave open whether it leaks
 
 
-def judge(worst: Strongest, undefended: Strongest) -> Comparison:
-    """Returns the verdict on a configuration, given its strongest attack and undefended's.
+def judge(
+    configurations: Sequence[Strongest], undefended: Strongest, same: Sequence[bool] = ()
+) -> list[Comparison]:
+    """Returns the comparisons of configurations with undefended, given the strongest attacks.
 
-    Column s of both is the same seed; undefended's attacks may be others. A shift of all figures leaves d, e
-    and the verdict as they are.
+    Column s of all is the same seed; the attacks may differ. A shift of all figures leaves d, e and the
+    verdicts as they are.
+
+    Args:
+      configurations: the strongest attacks of each.
+      undefended: likewise.
+      same: whether each configuration is undefended bit for bit; none is by default.
 
     Raises:
-      ValueError: if the two have different numbers of seeds.
+      ValueError: if they have different numbers of seeds.
     """
-    those, others = worst.candidates, undefended.candidates
-    if those.leaks.shape[-1] != others.leaks.shape[-1]:
-        raise ValueError(
-            f"seeds differ: leaks {those.leaks.shape}, undefended {others.leaks.shape}"
+    every = [undefended, *configurations]
+    seeds = {s.candidates.leaks.shape[-1] for s in every}
+    if len(seeds) > 1:
+        raise ValueError(f"seeds differ: {sorted(seeds)} of configurations and undefended")
+    names, figures, local_only = aligned(every)
+    evidence = evidence_on(figures, local_only, undefended.candidates.rows)
+    codes = verdict_codes(evidence, same or False)
+    all_figures = _candidates(figures, local_only)
+    least = -intervals.change_limit(_first(all_figures), all_figures, undefended.candidates.rows)
+    out = []
+    for place, strongest in enumerate(configurations, start=1):
+        among = strongest.candidates
+        counts = np.isfinite(among.leaks).sum(axis=1)
+        needed = min(FEWEST_SEEDS, max(strongest.seeds, 1))
+        missing = tuple(a.name for a, count in zip(among.attacks, counts) if count < needed)
+        change = strongest.leak.mean - undefended.leak.mean
+        if not strongest.enough:
+            estimate = Estimate(change, NO_LIMITS)
+            out.append(Comparison(strongest.excess, estimate, Verdict.NO_VERDICT, missing))
+            continue
+        verdict = VERDICTS[int(codes[place - 1])]
+        lower, upper = (float(np.asarray(limit)[place]) for limit in evidence.excess)
+        excess = Limits(lower, max(upper, 0.0)) if among.has_local_only else NO_LIMITS
+        out.append(
+            Comparison(
+                excess=Estimate(strongest.excess.mean, excess),
+                change=Estimate(change, Limits(float(least[place]), float(evidence.change[place]))),
+                verdict=verdict,
+                missing=missing,
+                blocking=_blocking(evidence, place, names, len(among.seeds)),
+            )
         )
-    counts = np.isfinite(those.leaks).sum(axis=1)
-    needed = min(FEWEST_SEEDS, max(worst.seeds, 1))
-    missing = tuple(attack.name for attack, count in zip(those.attacks, counts) if count < needed)
-    change = _mean(worst.scores - undefended.scores)
-    if not worst.enough:
-        return Comparison(Estimate(change, NO_LIMITS), Verdict.NO_VERDICT, missing)
-    evidence = evidence_on(those.leaks, others.leaks, those.local_only, those.rows)
-    verdict = VERDICTS[int(verdict_codes(evidence))]
-    return Comparison(Estimate(change, _floats(evidence.change)), verdict, missing)
+    return out
+
+
+def aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSample]:
+    """Returns the names of all attacks, and their figures and the baseline's, a point a configuration.
+
+    An attack that a configuration lacks is one that was not tried on it.
+    """
+    names = list(dict.fromkeys(a.name for s in every for a in s.candidates.attacks))
+    shape = (len(every), len(names), len(every[0].candidates.seeds))
+    leaks, errors = np.full(shape, np.nan), np.full(shape[:2], 1.0)
+    tried = np.zeros(shape[:2], bool)
+    for place, strongest in enumerate(every):
+        among = strongest.candidates
+        at = [names.index(a.name) for a in among.attacks]
+        leaks[place, at], errors[place, at] = among.leaks, among.sample.errors
+        tried[place, at] = True
+    baselines = [s.candidates.local_only_sample for s in every]
+    local_only = LeakSample(*(np.stack(parts) for parts in zip(*baselines, strict=True)))
+    return names, LeakSample(leaks, errors, tried), local_only
+
+
+class VerdictLimits(NamedTuple):
+    """What verdicts rest on: arrays [..., points], of which the first is undefended."""
+
+    excess: Limits
+    contrast: Floats  # upper limit of e - SHARE e_u
+    change: Floats  # upper limit of d
+    excesses: Means  # [..., points, attacks], of each attack
+
+
+def evidence_on(
+    figures: LeakSample, local_only: LeakSample, rows: int, level: float = intervals.LEVEL
+) -> VerdictLimits:
+    """Returns the evidence, by limits at ``level``, on the points of [..., points, attacks, seeds], the first
+    of which is undefended. The baseline [..., points, 1, seeds] is NaN where it was not scored."""
+    all_figures = _candidates(figures, local_only)
+    plain, all_plain = _first(figures), _first(all_figures)
+    return VerdictLimits(
+        excess=intervals.excess_limits(figures, local_only, rows, level),
+        contrast=intervals.most_beyond(figures, plain, rows, level, SHARE, local_only),
+        change=intervals.change_limit(all_figures, all_plain, rows, level),
+        excesses=intervals.differences(figures, local_only, rows),
+    )
+
+
+def _candidates(figures: LeakSample, local_only: LeakSample) -> LeakSample:
+    """The attacks and, where it was scored, the baseline."""
+    scored = bool(np.isfinite(local_only.leaks).any())
+    return with_baseline(figures, local_only) if scored else figures
+
+
+def _first(every: LeakSample) -> LeakSample:
+    """The first point, with its axis."""
+    return LeakSample(every.leaks[..., :1, :, :], every.errors[..., :1, :], every.tried[..., :1, :])
+
+
+def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[np.intp]:
+    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [..., points].
+
+    Args:
+      evidence: of the points, the first of which is undefended.
+      same: [..., points - 1], whether each of the others is undefended bit for bit.
+    """
+    lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
+    change = np.asarray(evidence.change)[..., 1:]
+    nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
+    holds = {
+        Verdict.IS_UNDEFENDED: np.broadcast_to(same, change.shape),
+        Verdict.NOTHING_TO_PROTECT: np.broadcast_to(nothing, change.shape),
+        Verdict.PROTECTS: (upper < EXCESS) & (evidence.contrast[..., 1:] < 0) & (change < 0),
+        Verdict.LEAKS_MUCH_LESS: (lower > EXCESS) & (change < MUCH_LESS),
+        Verdict.LEAKS_LESS: (lower > EXCESS) & (change < LESS),
+        Verdict.LEAKS_AS_BEFORE: lower > EXCESS,
+        Verdict.UNCLEAR: change < LESS,
+    }
+    codes = [VERDICTS.index(verdict) for verdict in holds]
+    return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
+
+
+def holm(rejects: Callable[[float], NDArray[np.bool_]], number: int) -> NDArray[np.bool_]:
+    """Returns which of several hypotheses Holm's step-down procedure rejects (Holm 1979).
+
+    Args:
+      rejects: which of them are rejected, each alone, by limits at a level.
+      number: of hypotheses.
+    """
+    done = np.zeros(number, bool)
+    while not done.all():
+        left = number - int(done.sum())
+        more = rejects(1 - (1 - intervals.LEVEL) / left) & ~done
+        if not more.any():
+            break
+        done |= more
+    return done
+
+
+def protecting(
+    configurations: Sequence[Strongest], undefended: Strongest
+) -> Callable[[float], NDArray[np.bool_]]:
+    """Returns which configurations protect, as a function of the level of all limits, for ``holm``."""
+    _, figures, local_only = aligned([undefended, *configurations])
+    place = VERDICTS.index(Verdict.PROTECTS)
+
+    def holds(level: float) -> NDArray[np.bool_]:
+        evidence = evidence_on(figures, local_only, undefended.candidates.rows, level)
+        return verdict_codes(evidence) == place
+
+    return holds
+
+
+def _blocking(
+    evidence: VerdictLimits, place: int, names: Sequence[str], seeds: int
+) -> Blocking | None:
+    """The attack that keeps the excess from being below or above ``EXCESS``; None where none does."""
+    lower, upper = (np.asarray(limit)[place] for limit in evidence.excess)
+    if upper < EXCESS or lower > EXCESS:
+        return None
+    each = Means(*(x[place] for x in evidence.excesses))
+    limit = np.where(np.isfinite(each.error), each.limit(intervals.UPPER, intervals.LEVEL), -1.0)
+    most = int(np.argmax(limit))
+    value, error, freedom = (float(x[most]) for x in each)
+    for more in range(seeds, MOST_SEEDS + 1):
+        t = special.stdtrit(freedom + more - seeds, intervals.LEVEL)
+        if abs(value - EXCESS) > t * error * math.sqrt(seeds / more):
+            return Blocking(names[most], more)
+    return Blocking(names[most], 0)
 
 
 def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
@@ -200,60 +297,8 @@ def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
 
     Both are of the same seeds. The limits are as of a change, NaN with fewer than 3 seeds.
     """
-    more = _mean(worst.scores - fewer.scores)
+    more = worst.leak.mean - fewer.leak.mean
     if not worst.enough:
         return Estimate(more, NO_LIMITS)
-    leaks, others = worst.candidates.all_leaks, fewer.candidates.all_leaks
-    return Estimate(more, _floats(intervals.change_limits(leaks, others, worst.candidates.rows)))
-
-
-class VerdictLimits(NamedTuple):
-    """What a verdict rests on; floats, or arrays [...] of repetitions."""
-
-    undefended_excess: float | Floats  # upper limit
-    excess: Limits
-    change: Limits
-
-
-def evidence_on(leaks: Floats, undefended: Floats, local_only: Floats, rows: int) -> VerdictLimits:
-    """Returns the evidence on a configuration; leading axes are repetitions.
-
-    Args:
-      leaks: [..., attacks, seeds].
-      undefended: [..., other attacks, seeds].
-      local_only: [..., seeds], NaN where the baseline was not scored.
-      rows: judged rows of the rarest class.
-    """
-    change = (
-        (with_local_only(leaks, local_only), with_local_only(undefended, local_only))
-        if np.isfinite(local_only).any()
-        else (leaks, undefended)
-    )
-    return VerdictLimits(
-        undefended_excess=intervals.excess_limits(undefended, local_only, rows).upper,
-        excess=intervals.excess_limits(leaks, local_only, rows),
-        change=intervals.change_limits(*change, rows),
-    )
-
-
-def verdict_codes(evidence: VerdictLimits) -> NDArray[np.intp]:
-    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [...]."""
-    reduces = np.asarray(evidence.change.upper) < 0
-    holds = {
-        Verdict.NOTHING_TO_PROTECT: np.asarray(evidence.undefended_excess) < EXCESS,
-        Verdict.PROTECTS: (np.asarray(evidence.excess.upper) < EXCESS) & reduces,
-        Verdict.REDUCES: reduces,
-        Verdict.DOES_NOTHING: (np.asarray(evidence.change.lower) > -CHANGE)
-        & (np.asarray(evidence.change.upper) < CHANGE),
-    }
-    codes = [VERDICTS.index(verdict) for verdict in holds]
-    return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
-
-
-def _mean(values: Floats) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else math.nan
-
-
-def _floats(pair: Limits) -> Limits:
-    return Limits(float(pair.lower), float(pair.upper))
+    ours, others = (strongest.candidates.all_sample for strongest in (worst, fewer))
+    return Estimate(more, floats(intervals.change_limits(ours, others, worst.candidates.rows)))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from vfljax import defenses
 from vfljax.report import stored_rows
 from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import knowledge, titles
+from vfljax.report.configurations import knowledge
 from vfljax.report.stored_rows import FEDERATIONS, StoredRows
-from vfljax.types import AttackIdentity
 
 
 def not_attacked(assessed: Assessed) -> list[str]:
@@ -21,7 +19,6 @@ def not_attacked(assessed: Assessed) -> list[str]:
     return [
         *(f"{entry['label']}: {entry['reason']}." for entry in skipped),
         *_defense_unknown(assessed, rows),
-        *_diverged_attacks(rows),
         *_diverged_trials(assessed),
         *_not_scored(rows),
     ]
@@ -60,22 +57,6 @@ def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[str]:
                     f"{method}, {words}: no attack on it takes {name} into account; in config.attacks, one of "
                     f"{row.advice(federation)} does."
                 )
-
-
-def _diverged_attacks(rows: StoredRows) -> Iterator[str]:
-    successes: dict[AttackIdentity, list[float]] = {}
-    for row in rows.attacks:
-        if row.variant.get("steps") and not row.identity.named:
-            key = row.identity._replace(known=0)
-            successes.setdefault(key, []).append(row.figures.get("success", math.nan))
-    names = titles(successes)
-    for key, values in successes.items():
-        lost = sum(math.isnan(value) for value in values)
-        if lost:
-            yield (
-                f"{names[key]}: {lost} of its {len(values)} runs diverged and are left out, which shows "
-                "nothing about a defense: lower config.attacks' learning_rate or lambda_u."
-            )
 
 
 def _diverged_trials(assessed: Assessed) -> Iterator[str]:

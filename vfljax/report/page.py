@@ -28,6 +28,7 @@ from vfljax.report import (
     not_run,
     stored_rows,
     tables,
+    words,
 )
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.assessment import assess
@@ -47,11 +48,17 @@ POLICY = (
 )
 """The page's content security policy: nothing may come from anywhere else."""
 FEW = 4  # notes that are read without unfolding any
+NOT_COMPARED = (
+    "Shown is the operating point that leaks least: nothing undefended was trained to compare with."
+)
 TIME = "want of time"  # in a note on what was left out for it
 TONES = {
     Verdict.PROTECTS: "good",
-    Verdict.REDUCES: "better",
-    Verdict.DOES_NOTHING: "bad",
+    Verdict.LEAKS_MUCH_LESS: "better",
+    Verdict.LEAKS_LESS: "better",
+    Verdict.UNCLEAR: "better",
+    Verdict.LEAKS_AS_BEFORE: "bad",
+    Verdict.IS_UNDEFENDED: "bad",
     MethodOutcome.NONE_KEEPS: "bad",
     MethodOutcome.DIVERGED: "bad",
 }
@@ -125,7 +132,7 @@ def _context(shown: Shown) -> dict[str, Any]:
         if attacked
         else "",
         "cards": cards(assessed),
-        "cards_caption": captions.chosen(assessed.reference.goal, compared),
+        "cards_caption": captions.operating_points(assessed) if compared else NOT_COMPARED,
         "findings": findings.findings(assessed),
         "not_attacked": not_run.not_attacked(assessed),
         "sections": every,
@@ -201,13 +208,13 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
         methods = headline.methods_on(assessed, federation)
         best = headline.recommended(methods)
         for a in methods:
-            helps = a.shown_as in (Verdict.PROTECTS, Verdict.REDUCES)
+            helps = a.verdict is not None and a.verdict.helps
             card = Card(
                 method=a.method,
                 color=colors.get(a.method, "#7F7F7F"),
                 tone=TONES.get(a.shown_as, "open") if a.shown_as else "open",
                 mark=("switch this on" if helps else "leaks least") if a is best else "",
-                outcome=headline.outcome_text(a),
+                outcome=words.outcome_text(a),
                 rows=_card_rows(a, assessed),
             )
             out.setdefault(federation, []).append(card)
@@ -218,9 +225,9 @@ def _card_rows(a: Assessment, assessed: Assessed) -> list[tuple[str, str]]:
     """The names and values of a card."""
     if a.strongest is None:
         return []
-    cost = a.shown_cost
-    named = "operating point" if a.choice or not cost.count else "nearest operating point"
-    changed = f"; change {headline.change(cost)}" if cost.count else ""
+    cost = a.cost
+    named = "operating point" if a.chosen or not cost.count else "nearest operating point"
+    changed = f"; change {words.change(cost)}" if cost.count else ""
     party = headline.attackers(a.strongest, assessed.reference)
     return [
         (named, a.label),
@@ -233,16 +240,14 @@ def _card_rows(a: Assessment, assessed: Assessed) -> list[tuple[str, str]]:
             "read most by",
             f"{a.strongest.attack.brief}, {party}" if party else "local-only: no attack",
         ),
-        *([("chosen by", _chosen_by(a))] if a.choice else []),
+        *([("cost", _cost(a))] if cost.count else []),
     ]
 
 
-def _chosen_by(a: Assessment) -> str:
-    """By how many folds; and what their choices leak, where that is another figure."""
-    assert a.choice is not None
-    if abs(a.choice.leak - a.leak.mean) < 5e-4:
-        return a.choice.text
-    return f"{a.choice.text}, whose choices leak {a.choice.leak:.3f}"
+def _cost(a: Assessment) -> str:
+    """'kept, 0.612 (0.480 to 0.750) of the gain'"""
+    share = a.kept.share
+    return f"{a.kept.cost}" + (f", {share} of the gain" if str(share) != "-" else "")
 
 
 def _other_figures(shown: Shown) -> list[tuple[str, str, str]]:
@@ -330,4 +335,4 @@ def present(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> s
     for section in shown.extra.sections:
         parts.append(f"{fitted(*section.table)}\n{section.caption}")
     sentences = "\n".join(f"- {line}" for line in findings.findings(shown.assessed))
-    return "\n\n".join([*parts, sentences, f"report: {_write(shown)}"])
+    return "\n\n".join(filter(None, [*parts, sentences, f"report: {_write(shown)}"]))

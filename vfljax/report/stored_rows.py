@@ -20,13 +20,16 @@ from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT, AttackIdentity, federation_
 FEDERATIONS = {"split": "with model splitting", "no_split": "without model splitting"}
 """What a report compares: honest and malicious parties with a top model are judged together."""
 KINDS = {SPLIT: "split", MALICIOUS: "malicious", NO_SPLIT: "no split"}
-RENAMED = {"leak": "leak_named", "leak_select": "named_select", "leak_report": "named_report"}
+RENAMED = {
+    **{"leak": "leak_named", "leak_crossed": "leak_named"},
+    **{"leak_select": "named_select", "leak_report": "named_report"},
+}
 """The columns of an attack's figures under the names that known labels give its classes."""
 Table = tuple[list[str], list[list[str]]]
 """Header and rows of text."""
 Described = Mapping[str, Any]
 """An entry of ``attacks.json``: an attack's options, steps and seconds, or why it was skipped."""
-NOT_RENAMED = ("success", "f1", "test_", "logistic_", "untrained_", "all_labels_")
+NOT_RENAMED = ("leak_error", "success", "f1", "test_", "logistic_", "untrained_", "all_labels_")
 
 
 def federation_of_kind(kind: str) -> str:
@@ -77,6 +80,7 @@ class LocalOnlyRow(NamedTuple):
     attackers: tuple[int, ...]
     known: int
     seed: int
+    learner: str
     figures: Mapping[str, Any]
 
 
@@ -113,11 +117,12 @@ class StoredRows:
         """The kinds of federation that were trained."""
         return {trial.federation for trial in self.trials}
 
-    def attackers(self) -> dict[int, dict[tuple[int, ...], dict[int, LocalOnlyRow]]]:
-        """The local-only rows by number of known labels, by attackers and by seed."""
-        out: dict[int, dict[tuple[int, ...], dict[int, LocalOnlyRow]]] = {}
+    def attackers(self) -> dict[int, dict[tuple[int, ...], dict[str, dict[int, LocalOnlyRow]]]]:
+        """The local-only rows by number of known labels, by attackers, by learner and by seed."""
+        out: dict[int, dict[tuple[int, ...], dict[str, dict[int, LocalOnlyRow]]]] = {}
         for row in self.local_only:
-            out.setdefault(row.known, {}).setdefault(row.attackers, {})[row.seed] = row
+            of_attackers = out.setdefault(row.known, {}).setdefault(row.attackers, {})
+            of_attackers.setdefault(row.learner, {})[row.seed] = row
         return out
 
 
@@ -184,7 +189,11 @@ def _attack(row: Mapping[str, Any], described: Mapping[str, Described]) -> Attac
 def _local_only(row: Mapping[str, Any]) -> LocalOnlyRow:
     identity = store.identity_of(row)
     return LocalOnlyRow(
-        attackers=identity.attackers, known=identity.known, seed=row["seed"], figures=row
+        attackers=identity.attackers,
+        known=identity.known,
+        seed=row["seed"],
+        learner=store.learner_of(row),
+        figures=row,
     )
 
 
@@ -226,8 +235,8 @@ def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
         if not row.identity.known:
             return row.figures["leak"] - chance
         of_party = reached.get(row.identity.known, {}).get(row.identity.attackers, {})
-        local = of_party.get(row.seed)
-        return None if local is None else row.figures["leak"] - local.figures["leak"]
+        local = [rows[row.seed].figures["leak"] for rows in of_party.values() if row.seed in rows]
+        return row.figures["leak"] - max(local) if local else None
 
     return tuple(row._replace(excess=excess(row)) for row in rows.attacks)
 

@@ -1,12 +1,12 @@
-"""The strongest attack on a configuration, chosen on other seeds than it is scored on.
+"""The strongest attack on a configuration: the candidate of the highest mean over seeds.
 
 Its candidates are all attacks that know at most K labels, and the local-only baseline with K: what the
 passive party reaches from its own columns, without the federation (``vfljax.attacking.local_only``). Of several
 parties the one counts that reaches most; with K = 0 there is nothing to learn from, and it reaches chance.
-With 3 seeds or more each fold chooses on the other seeds and scores on one (``choosing``); with fewer the
-attack is chosen on one half of the rows (``leak_select``). It is always scored on the other half
-(``leak_report``), on which the direction of its scores is not chosen either. Attacks that know more than an
-attacker can (oracles) are kept apart.
+Every row whose label is not known is scored (``leak_crossed``); sweeps of earlier versions have figures of one
+half of the rows (``leak_report``). No direction of scores is chosen where it is scored. The baseline is scored
+by the learner that is the strongest on the other seeds. Attacks that know more than an attacker can (oracles)
+are kept apart.
 """
 
 from __future__ import annotations
@@ -17,10 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.report import judging, stored_rows
-from vfljax.report.candidates import LOCAL_ONLY, Candidate, Candidates
+from vfljax.report import choosing, stored_rows
+from vfljax.report.candidates import (
+    LOCAL_ONLY,
+    Candidate,
+    Candidates,
+    Strongest,
+    broken_attacks,
+    strongest_of,
+)
 from vfljax.report.configurations import Reference, titles
-from vfljax.report.judging import Strongest
+from vfljax.report.spread import FEWEST_SEEDS
 from vfljax.report.stored_rows import FEDERATIONS, AttackFigures, StoredRows, federation_of_kind
 from vfljax.types import AttackIdentity
 
@@ -71,8 +78,8 @@ class _LocalOnly(NamedTuple):
     """The local-only baseline by seed; NaN where it was not scored."""
 
     leaks: np.ndarray  # [seeds]
-    selects: np.ndarray  # [seeds]
-    null: float = math.nan
+    errors: np.ndarray  # [seeds]
+    candidate: Candidate = LOCAL_ONLY
 
 
 class Tried:
@@ -88,9 +95,29 @@ class Tried:
         self._names, self._rows, self._reference = names, rows, reference
         self._seeds = tuple(sorted({trial.seed for trial in rows.trials}))
         self._local_only = rows.attackers()
+        self._figure = "leak_crossed" if reference.crossed else "leak_report"
         self._runs: dict[Run, list[AttackFigures]] = {}
         for row in attacked:
             self._runs.setdefault(run_of(row), []).append(row)
+        self._runs, self.broken = self._without_broken()
+
+    def _without_broken(self) -> tuple[dict[Run, list[AttackFigures]], tuple[str, ...]]:
+        """The attacks that show something, and the names of the broken ones."""
+        by_run = {run: {row.seed: row.figures for row in of} for run, of in self._runs.items()}
+        leaks = {run: self._by_seed(of, self._figure) for run, of in by_run.items()}
+        trained = np.isfinite(list(leaks.values())).any(axis=0) if leaks else np.zeros(0, bool)
+        chance = self._reference.chance
+        broken = (
+            [
+                run
+                for run, of in leaks.items()
+                if broken_attacks(of[trained], chance, self._reference.rows)
+            ]
+            if trained.any()
+            else []
+        )
+        kept = {run: of for run, of in self._runs.items() if run not in broken}
+        return kept, tuple(self._names[run].name for run in broken)
 
     def strongest(
         self, known: int, published: bool = False, oracle: bool = False
@@ -107,50 +134,66 @@ class Tried:
             for run, rows in runs.items()
             if (run not in fair if oracle else run in fair) and not (published and rows[0].adaptive)
         }
-        figures = [row.figures["leak_select"] for rows in candidates.values() for row in rows]
-        if not any(map(math.isfinite, figures)):
+        by_seed = [{row.seed: row.figures for row in rows} for rows in candidates.values()]
+        leaks = np.array([self._by_seed(rows, self._figure) for rows in by_seed])
+        if not np.isfinite(leaks).any():
             return None
         blank = np.full(len(self._seeds), np.nan)
         away = _LocalOnly(blank, blank) if oracle else self._baseline(fair, known)
-        by_seed = [{row.seed: row.figures for row in rows} for rows in candidates.values()]
         nulls = (_mean(row.figures["leak_null"] for row in rows) for rows in candidates.values())
-        return judging.strongest_of(
+        return strongest_of(
             Candidates(
                 attacks=tuple(
                     self._names[run]._replace(null=null) for run, null in zip(candidates, nulls)
                 ),
-                leaks=np.array([self._by_seed(rows, "leak_report") for rows in by_seed]),
-                selects=np.array([self._by_seed(rows, "leak_select") for rows in by_seed]),
+                leaks=leaks,
                 local_only=away.leaks,
-                local_only_selects=away.selects,
                 rows=self._reference.rows,
                 seeds=self._seeds,
-                baseline=LOCAL_ONLY._replace(null=away.null),
+                baseline=away.candidate,
+                errors=np.array([self._by_seed(rows, "leak_error") for rows in by_seed]),
+                local_only_errors=away.errors[None],
             )
         )
 
     def _baseline(self, fair: Mapping[Run, Sequence[AttackFigures]], known: int) -> _LocalOnly:
-        """The local-only baseline with so many labels, the best of the parties who attack."""
-        chance = self._reference.chance
+        """The local-only baseline with so many labels: the best learner of the best of the parties who attack,
+        on each seed the one that is the best on the others."""
+        chance, number = self._reference.chance, len(self._seeds)
         if not known:
-            level = np.full(len(self._seeds), chance)
-            return _LocalOnly(level, level, chance)
-        reached = self._local_only.get(known, {})
+            level = np.full(number, chance)
+            return _LocalOnly(level, np.zeros(number), LOCAL_ONLY._replace(null=chance))
         attackers = dict.fromkeys(run.identity.attackers for run in fair)
-        every = []
-        for rows in (reached[who] for who in attackers if who in reached):
-            figures = {seed: row.figures for seed, row in rows.items()}
-            leaks, selects = (
-                self._by_seed(figures, name) for name in ("leak_report", "leak_select")
-            )
-            null = _mean(row["leak_null"] for row in figures.values())
-            every.append(_LocalOnly(leaks, selects, null))
-        blank = np.full(len(self._seeds), np.nan)
-        return max(every, key=lambda x: _mean(x.selects), default=_LocalOnly(blank, blank))
+        reached = self._local_only.get(known, {})
+        every = [
+            (learner, {seed: row.figures for seed, row in rows.items()})
+            for who in attackers
+            for learner, rows in reached.get(who, {}).items()
+        ]
+        if not every:
+            blank = np.full(number, np.nan)
+            return _LocalOnly(blank, blank)
+        leaks, errors = (
+            np.array([self._by_seed(of, name) for _, of in every])
+            for name in (self._figure, "leak_error")
+        )
+        best = int(choosing.strongest(leaks))
+        learner, of_best = every[best]
+        enough = int(np.isfinite(leaks).any(axis=0).sum()) >= FEWEST_SEEDS
+        folds = choosing.leave_one_out(leaks)
+        picks = np.maximum(folds.picks, 0) if enough else np.full(number, best)
+        name = f"{LOCAL_ONLY.name}" + (f" ({learner})" if len(every) > 1 else "")
+        null = _mean(row["leak_null"] for row in of_best.values())
+        return _LocalOnly(
+            leaks=folds.scores if enough else leaks[best],
+            errors=errors[picks, np.arange(number)],
+            candidate=LOCAL_ONLY._replace(name=name, null=null),
+        )
 
     def _by_seed(self, rows: Mapping[int, Mapping[str, float]], figure: str) -> np.ndarray:
         """[seeds], NaN where there is none."""
-        return np.array([rows[s][figure] if s in rows else math.nan for s in self._seeds])
+        found = (rows[s].get(figure) if s in rows else None for s in self._seeds)
+        return np.array([math.nan if x is None else x for x in found])
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -11,10 +11,11 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from vfljax import store
-from vfljax.report import attack_tables, captions, findings, guarantees, headline
-from vfljax.report.assessed import Assessed, MethodOutcome
+from vfljax.report import attack_tables, captions, findings, guarantees, words
+from vfljax.report.assessed import Assessed
+from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import FIGURES, titles
-from vfljax.report.intervals import Estimate, Interval
+from vfljax.report.estimates import Estimate, Interval
 from vfljax.report.stored_rows import FEDERATIONS, Table
 from vfljax.sweep.experiment import Experiment
 
@@ -51,7 +52,7 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
       permuted: share of the training rows whose labels were permuted.
       extra: the caller's sections.
     """
-    rows, goal = assessed.rows, assessed.reference.goal
+    rows = assessed.rows
     assert rows is not None
     every = [
         Section(
@@ -60,15 +61,9 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
             verdict_rows(assessed),
         ),
         Section(
-            "Operating points that keep the accuracy",
-            captions.operating_points(goal.max_cost),
-            operating_point_rows(assessed),
-        ),
-        Section(
             "Strongest attack by the number of known labels",
             "The strongest of all attacks that know at most so many labels, and of the local-only baseline "
-            "with as many; excess: over that baseline. Of more candidates a fold may pick a worse one, so that "
-            "a figure may fall with more labels where the strongest attack cannot.",
+            "with as many; excess: over that baseline.",
             knowledge_rows(assessed),
         ),
         Section(
@@ -81,17 +76,6 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
             "Label DP: what epsilon bounds, what attacks reached",
             guarantees.caption(assessed),
             guarantees.bound_table(assessed),
-        ),
-        Section(
-            "Attacks and their baselines",
-            "Top-1 on all training rows. An attack that does not beat the same few labels without any "
-            "federation has learned nothing from taking part.",
-            attack_tables.baseline_rows(assessed),
-        ),
-        Section(
-            "By the number of known labels",
-            "Top-1 on the rows whose labels are not known.",
-            attack_tables.known_rows(assessed),
         ),
         Section(
             "All configurations",
@@ -113,7 +97,8 @@ def verdict_rows(assessed: Assessed) -> Table:
     """The strongest attack on every configuration in every federation, and the verdict."""
     header = [
         *("configuration", "federation", "verdict", "leaks (at least to at most)"),
-        *("strongest attack", "chosen by", "excess over local-only", "change to undefended"),
+        *("strongest attack", "by folds", "excess over local-only", "change to undefended"),
+        *(f"change of {assessed.reference.utility}", "gain kept", "cost", "operating point"),
         *("advantage over chance", "null band"),
     ]
     oracle = any(a.oracle for a in assessed.assessments)
@@ -124,8 +109,9 @@ def verdict_rows(assessed: Assessed) -> Table:
         advantage = (strongest.leak.mean - chance) / (1 - chance)
         null = f"{strongest.attack.null:.3f}" + ("" if strongest.informative else ", not above")
         cells = [
-            *(a.label, FEDERATIONS[a.federation], headline.verdict_text(a), str(a.leak)),
-            *(strongest.name, strongest.chosen, a.excess.signed, a.change.signed),
+            *(a.label, FEDERATIONS[a.federation], words.verdict_text(a), str(a.leak)),
+            *(strongest.name, _by_folds(strongest), a.excess.signed, a.change.signed),
+            *(str(a.cost), str(a.kept.share), words.cost_text(a), "chosen" if a.chosen else ""),
             *(f"{advantage:.3f}", null),
         ]
         cells += [f"{a.oracle.leak} {a.oracle.name}" if a.oracle else "-"] * oracle
@@ -133,28 +119,9 @@ def verdict_rows(assessed: Assessed) -> Table:
     return header + ["strongest oracle"] * oracle, rows
 
 
-def operating_point_rows(assessed: Assessed) -> Table:
-    """Of every method and federation, the operating point that keeps the accuracy and leaks least."""
-    header = [
-        *("method", "federation", "operating point", "chosen by", "test accuracy", "change"),
-        *("leak", "excess over local-only", "change to undefended", "verdict on this point"),
-    ]
-    rows = []
-    for a in findings.in_grid_order(assessed):
-        place, choice = [a.method, FEDERATIONS[a.federation]], a.choice
-        if choice is None:
-            if a.shown_as is not MethodOutcome.NOT_COMPARED:
-                rows.append([*place, "none keeps the accuracy", *[""] * (len(header) - 3)])
-            continue
-        figures = (choice.leak, choice.excess, choice.change)
-        rows.append(
-            [
-                *(*place, a.label, choice.text, str(a.accuracy), str(choice.cost)),
-                *map(_figure, figures, ("", "+", "+")),
-                headline.verdict_text(a),
-            ]
-        )
-    return header, rows
+def _by_folds(strongest: Strongest) -> str:
+    """'0.912, 3 of 5 folds'"""
+    return f"{_figure(strongest.fold_leak, '')}, {strongest.chosen}"
 
 
 def _figure(value: float, sign: str) -> str:
@@ -224,14 +191,19 @@ def configuration_columns(assessed: Assessed) -> list[FigureColumn]:
         figures = [c.attacks[key]["success"] if key in c.attacks else None for c in every]
         out.append(_column("attack", title, figures))
     on = {(a.configuration.number, a.federation): a for a in assessed.attacked}
-    for federation, words in (("split", "split"), ("no_split", "no split")):
+    for federation, title in (("split", "split"), ("no_split", "no split")):
         found = [on.get((c.number, federation)) for c in every]
-        names = [a.strongest.name if a and a.strongest else "" for a in found]
+        names = [_short_name(a.strongest) if a and a.strongest else "" for a in found]
         leaks = [a.leak if a else None for a in found]
-        out.append(_column("strongest", f"strongest ({words})", leaks, names))
+        out.append(_column("strongest", f"strongest ({title})", leaks, names))
         excess = [a.excess if a else None for a in found]
-        out.append(_column("excess", f"excess ({words})", excess, sign="+"))
+        out.append(_column("excess", f"excess ({title})", excess, sign="+"))
     return [column for column in out if any(cell != "-" for cell in column.cells)]
+
+
+def _short_name(strongest: Strongest) -> str:
+    """Its name; of the local-only baseline without the learner."""
+    return strongest.attack.brief if strongest.is_local_only else strongest.name
 
 
 def _column(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Sequence
 
-from vfljax.report import headline, tables
+from vfljax.report import headline, tables, words
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 
 WIDTH = 120  # columns
@@ -33,12 +33,13 @@ def first_lines(assessed: Assessed) -> str:
 
 def verdict_table(methods: Sequence[Assessment]) -> str:
     """A line a method and federation: verdict, operating point, leak with limits, and cost."""
-    header = ["defense", "federation", "verdict", "leaks", "accuracy", "strongest attack"]
+    header = ["defense", "federation", "verdict", "leaks", "cost", "utility", "strongest attack"]
     rows = [
         [
             *(a.label if a.strongest else a.method, a.federation, _brief_outcome(a)),
-            headline.figure(a.leak),
-            headline.change(a.shown_cost) if a.strongest else "-",
+            words.figure(a.leak),
+            words.cost_text(a),
+            words.change(a.cost) if a.strongest else "-",
             _brief(a.strongest.attack.brief) if a.strongest else "-",
         ]
         for a in methods
@@ -48,7 +49,7 @@ def verdict_table(methods: Sequence[Assessment]) -> str:
     return fitted(
         [header[i] for i in kept],
         [[row[i] for i in kept] for row in rows],
-        optional=("strongest attack", "accuracy"),
+        optional=("strongest attack", "utility"),
         left=len(header),
     )
 
@@ -56,7 +57,8 @@ def verdict_table(methods: Sequence[Assessment]) -> str:
 def _brief_outcome(a: Assessment) -> str:
     if a.shown_as is MethodOutcome.NONE_KEEPS:
         return "costs too much"
-    return str(a.shown_as).partition(":")[0]
+    unknown = a.verdict is not None and not a.known
+    return str(a.shown_as).partition(":")[0] + (", no knower" if unknown else "")
 
 
 def text_table(assessed: Assessed) -> str:

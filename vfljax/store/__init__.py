@@ -42,6 +42,8 @@ from vfljax.store.loading import (
     StoredTrial,
     Sweep,
     export,
+    learner_key,
+    learner_of,
     load,
     local_only_key,
 )
@@ -71,6 +73,8 @@ __all__ = [
     "identity_columns",
     "identity_of",
     "inspect",
+    "learner_key",
+    "learner_of",
     "load",
     "local_only_key",
     "mend",

@@ -223,7 +223,9 @@ def attacks(
       summary: ``attacks.json``.
       local_only: the rows of that baseline.
     """
-    reached = {local_only_key(row): row for row in local_only.to_pylist()}
+    reached = {
+        local_only_key(row): row for row in local_only.to_pylist() if learner_of(row) == LOCAL_ONLY
+    }
     stored = [tables[variant] for variant in sorted(tables) if tables[variant].num_rows]
     rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
     by_place = {}
@@ -258,6 +260,16 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Returns what the local-only baseline beside a row depends on: attackers, known labels and seed."""
     return row["attackers"], row["known"], row["seed"]
+
+
+def learner_of(row: Mapping[str, Any]) -> str:
+    """Returns the name of the learner of a row of the local-only baseline."""
+    return dict(identity_of(row).options).get("learner", LOCAL_ONLY)
+
+
+def learner_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns what tells a row of the local-only baseline from the others."""
+    return *local_only_key(row), learner_of(row)
 
 
 def _superseded(table: pa.Table) -> pa.Table:

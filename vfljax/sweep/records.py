@@ -290,10 +290,11 @@ class Goal:
     """What is asked of a defense: ``config.goal``. No result depends on it."""
 
     max_leak: float = 1.0  # of the strongest attack, on the report's scale; 1: any
-    max_cost: float = 0.02  # test accuracy that may be lost, as a share of the rows
+    max_cost: float = 1.0  # test utility (accuracy or AUC) that may be lost; 1: any
+    keep_gain: float = 0.5  # share of the federation's gain over the label party alone to be kept
 
     def __post_init__(self) -> None:
-        for field in ("max_leak", "max_cost"):
+        for field in ("max_leak", "max_cost", "keep_gain"):
             value = getattr(self, field)
             if not 0 <= value <= 1:
                 raise UserError(f"config.goal.{field}={value}: give a number from 0 to 1.")

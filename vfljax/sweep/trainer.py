@@ -6,10 +6,11 @@ folder; which shards are trained, and in which order, ``vfljax.sweep.train`` dec
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -19,12 +20,13 @@ import numpy as np
 from vfljax import defenses, store
 from vfljax.federation import training
 from vfljax.federation.evaluation import make_evaluate, pooled_auc
+from vfljax.models.rows import Streamed
 from vfljax.store import exchange
 from vfljax.sweep import batch_layout, grid, initial, programs, saving
 from vfljax.sweep.plan import Plan, Shard, width_of
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
-from vfljax.types import HostArray, PyTree, Spec, Weights
+from vfljax.types import MALICIOUS, HostArray, PyTree, Spec, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
@@ -176,8 +178,10 @@ def train_shard(
     states = {reader.name: state.defense[reader.name] for reader in trainer.readers}
     states = batch_layout.unpad(states, count)
     figures = trainer.evaluate(batch_layout.unpad(member.seed, count), weights, states, count)
+    alone = alone_figures(trainer, trials, plan)
     rows = [
         _row(trial, shard.name, i, figures, record, bool(finite[i]), seconds / count)
+        | alone.get(trial.id, {})
         for i, trial in enumerate(trials)
     ]
     tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
@@ -186,6 +190,49 @@ def train_shard(
     arrays = exchange.all_arrays(trained.recorded, epochs, record.sums)
     store.write_shard(workdir, shard.name, rows, tree, arrays, trainer.layout.width)
     progress.update(count, 0)
+
+
+def alone_figures(
+    trainer: Trainer, trials: Sequence[grid.Trial], plan: Plan
+) -> dict[int, dict[str, float | None]]:
+    """Returns the figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
+
+    The networks of the federation are trained on the same rows, with nothing in the other parties' columns:
+    what these send is the same for every row. There are none of trials with defenses or with a malicious
+    optimizer, where the label party owns no columns, nor where columns stay on the host.
+    """
+    chosen = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
+    spec, features = trainer.group.spec, plan.table.features
+    if not chosen or not spec.label_features or any(isinstance(x, Streamed) for x in features):
+        return {}
+    spec, passive = dataclasses.replace(spec, defenses=()), spec.passive
+    others = tuple(map(jnp.zeros_like, features[:passive]))
+    group = grid.Group("alone", spec, tuple(chosen))
+    shard = Shard(group.name, 0, tuple(range(len(chosen))), len(chosen))
+    table = plan.bare_table._replace(features=(*others, *features[passive:]))
+    bare = plan._replace(table=table, groups=[group], shards=[shard], codebooks={}, teachers={})
+    with ThreadPoolExecutor(1) as pool:
+        # not wider than what fits the memory, by the shard that this is beside
+        alone = Trainer(bare, group, shard, pool, trainer.orders, trainer.layout.width)
+        member, snapshot = alone.start(shard)
+        spare = alone.spare(shard)
+        finite: Any = np.ones(alone.layout.capacity, bool)
+        for epoch in range(spec.epochs):
+            after, finite = alone.program((member, snapshot), alone.shared(epoch), spare)
+            spare = None if spare is None else (snapshot, finite)
+            snapshot = after
+    count = len(chosen)
+    seeds, weights = (batch_layout.unpad(x, count) for x in (member.seed, snapshot.state.weights))
+    figures = alone.evaluate(seeds, weights, {}, count)
+    finite = batch_layout.unpad(finite, count)
+    return {
+        trial.id: {
+            f"alone_{name}": float(values[i]) if finite[i] else None
+            for name, values in figures.items()
+            if name.startswith(("validation_", "test_")) and name.endswith(("accuracy", "auc"))
+        }
+        for i, trial in enumerate(chosen)
+    }
 
 
 def _train_epochs(

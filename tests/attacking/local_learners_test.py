@@ -1,0 +1,59 @@
+"""The learners of the local-only baseline, against restatements and in what they promise."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from vfljax.attacking import local_learners
+from vfljax.attacking.local_learners import LEARNERS, LINEAR, OwnColumns, learners_of
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Two classes of 150 rows each around (-1, ...) and (1, ...), 20 labels known; a third class is not."""
+    random = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 150)
+    numbers = (2 * labels - 1)[:, None] + 1.5 * random.standard_normal((300, 4))
+    known = np.concatenate([np.arange(10), 150 + np.arange(10)])
+    return OwnColumns(numbers.astype(np.float32), known, labels[known], 3, 0)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_ranks_rows_and_puts_a_class_without_a_label_last(own, name):
+    scores = LEARNERS[name](own)
+    assert scores.shape == (300, 3)
+    assert scores.dtype == np.float32
+    assert np.all(np.isfinite(scores))
+    assert np.mean(scores.argmax(1) == np.repeat([0, 1], 150)) > 0.8
+    if name != "kernel ridge on ranks":
+        assert np.all(scores[:, 2] <= scores[:, :2].min(1))
+    np.testing.assert_array_equal(LEARNERS[name](own), scores)
+
+
+def test_ranks_are_midranks_of_unit_spread(own):
+    ranked = own.ranked().numbers
+    for column, expected in zip(ranked.T, own.numbers.T, strict=True):
+        order = (stats.rankdata(expected) / 300 - 0.5) * 3.46
+        np.testing.assert_allclose(column, order, atol=1e-6)
+    assert ranked.std() == pytest.approx(1, abs=0.01)
+
+
+def test_kernel_ridge_is_its_formula(own):
+    near = own.numbers[own.known].astype(np.float64)
+    squares = np.array([[np.sum((x - y) ** 2) for y in near] for x in own.numbers])
+    between = squares[own.known]
+    width = np.median(between[~np.eye(20, dtype=bool)])
+    kernel = np.exp(-squares / width)
+    targets = np.array([[1 if c == y else -1 for c in range(3)] for y in own.labels])
+    weights = np.linalg.solve(kernel[own.known] + np.eye(20), targets)
+    found = local_learners.kernel_ridge(own)
+    np.testing.assert_allclose(found, kernel @ weights, atol=1e-3)
+
+
+def test_wide_columns_are_read_by_linear_models_alone():
+    assert learners_of(local_learners.WIDEST) == tuple(LEARNERS)
+    assert learners_of(local_learners.WIDEST + 1) == LINEAR
+    words = sparse.random(60, local_learners.WIDEST + 1, 0.01, "csr", np.float32, random_state=0)
+    own = OwnColumns(words, np.arange(10), np.arange(10) % 2, 2, 0)
+    for name in LINEAR:
+        assert np.all(np.isfinite(LEARNERS[name](own)))

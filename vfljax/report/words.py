@@ -1,0 +1,97 @@
+"""Figures, verdicts and costs as words: what headlines, cards, tables and terminals share."""
+
+from __future__ import annotations
+
+import math
+
+from vfljax.report.assessed import Assessed, Assessment
+from vfljax.report.estimates import Estimate, Interval
+from vfljax.report.judging import Verdict
+from vfljax.report.spread import FEWEST_SEEDS
+
+NOT_KNOWN = "nobody who knows it attacked it"
+
+
+def gain_text(assessed: Assessed, federation: str) -> str:
+    """What the federation gains over the label party alone, as a sentence; '' where that is not known."""
+    of = assessed.worth.get(federation)
+    if of is None or not of.known or math.isnan(of.gain.mean):
+        return ""
+    name = assessed.reference.utility
+    alone = brief(of.undefended_mean - of.gain.mean)
+    lower, upper = (float(limit) for limit in of.gain.limits)
+    between = "" if math.isnan(lower) else f", {points(lower)} to {points(upper)}"
+    figures = (
+        f"{name} {brief(of.undefended_mean)}, alone {alone}: {points(of.gain.mean)} points{between}"
+    )
+    if math.isnan(lower) or of.shown:
+        return f"The federation gains over the label party alone ({figures}). "
+    return f"The federation gains nothing that can be shown ({figures}). "
+
+
+def verdict_text(a: Assessment) -> str:
+    """The verdict on a configuration, '-' without one, why none can be given where attacks have too few
+    figures or which one leaves it open, and whether nobody who knows the defense attacked it."""
+    if a.verdict is None:
+        return "-"
+    parts = [str(a.verdict)]
+    if a.verdict is Verdict.CANNOT_SAY and a.missing:
+        parts.append(f"{', '.join(a.missing)} on fewer than {FEWEST_SEEDS} seeds")
+    elif a.verdict in (Verdict.CANNOT_SAY, Verdict.UNCLEAR) and a.blocking is not None:
+        seeds = a.blocking.seeds
+        would = f"{seeds} seeds would decide" if seeds else "no number of seeds is likely to decide"
+        parts.append(f"open because of {a.blocking.attack}, {would}")
+    text = ": ".join(parts)
+    return text if a.known or not a.configuration.defended else f"{text}; {NOT_KNOWN}"
+
+
+def cost_text(a: Assessment) -> str:
+    """What a configuration costs, '-' of undefended."""
+    return str(a.kept.cost) if a.configuration.defended else "-"
+
+
+def outcome_text(shown: Assessment) -> str:
+    """What is concluded on the method that an assessment represents."""
+    return verdict_text(shown) if shown.chosen else str(shown.shown_as)
+
+
+def figure(estimate: Estimate, bound: float | None = None) -> str:
+    """Returns '.97 (.95 to .98)'; without limits the mean alone.
+
+    Args:
+      estimate: to be shown.
+      bound: three digits are shown where two would hide that the estimate is beyond it.
+    """
+    lower, upper = (float(limit) for limit in estimate.limits)
+    highest = estimate.at_most
+    hidden = bound is not None and round(highest, 2) <= bound < highest
+    digits = 3 if hidden else 2
+    between = "" if math.isnan(lower) else f" ({brief(lower, digits)} to {brief(upper, digits)})"
+    return f"{brief(estimate.mean, digits)}{between}"
+
+
+def brief(value: float, digits: int = 2) -> str:
+    """'.97', '1.00'; '-' of what is not known."""
+    return "-" if math.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
+
+
+def change(cost: Interval) -> str:
+    """A change of accuracy: '-0.4 points (-0.9 to +0.1)'."""
+    if not cost.count:
+        return "change unknown"
+    between = ""
+    if not math.isnan(cost.half):
+        between = f" ({points(cost.mean - cost.half)} to {points(cost.mean + cost.half)})"
+    return f"{points(cost.mean)} points{between}"
+
+
+def points(share: float) -> str:
+    text = f"{100 * share:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text
+
+
+def absolute(accuracy: Interval) -> str:
+    if math.isnan(accuracy.half):
+        return brief(accuracy.mean)
+    low, high = accuracy.mean - accuracy.half, accuracy.mean + accuracy.half
+    return f"{brief(accuracy.mean)} ({brief(low)} to {brief(high)})"

@@ -1,0 +1,171 @@
+"""What a federation is worth to the label party, and what a defense keeps of that.
+
+Utility is accuracy, or AUC where the rarer of two classes has under 30 % of the rows. With U that of a
+configuration, U_0 of undefended and A of the label party alone (its own columns and all labels, the same
+networks), all paired by seed, the federation gains U_0 - A. A defense is judged by a contrast and not by a
+ratio, whose limits are wide or infinite where the gain is small:
+
+    U - A - k (U_0 - A), k = ``goal.keep_gain``.
+
+| outcome        | when                                                                        |
+|----------------|-----------------------------------------------------------------------------|
+| kept           | the contrast is above or at 0, and the loss U_0 - U below ``goal.max_cost``  |
+| costs too much | the contrast is below 0, or the loss above ``goal.max_cost``                 |
+| cost unclear   | all else                                                                    |
+
+"Above" is said of lower limits and "below" of upper ones, Student's, one-sided at 95 %. Without figures of the
+label party alone (sweeps of earlier versions, and columns that stay on the host) the loss is compared with
+``goal.max_cost`` alone, .02 where that is not given.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from vfljax.report.choosing import MEAN_LOSS
+from vfljax.report.estimates import NO_ESTIMATE, NO_LIMITS, Estimate, Limits
+from vfljax.report.intervals import LEVEL, LOWER, UPPER
+from vfljax.report.spread import FEWEST_SEEDS, means
+from vfljax.sweep.records import Goal
+
+RARE = 0.3
+"""Where the rarest of two classes has a smaller share of the rows, utility is AUC."""
+SHOWN_GAIN = 0.01
+"""The share of the gain that is kept is printed where the gain's lower limit exceeds this."""
+BySeed = Mapping[int, float]
+
+
+class CostOutcome(enum.Enum):
+    """What the limits allow to conclude on what a configuration costs."""
+
+    KEPT = "kept"
+    TOO_MUCH = "costs too much"
+    UNCLEAR = "cost unclear"
+    UNKNOWN = "cost not known"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Worth(NamedTuple):
+    """What undefended gains over the label party alone, on some rows; empty where nothing is known."""
+
+    alone: BySeed
+    undefended: BySeed
+    gain: Estimate = NO_ESTIMATE
+
+    @property
+    def known(self) -> bool:
+        """Whether the label party alone has figures."""
+        return bool(self.alone)
+
+    @property
+    def shown(self) -> bool:
+        """Whether the limits show that the federation gains anything."""
+        return bool(self.gain.limits.lower > 0)
+
+    @property
+    def undefended_mean(self) -> float:
+        """The mean utility of undefended over the seeds that have one."""
+        return _mean(list(self.undefended.values())).mean
+
+    def allowed(self, goal: Goal) -> float:
+        """Returns the utility that an operating point may lose by the means over seeds."""
+        if not self.known:
+            return goal.max_cost if goal.max_cost < 1 else MEAN_LOSS
+        return min(goal.max_cost, max(0.0, (1 - goal.keep_gain) * self.gain.mean))
+
+
+class Kept(NamedTuple):
+    """What a configuration keeps of the gain."""
+
+    cost: CostOutcome
+    share: Estimate = (
+        NO_ESTIMATE  # of the gain, with Fieller's limits; not known where the gain is small
+    )
+
+
+NOT_KNOWN = Kept(CostOutcome.UNKNOWN)
+
+
+def utility_of(balance: Sequence[int]) -> str:
+    """Returns "AUC" or "accuracy": what utility is for classes of so many rows."""
+    return "AUC" if len(balance) == 2 and min(balance) / sum(balance) < RARE else "accuracy"
+
+
+def worth(alone: BySeed, undefended: BySeed) -> Worth:
+    """Returns what undefended gains over the label party alone, paired by seed."""
+    seeds = [seed for seed in undefended if seed in alone]
+    if not seeds:
+        return Worth({}, undefended)
+    return Worth(alone, undefended, _mean([undefended[seed] - alone[seed] for seed in seeds]))
+
+
+def kept(utility: BySeed, of: Worth, goal: Goal) -> Kept:
+    """Returns what a configuration of this utility by seed keeps; NaN of a seed that diverged is left out."""
+    seeds = [s for s in utility if s in of.undefended and not math.isnan(utility[s])]
+    seeds = [s for s in seeds if not math.isnan(of.undefended[s])]
+    ours, plain = (np.array([by[s] for s in seeds]) for by in (utility, of.undefended))
+    if len(seeds) < FEWEST_SEEDS:
+        return NOT_KNOWN
+    max_cost = goal.max_cost if of.known or goal.max_cost < 1 else MEAN_LOSS
+    contrasts = [_mean(ours - plain + max_cost)] if max_cost < 1 else []
+    share = NO_ESTIMATE
+    if of.known and all(s in of.alone for s in seeds):
+        alone = np.array([of.alone[s] for s in seeds])
+        contrasts.append(_mean(ours - alone - goal.keep_gain * (plain - alone)))
+        if of.gain.limits.lower > SHOWN_GAIN:
+            share = ratio(ours - alone, plain - alone)
+    if any(contrast.limits.upper < 0 for contrast in contrasts):
+        return Kept(CostOutcome.TOO_MUCH, share)
+    if all(contrast.limits.lower >= 0 for contrast in contrasts):
+        return Kept(CostOutcome.KEPT, share)
+    return Kept(CostOutcome.UNCLEAR, share)
+
+
+def ratio(numerators: np.ndarray, denominators: np.ndarray) -> Estimate:
+    """Returns the ratio of two means over seeds with Fieller's limits, each one-sided at 95 % (Fieller 1954).
+
+    With means a and b, their variances v_a, v_b and covariance c, t Student's quantile, g = t^2 v_b / b^2 and
+    r = a / b, the limits are
+
+        (r - g c / v_b ± t / |b| sqrt(v_a - 2 r c + r^2 v_b - g (v_a - c^2 / v_b))) / (1 - g).
+
+    There are none where g is 1 or more, for the denominator may then be 0.
+    """
+    count = len(numerators)
+    a, b = float(np.mean(numerators)), float(np.mean(denominators))
+    if b == 0:
+        return NO_ESTIMATE
+    r = a / b
+    if count < FEWEST_SEEDS:
+        return Estimate(r, NO_LIMITS)
+    v_a, c, v_b = np.cov(numerators, denominators)[[0, 0, 1], [0, 1, 1]] / count
+    t = float(special.stdtrit(count - 1, LEVEL))
+    g = t**2 * v_b / b**2
+    if g >= 1:
+        return Estimate(r, NO_LIMITS)
+    slope = c / v_b if v_b > 0 else 0.0
+    inside = v_a - 2 * r * c + r**2 * v_b - g * (v_a - c * slope)
+    half = t / abs(b) * math.sqrt(max(inside, 0.0))
+    lower, upper = ((r - g * slope + side * half) / (1 - g) for side in (-1, 1))
+    return Estimate(r, Limits(lower, upper))
+
+
+def _mean(differences: Sequence[float] | np.ndarray) -> Estimate:
+    """The mean over seeds with Student's limits; NaN is left out."""
+    values = np.asarray(differences, np.float64)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return NO_ESTIMATE
+    if len(values) < FEWEST_SEEDS:
+        return Estimate(float(values.mean()), NO_LIMITS)
+    of = means(values, 0.0)
+    lower, upper = (float(of.limit(side, LEVEL)) for side in (LOWER, UPPER))
+    return Estimate(float(values.mean()), Limits(lower, upper))
