@@ -1,6 +1,6 @@
 """Simulate how well leaks are judged, and write the tables of ``analysis/results/judging``.
 
-    python -m analysis.judging --out=analysis/results/judging  # an hour on two cores
+    python -m analysis.judging --out=analysis/results/judging  # half an hour on two cores
     python -m analysis.judging --biases  # vfljax/report/biases.csv, five minutes
 
 ``simulation`` draws attacks of known leak, and the report's own functions judge them. Every cell (seeds,
@@ -27,7 +27,7 @@ from vfljax.report import captions, tables
 
 SEEDS = (3, 5, 10)
 ATTACKS = (5, 15, 40)
-JUDGED_SEEDS, JUDGED_ATTACKS, JUDGED_SPREADS = (3, 5), (5, 40), (0.02, 0.05)
+JUDGED_SEEDS, JUDGED_ATTACKS, JUDGED_SPREADS = (3, 5), (5, 20), (0.02, 0.05)
 BIAS_SEEDS = (*range(3, 11), 12, 15, 20)
 BIAS_ATTACKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 Row = dict[str, str | float]
@@ -64,7 +64,7 @@ def simulated(runs: int, workers: int = 2) -> dict[str, list[Row]]:
     """The rows of every file, by as many processes."""
     judged = itertools.product(JUDGED_SEEDS, JUDGED_ATTACKS, (0.5,), JUDGED_SPREADS)
     jobs = [
-        *((_verdicts, Cell(*values), runs // 2) for values in judged),
+        *((_verdicts, Cell(*values), runs // 5) for values in judged),
         *((_choosing, cell, runs) for cell in cells(ATTACKS)),
     ]
     out: dict[str, list[Row]] = {"choosing": [], "limits": [], "verdicts": []}

@@ -117,8 +117,8 @@ def naive_bayes(own: OwnColumns) -> HostArray:
 
 
 def extra_trees(own: OwnColumns) -> HostArray:
-    """Returns the class shares of 300 extremely randomized trees."""
-    model = ExtraTreesClassifier(300, random_state=own.seed)
+    """Returns the class shares of 100 extremely randomized trees."""
+    model = ExtraTreesClassifier(100, random_state=own.seed)
     model = _fitted(model, own, own.known, own.labels)
     return _of_classes(model.predict_proba(own.dense), model.classes_, own.classes)
 

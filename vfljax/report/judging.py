@@ -118,15 +118,11 @@ class Comparison(NamedTuple):
 def judge(
     configurations: Sequence[Strongest], undefended: Strongest, same: Sequence[bool] = ()
 ) -> list[Comparison]:
-    """Returns the comparisons of configurations with undefended, given the strongest attacks.
+    """Returns the comparisons of configurations with undefended, given the strongest attacks; ``same`` says
+    whether each is undefended bit for bit, and none is by default.
 
     Column s of all is the same seed; the attacks may differ. A shift of all figures leaves d, e and the
     verdicts as they are.
-
-    Args:
-      configurations: the strongest attacks of each.
-      undefended: likewise.
-      same: whether each configuration is undefended bit for bit; none is by default.
 
     Raises:
       ValueError: if they have different numbers of seeds.
@@ -221,12 +217,8 @@ def _first(every: LeakSample) -> LeakSample:
 
 
 def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[np.intp]:
-    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [..., points].
-
-    Args:
-      evidence: of the points, the first of which is undefended.
-      same: [..., points - 1], whether each of the others is undefended bit for bit.
-    """
+    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [..., points - 1]: of all but
+    the first point, which is undefended; ``same`` says which are undefended bit for bit too."""
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
     change = np.asarray(evidence.change)[..., 1:]
     nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
@@ -244,12 +236,8 @@ def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[n
 
 
 def holm(rejects: Callable[[float], NDArray[np.bool_]], number: int) -> NDArray[np.bool_]:
-    """Returns which of several hypotheses Holm's step-down procedure rejects (Holm 1979).
-
-    Args:
-      rejects: which of them are rejected, each alone, by limits at a level.
-      number: of hypotheses.
-    """
+    """Returns which of ``number`` hypotheses Holm's step-down procedure rejects (Holm 1979); ``rejects`` gives
+    those that are rejected, each alone, by limits at a level."""
     done = np.zeros(number, bool)
     while not done.all():
         left = number - int(done.sum())

@@ -6,6 +6,7 @@ folder; which shards are trained, and in which order, ``vfljax.sweep.train`` dec
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import pathlib
 import time
@@ -26,10 +27,11 @@ from vfljax.sweep import batch_layout, grid, initial, programs, saving
 from vfljax.sweep.plan import Plan, Shard, width_of
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
-from vfljax.types import MALICIOUS, HostArray, PyTree, Spec, Weights
+from vfljax.types import MALICIOUS, HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
+FEW = 8  # times as many trials as are undefended: a shard small enough to be trained once more as a whole
 SAVE_TAKES = 0.25  # seconds; a save that takes longer is made as much more rarely
 
 
@@ -115,6 +117,11 @@ class Trainer:
             return None
         return self.start(shard)[1], self.layout.pad(np.zeros(count, bool))
 
+    def states(self, state: State, count: int) -> PyTree:
+        """The states of ``count`` trials' defenses that predictions are read with."""
+        states = {reader.name: state.defense[reader.name] for reader in self.readers}
+        return batch_layout.unpad(states, count)
+
     def evaluate(
         self, seeds: Any, weights: Weights, states: PyTree, count: int
     ) -> dict[str, np.ndarray]:
@@ -175,10 +182,9 @@ def train_shard(
     record = record._replace(embeddings=(), gradients=(), inputs=())  # those recorded are copied
     record = batch_layout.unpad(record, count)
     weights = batch_layout.unpad(state.weights, count)
-    states = {reader.name: state.defense[reader.name] for reader in trainer.readers}
-    states = batch_layout.unpad(states, count)
+    states = trainer.states(state, count)
     figures = trainer.evaluate(batch_layout.unpad(member.seed, count), weights, states, count)
-    alone = alone_figures(trainer, trials, plan)
+    alone = alone_figures(trainer, shard, trials, plan)
     rows = [
         _row(trial, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         | alone.get(trial.id, {})
@@ -193,45 +199,50 @@ def train_shard(
 
 
 def alone_figures(
-    trainer: Trainer, trials: Sequence[grid.Trial], plan: Plan
+    trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial], plan: Plan
 ) -> dict[int, dict[str, float | None]]:
     """Returns the figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
 
     The networks of the federation are trained on the same rows, with nothing in the other parties' columns:
     what these send is the same for every row. There are none of trials with defenses or with a malicious
-    optimizer, where the label party owns no columns, nor where columns stay on the host.
+    optimizer, where the label party owns no columns, nor where columns stay on the host. A small shard is
+    trained as it is, by the program that there is, and of a large one the undefended trials by another.
     """
-    chosen = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
+    plain = [not t.chain.knobs and t.federation.kind != MALICIOUS for t in trials]
+    places = [i for i, undefended in enumerate(plain) if undefended]
     spec, features = trainer.group.spec, plan.table.features
-    if not chosen or not spec.label_features or any(isinstance(x, Streamed) for x in features):
+    if not places or not spec.label_features or any(isinstance(x, Streamed) for x in features):
         return {}
-    spec, passive = dataclasses.replace(spec, defenses=()), spec.passive
-    others = tuple(map(jnp.zeros_like, features[:passive]))
-    group = grid.Group("alone", spec, tuple(chosen))
-    shard = Shard(group.name, 0, tuple(range(len(chosen))), len(chosen))
-    table = plan.bare_table._replace(features=(*others, *features[passive:]))
-    bare = plan._replace(table=table, groups=[group], shards=[shard], codebooks={}, teachers={})
-    with ThreadPoolExecutor(1) as pool:
-        # not wider than what fits the memory, by the shard that this is beside
-        alone = Trainer(bare, group, shard, pool, trainer.orders, trainer.layout.width)
-        member, snapshot = alone.start(shard)
-        spare = alone.spare(shard)
-        finite: Any = np.ones(alone.layout.capacity, bool)
-        for epoch in range(spec.epochs):
-            after, finite = alone.program((member, snapshot), alone.shared(epoch), spare)
-            spare = None if spare is None else (snapshot, finite)
-            snapshot = after
-    count = len(chosen)
-    seeds, weights = (batch_layout.unpad(x, count) for x in (member.seed, snapshot.state.weights))
-    figures = alone.evaluate(seeds, weights, {}, count)
+    others, own = features[: spec.passive], features[spec.passive :]
+    table = plan.table._replace(features=(*map(jnp.zeros_like, others), *own))
+    rows = {place: place for place in places}
+    if len(trials) <= FEW * len(places):
+        alone = copy.copy(trainer)
+        alone.table = batch_layout.share(table)
+    else:
+        bare_spec, rows = dataclasses.replace(spec, defenses=()), dict(enumerate(places))
+        group = grid.Group("alone", bare_spec, tuple(trials[i] for i in places))
+        shard = Shard(group.name, 0, tuple(rows), len(rows))
+        bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
+        with ThreadPoolExecutor(1) as pool:
+            # not wider than what fits the memory, by the shard that this is beside
+            alone = Trainer(bare, group, shard, pool, trainer.orders, trainer.layout.width)
+    member, snapshot = alone.start(shard)
+    spare = alone.spare(shard)
+    finite: Any = np.ones(alone.layout.capacity, bool)
+    for epoch in range(spec.epochs):
+        after, finite = alone.program((member, snapshot), alone.shared(epoch), spare)
+        spare = None if spare is None else (snapshot, finite)
+        snapshot = after
+    count, state = len(shard.trials), snapshot.state
+    seeds, weights = (batch_layout.unpad(x, count) for x in (member.seed, state.weights))
+    figures = alone.evaluate(seeds, weights, alone.states(state, count), count)
     finite = batch_layout.unpad(finite, count)
+    names = [n for n in figures if n.startswith(("validation_", "test_"))]
+    names = [n for n in names if n.endswith(("accuracy", "auc"))]
     return {
-        trial.id: {
-            f"alone_{name}": float(values[i]) if finite[i] else None
-            for name, values in figures.items()
-            if name.startswith(("validation_", "test_")) and name.endswith(("accuracy", "auc"))
-        }
-        for i, trial in enumerate(chosen)
+        trials[place].id: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
+        for i, place in rows.items()
     }
 
 
