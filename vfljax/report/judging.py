@@ -217,8 +217,8 @@ def _first(every: LeakSample) -> LeakSample:
 
 
 def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[np.intp]:
-    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [..., points - 1]: of all but
-    the first point, which is undefended; ``same`` says which are undefended bit for bit too."""
+    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [..., points - 1]: of all
+    but the first point, which is undefended; ``same`` says which are undefended bit for bit too."""
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
     change = np.asarray(evidence.change)[..., 1:]
     nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
