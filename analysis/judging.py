@@ -64,7 +64,7 @@ def simulated(runs: int, workers: int = 2) -> dict[str, list[Row]]:
     """The rows of every file, by as many processes."""
     judged = itertools.product(JUDGED_SEEDS, JUDGED_ATTACKS, (0.5,), JUDGED_SPREADS)
     jobs = [
-        *((_verdicts, Cell(*values), runs // 5) for values in judged),
+        *((_verdicts, Cell(*values), max(1, runs // 5)) for values in judged),
         *((_choosing, cell, runs) for cell in cells(ATTACKS)),
     ]
     out: dict[str, list[Row]] = {"choosing": [], "limits": [], "verdicts": []}

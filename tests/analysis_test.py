@@ -13,7 +13,8 @@ from vfljax.report.estimates import interval
 def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
     tmp_path, monkeypatch, capsys
 ):
-    for name, values in {"SEEDS": (3,), "ATTACKS": (2, 3), "SPREADS": (0.05,)}.items():
+    few = {"SEEDS": (3,), "ATTACKS": (2, 3), "SPREADS": (0.05,), "JUDGED_SEEDS": (3,)}
+    for name, values in {**few, "JUDGED_ATTACKS": (2,), "JUDGED_SPREADS": (0.05,)}.items():
         monkeypatch.setattr(judging, name, values)
     monkeypatch.setattr(sys, "argv", ["judging", f"--out={tmp_path}", "--runs=4"])
     judging.main()
@@ -22,7 +23,7 @@ def test_the_simulation_of_judging_writes_a_line_a_cell_and_the_tables(
     assert "| bias for what was picked, absolute | 3 | 0.0" in text
     lines = {path.stem: list(csv.DictReader(path.open())) for path in tmp_path.glob("*.csv")}
     counts = {name: len(rows) for name, rows in lines.items()}
-    assert counts == {"choosing": 16, "limits": 16, "verdicts": 40, "strengths": 4}
+    assert counts == {"choosing": 16, "limits": 16, "verdicts": 126}
     shares = [float(lines["verdicts"][0][v]) for v in map(str, judging.simulation.judging.VERDICTS)]
     assert abs(sum(shares) - 1) < 1e-3
 

@@ -73,4 +73,4 @@ def test_the_oracle_form_reads_true_centers_is_judged_on_all_rows_and_stays_out_
     from vfljax.report.stored_rows import read
 
     (one,) = assess(read(stored)).assessments
-    assert one.strongest.name == "mean/distance"
+    assert [attack.name for attack in one.strongest.candidates.attacks] == ["mean/distance"]

@@ -75,8 +75,7 @@ def test_where_all_labels_are_permuted_only_the_federation_tells_them(tmp_path):
     assert experiment_of(sweep).data.permute_labels == 1
     by_attack = {row["label"]: row for row in sweep.attacks.to_pylist()}
     assert by_attack["direct/first_negative"]["success"] == 1
-    (away,) = sweep.local_only.to_pylist()
     # balanced top-1 of ten classes on 280 rows: .1, give or take three times .018
-    assert away["leak"] < 0.1 + 0.054
+    assert all(away["leak"] < 0.1 + 0.054 for away in sweep.local_only.to_pylist())
     (result,) = sweep.results.to_pylist()
     assert result["test_accuracy"] < 0.25

@@ -143,19 +143,17 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
         utility=worth.utility_of(balance),
         local_only=_local_only(rows),
         known=knowledge(rows)[0],
-        label_columns=_label_columns(rows),
         rows=max(1, int(judged if crossed else judged / 2)),
         crossed=crossed,
     )
     if experiment is None:
         return reference
-    return reference._replace(goal=experiment.goal, party_name=experiment.parties.name_of)
-
-
-def _label_columns(rows: StoredRows) -> bool:
-    """Whether the label party owns columns, by the config of the sweep."""
-    parties = rows.sweep.header.get("config", {}).get("parties", {})
-    return bool(parties.get("label_features", True))
+    parties = experiment.parties
+    return reference._replace(
+        goal=experiment.goal,
+        party_name=parties.name_of,
+        label_columns=parties.label_features,
+    )
 
 
 def knowledge(rows: StoredRows) -> tuple[int, ...]:
