@@ -85,7 +85,8 @@ def get_config():
                     "finetune_bottom": (False, True),
                 },
                 "direct": {"rule": ("first_negative", "most_negative", "least_negative")},
-                "probe": {"known": 40},  # who knows KDk, with model splitting
+                # the last epoch knows KDk, with model splitting; the mean over epochs knows noise
+                "probe": {"known": 40, "epoch": (-1, "mean")},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }
