@@ -205,7 +205,7 @@ def assessment(
     )
 
 
-REFERENCE = Reference(classes=2, chance=0.5, majority=0.5, local_only=0.5, known=40)
+REFERENCE = Reference(classes=2, chance=0.5, majority=0.5, known=40)
 
 
 def assessed(

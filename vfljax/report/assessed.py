@@ -138,6 +138,15 @@ class Assessed:
         found = (a for a in self.attacked if a.configuration is plain)
         return next((a for a in found if a.federation == federation), None)
 
+    def local_only(self, federation: str) -> float:
+        """The leak of the local-only baseline there, undefended's if it is known; NaN if none was scored."""
+        plain = self.undefended(federation)
+        of_federation = (a for a in self.attacked if a.federation == federation)
+        reached = (
+            a.strongest.local_only for a in (*filter(None, [plain]), *of_federation) if a.strongest
+        )
+        return next((leak for leak in reached if not math.isnan(leak)), math.nan)
+
 
 def _order(shown: Assessment) -> tuple[object, ...]:
     place = list(FEDERATIONS).index(shown.federation)

@@ -10,11 +10,11 @@ import functools
 import math
 import pathlib
 import statistics
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from vfljax.report import choosing, judging
 from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import Reference
 from vfljax.report.spread import FEWEST_SEEDS
 from vfljax.report.stored_rows import FEDERATIONS
 
@@ -43,11 +43,10 @@ def strongest_attack(assessed: Assessed, permuted: float = 0.0) -> str:
       assessed: the sweep.
       permuted: share of the training rows whose labels were permuted.
     """
-    reference = assessed.reference
     chosen = OTHER_SEEDS if _seeds(assessed) >= FEWEST_SEEDS else FEW_SEEDS
     parts = [
         control(permuted),
-        _leaks(reference),
+        _leaks(assessed),
         " ".join(filter(None, (chosen, judging.COVERS, bias(assessed)))),
         "Verdicts, the first that holds by the limits of every attack: "
         + "; ".join(f"{verdict} ({meaning})" for verdict, meaning in judging.MEANINGS.items())
@@ -60,9 +59,11 @@ def strongest_attack(assessed: Assessed, permuted: float = 0.0) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _leaks(reference: Reference) -> str:
-    reached = reference.local_only
-    local_only = "" if math.isnan(reached) else f", which reaches {reached:.3f}"
+def _leaks(assessed: Assessed) -> str:
+    reference = assessed.reference
+    of_federations = {f: assessed.local_only(f) for f in assessed.federations}
+    scored = {f: leak for f, leak in of_federations.items() if not math.isnan(leak)}
+    local_only = f", which reaches {_by_federation(scored)}" if scored else ""
     return (
         f"Leaks: the {reference.scale} of the strongest attack on rows whose labels it does not know; chance "
         f"is {reference.chance:.2f}, certainty 1. Candidates are all attacks of attackers who know at most "
@@ -141,17 +142,22 @@ def bias(assessed: Assessed) -> str:
 def keeps_utility(assessed: Assessed) -> str:
     """When an operating point keeps the utility, in words."""
     allowed = {f: assessed.allowed.get(f, choosing.MEAN_LOSS) for f in assessed.federations}
-    most = sorted(set(allowed.values())) or [choosing.MEAN_LOSS]
-    goal, several = assessed.reference.goal, len(most) > 1
-    where = [f"{x:.3f} {FEDERATIONS[f]}" if several else f"{x:.3f}" for f, x in allowed.items()]
+    goal = assessed.reference.goal
     share = f"{1 - goal.keep_gain:.0%} of what the federation gains over the label party alone"
     return (
-        f"its {assessed.reference.utility} on validation rows is at most {' and '.join(dict.fromkeys(where))} "
+        f"its {assessed.reference.utility} on validation rows is at most {_by_federation(allowed)} "
         "below undefended's in the mean over seeds, and at most twice that by the upper limit of the loss at "
         f"{choosing.LOSS_LEVEL:.0%} ({share}, or config.goal.max_cost where that is less; "
         f"{choosing.MEAN_LOSS:g} where the label party alone is not known); a seed that diverged counts as a "
         "guess"
     )
+
+
+def _by_federation(values: Mapping[str, float]) -> str:
+    """The values of federations, one value where all are equal."""
+    several = len(set(values.values())) > 1
+    where = [f"{x:.3f} {FEDERATIONS[f]}" if several else f"{x:.3f}" for f, x in values.items()]
+    return " and ".join(dict.fromkeys(where))
 
 
 def operating_points(assessed: Assessed) -> str:

@@ -104,7 +104,6 @@ class Reference(NamedTuple):
     classes: int
     chance: float  # on the leak scale
     majority: float  # accuracy of guessing the largest class
-    local_only: float  # leak of the local-only baseline with ``known`` labels; NaN if not scored
     known: int  # number of labels an attacker may know: the most of any attack
     rows: int = 2000  # judged rows: m of ``intervals.row_errors``
     crossed: bool = True  # whether figures of all rows are stored, as of this version's attacks
@@ -141,7 +140,6 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
         chance=chance_of(balance),
         majority=max(balance) / sum(balance),
         utility=worth.utility_of(balance),
-        local_only=_local_only(rows),
         known=knowledge(rows)[0],
         rows=max(1, int(judged if crossed else judged / 2)),
         crossed=crossed,
@@ -165,20 +163,6 @@ def knowledge(rows: StoredRows) -> tuple[int, ...]:
     fair = [row for row in rows.attacks if not row.oracle]
     leading = max((row.identity.known for row in fair if row.point == 0), default=0)
     return (leading, *sorted({row.identity.known for row in fair} - {leading}))
-
-
-def _local_only(rows: StoredRows) -> float:
-    """Leak of the local-only baseline with the leading number of known labels, the best of the parties."""
-    of_parties = rows.attackers().get(knowledge(rows)[0], {}).values()
-    reached = [
-        interval(x.figures["leak"] for x in seeds.values()).mean
-        for learners in of_parties
-        for seeds in learners.values()
-    ]
-    if reached:
-        return max(reached)
-    # a sweep whose attacks are not finished has the baseline of each attack
-    return interval(x.figures.get("logistic_leak") for x in rows.attacks if x.point == 0).mean
 
 
 def configurations(rows: StoredRows) -> tuple[ConfigurationSummary, ...]:

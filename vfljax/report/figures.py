@@ -86,7 +86,7 @@ def frontier(assessed: Assessed) -> Figure:
                 zorder=4,
                 label="chosen operating point" if chosen else None,
             )
-            _guesses(ax, assessed)
+            _guesses(ax, assessed, federation)
             ax.set(
                 title=FEDERATIONS[federation],
                 xlabel="test accuracy of the federation  (better →)",
@@ -127,12 +127,12 @@ def _points(ax: Any, drawn: Sequence[Assessment], places: dict[str, int]) -> Non
             _front(ax, members, color, taken)
 
 
-def _guesses(ax: Any, assessed: Assessed) -> None:
+def _guesses(ax: Any, assessed: Assessed, federation: str) -> None:
     """Chance, the majority guess and the local-only baseline."""
-    base = assessed.reference
+    base, local_only = assessed.reference, assessed.local_only(federation)
     levels = [(0.01, base.chance, " chance", "gray", ":")]
-    if not math.isnan(base.local_only):
-        levels.append((0.3, base.local_only, " same labels, local-only", "#B00020", "--"))
+    if not math.isnan(local_only):
+        levels.append((0.3, local_only, " same labels, local-only", "#B00020", "--"))
     for x, level, words, color, dashes in levels:
         ax.axhline(level, color=color, lw=0.8, ls=dashes)
         at = {"transform": ax.get_yaxis_transform(), "va": "bottom", "zorder": 6}

@@ -146,14 +146,9 @@ def _lines(figure: BokehFigure, assessed: Assessed, federation: str) -> None:
     """Chance, the local-only baseline, and the majority guess."""
     from bokeh.models import Label, Span
 
-    reference, plain = assessed.reference, assessed.undefended(federation)
-    ordered = [*([plain] if plain else []), *assessed.attacked]
-    reached = [
-        a.strongest.local_only for a in ordered if a.strongest and a.federation == federation
-    ]
-    local_only = next((leak for leak in reached if not math.isnan(leak)), None)
+    reference, local_only = assessed.reference, assessed.local_only(federation)
     lines = [(True, reference.chance, "chance", "#666666", "dotted")]
-    if local_only is not None:
+    if not math.isnan(local_only):
         lines.append((True, local_only, "local-only", "#B00020", "dashed"))
     lines.append((False, reference.majority, "majority guess", "#666666", "dotted"))
     for across, place, text, color, dash in lines:
