@@ -6,6 +6,8 @@ from scipy import sparse, stats
 
 from vfljax.attacking import local_learners
 from vfljax.attacking.local_learners import LEARNERS, LINEAR, OwnColumns, learners_of
+from vfljax.attacks import TABLE
+from vfljax.models import MLP
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +59,21 @@ def test_wide_columns_are_read_by_linear_models_alone():
     own = OwnColumns(words, np.arange(10), np.arange(10) % 2, 2, 0)
     for name in LINEAR:
         assert np.all(np.isfinite(LEARNERS[name](own)))
+
+
+# what is left of every attack that knows labels if nothing crosses the wire: a learner, the same attack on an
+# untrained bottom, or nothing where received gradients are all that it reads
+COUNTERPARTS = {
+    **dict.fromkeys(("passive", "active", "similarity", "spectral"), "untrained"),
+    "joint": "self-trained",
+    **dict.fromkeys(("probe", "surrogate"), "logistic"),
+    **dict.fromkeys(("mean", "median", "cosine", "inner", "hint")),
+}
+
+
+def test_every_attack_that_knows_labels_has_its_learner_without_the_wire():
+    bottoms, options = (MLP((4,), 3),), {"similarity": {"signal": "embeddings"}}
+    built = {name: row(bottoms, 3, **options.get(name, {})) for name, row in TABLE.items()}
+    assert {name for name, attack in built.items() if "known" in attack.knobs} == {*COUNTERPARTS}
+    for name, learner in COUNTERPARTS.items():
+        assert learner is None or learner in LEARNERS or learner in built[name].baselines

@@ -13,11 +13,7 @@ SETS = {
         np.asfortranarray(RNG.normal(size=(20, 3)).astype(np.float32)),
         LABELS,
         2,
-        columns=(
-            Column("a"),
-            Column("größe", "category", "\u2028x\n"),
-            Column("c", "code", "", 9),
-        ),
+        columns=(Column("a"), Column("größe", "category", "\u2028x\n"), Column("c", "code", "", 9)),
         classes=("no", "yes"),
         notes=("one note",),
     ),

@@ -194,13 +194,8 @@ def test_what_knows_more_than_an_attacker_can_sets_no_knowledge_and_has_no_exces
 
 
 def test_with_several_parties_the_local_only_baseline_is_the_best_of_those_who_attack(tmp_path):
-    known, alone = (
-        {"norm": (20.0,), "mean": (20.0,)},
-        {
-            (20, (0,)): [(0.6, 0.6), (0.7, 0.7)],
-            (20, (1,)): [(0.9, 0.9), (0.9, math.nan)],
-        },
-    )
+    known = {"norm": (20.0,), "mean": (20.0,)}
+    alone = {(20, (0,)): [(0.6, 0.6), (0.7, 0.7)], (20, (1,)): [(0.9, 0.9), (0.9, math.nan)]}
     leaks = {"norm": [(0.51, 0.51)] * 2, "mean": [(0.52, 0.52)] * 2}
 
     def local_only(parties, alone=alone, known=known):

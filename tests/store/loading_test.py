@@ -97,12 +97,12 @@ def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(
 
 
 def test_an_attack_s_baselines_stand_beside_it(tiny_sweep):
-    rows = store.load(tiny_sweep).attacks.to_pylist()
+    sweep = store.load(tiny_sweep)
+    rows = sweep.attacks.to_pylist()
     passive = [row for row in rows if row["label"] == "passive"]
-    assert passive
-    for row in passive:
-        for name in store.BASELINES:
-            assert 0 <= row[f"{name}_success"] <= 1
+    assert all(0 <= row[f"{name}_success"] <= 1 for row in passive for name in store.BASELINES)
+    learners = {store.learner_of(row) for row in sweep.local_only.to_pylist()}
+    assert {"logistic", "passive on an untrained bottom"} <= learners
     by_seed = {}
     for row in passive:  # those of a seed are the same for all of its settings
         by_seed.setdefault((row["seed"], row["view"]), set()).add(row["logistic_success"])

@@ -22,12 +22,7 @@ from vfljax.types import HostArray
 
 RANK_SCALE = 3.46  # a uniform variable of this width has a standard deviation of 1
 WIDEST = 4096  # columns that ranks, neighbors and kernels read; of more (texts) linear models do
-SHARES = (
-    0.1,
-    0.2,
-    0.4,
-    0.8,
-)  # of the rows of a predicted class, that each round of self-training adds
+SHARES = (0.1, 0.2, 0.4, 0.8)  # of a predicted class, that a round of self-training adds
 PSEUDO_WEIGHT = 0.5
 
 
@@ -156,6 +151,7 @@ LEARNERS: Mapping[str, Learner] = {
     "logistic": logistic,
     "logistic C=.1": lambda own: logistic(own, 0.1),
     "logistic on ranks": lambda own: logistic(own.ranked(), 0.1),
+    "self-trained": lambda own: self_trained(own, 1.0),
     "self-trained on ranks": lambda own: self_trained(own.ranked()),
     "naive Bayes on ranks": lambda own: naive_bayes(own.ranked()),
     "extra trees": extra_trees,
@@ -164,7 +160,7 @@ LEARNERS: Mapping[str, Learner] = {
     "kernel ridge on ranks": lambda own: kernel_ridge(own.ranked()),
 }
 """By name, the first of which is the baseline beside every attack."""
-LINEAR = ("logistic", "logistic C=.1", "self-trained on ranks")
+LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
 """Those that read columns of any number."""
 
 

@@ -51,9 +51,7 @@ class Candidates:
     rows: int  # m of ``intervals.row_errors``
     seeds: tuple[int, ...]
     baseline: Candidate = LOCAL_ONLY
-    errors: Floats | None = (
-        None  # [attacks, seeds], what rows alone let figures spread, if it is known
-    )
+    errors: Floats | None = None  # [attacks, seeds], what rows alone let figures spread
     local_only_errors: Floats | None = None  # [1, seeds]
 
     def __post_init__(self) -> None:

@@ -72,16 +72,12 @@ def keeps_accuracy(losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Bools:
     count = losses.shape[-1]
     if count == 0:
         return np.zeros(losses.shape[:-1], bool)
-    mean = losses.mean(-1)
+    mean, most = losses.mean(-1), max_cost + 1e-12  # .90 - .88 is .02 and a bit
     if count == 1:
-        return _at_most(mean, max_cost)
+        return mean <= most
     error = losses.std(-1, ddof=1) / np.sqrt(count)
     limit = mean + special.stdtrit(count - 1, LOSS_LEVEL) * error
-    return _at_most(mean, max_cost) & _at_most(limit, 2 * max_cost)
-
-
-def _at_most(values: Floats, bound: float) -> Bools:
-    return values <= bound + 1e-12  # .90 - .88 is .02 and a bit
+    return (mean <= most) & (limit <= 2 * most)
 
 
 def _means(leaks: Floats) -> Floats:

@@ -9,10 +9,14 @@ What reads stored files raises ``Damaged`` where they are not what was written.
 
 from vfljax.store.atomic import full, write_bytes, write_file, write_text
 from vfljax.store.attacks import (
+    LOCAL_ONLY,
     attack_summary,
     by_label,
     identity_columns,
     identity_of,
+    learner_key,
+    learner_of,
+    local_only_key,
     open_variant,
     read_variant,
     unit_of,
@@ -37,15 +41,11 @@ from vfljax.store.directory import (
 from vfljax.store.header import SCHEMA, header_of, identity
 from vfljax.store.loading import (
     BASELINES,
-    LOCAL_ONLY,
     TIMES,
     StoredTrial,
     Sweep,
     export,
-    learner_key,
-    learner_of,
     load,
-    local_only_key,
 )
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.manifest import Damaged, remedy

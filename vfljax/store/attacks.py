@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vfljax.store.atomic import remove
 from vfljax.store.directory import open_unit, read_tables, write_rows
@@ -25,6 +26,7 @@ from vfljax.store.manifest import MANIFEST, Damaged, add_files, open_folder
 from vfljax.types import AttackIdentity
 
 Summary = dict[str, dict[str, Any]]  # of ``attacks.json``, by variant
+LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows are of no trial
 
 
 def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
@@ -210,3 +212,32 @@ def unfinished_variants(
         elif about["shards"] < shards:
             lines.append(f"the attack {about['label']} saw {about['shards']} of {shards} shards")
     return lines
+
+
+def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns what the local-only baseline beside a row depends on: attackers, known labels and seed."""
+    return row["attackers"], row["known"], row["seed"]
+
+
+def learner_of(row: Mapping[str, Any]) -> str:
+    """Returns the name of the learner of a row of the local-only baseline."""
+    identity = identity_of(row)
+    if identity.attack == LOCAL_ONLY:
+        return dict(identity.options).get("learner", LOCAL_ONLY)
+    point = f", knobs {row['attack_configuration']}" if row["attack_configuration"] else ""
+    return f"{identity._replace(attackers=(0,)).label} on an untrained bottom{point}"
+
+
+def with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Returns the rows of the local-only baseline and, as more of its learners, those of the same attackers'
+    attacks with as many known labels on an untrained bottom model, from the tables of every other variant."""
+    scored = {local_only_key(row) for row in local_only.to_pylist()}
+    learns = (pc.field("what") == "untrained") & (pc.field("known") > 0) & ~pc.field("outdated")
+    found = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
+    added = [row for rows in found for row in rows if local_only_key(row) in scored]
+    return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
+
+
+def learner_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns what tells a row of the local-only baseline from the others."""
+    return *local_only_key(row), learner_of(row)

@@ -15,18 +15,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
+import pyarrow.compute as pc
 
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
 from vfljax.store.atomic import write_csv, write_table
 from vfljax.store.attacks import (
+    LOCAL_ONLY,
     Summary,
     attack_summary,
     identity_columns,
     identity_of,
+    learner_of,
+    local_only_key,
     read_variants,
     unfinished_variants,
+    with_untrained,
 )
 from vfljax.store.directory import (
     open_shard,
@@ -118,7 +122,7 @@ class Sweep(NamedTuple):
 
     def trial(self, number: int) -> StoredTrial:
         """Trial ``number`` (its id): row, weights and exchange, read lazily."""
-        rows = self.results.filter(pyarrow.compute.field("trial") == number).to_pylist()
+        rows = self.results.filter(pc.field("trial") == number).to_pylist()
         if not rows:
             raise UserError(f"trial {number} is not in {self.workdir}: see results['trial'].")
         return StoredTrial(rows[0], self.workdir, rows[0]["member"])
@@ -205,7 +209,6 @@ def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table,
     return table.sort_by("trial") if table.num_rows else table, missing
 
 
-LOCAL_ONLY = "logistic"  # the variant of the local-only baseline, whose rows are of no trial
 BASELINES = ("untrained", "logistic", "all_labels")
 
 
@@ -257,21 +260,6 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("variant", "federation", "view", "attack_configuration"))
 
 
-def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Returns what the local-only baseline beside a row depends on: attackers, known labels and seed."""
-    return row["attackers"], row["known"], row["seed"]
-
-
-def learner_of(row: Mapping[str, Any]) -> str:
-    """Returns the name of the learner of a row of the local-only baseline."""
-    return dict(identity_of(row).options).get("learner", LOCAL_ONLY)
-
-
-def learner_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Returns what tells a row of the local-only baseline from the others."""
-    return *local_only_key(row), learner_of(row)
-
-
 def _superseded(table: pa.Table) -> pa.Table:
     """Rows of a rule that a later one took the place of, under labels that show it."""
     rows = [
@@ -306,7 +294,7 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
         results=aliased(trained),
         attacks=aliased(attacks(tables, ids, summary, local_only)),
         unfinished=tuple(lines),
-        local_only=local_only,
+        local_only=with_untrained(local_only, tables),
     )
 
 
