@@ -103,6 +103,9 @@ ROWS = {
         deterministic=True,
         rare=True,
     ),
+    "charge": Row(
+        (2,), "charges", (("rounds", 0), ("names", "x")), deterministic=True, tolerance=1e-3
+    ),
     "residual": Row((2,), "pulls", (("neighbors", 0), ("epoch", "mean")), deterministic=True),
     "probe": Row(
         (2, 5),

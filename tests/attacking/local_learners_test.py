@@ -66,7 +66,7 @@ def test_wide_columns_are_read_by_linear_models_alone():
 COUNTERPARTS = {
     **dict.fromkeys(("passive", "active", "similarity", "spectral"), "untrained"),
     "joint": "self-trained",
-    **dict.fromkeys(("probe", "surrogate"), "logistic"),
+    **dict.fromkeys(("probe", "surrogate", "charge"), "logistic"),
     **dict.fromkeys(("mean", "median", "cosine", "inner", "hint")),
 }
 

@@ -68,6 +68,20 @@ def pulls(rng, labels, classes):
     return {"embeddings": [z, z], **twice(g)}
 
 
+def charges(rng, labels, classes, alpha=0.5):
+    """PELoss's forces between the rows of a batch, in the units of another loss."""
+    # classes apart a little, so that batches agree on what they call positive
+    z, epochs = points(rng, labels, classes) + rng.normal(size=(2, len(labels), classes)), []
+    for x in z:
+        apart = x[:, None] - x[None]
+        near = np.sum(apart**2, axis=-1) + 1e-6
+        batch = np.arange(len(labels)) // cases.BATCH
+        same = (batch[:, None] == batch) & (labels[:, None] == labels)
+        weights = same / same.sum(1) / near**1.5
+        epochs.append(-2 * alpha * np.sum(weights[:, :, None] * apart, axis=1))
+    return {"embeddings": z, "gradients": epochs}
+
+
 def sums(rng, labels, classes):
     """What ``signs`` adds up to in a last layer that reads more numbers than a batch has rows."""
     inputs = rng.normal(size=(2, len(labels), cases.BATCH + 10))
@@ -85,7 +99,7 @@ LEAKS = {
     one.__name__: one
     for one in (
         *(features, signs, signs_and_features, logits_and_signs),
-        *(lengths, centers, drops, clusters, pulls, tops, sums),
+        *(lengths, centers, drops, clusters, pulls, tops, sums, charges),
     )
 }
 
@@ -106,4 +120,9 @@ def shares_and_noise(rng, labels, classes):
     return {"embeddings": [z, z], **shares(rng, labels, classes)}
 
 
-SHARES = {"features": features, "clusters": shares_and_embeddings, "pulls": shares_and_noise}
+SHARES = {
+    "features": features,
+    "clusters": shares_and_embeddings,
+    "pulls": shares_and_noise,
+    "charges": charges,
+}

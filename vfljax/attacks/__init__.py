@@ -10,6 +10,7 @@ known labels is a third axis. An attack that a sweep cannot serve is skipped, an
 from vfljax.attacks import (
     batch_inversion,
     centers,
+    charge,
     completion,
     direct,
     fusion,
@@ -47,6 +48,7 @@ TABLE: dict[str, AttackRow] = {
     "joint": joint.ROW,
     "surrogate": surrogate.ROW,
     "batch_inversion": batch_inversion.ROW,
+    "charge": charge.ROW,
 }
 
 __all__ = ["TABLE", "Attack", "AttackRow"]

@@ -18,7 +18,8 @@ so that two equal rows make its loss infinite.
 Reference: Zheng, Chen, Lyu, Fu, Fu, Wang, Zheng, Yin. "Protecting Split Learning by Potential Energy
 Loss", IJCAI 2024 (arXiv 2210.09617), where alpha is 2 in the port.
 
-Guarantee: none. Gradients still carry the label, beside the forces between embeddings.
+Guarantee: none. Gradients still carry the label, beside the forces between embeddings, and the forces
+carry it too: with the embeddings of whole batches ``vfljax.attacks.charge`` reads it from them.
 
 Scale: alpha has the unit of a loss times a distance, or times an angle. With Euclidean distances
 larger embeddings lower the energy. For given distances the energy of a class grows with n_c - 1,
@@ -135,9 +136,9 @@ ROW = DefenseRow(
     example={"alpha": 2.0, "softening": 1e-3},
     known_by={
         # gradients still carry the label, beside the forces
-        "no_split": (Knower("direct", "most_negative"), Knower("similarity"), *READING),
-        # a class driven apart is one class still where its gradients or columns are compared
-        "split": (Knower("similarity"), Knower("joint"), Knower("probe")),
+        "no_split": (Knower("charge"), Knower("direct", "most_negative"), *READING),
+        # who holds a batch can compute its forces under either label
+        "split": (Knower("charge"),),
     },
     neutral={"alpha": 0.0, "softening": 1e-3},
     strengths=Strengths("alpha", (1e-3, 1e-2, 0.1, 0.5, 2.0)),
