@@ -110,7 +110,9 @@ def worst_limits(leaks, m, level=0.95):
     rivals = Contenders(leaks, m, level)
     upper = max(figure_limit(figures, m, 1, level) for figures in leaks)
     if rivals.folds:
-        return figure_limit(rivals.scores, m, -1, level, rivals.share, rivals.error), upper
+        return figure_limit(
+            rivals.scores, m, -1, (1 + level) / 2, rivals.share, rivals.error
+        ), upper
     lower = [figure_limit(leaks[k], m, -1, rivals.level) for k in rivals.among]
     return max(lower, default=0.0), upper
 
@@ -127,7 +129,7 @@ def excess_limits(leaks, away, m):
     if rivals.folds:
         least = floor(rivals.error, base, m)
         behind = minus(rivals.scores, away)
-        return difference_limit(behind, least, -1, 0.95, rivals.share), upper
+        return difference_limit(behind, least, -1, 0.975, rivals.share), upper
     return max([limit(leaks[k], -1, rivals.level) for k in rivals.among], default=-1.0), upper
 
 
