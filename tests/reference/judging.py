@@ -107,12 +107,10 @@ class Contenders:
 
 
 def worst_limits(leaks, m, level=0.95):
-    rivals = Contenders(leaks, m, level)
+    rivals, half = Contenders(leaks, m, level), (1 + level) / 2
     upper = max(figure_limit(figures, m, 1, level) for figures in leaks)
     if rivals.folds:
-        return figure_limit(
-            rivals.scores, m, -1, (1 + level) / 2, rivals.share, rivals.error
-        ), upper
+        return figure_limit(rivals.scores, m, -1, half, rivals.share, rivals.error), upper
     lower = [figure_limit(leaks[k], m, -1, rivals.level) for k in rivals.among]
     return max(lower, default=0.0), upper
 
