@@ -101,9 +101,8 @@ def contents(workdir: pathlib.Path) -> dict[str, Any]:
     """All that can be read of the sweep, as JSON holds it: its tables, and digests of its arrays."""
     sweep = store.load(workdir)
     ids = sweep.results["trial"].to_pylist()
-    tables = {
-        name: getattr(sweep, name).to_pydict() for name in ("results", "attacks", "local_only")
-    }
+    tables = {name: getattr(sweep, name).to_pydict() for name in ("results", "attacks")}
+    tables["local_only"] = store.read_variant(workdir, store.LOCAL_ONLY).to_pydict()
     for earlier in loading.ALIASES.values():
         for table in tables.values():
             table.pop(earlier, None)
