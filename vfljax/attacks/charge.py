@@ -159,16 +159,15 @@ def log_odds(
             total = total.at[party.rows].add(found.odds)
             slopes.append(found.slope.ravel())
             sizes.append(found.size.ravel())
-        of_alpha = (
-            jnp.nan_to_num(jnp.nanmedian(jnp.concatenate(each))) for each in (slopes, sizes)
-        )
-        return total[:-1], *of_alpha
+        by_slope = jnp.nan_to_num(jnp.nanmedian(jnp.concatenate(slopes)))
+        by_size = jnp.nan_to_num(jnp.nanmedian(jnp.concatenate(sizes)))
+        return total[:-1], by_slope, by_size
 
     def phase(carry: tuple[Array, Array], noise: Array) -> tuple[tuple[Array, Array], None]:
         odds, alpha = carry
 
         def again(_: Array, odds: Array) -> Array:
-            found, *_ = pass_over(odds, alpha, noise)
+            found = pass_over(odds, alpha, noise)[0]
             new = jnp.clip(PRIOR * start + found, -MOST, MOST)
             return jnp.where(fixed != 0, fixed, KEPT * odds + (1 - KEPT) * new)
 
@@ -176,8 +175,8 @@ def log_odds(
         hard = jnp.where(odds > 0, 1e3, -1e3)
         return (odds, pass_over(hard, alpha, noise)[1]), None
 
-    one = jnp.float32(1)
-    alpha = pass_over(start, one, one)[2]
+    unit = jnp.float32(1)
+    alpha = pass_over(start, unit, unit)[2]
     (odds, _), _ = jax.lax.scan(phase, (start, alpha), jnp.array(NOISES))
     return odds
 
