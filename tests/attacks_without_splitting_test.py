@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tests.attacks import cases
-from tests.attacks.leaks import SHARES, shares
 from tests.attacks_contract_test import (
     FORMS,
     KNOWN,
@@ -21,6 +20,7 @@ from tests.attacks_contract_test import (
     labels_of,
 )
 from vfljax import attacks
+from vfljax.contract.planted import SHARES, shares
 from vfljax.types import NO_SPLIT
 
 
@@ -56,7 +56,7 @@ def test_is_perfect_without_splitting_where_the_labels_are_given_away(name, opti
     labels, case = case_without_splitting(name, classes, leaky=True)
     attack = make_without_splitting(name, options, classes)
     scores = cases.attack(attack, case, **dict(ROWS[name].knobs))
-    assert_perfect(labels, scores, classes)
+    assert_perfect(labels, scores, classes, ROWS[name].perfect)
 
 
 @without_splitting

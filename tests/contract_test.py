@@ -129,6 +129,10 @@ ATTACKS = {
         attack(lambda *a: Scores(jnp.full((60, 5), jnp.nan))),
         "every row that was sent has a finite score",
     ),
+    "blind": (
+        attack(lambda key, view, known, knobs: Scores(jnp.zeros((view.gradients.shape[1], 5)))),
+        "labels given away in 12 ways it reads 0.20 at most (balanced top-1)",
+    ),
 }
 
 

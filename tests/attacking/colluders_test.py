@@ -11,7 +11,7 @@ from tests.reference import direct as reference
 from tests.sweeps import plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, run, view
-from vfljax.attacking.local_learners import LEARNERS
+from vfljax.attacks.learners import LEARNERS
 from vfljax.report import tables
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import identity_of, read

@@ -9,7 +9,7 @@ import pytest
 from tests.sweeps import TINY, comparable, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, local_only, run
-from vfljax.attacking.local_learners import LEARNERS
+from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read

@@ -16,7 +16,7 @@ from tests import harness
 from tests.sweeps import TINY, comparable, drop_blocks, folder_of, plan_of, tiny, train
 from vfljax import store
 from vfljax.attacking import batching, jobs, local_only, run, scoring, view
-from vfljax.attacking.local_learners import LEARNERS
+from vfljax.attacks.learners import LEARNERS
 from vfljax.errors import UserError
 from vfljax.report.assessment import assess
 from vfljax.report.stored_rows import read
@@ -375,3 +375,10 @@ def test_every_function_of_the_runner_can_be_read_at_a_glance():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     assert {name: count for name, count in lengths.items() if count > MOST_LINES} == {}
+
+
+def test_a_reader_on_the_host_scores_the_features_of_its_own_trial_and_labels(tmp_path):
+    attacks = {"reader": {"known": (10, 40), "learner": "logistic C=.1"}}
+    sweep = train(tmp_path, tiny(grid={"undefended": {}}, attacks=attacks)).attacks.to_pylist()
+    leaks = {(r["trial"], r["attack.known"]): r["leak"] for r in sweep if r["attack"] == "reader"}
+    assert all(0.25 < leaks[trial, 10] < leaks[trial, 40] for trial in (0, 1))

@@ -11,6 +11,7 @@ from vfljax import keys
 from vfljax.attacks.core import Attack
 from vfljax.contract import exchanges
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, LAYER, WIDTH, Case, make_case
+from vfljax.contract.of_attacks import finished
 from vfljax.models import MLP
 from vfljax.types import Known, Scores, View
 
@@ -49,7 +50,9 @@ def attack(attack: Attack, case: Case, key=None, **knobs) -> Scores:
     key = keys.run_key(0) if key is None else key
     numbers = {**attack.knobs, **knobs}
     view, known = seen_of(case)
-    return jitted(attack.run)(key, view, known, {k: np.float32(v) for k, v in numbers.items()})
+    given = {k: np.float32(v) for k, v in numbers.items()}
+    scores = jitted(attack.run)(key, view, known, given)
+    return finished(attack, scores, case, case.common.labels.max() + 1)
 
 
 def attack_all(attacks, case: Case, **knobs) -> list[Scores]:

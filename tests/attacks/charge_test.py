@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tests import harness
-from tests.attacks import cases, leaks
+from tests.attacks import cases
 from tests.reference import charge as reference
 from vfljax.attacks import charge
+from vfljax.contract import planted
 from vfljax.defenses.pe_loss import energy
 
 LABELS = np.arange(60) % 2
@@ -50,7 +51,7 @@ def test_the_log_odds_are_the_twin_s():
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.3, 100.0])
 def test_labels_are_read_at_any_strength(alpha):
-    arrays = leaks.charges(np.random.default_rng(3), LABELS, 2, alpha)
+    arrays = planted.charges(np.random.default_rng(3), LABELS, 2, alpha)
     case = cases.make_case(LABELS, 2, known=10, **arrays)
     scores = np.asarray(cases.attack(cases.build(charge.ROW, 2), case, known=10).train)
     assert np.mean(scores.argmax(1) == LABELS) > 0.95

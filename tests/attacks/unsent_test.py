@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.attacks import cases
-from tests.attacks.leaks import LEAKS
 from vfljax import attacks
+from vfljax.contract.planted import LEAKS
 from vfljax.types import SPLIT
 
 ROWS, KNOWN = 60, 20

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
-from vfljax.attacking.local_learners import LEARNERS, OwnColumns
 from vfljax.attacking.view import CommonData
+from vfljax.attacks.learners import LEARNERS, OwnColumns
 from vfljax.federation.protocol import make_embed
 from vfljax.federation.training import Table, rows_of
 from vfljax.models.rows import over_chunks

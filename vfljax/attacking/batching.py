@@ -30,13 +30,13 @@ from vfljax.attacking.view import (
     read_shard,
     view_of,
 )
-from vfljax.attacks.core import Attack
+from vfljax.attacks.core import Attack, HostReader
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import AttackVariant
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
-from vfljax.types import Agreed, Scores, Spec
+from vfljax.types import Agreed, HostArray, Scores, Spec
 
 BATCH_SIZE, MOST = 32, 1024  # trials attacked by one call on CPU, and at most on an accelerator
 MEMORY = 1 << 29  # bytes of exchange a batch may hold; what attacks make of it comes on top
@@ -165,10 +165,25 @@ def run_attack_batch(
         level=stored.plan.effort.attacks,
     )
     scores = program(on_devices, batch.common)
+    if batch.attack.host:
+        scores = batch.layout.pad(_read(scores.train, batch.attack.host, jobs, inputs, stored))
     figures = stored.scorer.figures(
         scores, inputs, batch.attack, batch.batch_size, batch.layout.capacity
     )
     return program, figures
+
+
+def _read(
+    features: jax.Array, host: HostReader, jobs: Sequence[Job], inputs: AttackInput, stored: Stored
+) -> Scores:
+    """The scores [jobs, N, C] that a reader on the host makes of features [at least jobs, N, W]."""
+    arrays, classes, scores = stored.arrays, stored.plan.dataset.num_classes, []
+    for x, job, known in zip(np.asarray(features), jobs, inputs.knobs["known"]):
+        rows = arrays["known_order"][job.seed][: int(known)]
+        labels = arrays["labels"][arrays["train"][job.seed]][rows]
+        scores.append(host(x, rows, labels, classes, job.seed))
+    on_host: HostArray = np.stack(scores)
+    return Scores(on_host)
 
 
 def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job], AttackInput]:

@@ -22,9 +22,9 @@ from vfljax.attacking import local_only, versions
 from vfljax.attacking.baselines import own_columns
 from vfljax.attacking.batching import AttackBatch, Stored, make_attack_batch, run_attack_batch
 from vfljax.attacking.jobs import Job, VariantPlan, ViewGroup, key_of, plan_variant
-from vfljax.attacking.local_learners import LEARNERS
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
+from vfljax.attacks.learners import LEARNERS
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.attack_variants import attack_variants, make_attack
 from vfljax.sweep.forecast import Sample

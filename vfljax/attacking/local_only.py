@@ -19,9 +19,9 @@ import numpy as np
 from vfljax import store
 from vfljax.attacking.baselines import local_only_scores, own_columns, width_of
 from vfljax.attacking.jobs import VariantPlan
-from vfljax.attacking.local_learners import OwnColumns, learners_of
 from vfljax.attacking.scoring import AttackOutput, Scorer
 from vfljax.attacking.view import CommonData, common_data
+from vfljax.attacks.learners import OwnColumns, learners_of
 from vfljax.store import LOCAL_ONLY as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, Input

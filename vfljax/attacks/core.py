@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from vfljax.types import Array, Known, Origin, PyTree, Scores, View
+from vfljax.types import Array, HostArray, Known, Origin, PyTree, Scores, View
 
 BASELINES = ("untrained", "logistic", "all_labels")
 """What an attack's figures may be compared with: the same attack on an untrained bottom, logistic
@@ -38,6 +38,10 @@ ADAMW = {"learning_rate": 1e-2, "weight_decay": 1e-2}
 
 # the default product keeps only some ten bits of each factor on accelerators
 multiply = functools.partial(jnp.matmul, precision="highest")
+
+
+HostReader = Callable[[HostArray, HostArray, HostArray, int, int], HostArray]
+"""Scores [N, C] of features [N, W], known rows [K], their labels [K], C and a seed; NaN where features are."""
 
 
 class Attack(NamedTuple):
@@ -64,6 +68,8 @@ class Attack(NamedTuple):
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
     over_epochs: bool = False  # it reads the sums over all epochs
     parameter_gradients: bool = False  # it reads ``View.parameter_gradients``
+    # where it is given, ``run`` gives features [N, W] in place of scores, and this makes the scores
+    host: HostReader | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,6 +54,7 @@ def check(
     options: Mapping[str, Any] = NOTHING,
     federation: Mapping[str, Any] = NOTHING,
     classes: Sequence[int] | None = None,
+    knobs: Mapping[str, float] = NOTHING,
 ) -> None:
     """Tries a row of the tables on small federations or exchanges, for some seconds.
 
@@ -64,6 +65,7 @@ def check(
       federation: changes of the federation that a defense is tried in, fields of ``vfljax.types.Spec``, or
         ``label_features=False`` for a label party without columns.
       classes: the numbers of classes to try; by default 2, and 5 where the row is defined for more.
+      knobs: of an attack, where its published values take more steps than ``options`` leave it.
 
     Raises:
       ContractError: if the row breaks a rule.
@@ -80,7 +82,7 @@ def check(
                     of_defenses.RULES[tried](tested, tried)
         else:
             for count in classes or _classes_of(name, options):
-                of_attacks.RULES[tried](of_attacks.TestedAttack(name, options, count), tried)
+                of_attacks.RULES[tried](of_attacks.TestedAttack(name, options, count, knobs), tried)
 
 
 def _classes_of(name: str, options: Mapping[str, Any]) -> tuple[int, ...]:

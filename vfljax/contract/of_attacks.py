@@ -7,24 +7,30 @@ on a few dozen rows.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from vfljax import attacks
 from vfljax.attacks import Attack, AttackRow
 from vfljax.attacks.core import BASELINES
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, Case, make_case, seen_of
 from vfljax.contract.keeping import broken, finite, numbers, rule, shape
+from vfljax.contract.planted import LEAKS
 from vfljax.models import MLP
-from vfljax.types import KINDS, NO_SPLIT, Scores, View
+from vfljax.types import KINDS, NO_SPLIT, HostArray, Scores, View
 
 Options = Mapping[str, Any]
 ROWS, KNOWN = 60, 20
+PLANTED_ROWS, PLANTED_KNOWN = 200, 40
+READ = 0.9  # the leak from which planted labels count as read
 AGREED = 0.95  # share of equal guesses of members mapped together and alone; optimizers multiply roundings
 
 
@@ -34,6 +40,12 @@ class TestedAttack(NamedTuple):
     name: str
     options: Options
     num_classes: int
+    values: Mapping[str, float] = MappingProxyType({})  # of knobs, where not the published ones
+
+    @property
+    def knobs(self) -> dict[str, float]:
+        """Every knob's value."""
+        return {**self.attack().knobs, **self.values}
 
     @property
     def row(self) -> AttackRow:
@@ -118,8 +130,13 @@ def shapes(tested: TestedAttack, promise: str) -> None:
         given, expected = getattr(scores, field), f"float32[{rows}, {classes}]"
         if given is None and field == "test":
             continue
+        if attack.host and isinstance(given, jax.ShapeDtypeStruct):
+            expected = f"float32[{rows}, {given.shape[-1]}]"  # features, of any number
         if not isinstance(given, jax.ShapeDtypeStruct) or shape(given) != expected:
             raise broken(name, promise, f"{field} is {shape(given)} where {expected} is due")
+
+
+_seen = jax.jit(seen_of)
 
 
 @functools.cache
@@ -128,10 +145,24 @@ def _jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
 
 
 def _scores(tested: TestedAttack) -> Scores:
+    return _scores_of(tested, tested.case())
+
+
+def _scores_of(tested: TestedAttack, case: Case) -> Scores:
+    view, known = _seen(*case)
+    knobs = {knob: jnp.float32(value) for knob, value in tested.knobs.items()}
     attack = tested.attack()
-    view, known = jax.jit(seen_of)(*tested.case())
-    knobs = {knob: jnp.float32(value) for knob, value in attack.knobs.items()}
-    return jax.device_get(_jitted(attack.run)(jax.random.key(0), view, known, knobs))
+    scores = jax.device_get(_jitted(attack.run)(jax.random.key(0), view, known, knobs))
+    return finished(attack, scores, case, tested.num_classes)
+
+
+def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores:
+    """Returns what ``attack.run`` gave for a case, or the scores that its reader on the host makes of that."""
+    if attack.host is None:
+        return scores
+    rows = np.asarray(case.common.known_order[0])[: int(case.run.knobs["known"])]
+    labels = np.asarray(case.common.labels)
+    return Scores(attack.host(np.asarray(scores.train), rows, labels[rows], classes, 0))
 
 
 def _pure(tested: TestedAttack, promise: str) -> None:
@@ -155,17 +186,62 @@ def _numbers(tested: TestedAttack, promise: str) -> None:
 def _members(tested: TestedAttack, promise: str) -> None:
     attack = tested.attack()
     with rule(tested.name, promise, tested.row.factory):
-        view, known = jax.jit(seen_of)(*tested.case())
-        knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in attack.knobs.items()}
+        case = tested.case()
+        view, known = _seen(*case)
+        knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in tested.knobs.items()}
         key = jnp.stack([jax.random.key(0)] * 2)
         views: View = jax.tree.map(lambda a: jnp.stack([a, a]), view)
         mapped = jax.jit(jax.vmap(attack.run, in_axes=(0, 0, None, 0)))(key, views, known, knobs)
+        first = finished(attack, Scores(mapped.train[0]), case, tested.num_classes)
         alone = _scores(tested)
-    agreed = np.mean(np.argmax(mapped.train[0], axis=-1) == np.argmax(alone.train, axis=-1))
+    agreed = np.mean(np.argmax(first.train, axis=-1) == np.argmax(alone.train, axis=-1))
     if agreed < AGREED:
         raise broken(
             tested.name, promise, f"a member guesses {1 - agreed:.0%} of the rows otherwise"
         )
+
+
+def _planted(tested: TestedAttack, promise: str) -> None:
+    best = 0.0
+    cut = CUT if tested.split else tested.num_classes
+    for labels, arrays in _giveaways(tested.num_classes, tested.split):
+        case = make_case(labels, tested.num_classes, known=PLANTED_KNOWN, cut=cut, **arrays)
+        with rule(tested.name, promise, tested.row.factory):
+            scores = _scores_of(tested, case)
+        rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:PLANTED_KNOWN])
+        best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
+        if best >= READ:
+            return
+    scale = "AUC" if tested.num_classes == 2 else "balanced top-1"
+    reason = f"of labels given away in {len(LEAKS)} ways it reads {best:.2f} at most ({scale})"
+    raise broken(tested.name, promise, reason)
+
+
+def _leak(scores: HostArray, labels: HostArray) -> float:
+    if scores.shape[1] > 2:
+        return balanced_accuracy_score(labels, scores.argmax(axis=1))
+    auc = roc_auc_score(labels, scores[:, 1] - scores[:, 0])
+    return max(auc, 1 - auc)
+
+
+def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str, Any]]]:
+    """Labels [N], and arrays that give them away: each of ``LEAKS``, with gradients of either sign, for classes
+    of one size and, where they are two, for a rare second one."""
+    places = np.arange(PLANTED_ROWS)
+    balanced, rare = places % classes, (places % 5 == 0).astype(places.dtype)
+    for labels in (balanced, rare)[: 2 if classes == 2 else 1]:
+        for sign, draw in itertools.product((1, -1), LEAKS.values()):
+            rng = np.random.default_rng(7)
+            arrays = draw(rng, labels, classes)
+            nothing = np.zeros((2, PLANTED_ROWS, classes))
+            gradients = sign * np.asarray(arrays.get("gradients", nothing))
+            # without a top model gradients are of logits
+            if not split and gradients.shape[-1] != classes:
+                continue
+            if sign < 0 and not gradients.any():
+                continue
+            inputs = rng.normal(size=(len(gradients), PLANTED_ROWS, BATCH + 10))
+            yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
 
 
 RULES: dict[str, Callable[[TestedAttack, str], None]] = {
@@ -173,5 +249,6 @@ RULES: dict[str, Callable[[TestedAttack, str], None]] = {
     "the same key gives the same scores": _pure,
     "every row that was sent has a finite score": _numbers,
     "members mapped together equal each alone": _members,
+    "it reads labels that are given away": _planted,
 }
 """The rules of every attack, in the order in which they are tried."""

@@ -180,7 +180,12 @@ ROW = DefenseRow(
         # gradients still carry the label
         "no_split": (Knower("direct", "most_negative"), *READING),
         # another direction than the leading one; the columns, which no defense of the cut hides
-        "split": (Knower("probe"), Knower("spectral", "gradients"), Knower("joint")),
+        "split": (
+            Knower("probe"),
+            Knower("spectral", "gradients"),
+            Knower("joint"),
+            Knower("reader"),
+        ),
     },
     neutral={"alpha": 0.0},
     strengths=Strengths("alpha", (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)),

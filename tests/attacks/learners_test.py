@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from vfljax.attacking import local_learners
-from vfljax.attacking.local_learners import LEARNERS, LINEAR, OwnColumns, learners_of
-from vfljax.attacks import TABLE
+from tests.reference import ranks as reference
+from vfljax.attacks import TABLE, learners
+from vfljax.attacks.learners import LEARNERS, LINEAR, OwnColumns, learners_of
 from vfljax.models import MLP
 
 
@@ -40,22 +40,21 @@ def test_ranks_are_midranks_of_unit_spread(own):
     assert ranked.std() == pytest.approx(1, abs=0.01)
 
 
-def test_kernel_ridge_is_its_formula(own):
-    near = own.numbers[own.known].astype(np.float64)
-    squares = np.array([[np.sum((x - y) ** 2) for y in near] for x in own.numbers])
-    between = squares[own.known]
-    width = np.median(between[~np.eye(20, dtype=bool)])
-    kernel = np.exp(-squares / width)
-    targets = np.array([[1 if c == y else -1 for c in range(3)] for y in own.labels])
-    weights = np.linalg.solve(kernel[own.known] + np.eye(20), targets)
-    found = local_learners.kernel_ridge(own)
-    np.testing.assert_allclose(found, kernel @ weights, atol=1e-3)
+def test_kernel_ridge_and_discriminants_are_their_formulas(own):
+    given = (np.ones(300, bool), own.known, own.labels, 2)
+    kernel = learners.kernel_ridge(own)[:, :2]
+    np.testing.assert_allclose(kernel, reference.kernel(own.numbers, *given), atol=1e-3)
+    linear = learners.discriminants(own)[:, :2]
+    np.testing.assert_allclose(linear, reference.lda(own.numbers, *given), atol=1e-3)
+    both = learners.kernel_and_discriminants(own)[:, :2]
+    ranks = [stats.rankdata(scores, axis=0) for scores in (kernel, linear)]
+    np.testing.assert_allclose(both, (ranks[0] + ranks[1]) / 2, atol=1e-3)
 
 
 def test_wide_columns_are_read_by_linear_models_alone():
-    assert learners_of(local_learners.WIDEST) == tuple(LEARNERS)
-    assert learners_of(local_learners.WIDEST + 1) == LINEAR
-    words = sparse.random(60, local_learners.WIDEST + 1, 0.01, "csr", np.float32, random_state=0)
+    assert learners_of(learners.WIDEST) == tuple(LEARNERS)
+    assert learners_of(learners.WIDEST + 1) == LINEAR
+    words = sparse.random(60, learners.WIDEST + 1, 0.01, "csr", np.float32, random_state=0)
     own = OwnColumns(words, np.arange(10), np.arange(10) % 2, 2, 0)
     for name in LINEAR:
         assert np.all(np.isfinite(LEARNERS[name](own)))
@@ -66,6 +65,8 @@ def test_wide_columns_are_read_by_linear_models_alone():
 COUNTERPARTS = {
     **dict.fromkeys(("passive", "active", "similarity", "spectral"), "untrained"),
     "joint": "self-trained",
+    "ranks": "discriminants on ranks",
+    "reader": "extra trees",
     **dict.fromkeys(("probe", "surrogate", "charge"), "logistic"),
     **dict.fromkeys(("mean", "median", "cosine", "inner", "hint")),
 }

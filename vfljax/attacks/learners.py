@@ -1,12 +1,14 @@
-"""The learners of the local-only baseline: what an attacker's own columns and known labels tell alone.
+"""Learners on the host: what numbers of all rows and a few known labels tell.
 
-A learner is a function from ``OwnColumns`` to scores. An attack is worth what it reads beyond the strongest of
-them; a single logistic regression on few known labels is weak, and what a better learner reads from the same
-columns does not come from the federation. All are scikit-learn's, or a few lines of NumPy.
+A learner is a function from ``OwnColumns`` to scores. On an attacker's own columns they are the local-only
+baseline: an attack is worth what it reads beyond the strongest of them, because what a better learner reads
+from the same columns does not come from the federation. On the exchange they are attacks (``reader``).
+All are scikit-learn's, or a few lines of NumPy, and none is jitted.
 """
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.semi_supervised import LabelSpreading
 
+from vfljax.attacks.core import HostReader
 from vfljax.types import HostArray
 
 RANK_SCALE = 3.46  # a uniform variable of this width has a standard deviation of 1
@@ -147,6 +150,24 @@ def kernel_ridge(own: OwnColumns) -> HostArray:
     )
 
 
+def discriminants(own: OwnColumns, shrinkage: float = 0.2) -> HostArray:
+    """Returns linear discriminants whose covariance is that of all rows, plus ``shrinkage`` on its diagonal."""
+    x = own.dense - own.dense.mean(0)
+    present = np.unique(own.labels)
+    means = np.stack([x[own.known[own.labels == label]].mean(0) for label in present], axis=1)
+    directions = np.linalg.solve(np.cov(x.T, bias=True) + shrinkage * np.eye(x.shape[1]), means)
+    scores = x @ directions - (means * directions).sum(0) / 2
+    return _of_classes(scores, present, own.classes)
+
+
+def kernel_and_discriminants(own: OwnColumns) -> HostArray:
+    """Returns the mean of the midranks of both learners' scores."""
+    present = np.unique(own.labels)
+    parts = (kernel_ridge(own)[:, present], discriminants(own)[:, present])
+    ranked = np.mean([stats.rankdata(part, axis=0) for part in parts], axis=0)
+    return _of_classes(ranked, present, own.classes)
+
+
 LEARNERS: Mapping[str, Learner] = {
     "logistic": logistic,
     "logistic C=.1": lambda own: logistic(own, 0.1),
@@ -158,6 +179,8 @@ LEARNERS: Mapping[str, Learner] = {
     "label spreading k=7": lambda own: label_spreading(own, 7),
     "label spreading k=15": label_spreading,
     "kernel ridge on ranks": lambda own: kernel_ridge(own.ranked()),
+    "discriminants on ranks": lambda own: discriminants(own.ranked()),
+    "kernel and discriminants": lambda own: kernel_and_discriminants(own.ranked()),
 }
 """By name, the first of which is the baseline beside every attack."""
 LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
@@ -167,3 +190,32 @@ LINEAR = ("logistic", "logistic C=.1", "self-trained", "self-trained on ranks")
 def learners_of(width: int) -> tuple[str, ...]:
     """Returns the names of the learners that read so many columns."""
     return LINEAR if width > WIDEST else tuple(LEARNERS)
+
+
+def read(
+    learner: str, features: HostArray, known: HostArray, labels: HostArray, classes: int, seed: int
+) -> HostArray:
+    """Returns the scores [n, C] that a learner gives features of an exchange.
+
+    Args:
+      learner: a name in ``LEARNERS``.
+      features: [n, W], NaN in the rows that were not sent, which teach nothing and get NaN.
+      known: [K] places of known rows.
+      labels: [K].
+      classes: C.
+      seed: of what the learner draws.
+    """
+    sent = np.isfinite(features).all(axis=1)
+    places, taught = np.flatnonzero(sent), sent[known]
+    scores = np.full((len(features), classes), np.nan, np.float32)
+    if len(np.unique(labels[taught])) < 2:  # nothing tells classes apart
+        scores[sent] = 0.0
+        return scores
+    rows = np.searchsorted(places, known[taught])
+    own = OwnColumns(features[sent], rows, labels[taught], classes, seed)
+    scores[sent] = LEARNERS[learner](own)
+    return scores
+
+
+READERS: Mapping[str, HostReader] = {name: functools.partial(read, name) for name in LEARNERS}
+"""By the learner's name: what scores the features of an attack."""

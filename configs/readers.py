@@ -1,0 +1,93 @@
+"""What readers of the wire find where earlier attacks found less: Spambase and default of credit card clients.
+
+    python -m launch.sweep --config=configs/readers.py --workdir=runs/readers --config.data.dir=DIR
+    python -m launch.sweep --config=configs/readers.py:default_credit --workdir=runs/readers_credit \
+        --config.data.dir=UCI_Credit_Card.csv.gz
+
+DIR holds UCI's spambase.data. The networks, shares and epochs are those of an audit (``vfljax audit``), and
+an attacker knows 40 labels. On Spambase the passive party owns the first 29 columns; of default_credit it
+owns ``PAY_*`` and ``BILL_*``. The suffix `_whole` records all rows, which the attack ``charge`` reads
+(`configs/readers.py:default_credit_whole`).
+"""
+
+from vfljax.config import ordered
+
+SPAMBASE = {
+    "data": {"name": "spambase", "dir": ""},
+    "parties": {"passive": 1, "label_features": True},
+    "training": {"epochs": 19, "batch_size": 64},
+}
+DEFAULT_CREDIT = {
+    "data": {
+        "name": "table",
+        "dir": "",
+        "options": {
+            "label": "default.payment.next.month",
+            "drop": ("ID",),
+            "categorical": ("SEX", "EDUCATION", "MARRIAGE"),
+        },
+    },
+    "parties": {
+        "passive": 1,
+        "label_features": True,
+        "columns": (("PAY_*", "BILL_*"), "*"),
+        "names": ("telco", "bank"),
+    },
+    "training": {"epochs": 11, "batch_size": 256},
+}
+LEARNERS = ("ridge", "kernel", "lda", "both")
+ATTACKS = {
+    "residual": {},
+    "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
+    "similarity": {"known": 40},
+    "joint": {"known": 40, "steps": 200},
+    "posterior": {"epsilon": (0.5, 1.0, 2.0, 4.0)},
+    "ranks": {"known": 40, "learner": LEARNERS, "blocks": ("all", "exchange")},
+    "reader": {"known": 40, "learner": ("extra trees", "logistic C=.1", "self-trained")},
+}
+
+
+def get_config(variant=""):
+    whole = variant.endswith("_whole")
+    table = {"": SPAMBASE, "default_credit": DEFAULT_CREDIT}[variant.removesuffix("_whole")]
+    return ordered(
+        {
+            "name": f"readers{'_' if variant else ''}{variant}",
+            "seeds": 3,
+            "data": {
+                **table["data"],
+                "train": 0.6,
+                "validation": 0.2,
+                "test": 0.2,
+                "scaling": "standard",
+            },
+            "parties": table["parties"],
+            "model": {
+                "bottom": "mlp",
+                "hidden": (32,),
+                "activation": "leaky_relu",
+                "cut": 4,
+                "top": "generator",
+                "top_hidden": (16,),
+                "aggregation": "mean",
+            },
+            "training": {
+                **table["training"],
+                "optimizer": "adam",
+                "learning_rate": 1e-3,
+                "momentum": 0.0,  # not read by Adam
+                "weight_decay": 0.0,
+                "record": (0, 1, 2, 9, -1) if whole else (0, 1, -1),
+                "record_rows": 0 if whole else 2000,
+            },
+            "grid": {
+                "undefended": {},
+                "dcor": {"dcor": {"alpha": 0.1}},
+                "label_dp": {"label_dp": {"epsilon": (0.5, 2.0)}},
+                "grad_perturb": {"grad_perturb": {"epsilon": (0.5, 1.0)}},
+                "marvell": {"marvell": {"power": 4.0}},
+                "pe_loss": {"pe_loss": {"alpha": (0.1, 0.5)}},
+            },
+            "attacks": {**ATTACKS, "charge": {"known": 40}} if whole else ATTACKS,
+        }
+    )

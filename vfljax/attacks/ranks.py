@@ -1,0 +1,203 @@
+"""Closed-form learners on ranks of all that crossed the wire (ours).
+
+    x_i = ranks of [mean g, z_e and g_e of each recorded epoch e, |mean g|, |g_e|, sum of all g^2, columns]
+
+A few rows of large gradients outweigh all others in a standardized column. Ranks do not: no increasing map of a
+column moves them. Each column of x is its midrank among the rows sent, divided by their number, centered,
+times ``WIDTH``, so that its variance is 1. The lengths of gradients are columns of their own, because a linear
+learner cannot make them of coordinates. The attacker's own columns are divided by sqrt(W / 8) where they are
+W > 8.
+
+Learners, of targets t_kc = 1 for the class of known row k and -1 for the others:
+
+    ridge   x_i . (X_k^T X_k + 10 I)^-1 X_k^T t
+    kernel  k_i^T (K_kk + I)^-1 t,   K_ij = exp(-|x_i - x_j|^2 / median of those between known rows)
+    lda     m_c^T S^-1 (x_i - m_c / 2),   S = Cov(x) + .2 I over all rows sent, m_c the mean of known rows of c
+    both    the mean of the midranks of the scores of kernel and lda
+
+The covariance of ``lda`` needs no label, hence is that of thousands of rows where few labels are known. All
+are one linear solve, and nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax.scipy.sparse.linalg import cg
+
+from vfljax.attacks import core
+from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.joint import BLOCKS
+from vfljax.types import KINDS, Array, Known, Scores, View
+
+WIDTH = 12**0.5  # a uniform variable of this width has variance 1
+FEW = 8  # own columns that weigh as much as so many columns of the exchange
+LEARNERS = ("ridge", "kernel", "lda", "both")
+RIDGE, KERNEL_RIDGE, SHRINKAGE = 10.0, 1.0, 0.2
+
+
+def midranks(x: Array, sent: Array) -> Array:
+    """The midranks of each column of x [N, W] among the rows sent [N] bool, of mean 0 and width ``WIDTH``.
+
+    Equal entries share the mean of their ranks, so that a constant column is 0. Rows not sent are 0.
+    """
+    chex.assert_rank([x, sent], [2, 1])
+    places = jnp.arange(len(x), dtype=jnp.float32)[:, None]
+    # rows that were not sent lie after all others
+    order = jnp.argsort(jnp.where(sent[:, None], x, jnp.inf), axis=0)
+    ordered = jnp.take_along_axis(x, order, axis=0)
+    differs = jnp.concatenate([jnp.ones_like(ordered[:1], bool), ordered[1:] != ordered[:-1]])
+    ends = jnp.concatenate([differs[1:] | ~sent[order][1:], jnp.ones_like(differs[:1])])
+    first = jax.lax.cummax(jnp.where(differs, places, -1.0), axis=0)
+    last = jax.lax.cummin(jnp.where(ends, places, len(x)), axis=0, reverse=True)
+    middle = jnp.zeros_like(x).at[order, jnp.arange(x.shape[1])].set((first + last) / 2)
+    count = jnp.maximum(jnp.sum(sent), 1)
+    return jnp.where(sent[:, None], WIDTH * ((middle + 0.5) / count - 0.5), 0.0)
+
+
+def features(view: View, blocks: str) -> Array:
+    """x [N, W], in units of standard deviations; 0 where a row was not sent.
+
+    Args:
+      view: what the attacker sees.
+      blocks: what is read of it, a name in ``BLOCKS``.
+    """
+    with_columns, with_exchange = BLOCKS[blocks]
+    parts = []
+    if with_exchange:
+        mean, ever = core.received(view, "mean")
+        by_epoch = jax.vmap(midranks)
+        lengths = jnp.linalg.norm(view.gradients, axis=-1, keepdims=True)
+        total = jnp.sum(view.sums.square, axis=-1, keepdims=True)
+        of_sums = [mean, jnp.linalg.norm(mean, axis=-1, keepdims=True), total]
+        of_epochs = jnp.concatenate([view.embeddings, view.gradients, lengths], axis=-1)
+        ranked = jnp.moveaxis(by_epoch(of_epochs, view.sent), 0, 1)
+        parts = [midranks(jnp.concatenate(of_sums, axis=-1), ever), ranked.reshape(len(ever), -1)]
+    if with_columns:
+        columns = core.columns_of(view.features)
+        weight = (FEW / max(columns.shape[1], FEW)) ** 0.5
+        parts.append(weight * midranks(columns, jnp.ones(len(columns), bool)))
+    return jnp.concatenate(parts, axis=-1)
+
+
+class Taught(NamedTuple):
+    """The known rows that were sent, in the first places of arrays of a fixed length M."""
+
+    rows: Array  # [M] int32
+    real: Array  # [M] bool: False at padding
+    targets: Array  # [M, C] 1 and -1, 0 at padding
+    classes: Array  # [M, C] 1 at the row's class, else 0
+
+
+def taught(known: Known, sent: Array, num_classes: int, most: int) -> Taught:
+    """The first ``most`` known rows."""
+    rows = known.rows[:most]
+    real = (jnp.arange(len(rows)) < known.count) & sent[rows]
+    classes = jax.nn.one_hot(known.labels[:most], num_classes) * real[:, None]
+    return Taught(rows, real, (2 * classes - 1) * real[:, None], classes)
+
+
+def _solve(matrix: Array, right: Array) -> Array:
+    """matrix^-1 right, of a positive definite matrix [n, n] and [n, C].
+
+    Conjugate gradients: LAPACK, which ``jnp.linalg`` calls, hangs in programs over several CPU devices.
+    """
+    return cg(functools.partial(core.multiply, matrix), right, tol=1e-6, maxiter=200)[0]
+
+
+def ridge(x: Array, sent: Array, known: Taught) -> Array:
+    """The scores [N, C] of a ridge regression of the targets on x [N, W]."""
+    del sent
+    near = jnp.where(known.real[:, None], x[known.rows], 0.0)
+    gram = core.multiply(near, near.T) + RIDGE * jnp.eye(len(near))
+    dual = _solve(gram, known.targets)
+    return core.multiply(x, core.multiply(near.T, dual))
+
+
+def kernel(x: Array, sent: Array, known: Taught) -> Array:
+    """The scores [N, C] of a kernel ridge regression of the targets, of a Gaussian kernel."""
+    del sent
+    near = x[known.rows]
+    squares = jnp.sum(near * near, axis=-1)[None]
+    distances = jnp.sum(x * x, axis=-1)[:, None] + squares - 2 * core.multiply(x, near.T)
+    pairs = known.real[:, None] & known.real[None] & ~jnp.eye(len(near), dtype=bool)
+    between = distances[known.rows]
+    median = jnp.nan_to_num(jnp.nanmedian(jnp.where(pairs, between, jnp.nan)))
+    similar = jnp.exp(-jnp.maximum(distances, 0.0) / jnp.maximum(median, 1e-6)) * known.real[None]
+    system = similar[known.rows] * known.real[:, None] + KERNEL_RIDGE * jnp.eye(len(near))
+    return core.multiply(similar, _solve(system, known.targets))
+
+
+def lda(x: Array, sent: Array, known: Taught) -> Array:
+    """The scores [N, C] of linear discriminants whose covariance is that of all rows sent [N] bool; a class
+    of which no row is known is the least likely."""
+    weights = sent[:, None] / jnp.maximum(jnp.sum(sent), 1)
+    centered = (x - jnp.sum(weights * x, axis=0, keepdims=True)) * sent[:, None]
+    covariance = core.multiply(centered.T, weights * centered) + SHRINKAGE * jnp.eye(x.shape[1])
+    counts = jnp.sum(known.classes, axis=0)
+    means = core.multiply(known.classes.T, centered[known.rows])
+    means = means / jnp.maximum(counts, 1.0)[:, None]
+    directions = _solve(covariance, means.T)
+    offsets = jnp.sum(means.T * directions, axis=0, keepdims=True) / 2
+    scores = core.multiply(centered, directions) - offsets
+    return jnp.where(counts[None] > 0, scores, jnp.min(scores) - 1.0)
+
+
+def both(x: Array, sent: Array, known: Taught) -> Array:
+    """The mean [N, C] of the midranks of the scores of ``kernel`` and ``lda``; a class of which no row is known
+    is the least likely."""
+    of_kernel, of_lda = (midranks(learner(x, sent, known), sent) for learner in (kernel, lda))
+    present = jnp.sum(known.classes, axis=0, keepdims=True) > 0
+    return jnp.where(present, (of_kernel + of_lda) / 2, -WIDTH)
+
+
+def ranks(
+    bottoms: tuple[nn.Module, ...],
+    num_classes: int,
+    *,
+    learner: str = "kernel",
+    blocks: str = "all",
+    most: int = 256,
+) -> Attack:
+    """Learn the known rows' classes from ranks, and score all rows sent.
+
+    Knobs: how many labels are ``known``.
+
+    Args:
+      bottoms: the attackers' bottom models, which say whether their columns are numbers.
+      num_classes: C.
+      learner: "ridge", "kernel", "lda" or "both" of the last two.
+      blocks: what is read: "all", the attacker's own "columns" or the "exchange".
+      most: known labels that are learned from; further ones are left out, so that the solve stays small.
+
+    Returns:
+      An attack whose scores [N, C] are of either sign, NaN for rows never sent. Those rows teach nothing.
+
+    Raises:
+      ValueError: for an option out of range, and where columns to be read are codes or token ids.
+    """
+    core.check_choice("learner", learner, LEARNERS)
+    core.check_choice("blocks", blocks, BLOCKS)
+    core.check_whole("most", most, 2)
+    if BLOCKS[blocks][0]:
+        core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
+    learn = {"ridge": ridge, "kernel": kernel, "lda": lda, "both": both}[learner]
+
+    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+        del key, knobs
+        sent = view.sums.count > 0
+        scores = learn(features(view, blocks), sent, taught(known, sent, num_classes, most))
+        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+
+    return Attack(
+        run, KINDS, {"known": 40.0}, baselines=("logistic",), adaptive=True, over_epochs=True
+    )
+
+
+ROW = AttackRow(ranks)
