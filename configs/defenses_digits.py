@@ -143,7 +143,10 @@ def get_config(variant=""):
                 "similarity": {"known": 40},
                 "joint": {"known": 40, "steps": 200},  # by default 500
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
-                "reader": {"known": 40, "learner": ("extra trees", "self-trained")},
+                "reader": {
+                    "known": 40,
+                    "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),
+                },
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
                 "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0)},

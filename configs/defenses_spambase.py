@@ -152,7 +152,10 @@ def get_config(variant=""):
                 "surrogate": {"names": "none"},
                 "joint": {"known": 20, "steps": 200},  # by default 500
                 "ranks": {"known": 20, "learner": ("kernel", "lda")},
-                "reader": {"known": 20, "learner": ("extra trees", "self-trained")},
+                "reader": {
+                    "known": 20,
+                    "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),
+                },
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
                 "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0)},

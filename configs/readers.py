@@ -6,8 +6,8 @@
 
 DIR holds UCI's spambase.data. The networks, shares and epochs are those of an audit (``vfljax audit``), and
 an attacker knows 40 labels. On Spambase the passive party owns the first 29 columns; of default_credit it
-owns ``PAY_*`` and ``BILL_*``. The suffix `_whole` records all rows, which the attack ``charge`` reads
-(`configs/readers.py:default_credit_whole`).
+owns ``PAY_*`` and ``BILL_*``. The suffix `_whole` (`configs/readers.py:_whole`,
+`configs/readers.py:default_credit_whole`) records whole batches of PELoss for the attack ``charge``.
 """
 
 from vfljax.config import ordered
@@ -35,6 +35,13 @@ DEFAULT_CREDIT = {
     },
     "training": {"epochs": 11, "batch_size": 256},
 }
+GRID = {
+    "dcor": {"dcor": {"alpha": 0.1}},
+    "label_dp": {"label_dp": {"epsilon": (0.5, 2.0)}},
+    "grad_perturb": {"grad_perturb": {"epsilon": (0.5, 1.0)}},
+    "marvell": {"marvell": {"power": 4.0}},
+}
+PE_LOSS = {"pe_loss": {"pe_loss": {"alpha": (0.1, 0.5)}}}
 LEARNERS = ("ridge", "kernel", "lda", "both")
 ATTACKS = {
     "residual": {},
@@ -43,7 +50,10 @@ ATTACKS = {
     "joint": {"known": 40, "steps": 200},
     "posterior": {"epsilon": (0.5, 1.0, 2.0, 4.0)},
     "ranks": {"known": 40, "learner": LEARNERS, "blocks": ("all", "exchange")},
-    "reader": {"known": 40, "learner": ("extra trees", "logistic C=.1", "self-trained")},
+    "reader": {
+        "known": 40,
+        "learner": ("extra trees", "self-trained", "naive Bayes on ranks", "logistic C=.1"),
+    },
 }
 
 
@@ -52,7 +62,7 @@ def get_config(variant=""):
     table = {"": SPAMBASE, "default_credit": DEFAULT_CREDIT}[variant.removesuffix("_whole")]
     return ordered(
         {
-            "name": f"readers{'_' if variant else ''}{variant}",
+            "name": "_".join(("readers", *filter(None, variant.split("_")))),
             "seeds": 3,
             "data": {
                 **table["data"],
@@ -80,14 +90,7 @@ def get_config(variant=""):
                 "record": (0, 1, 2, 9, -1) if whole else (0, 1, -1),
                 "record_rows": 0 if whole else 2000,
             },
-            "grid": {
-                "undefended": {},
-                "dcor": {"dcor": {"alpha": 0.1}},
-                "label_dp": {"label_dp": {"epsilon": (0.5, 2.0)}},
-                "grad_perturb": {"grad_perturb": {"epsilon": (0.5, 1.0)}},
-                "marvell": {"marvell": {"power": 4.0}},
-                "pe_loss": {"pe_loss": {"alpha": (0.1, 0.5)}},
-            },
-            "attacks": {**ATTACKS, "charge": {"known": 40}} if whole else ATTACKS,
+            "grid": PE_LOSS if whole else {"undefended": {}, **GRID, **PE_LOSS},
+            "attacks": {"charge": {"known": 40}} if whole else ATTACKS,
         }
     )
