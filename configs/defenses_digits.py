@@ -147,6 +147,7 @@ def get_config(variant=""):
                     "known": 40,
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),
                 },
+                "charge": {"known": 40},  # under PELoss
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
                 "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0)},

@@ -6,8 +6,7 @@
 
 DIR holds UCI's spambase.data. The networks, shares and epochs are those of an audit (``vfljax audit``), and
 an attacker knows 40 labels. On Spambase the passive party owns the first 29 columns; of default_credit it
-owns ``PAY_*`` and ``BILL_*``. The suffix `_whole` (`configs/readers.py:_whole`,
-`configs/readers.py:default_credit_whole`) records whole batches of PELoss for the attack ``charge``.
+owns ``PAY_*`` and ``BILL_*``.
 """
 
 from vfljax.config import ordered
@@ -36,12 +35,13 @@ DEFAULT_CREDIT = {
     "training": {"epochs": 11, "batch_size": 256},
 }
 GRID = {
+    "undefended": {},
     "dcor": {"dcor": {"alpha": 0.1}},
     "label_dp": {"label_dp": {"epsilon": (0.5, 2.0)}},
     "grad_perturb": {"grad_perturb": {"epsilon": (0.5, 1.0)}},
     "marvell": {"marvell": {"power": 4.0}},
+    "pe_loss": {"pe_loss": {"alpha": (0.1, 0.5)}},
 }
-PE_LOSS = {"pe_loss": {"pe_loss": {"alpha": (0.1, 0.5)}}}
 LEARNERS = ("ridge", "kernel", "lda", "both")
 ATTACKS = {
     "residual": {},
@@ -50,6 +50,7 @@ ATTACKS = {
     "joint": {"known": 40, "steps": 200},
     "posterior": {"epsilon": (0.5, 1.0, 2.0, 4.0)},
     "ranks": {"known": 40, "learner": LEARNERS, "blocks": ("all", "exchange")},
+    "charge": {"known": 40},  # under PELoss
     "reader": {
         "known": 40,
         "learner": ("extra trees", "self-trained", "naive Bayes on ranks", "logistic C=.1"),
@@ -58,11 +59,10 @@ ATTACKS = {
 
 
 def get_config(variant=""):
-    whole = variant.endswith("_whole")
-    table = {"": SPAMBASE, "default_credit": DEFAULT_CREDIT}[variant.removesuffix("_whole")]
+    table = {"": SPAMBASE, "default_credit": DEFAULT_CREDIT}[variant]
     return ordered(
         {
-            "name": "_".join(("readers", *filter(None, variant.split("_")))),
+            "name": f"readers_{variant}".rstrip("_"),
             "seeds": 3,
             "data": {
                 **table["data"],
@@ -87,10 +87,10 @@ def get_config(variant=""):
                 "learning_rate": 1e-3,
                 "momentum": 0.0,  # not read by Adam
                 "weight_decay": 0.0,
-                "record": (0, 1, 2, 9, -1) if whole else (0, 1, -1),
-                "record_rows": 0 if whole else 2000,
+                "record": (0, 1, -1),
+                "record_rows": 2000,
             },
-            "grid": PE_LOSS if whole else {"undefended": {}, **GRID, **PE_LOSS},
-            "attacks": {"charge": {"known": 40}} if whole else ATTACKS,
+            "grid": GRID,
+            "attacks": ATTACKS,
         }
     )

@@ -4,7 +4,9 @@ import csv
 import dataclasses
 import sys
 
-from analysis import judging, precision
+import numpy as np
+
+from analysis import judging, precision, redteam
 from tests import sweeps
 from vfljax import config as config_file
 from vfljax.report.estimates import interval
@@ -74,3 +76,24 @@ def test_the_precisions_compared_differ_in_that_alone():
         "name: products in float32 -> products in bfloat16",
         "training.precision: float32 -> bfloat16",
     ]
+
+
+def test_readers_outside_the_suite_are_compared_cell_by_cell(tiny_sweep, tmp_path, monkeypatch):
+    arguments = [f"--workdir={tiny_sweep}", f"--out={tmp_path}", "--jobs=1"]
+    monkeypatch.setattr(redteam, "READERS", {"extra trees": redteam.READERS["extra trees"]})
+    monkeypatch.setattr(redteam, "MARGIN", -1.0)  # every reader wins
+    monkeypatch.setattr(sys, "argv", ["redteam", *arguments])
+    redteam.main()
+    lines = list(csv.DictReader((tmp_path / f"{tiny_sweep.name}.csv").open()))
+    assert {line["federation"] for line in lines} == {"split", "no_split"}
+    assert all(line["wins"] == "1" and 0.1 < float(line["leak"]) <= 1 for line in lines)
+    assert f"| {len(lines)} | {len(lines)} |" in (tmp_path / "tables.md").read_text()
+
+
+def test_a_reader_reads_labels_that_are_given_away_and_none_from_noise():
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 2
+    for shift, low, high in ((3.0, 0.9, 1.0), (0.0, 0.5, 0.65)):
+        x = rng.normal(size=(200, 6)) + shift * labels[:, None]
+        wire = redteam.Wire(0, "split", "split", 0, x, labels, np.arange(200), 40)
+        assert all(low <= leak <= high for leak in redteam.every_leak(wire).values())

@@ -346,8 +346,7 @@ def test_labels_outside_the_known_rows_change_no_score(name, options, classes):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "classes"),
-    [form for form in FORMS if ROWS[form.values[0]].deterministic],
+    ("name", "options", "classes"), [form for form in FORMS if ROWS[form.values[0]].deterministic]
 )
 def test_rows_permuted_together_permute_the_scores(name, options, classes):
     _, case = case_of(name, classes, leaky=True, options=options)

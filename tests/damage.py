@@ -48,10 +48,7 @@ from vfljax.sweep.plan import Plan, make_plan
 CONFIG = tiny(
     seeds=1,
     data={"name": "digits", "train": 96, "validation": 64, "test": 64, "scaling": "range"},
-    grid={
-        "undefended": {},
-        "kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}},
-    },
+    grid={"undefended": {}, "kdk": {"kdk": {"epsilon": (0.0, 0.45), "k": 2}}},
     attacks={"probe": {"known": 20}, "direct": {"rule": "most_negative"}, "norm": {}},
     **{"training.epochs": 3},
 )
@@ -300,10 +297,7 @@ def states(folder: pathlib.Path) -> Iterator[tuple[str, State]]:
     yield STATES[1], State(trained, plan, figures(done), False, {})
     attacked = folder / "attacked"
     half_attacked(attacked, plan)
-    yield (
-        STATES[2],
-        State(attacked, plan, figures(done), False, {n: arrays[n] for n in (0,)}),
-    )
+    yield (STATES[2], State(attacked, plan, figures(done), False, {n: arrays[n] for n in (0,)}))
 
 
 def trials(

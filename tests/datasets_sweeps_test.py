@@ -101,11 +101,7 @@ def test_every_data_set_s_config_is_here():
 IMAGES = ("cifar10", "bhi", "ham10000")
 # they alone need the federation without model splitting, whose networks compile as long again; it is
 # tried with the other sets
-UNTRIED = {
-    "bhi": ("norm", "mean"),
-    "ham10000": ("norm", "mean"),
-    "default_credit": ("passive",),
-}
+UNTRIED = {"bhi": ("norm", "mean"), "ham10000": ("norm", "mean"), "default_credit": ("passive",)}
 
 
 # the dearest: of networks that are tried with other sets too (criteo's with avazu), and as networks

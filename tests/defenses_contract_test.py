@@ -71,8 +71,7 @@ ROWS = {
         ((("law", "gaussian"),), (("law", "isotropic"),)),
     ),
     "compression": Row(
-        {"keep_rate": 0.8},
-        (("keep_rate", -0.1), ("keep_rate", 1.5), ("keep_rate", nan)),
+        {"keep_rate": 0.8}, (("keep_rate", -0.1), ("keep_rate", 1.5), ("keep_rate", nan))
     ),
     "ppdl": Row(
         {"theta": 0.2, "epsilon": 8.0, "gamma": 1e-2, "tau": 0.0, "sensitivity": 0.5},

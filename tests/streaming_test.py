@@ -13,13 +13,17 @@ from vfljax.datasets import prepared
 from vfljax.datasets.npy import Part
 from vfljax.errors import UserError
 from vfljax.models.rows import Streamed
+from vfljax.store import exchange
 from vfljax.sweep import batch_layout, plan, programs
 
 CHANGES = {
     "training.epochs": 2,
-    "grid": {"noise": {"noise": {"scale": (0.0, 0.01)}}},
+    "grid": {"noise": {"noise": {"scale": (0.0, 0.01)}}, "pe_loss": {"pe_loss": {"alpha": 1.0}}},
     "federations": ("no_split",),  # all three attacks run on it
-    "attacks": {"passive": {"known": 20, "steps": 8}, "direct": {}, "probe": {"steps": 5}},
+    "attacks": {
+        **{"passive": {"known": 20, "steps": 8}, "direct": {}, "probe": {"steps": 5}},
+        "charge": {"known": 20, "rounds": 1, "starts": 1},
+    },
 }
 
 
@@ -134,6 +138,21 @@ def test_the_first_rows_are_recorded_as_they_are_among_all(few):
             np.testing.assert_allclose(part[name], whole[name][..., :100, :], rtol=1e-4, atol=1e-6)
         order = np.asarray(whole["order"])[:, :100]
         np.testing.assert_array_equal(part["order"], order.argsort(1).argsort(1))
+
+
+def test_whole_batches_are_recorded_and_read_under_pe_loss_alone(few):
+    every, some = few
+    forced = {row["trial"] for row in some.results.to_pylist() if row["method"] == "pe_loss"}
+    for trial in some.results.column("trial").to_pylist():
+        assert exchange.has_mates(some.trial(trial).shard / "exchange") == (trial in forced)
+    for sweep in few:
+        rows = [row["trial"] for row in sweep.attacks.to_pylist() if row["label"] == "charge"]
+        assert sorted(rows) == sorted(forced)
+    part, whole = (sweep.trial(max(forced)).exchange() for sweep in (some, every))
+    np.testing.assert_array_equal(part["mates_order"], whole["order"])
+    for name in ("party0_embeddings", "party0_gradients", "sent"):
+        joined = np.concatenate([part[name], part[f"mates_{name}"]], axis=1)
+        np.testing.assert_allclose(joined, whole[name], rtol=1e-4, atol=1e-6)
 
 
 def test_training_does_not_depend_on_what_is_recorded(few):

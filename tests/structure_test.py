@@ -19,15 +19,7 @@ ARROWS = 100
 LINES = {PACKAGE: 39_980, "tests": 35_455}
 LONGEST = 350
 # data sets know nothing of what is trained on them
-NOT_FOR_DATASETS = {
-    "federation",
-    "sweep",
-    "attacking",
-    "report",
-    "defenses",
-    "attacks",
-    "models",
-}
+NOT_FOR_DATASETS = {"federation", "sweep", "attacking", "report", "defenses", "attacks", "models"}
 # attacks and the report read a stored sweep, never the running one
 NOT_FOR_SWEEP = {"report", "attacking"}
 

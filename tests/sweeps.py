@@ -124,12 +124,7 @@ def comparable(table: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in store.TIMES} for row in table.to_pylist()]
 
 
-def candidates_of(
-    names: Sequence[str],
-    leaks: Any,
-    local_only: Any,
-    rows: int,
-) -> Candidates:
+def candidates_of(names: Sequence[str], leaks: Any, local_only: Any, rows: int) -> Candidates:
     """``Candidates`` from anything like arrays: leaks [attacks, seeds] and the baseline's [seeds]."""
     figures, baseline = np.asarray(leaks, np.float64), np.asarray(local_only, np.float64)
     attacks = tuple(Candidate(name, name) for name in names)

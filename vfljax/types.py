@@ -1,7 +1,6 @@
 """The records that flow through vfljax, its glossary, and the symbols used everywhere else.
 
-What decides a program's structure is in ``Spec``; every number that may differ between the members of one
-program is in ``HParams``.
+``Spec`` decides a program's structure; ``HParams`` holds the numbers that differ between its members.
 
 Symbols::
 
@@ -80,8 +79,7 @@ class Federation(NamedTuple):
 
     ``kind`` is what attacks and ``config.federations`` name: ``SPLIT`` (a top model, everybody honest),
     ``MALICIOUS`` (a top model, some passive parties with the malicious optimizer) or ``NO_SPLIT`` (logits
-    are the sum of the parties' outputs). ``name`` also says who is malicious, "malicious-0-1"; it is the column
-    ``structure`` of a stored sweep.
+    are the sum of the parties' outputs). ``name``, a column of stored sweeps, adds who: "malicious-0-1".
     """
 
     split: bool = True
@@ -200,10 +198,18 @@ class Sums(NamedTuple):
 @jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class Agreed:
-    """What every party agreed on before training, hence what any attacker knows; static: it passes
-    through ``jit`` and ``vmap`` as part of a record's structure."""
+    """What every party agreed on before training, hence what any attacker knows; static."""
 
     batch_size: int
+
+
+class Mates(NamedTuple):
+    """The batch mates of the N recorded rows: the exchange of the R others, which are not scored."""
+
+    embeddings: Array  # [E, R, D] as sent
+    gradients: Array  # [E, R, D] as received
+    order: Array  # [E, N + R] place of every row, the recorded ones first, in its epoch's sending order
+    sent: Array  # [E, R] bool
 
 
 class View(NamedTuple):
@@ -226,6 +232,7 @@ class View(NamedTuple):
     inputs: Array | None = None  # [E, N, H] what they read, side by side
     # [E, T, P, H + 1, D] by batch and colluder, the bias's last: D and H of one of them
     parameter_gradients: Array | None = None
+    mates: Mates | None = None  # of attacks that read whole batches, where few rows are recorded
 
 
 class Known(NamedTuple):
@@ -313,8 +320,7 @@ class Spec:
 
     @property
     def light(self) -> bool:
-        """Whether every network's layers are small: many settings then share a device's calls, and
-        evaluation takes many rows at once."""
+        """Whether all networks are small: settings share calls, and evaluation takes many rows at once."""
         modules = (*self.bottoms, self.top) if self.top is not None else self.bottoms
         return all(getattr(module, "light", False) for module in modules)
 

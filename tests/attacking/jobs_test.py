@@ -117,7 +117,7 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_swe
     said = []
     run.attack_sweep(plan_of(config), workdir, say=said.append)
     assert [line.split(":")[0] for line in said] == [
-        *("skipped norm", "skipped mean", "skipped active"),
+        *("skipped norm", "skipped mean", "skipped active")
     ]
     described = store.by_label(store.attack_summary(workdir))
     for name in ("norm", "mean", "active"):
@@ -241,5 +241,5 @@ def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
         members for g, members in variant_plan.jobs.items() if g.federation == "malicious-0"
     )
     assert [(job.what, job.seed) for job in alone] == [
-        *(("untrained", 0), ("untrained", 1), ("attack", 1), ("all_labels", 1)),
+        *(("untrained", 0), ("untrained", 1), ("attack", 1), ("all_labels", 1))
     ]

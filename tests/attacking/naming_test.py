@@ -160,9 +160,7 @@ def exchanged(sweep):
     return sweep._replace(attacks=pa.Table.from_pylist(rows, sweep.attacks.schema))
 
 
-def test_where_known_labels_name_better_the_renamed_attack_is_a_candidate(
-    tiny_sweep,
-):
+def test_where_known_labels_name_better_the_renamed_attack_is_a_candidate(tiny_sweep):
     sweep = store.load(tiny_sweep)
     stored = {row["label"]: row["naming"] for row in sweep.attacks.to_pylist()}
     assert stored == {"passive": 20, "direct/first_negative": 20, DIRECT: 20}

@@ -156,10 +156,7 @@ def test_f1_and_the_leaks_are_scikit_learns_on_unlabeled_rows_whole_and_by_half(
     if classes == 2:
         on_test = sklearn.metrics.f1_score(true.test_labels[1], output.scores.test.argmax(1))
         assert figures["test_f1"] == pytest.approx(on_test, abs=1e-6)
-    for name, rows in (
-        ("leak", unlabeled),
-        ("leak_select", chosen),
-    ):
+    for name, rows in (("leak", unlabeled), ("leak_select", chosen)):
         assert figures[name] == pytest.approx(leak(scores[rows], labels[rows]), abs=1e-6), name
     rows = unlabeled & ~chosen
     assert figures["leak_report"] == pytest.approx(turned(scores, labels, chosen, rows), abs=1e-6)

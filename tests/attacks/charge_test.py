@@ -13,7 +13,6 @@ from vfljax.contract import planted
 from vfljax.defenses.pe_loss import energy
 
 LABELS = np.arange(60) % 2
-quick_forces = harness.quick_jit(charge.forces)
 
 
 def exchange(seed, alpha=0.3, rows=60, noise=0.02, labels=LABELS):
@@ -25,28 +24,37 @@ def exchange(seed, alpha=0.3, rows=60, noise=0.02, labels=LABELS):
     return z, np.float32(np.concatenate(parts) + noise * rng.normal(size=z.shape))
 
 
+def whole(rows, z, g):
+    return charge.PartyBatches(rows, np.ones(rows.shape, bool), z, g)
+
+
 def test_the_force_under_the_true_labels_is_the_defense_s_gradient():
     z, g = exchange(0, alpha=1.0, rows=20, noise=0.0)
-    for label in (0, 1):
-        mean, spread = quick_forces(z, np.float32(LABELS[:20] == label), np.float32(1e-3))
-        of_class = LABELS[:20] == label
-        np.testing.assert_allclose(mean[of_class], g[of_class], rtol=1e-4, atol=1e-5)
-        np.testing.assert_array_equal(spread, 0)
+    p = np.eye(2, dtype=np.float32)[LABELS[:20]]
+    push = harness.quick_jit(charge.pushes)(z, np.ones(20, bool), np.float32(1e-3))
+    mean, spread = harness.quick_jit(charge.forces)(push, p)
+    own = np.sum(np.asarray(mean) * p, axis=-1).T
+    np.testing.assert_allclose(own, g, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(spread, 0)
 
 
-def test_the_log_odds_are_the_twin_s():
-    z, g = exchange(1, rows=40)
-    start = np.float32(np.random.default_rng(2).normal(size=40))
-    fixed = np.where(np.arange(40) < 6, 16.0 * LABELS[:40] - 8, 0.0)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_division_is_the_twin_s(classes):
+    labels = np.arange(40) % classes
+    z, g = exchange(1, rows=40, labels=labels)
+    start = np.float32(np.random.default_rng(2).normal(size=(40, classes)))
+    fixed = np.where(np.arange(40)[:, None] < 6, np.eye(classes)[labels] - 1 / classes, 0.0)
     rows = np.arange(40).reshape(2, 20)
-    party = charge.PartyBatches(
-        rows, np.ones((2, 20), bool), z.reshape(2, 20, 3), g.reshape(2, 20, 3)
-    )
-    run = harness.quick_jit(lambda *arrays: charge.log_odds([party], *arrays, rounds=2))
+    party = whole(rows, z.reshape(2, 20, 3), g.reshape(2, 20, 3))
+
+    def run(start, fixed, softening):
+        return charge.explained([party], lambda _: start, fixed, softening, rounds=2, starts=1)
+
+    found = harness.quick_jit(run)(start, np.float32(fixed), np.float32(0.01))
     batches = [(at, z[at].astype(float), g[at].astype(float)) for at in rows]
-    expected = reference.log_odds(batches, start.astype(float), fixed, 0.01, 2)
-    found = run(start, np.float32(fixed), np.float32(0.01))
-    np.testing.assert_allclose(found, expected, atol=2e-2)
+    logits, misfit = reference.refined(batches, start, fixed, 0.01, 2)
+    np.testing.assert_allclose(found.logits, logits, atol=2e-2)
+    np.testing.assert_allclose(found.misfit, misfit, rtol=2e-2)
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.3, 100.0])
@@ -63,12 +71,14 @@ def test_labels_are_read_without_any_where_batches_are_shuffled():
         order = rng.permutation(240)
         z, g = exchange(int(order[0]), rows=240, labels=labels[order])
         parts.append((order.reshape(-1, 20), z.reshape(-1, 20, 3), g.reshape(-1, 20, 3)))
-    rows, z, g = map(np.concatenate, zip(*parts, strict=True))
-    party = charge.PartyBatches(rows, np.ones(rows.shape, bool), z, g)
-    start = np.float32(rng.normal(size=240))
-    run = harness.quick_jit(lambda *arrays: charge.log_odds([party], *arrays, rounds=8))
-    found = np.asarray(run(start, np.zeros_like(start), np.float32(1e-3)))
-    right = np.mean((found > 0) == labels)
+    party = whole(*map(np.concatenate, zip(*parts, strict=True)))
+    starts = jnp.asarray(rng.normal(size=(4, 240, 2)), jnp.float32)
+
+    def run(fixed, softening):
+        return charge.explained([party], lambda n: starts[n], fixed, softening, rounds=8, starts=4)
+
+    found = harness.quick_jit(run)(0 * starts[0], np.float32(1e-3))
+    right = np.mean(np.argmax(found.logits, axis=-1) == labels)
     assert max(right, 1 - right) > 0.95
 
 

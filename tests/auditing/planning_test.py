@@ -17,14 +17,7 @@ from vfljax.auditing.planning import (
     seconds,
 )
 
-QUICK = Times(
-    train=8.0,
-    attack=60.0,
-    attack_compiling=40.0,
-    programs=1,
-    trials=6,
-    running=2.0,
-)
+QUICK = Times(train=8.0, attack=60.0, attack_compiling=40.0, programs=1, trials=6, running=2.0)
 PILOT = QUICK._replace(train=40.0, attack=0.0, programs=12, trials=60, running=10.0)
 TIMES = {"undefended": QUICK, "pilot": PILOT}
 

@@ -73,10 +73,7 @@ def test_launch_data_prepares_a_copy_that_is_the_data_set(launch, tmp_path):
         (["--dataset=digit"], "did you mean 'digits'"),
         (["--dataset=digits", "--option=x"], "must be name=value"),
         (["--dataset=digits", "--option=x=1"], "unknown option of the data set digits 'x'"),
-        (
-            ["--dataset=table", "--data_dir=x.csv"],
-            "--option=label is needed by the data set table",
-        ),
+        (["--dataset=table", "--data_dir=x.csv"], "--option=label is needed by the data set table"),
         (["--dataset=table", "--option=label=y"], "--data_dir is empty: give the table's file"),
         (["--dataset=digits", "--shares=a,b"], "must be numbers"),
         (["--dataset=digits", "--passive=20"], "would own none"),

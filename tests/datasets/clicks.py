@@ -105,10 +105,7 @@ SETS = {
         avazu,
         avazu.avazu,
         AVAZU_ROWS,
-        {
-            "train.csv": avazu_csv(AVAZU_ROWS),
-            "train.csv.gz": zipped(avazu_csv(AVAZU_ROWS)),
-        },
+        {"train.csv": avazu_csv(AVAZU_ROWS), "train.csv.gz": zipped(avazu_csv(AVAZU_ROWS))},
         ({}, {"form": "unique"}, {"hour": "parts"}, {"form": "unique", "hour": "parts"}),
     ),
 }

@@ -16,8 +16,7 @@ NEW = st.one_of(
     st.sampled_from([b'"', b",", b"\n", b"\r", b"\0", b'""', b"\\n", b"\xff"]),
 )
 few_or_many = pytest.mark.parametrize(
-    "examples",
-    [pytest.param(40, id="few"), pytest.param(200, id="many", marks=pytest.mark.slow)],
+    "examples", [pytest.param(40, id="few"), pytest.param(200, id="many", marks=pytest.mark.slow)]
 )
 
 

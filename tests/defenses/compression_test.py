@@ -20,11 +20,7 @@ def tensor(seed, shape=(6, 5)):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-@given(
-    seed=st.integers(0, 2**16),
-    parts=st.integers(0, 40),
-    exponent=st.integers(-30, 30),
-)
+@given(seed=st.integers(0, 2**16), parts=st.integers(0, 40), exponent=st.integers(-30, 30))
 @settings(deadline=None, max_examples=40, database=None, derandomize=True)
 def test_agrees_with_the_numpy_twin_at_any_rate_and_scale(seed, parts, exponent):
     g = tensor(seed) * np.float32(10.0**exponent)

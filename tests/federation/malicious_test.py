@@ -171,9 +171,7 @@ def test_on_a_steady_gradient_the_steps_of_the_torch2_rule_never_stop_growing():
 
 
 @given(
-    seed=st.integers(0, 2**16),
-    momentum=st.sampled_from([0.0, 0.9]),
-    exponent=st.integers(-12, 3),
+    seed=st.integers(0, 2**16), momentum=st.sampled_from([0.0, 0.9]), exponent=st.integers(-12, 3)
 )
 @settings(deadline=None, max_examples=20, database=None, derandomize=True)
 def test_gamma_zero_is_optax_sgd_with_momentum(seed, momentum, exponent):

@@ -124,10 +124,7 @@ SMALL = {"data.train": 60, "data.validation": 20, "data.test": 40}
 
 @pytest.mark.parametrize(
     ("table", "variant", "fields", "count"),
-    [
-        ("kdk/figure6", "cifar10-reduced", SMALL, 20),
-        ("kdk/5", "criteo-sample", {}, 12),
-    ],
+    [("kdk/figure6", "cifar10-reduced", SMALL, 20), ("kdk/5", "criteo-sample", {}, 12)],
 )
 def test_small_variants_plan_on_data_of_the_set_s_shape(table, variant, fields, count, monkeypatch):
     monkeypatch.setitem(datasets.TABLE, "cifar10", pictures)

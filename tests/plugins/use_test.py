@@ -148,11 +148,7 @@ def test_a_file_that_changed_after_its_import_is_refused(mine):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"grid": {"a": {"mine:shuffle": {}}}},
-        {"attacks": {"mine:guess": {}}},
-    ],
+    "change", [{"grid": {"a": {"mine:shuffle": {}}}}, {"attacks": {"mine:guess": {}}}]
 )
 def test_a_config_that_names_a_plugin_that_is_not_in_use_says_how_to_name_it(change):
     with pytest.raises(UserError, match="is of the plugin mine, which is not in use: name it by"):

@@ -245,6 +245,7 @@ def test_the_operating_point_is_chosen_on_validation_accuracy_not_on_test():
         [
             assessment("undefended", 0.9, 0.8),
             assessment("noise", 0.95, 0.3, MORE, validation=0.5),
+            assessment("noise", 0.9, 0.6, {"noise.scale": 3.0}, validation=0.89),  # leaks the same
             assessment("noise", 0.5, 0.6, NOISE, validation=0.9),
         ]
     )["noise"]

@@ -67,8 +67,7 @@ def test_the_share_that_is_kept_has_fiellers_limits_where_the_gain_is_shown():
 
 
 @pytest.mark.parametrize(
-    ("balance", "utility"),
-    [([80, 20], "AUC"), ([70, 30], "accuracy"), ([90, 5, 5], "accuracy")],
+    ("balance", "utility"), [([80, 20], "AUC"), ([70, 30], "accuracy"), ([90, 5, 5], "accuracy")]
 )
 def test_utility_is_auc_where_one_of_two_classes_is_rare(balance, utility):
     assert worth.utility_of(balance) == utility

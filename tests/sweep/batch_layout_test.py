@@ -181,14 +181,7 @@ def test_equal_requests_share_one_program_which_is_made_once():
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"count": 8},
-        {"width": 1},
-        {"power": 3},
-        {"columns": (2,)},
-        {"dtype": np.int32},
-    ],
+    "other", [{"count": 8}, {"width": 1}, {"power": 3}, {"columns": (2,)}, {"dtype": np.int32}]
 )
 @pytest.mark.usefixtures("cache")
 def test_another_layout_static_shape_or_type_is_another_program(other):

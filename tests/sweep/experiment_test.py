@@ -270,8 +270,7 @@ def test_an_arm_has_the_sweep_s_model_but_for_the_top_that_it_names():
 
 
 @pytest.mark.parametrize(
-    ("record", "epochs"),
-    [((0, -1), [0, 2]), ((), [2]), ((1,), [1, 2]), ((2, -1, 2), [2])],
+    ("record", "epochs"), [((0, -1), [0, 2]), ((), [2]), ((1,), [1, 2]), ((2, -1, 2), [2])]
 )
 def test_the_last_epoch_is_always_recorded_and_none_twice(record, epochs):
     assert parse(tiny(**{"training.record": record})).training.recorded_epochs == epochs

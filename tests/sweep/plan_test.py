@@ -33,11 +33,7 @@ BAD = [
     ({"grid": {"x": {"dcor": {"alpha": -2}}}}, "alpha=-2", "at least 0"),
     ({"grid": {"x": {"marvell": {"power": 1.0}}}}, "2 classes", "has 10"),
     ({"grid": {"x": {"gafm": {"delta": 0.1}}}}, "2 classes", "has 10"),
-    (
-        {"grid": {"x": {"gafm": {"delta": 0.1}}}, **CANCER},
-        "aggregation='concatenate'",
-        "'mean'",
-    ),
+    ({"grid": {"x": {"gafm": {"delta": 0.1}}}, **CANCER}, "aggregation='concatenate'", "'mean'"),
     (
         {
             "grid": {"x": {"gafm": {"delta": 0.1}}},
@@ -49,10 +45,7 @@ BAD = [
         "config.model.cut=1",
     ),
     (
-        {
-            "grid": {"x": {"dcor": {"alpha": 0.1}, "gafm": {"delta": 0.1}}},
-            **CANCER,
-        },
+        {"grid": {"x": {"dcor": {"alpha": 0.1}, "gafm": {"delta": 0.1}}}, **CANCER},
         "gafm replaces",
         "list gafm before dcor",
     ),

@@ -84,6 +84,7 @@ class AttackBatch(NamedTuple):
     batch_size: int
     common: CommonData
     load: Callable[[Job], AttackInput]
+    level: int | None  # of the compiler's effort
 
     def narrowed(self, width: int) -> AttackBatch:
         """Returns the same for ``width`` trials at once on each device, and as many in a call."""
@@ -103,7 +104,11 @@ def make_attack_batch(
     """
     plan = stored.plan
     common = _common(group, attack, stored)
-    width = width_of(plan.experiment, group.spec)
+    whole = attacks.TABLE[variant.name].whole_batches
+    # what whole batches are computed with is large: on CPU one trial at a time, by a program that runs long
+    alone = whole and machine.offered().cpu
+    width = 1 if alone else width_of(plan.experiment, group.spec)
+    capacity = jax.device_count() if alone else _capacity(plan, group, common)
     static = AttackProgram(
         name=attacks.TABLE[variant.name].computed_as or variant.name,
         options=tuple(variant.options.items()),
@@ -114,12 +119,13 @@ def make_attack_batch(
     if attack.diagnostic:
         static = static._replace(attackers=group.attackers, spec=group.spec)
     return AttackBatch(
-        layout=batch_layout.layout(_capacity(plan, group, common), width, plan.devices),
+        layout=batch_layout.layout(capacity, width, plan.devices),
         static=static,
         attack=attack,
         batch_size=group.spec.batch_size,
         common=common,
         load=_loader(group, attack, stored),
+        level=None if whole else plan.effort.attacks,
     )
 
 
@@ -162,7 +168,7 @@ def run_attack_batch(
         batch.layout,
         on_devices,
         batch.common,
-        level=stored.plan.effort.attacks,
+        level=batch.level,
     )
     scores = program(on_devices, batch.common)
     if batch.attack.host:
@@ -206,6 +212,7 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
             job.knobs(len(plan.splits[0].train)),
             group.attackers,
             bool(attack.diagnostic),
+            attacks.TABLE[job.variant.name].whole_batches,
             stored.shard,
         )
         if job.what != UNTRAINED:

@@ -13,15 +13,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from vfljax import store
+from vfljax import attacks, store
 from vfljax.attacking.diagnostics import layer_names
 from vfljax.attacks.core import CLEAN, Attack
+from vfljax.store import exchange
 from vfljax.sweep.attack_variants import AttackVariant, attackers_of, make_attack, serves
+from vfljax.sweep.grid import knowers
 from vfljax.sweep.initial import plain, weight_shapes
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.serving import known_error
 from vfljax.types import Spec
 
+NOT_WHOLE = (
+    "it reads whole batches under a defense that it knows, and this sweep has none: name one in config.grid "
+    "and train in a new workdir"
+)
 ATTACK, ALL_LABELS, UNTRAINED = "attack", "all_labels", "untrained"
 KEY = ("federation", "view", "trial", "what", "attack_configuration", "seed")
 
@@ -130,7 +136,7 @@ def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.Sweep) -> Vari
         return reason
     classes = plan.dataset.num_classes
     rows_of = _view_groups(variant, rows, plan, sweep)
-    attacks = {
+    on_groups = {
         group: make_attack(variant, tuple(group.spec.bottoms[p] for p in group.attackers), classes)
         for group in rows_of
     }
@@ -139,7 +145,7 @@ def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.Sweep) -> Vari
         for group, group_rows in rows_of.items()
     }
     diverged = sum(row["status"] != "ok" for row in rows)
-    return VariantPlan(variant, attacks, jobs, diverged)
+    return VariantPlan(variant, on_groups, jobs, diverged)
 
 
 def _view_groups(
@@ -196,6 +202,11 @@ def _attackable(
     columns = ["trial", "seed", "federation", "status", "shard", "member"]
     rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
     rows = [row for row in rows if serves(variant, attack, row["federation"])]
+    if attacks.TABLE[variant.name].whole_batches:
+        whole = _whole_batches(variant.name, plan, sweep)
+        rows = [row for row in rows if row["shard"] in whole]
+        if not whole:
+            return attack, [], NOT_WHOLE
     recorded = plan.experiment.training.recorded_epochs
     if attack.binary and num_classes > 2:
         return attack, [], f"defined for two classes, {plan.dataset.name} has {num_classes}"
@@ -226,6 +237,21 @@ def _attackable(
         if error:
             return attack, [], str(error).removesuffix(".")
     return attack, rows, ""
+
+
+def _whole_batches(attack: str, plan: Plan, sweep: store.Sweep) -> set[str]:
+    """The shards under a defense that the attack knows, of whose recorded epochs all rows are stored or will be
+    once they are trained."""
+    training, specs = plan.experiment.training, {group.name: group.spec for group in plan.groups}
+    whole = set()
+    for shard in sweep.header["shards"]:
+        spec, folder = specs[shard["group"]], sweep.workdir / "shards" / shard["name"] / "exchange"
+        every = training.scored_rows(spec.num_rows) == spec.num_rows
+        # earlier versions recorded none
+        mates = not spec.recorded and (not folder.is_dir() or exchange.has_mates(folder))
+        if attack in knowers(spec.defenses, spec.top is not None) and (every or mates):
+            whole.add(shard["name"])
+    return whole
 
 
 def _none_trained(variant: AttackVariant, attack: Attack, plan: Plan) -> str:

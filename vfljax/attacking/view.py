@@ -22,7 +22,7 @@ from vfljax.federation.training import Table
 from vfljax.models.last_layer import parameter_gradient
 from vfljax.models.rows import scaled_rows
 from vfljax.store import checkpoint, exchange
-from vfljax.types import Agreed, Array, HostArray, Known, PyTree, Sums, View, Weights
+from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
 
 # (workdir, name of a shard) -> its weights and its exchange arrays
 ReadShard = Callable[[pathlib.Path, str], tuple[PyTree, Mapping[str, HostArray]]]
@@ -130,6 +130,7 @@ def attack_input(
     knobs: Mapping[str, float],
     attackers: tuple[int, ...],
     all_weights: bool,
+    mates: bool = False,
     read: ReadShard = read_shard,
 ) -> AttackInput:
     """Returns the exchange and bottoms of a stored trial, as an attack is given them.
@@ -141,6 +142,7 @@ def attack_input(
       knobs: the attack's numbers.
       attackers: whose exchange and bottoms are taken.
       all_weights: whether everybody's are added, for diagnostics.
+      mates: whether the batch mates' exchange is.
       read: reads a shard's weights and exchange arrays.
     """
     weights, arrays = read(workdir, row["shard"])
@@ -154,7 +156,7 @@ def attack_input(
         seed=number(row["seed"], np.int32),
         key_name=number(zlib.crc32(name.encode()), np.uint32),
         knobs={k: number(v, np.float32) for k, v in knobs.items()},
-        exchange=exchange.of_parties(arrays, row["member"], attackers),
+        exchange=exchange.of_parties(arrays, row["member"], attackers, mates),
         bottoms=tuple(bottoms[p] for p in attackers),
         weights=Weights(bottoms, trained["active"]) if all_weights else None,
     )
@@ -190,8 +192,15 @@ def view_of(
         agreed=agreed,
         diagnostics=dict(diagnostics or {}),
         inputs=arrays.get(exchange.INPUTS),
+        mates=_mates(arrays),
     )
     return view if view.inputs is None else view._replace(parameter_gradients=summed(view))
+
+
+def _mates(arrays: Mapping[str, Array]) -> Mates | None:
+    if exchange.MATES + "order" not in arrays:
+        return None
+    return Mates(*(arrays[exchange.MATES + name] for name in Mates._fields))
 
 
 def summed(view: View) -> Array:

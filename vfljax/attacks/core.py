@@ -89,6 +89,10 @@ class AttackRow:
     computed_as: str = ""
     """The attack that computes the same for equal options, on other federations: they share programs."""
 
+    whole_batches: bool = False
+    """Whether it reads what all rows of a batch exchanged. It is run under the defenses alone that it knows
+    (``DefenseRow.known_by``), and there all rows are recorded, though few be scored."""
+
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code that moves its figures
     takes the next number, so that rows of different rules are never mixed or averaged."""
@@ -215,6 +219,24 @@ def batches_at(view: View, place: Array | int) -> Batches:
     padded = jnp.concatenate([in_order, jnp.full(spare, rows, jnp.int32)])
     was_sent = jnp.concatenate([sent[in_order], jnp.zeros(spare, bool)])
     return Batches(padded.reshape(-1, size), was_sent.reshape(-1, size))
+
+
+def with_mates(view: View) -> View:
+    """The view with the batch mates after its rows, in the fields that ``Mates`` has: whole batches."""
+    chex.assert_rank([view.embeddings, view.gradients, view.sent, view.order], [3, 3, 2, 2])
+    if view.mates is None:
+        return view
+
+    def joined(rows: Array, others: Array) -> Array:
+        return jnp.concatenate([rows, others], axis=1)
+
+    return view._replace(
+        embeddings=joined(view.embeddings, view.mates.embeddings),
+        gradients=joined(view.gradients, view.mates.gradients),
+        order=view.mates.order,
+        sent=joined(view.sent, view.mates.sent),
+        mates=None,
+    )
 
 
 def two_sided(score: Array, sent: Array) -> Array:

@@ -65,4 +65,4 @@ def reader(
     )
 
 
-ROW = AttackRow(reader)
+ROW = AttackRow(reader, rule=2)

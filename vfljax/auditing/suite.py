@@ -66,6 +66,7 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "joint": {"steps": 200},
     "ranks": {"learner": ("kernel", "lda")},
     "reader": {"learner": ("extra trees", "naive Bayes on ranks", "self-trained")},
+    "charge": {},
     "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
     "posterior": {"epsilon": (1.0, 0.5, 2.0, 4.0, 8.0)},
 }

@@ -166,9 +166,9 @@ def operating_points(assessed: Assessed) -> str:
     leak = "" if goal.max_leak >= 1 else f" Asked for: leak at most {goal.max_leak:g}."
     return (
         f"An operating point keeps the utility if {keeps_utility(assessed)}. Of those that do, the one "
-        "whose strongest attack leaks least is chosen. Gain kept: the share of the gain over the label party "
-        "alone, on test rows, with Fieller's limits; the cost rests on the contrast to that share, not on the "
-        f"share.{leak}"
+        "whose strongest attack leaks least is chosen, of equal ones the most useful. Gain kept: the share of "
+        "the gain over the label party alone, on test rows, with Fieller's limits; the cost rests on the "
+        f"contrast to that share, not on the share.{leak}"
     )
 
 

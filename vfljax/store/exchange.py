@@ -11,6 +11,9 @@ memory map. E counts the recorded epochs, N the recorded training rows, D a part
     party<p>_sum_sign, party<p>_sum_square
     party<p>_sum_count         [S, N] times the row was sent
     party<p>_inputs            [S, E, N, H] what its last linear layer read, where that was recorded
+    mates_order                [S, E, N + R] place of every row of the same batches, where an attack reads them
+    mates_sent                 [S, E, R] of the R other rows
+    mates_party<p>_embeddings, mates_party<p>_gradients  [S, E, R, D]
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.types import HostArray, Sums
+from vfljax.types import HostArray, Mates, Sums
 
 BY_PARTY = ("embeddings", "gradients", "sum_gradient", "sum_sign", "sum_square")
 INPUTS = "inputs"  # by party too, and in few sweeps
 FIELDS = (*BY_PARTY, "sum_count", "order", "sent", "epochs")
+MATES = "mates_"
 
 
 def epoch_arrays(
@@ -52,7 +56,10 @@ def epoch_arrays(
 
 
 def all_arrays(
-    by_epoch: Mapping[int, Mapping[str, HostArray]], epochs: Sequence[int], sums: Sequence[Sums]
+    by_epoch: Mapping[int, Mapping[str, HostArray]],
+    epochs: Sequence[int],
+    sums: Sequence[Sums],
+    rows: int | None = None,
 ) -> dict[str, HostArray]:
     """Returns every array of a shard's exchange.
 
@@ -60,15 +67,22 @@ def all_arrays(
       by_epoch: of each recorded epoch.
       epochs: those that are recorded.
       sums: of each passive party.
+      rows: how many attackers are scored on, None for all; further ones are stored as batch mates.
     """
-    arrays = {
+    stacked = {
         name: np.stack([by_epoch[epoch][name] for epoch in epochs], axis=1)
         for name in by_epoch[epochs[0]]
     }
+    arrays = {name: array[:, :, :rows] for name, array in stacked.items()}
+    if rows is not None and rows < stacked["order"].shape[2]:
+        arrays |= {MATES + name: array[:, :, rows:] for name, array in stacked.items()}
+        # places among the rows that are scored, as where no others are recorded; and among all
+        arrays["order"] = arrays["order"].argsort(-1).argsort(-1).astype(np.int32)
+        arrays[MATES + "order"] = stacked["order"]
     arrays["epochs"] = np.tile(np.asarray(epochs, np.int32), (len(arrays["order"]), 1))
     for p, party_sums in enumerate(sums):
         for field, array in party_sums._asdict().items():
-            arrays[f"party{p}_sum_{field}"] = array
+            arrays[f"party{p}_sum_{field}"] = array[:, :rows]
     return arrays
 
 
@@ -92,8 +106,13 @@ def read(folder: pathlib.Path) -> dict[str, HostArray]:
     }
 
 
+def has_mates(folder: pathlib.Path) -> bool:
+    """Whether batch mates were recorded."""
+    return (folder / f"{MATES}order.npy").exists()
+
+
 def of_parties(
-    arrays: Mapping[str, HostArray], member: int, parties: Sequence[int]
+    arrays: Mapping[str, HostArray], member: int, parties: Sequence[int], mates: bool = False
 ) -> dict[str, Any]:
     """Returns the exchange arrays of one trial, concatenated over colluding parties.
 
@@ -103,14 +122,18 @@ def of_parties(
       arrays: of a shard.
       member: the trial's place in it.
       parties: who colludes.
+      mates: whether those of batch mates are added, where they were recorded.
     """
 
-    def field(name: str) -> HostArray:
+    def field(name: str, of: str = "") -> HostArray:
         if name not in (*BY_PARTY, INPUTS):  # the same for every party
             first = f"party{parties[0]}_{name}"
-            return arrays[first if first in arrays else name][member]
-        parts = [arrays[f"party{p}_{name}"][member] for p in parties]
+            return arrays[first if first in arrays else of + name][member]
+        parts = [arrays[f"{of}party{p}_{name}"][member] for p in parties]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     recorded = (INPUTS,) if f"party{parties[0]}_{INPUTS}" in arrays else ()
-    return {name: field(name) for name in (*FIELDS, *recorded)}
+    out = {name: field(name) for name in (*FIELDS, *recorded)}
+    if mates and MATES + "order" in arrays:
+        out |= {MATES + name: field(name, MATES) for name in Mates._fields}
+    return out

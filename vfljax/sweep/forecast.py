@@ -145,7 +145,9 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     record, rows = batch_layout.unpad(snapshot.record, 1), spec.recorded_rows
     record = jax.tree.map(lambda a: _of_rows(a, len(record.order[0]), rows), record)
     record = record._replace(order=np.arange(rows, dtype=np.int32)[None])
-    arrays = exchange.all_arrays(dict.fromkeys(epochs, epoch_arrays(record)), epochs, record.sums)
+    by_epoch = dict.fromkeys(epochs, epoch_arrays(record))
+    scored = plan.experiment.training.scored_rows(spec.num_rows)
+    arrays = exchange.all_arrays(by_epoch, epochs, record.sums, scored)
     tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
     return cost, Sample(tree, arrays)
 

@@ -16,14 +16,24 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from vfljax import defenses, models
+from vfljax import attacks, defenses, models
 from vfljax.federation.training import Member
 from vfljax.models.making import make_network
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.limits import lengths
 from vfljax.sweep.methods import Chain, Method, combinations
 from vfljax.sweep.records import Model
-from vfljax.types import DefenseSpec, Federation, HostArray, HParams, Input, PyTree, Spec
+from vfljax.types import (
+    NO_SPLIT,
+    SPLIT,
+    DefenseSpec,
+    Federation,
+    HostArray,
+    HParams,
+    Input,
+    PyTree,
+    Spec,
+)
 
 
 class DataShape(NamedTuple):
@@ -177,11 +187,31 @@ def make_spec(
         scope=training.scope,
         drop_last=training.drop_last,
         class_weights=tuple(map(float, training.class_weights)),
-        recorded=min(training.record_rows, rows) % rows,  # 0: all of them
+        # 0: all of them
+        recorded=0
+        if _reads_whole_batches(experiment, federation.split, chain)
+        else training.scored_rows(rows) % rows,
         record_inputs=training.record_parameter_gradients and not federation.split,
         precision=training.precision,
     )
     return defenses.with_networks(spec)
+
+
+def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
+    """The attacks that know a defense of the chain.
+
+    Args:
+      chain: the defenses.
+      split: whether there is a top model.
+    """
+    kind = SPLIT if split else NO_SPLIT
+    listed = (defenses.TABLE[spec.name].known_by.get(kind, ()) for spec in chain)
+    return {knower.attack for row in listed for knower in row}
+
+
+def _reads_whole_batches(experiment: Experiment, split: bool, chain: Sequence[DefenseSpec]) -> bool:
+    asked = knowers(chain, split) & {request.name for request in experiment.attacks}
+    return any(attacks.TABLE[name].whole_batches for name in asked)
 
 
 def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:

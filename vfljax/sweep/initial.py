@@ -21,7 +21,8 @@ from vfljax.types import DefenseSpec, HostArray, PyTree, Spec, Weights
 def plain(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
     """The spec's models alone, which initial weights depend on, and for evaluation the ``readers`` among
     its defenses."""
-    return dataclasses.replace(spec, defenses=readers, optimizers=("sgd",) * len(spec.optimizers))
+    optimizers = ("sgd",) * len(spec.optimizers)
+    return dataclasses.replace(spec, defenses=readers, optimizers=optimizers, recorded=0)
 
 
 def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
@@ -30,7 +31,7 @@ def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
     return dataclasses.replace(
         plain(spec, readers),
         **{"num_rows": 1, "batch_size": 1, "epochs": 1, "scope": "all", "drop_last": False},
-        **{"class_weights": (), "recorded": 0, "record_inputs": False},
+        **{"class_weights": (), "record_inputs": False},
     )
 
 

@@ -306,9 +306,9 @@ def recorded(plan: Plan) -> Plan:
     """The plan restricted to the training rows whose exchange is recorded, which are all that attacks
     know. Where only some are recorded, test rows are cut to the same number, because an attack's models
     are evaluated on them in memory."""
-    spec = plan.groups[0].spec
-    rows = spec.recorded_rows
-    held = rows if spec.recorded else len(plan.splits[0].test)
+    every = len(plan.splits[0].train)
+    rows = plan.experiment.training.scored_rows(every)
+    held = rows if rows < every else len(plan.splits[0].test)
     splits = [s._replace(train=s.train[:rows], test=s.test[:held]) for s in plan.splits]
     table = plan.table._replace(train=plan.table.train[:, :rows], test=plan.table.test[:, :held])
     return plan._replace(splits=splits, table=table)

@@ -204,6 +204,10 @@ class Training:
         last = self.epochs - 1
         return sorted({last if epoch == -1 else epoch for epoch in (*self.record, -1)})
 
+    def scored_rows(self, rows: int) -> int:
+        """Of how many of the ``rows`` to train on the exchange is stored, and attacks are scored."""
+        return min(self.record_rows or rows, rows)
+
 
 @dataclasses.dataclass(frozen=True)
 class Malicious:

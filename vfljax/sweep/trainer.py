@@ -193,7 +193,8 @@ def train_shard(
     tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
     if states:  # what its predictions are read with
         tree["defenses"] = states
-    arrays = exchange.all_arrays(trained.recorded, epochs, record.sums)
+    scored = plan.experiment.training.scored_rows(trainer.group.spec.num_rows)
+    arrays = exchange.all_arrays(trained.recorded, epochs, record.sums, scored)
     store.write_shard(workdir, shard.name, rows, tree, arrays, trainer.layout.width)
     progress.update(count, 0)
 
