@@ -38,17 +38,10 @@ ARMS = {
 BENCHMARK = {
     "grad_perturb": {"grad_perturb": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "grad_perturb_step": {  # as released: no guarantee
-        "grad_perturb": {
-            "epsilon": (0.5, 1.0, 2.0, 3.0, 4.0),
-            "draw": "step",
-            "reach": "cut",
-        }
+        "grad_perturb": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step", "reach": "cut"}
     },
     "cae": {"cae": {"confusion": (0.0, 0.1, 0.5, 1.0, 2.0)}},
-    "dcae": {
-        "cae": {"confusion": (0.0, 0.1, 0.5, 1.0, 2.0)},
-        "discrete_sgd": {"intervals": 12},
-    },
+    "dcae": {"cae": {"confusion": (0.0, 0.1, 0.5, 1.0, 2.0)}, "discrete_sgd": {"intervals": 12}},
     "pe_loss": {"pe_loss": {"alpha": (1e-2, 0.1, 0.5, 2.0, 8.0)}},
     "adversary": {"adversary": {"lambda_adv": (0.01, 0.03, 0.1, 0.3, 1.0)}},
     "mid": {"mid": {"lambda_kl": (1e-3, 1e-2, 3e-2, 0.1, 1.0), "offset": 5.0}},
@@ -114,12 +107,7 @@ def get_config(variant=""):
                 "passive": {"known": 40, "steps": 1000, "ema": 0.99},
                 "active": {"known": 40, "steps": 1000, "ema": 0.99},
                 "direct": {
-                    "rule": (
-                        "first_negative",
-                        "most_negative",
-                        "least_negative",
-                        "most_positive",
-                    ),
+                    "rule": ("first_negative", "most_negative", "least_negative", "most_positive"),
                     "epoch": (
                         0,
                         1,
@@ -135,11 +123,7 @@ def get_config(variant=""):
                     "steps": 1000,
                     "ema": 0.99,
                 },
-                "probe": {
-                    "known": 40,
-                    "inputs": ("both", "gradients"),
-                    "epoch": (-1, "mean"),
-                },
+                "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 40},
                 "joint": {"known": 40, "steps": 200},  # by default 500
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
@@ -148,9 +132,10 @@ def get_config(variant=""):
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),
                 },
                 "charge": {"known": 40},  # under PELoss
+                "correlation": {"known": 40},  # under dCor
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
-                "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0)},
+                "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0), "epoch": ("mean", 0)},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

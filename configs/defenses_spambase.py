@@ -39,17 +39,10 @@ ARMS = {
 BENCHMARK = {
     "grad_perturb": {"grad_perturb": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0)}},
     "grad_perturb_step": {  # as released: no guarantee
-        "grad_perturb": {
-            "epsilon": (0.5, 1.0, 2.0, 3.0, 4.0),
-            "draw": "step",
-            "reach": "cut",
-        }
+        "grad_perturb": {"epsilon": (0.5, 1.0, 2.0, 3.0, 4.0), "draw": "step", "reach": "cut"}
     },
     "cae": {"cae": {"confusion": (0.0, 0.1, 0.5, 1.0, 2.0)}},
-    "dcae": {
-        "cae": {"confusion": (0.0, 0.1, 0.5, 1.0, 2.0)},
-        "discrete_sgd": {"intervals": 12},
-    },
+    "dcae": {"cae": {"confusion": (0.0, 0.1, 0.5, 1.0, 2.0)}, "discrete_sgd": {"intervals": 12}},
     "pe_loss": {"pe_loss": {"alpha": (1e-3, 1e-2, 0.1, 0.5, 2.0)}},
     "adversary": {"adversary": {"lambda_adv": (0.01, 0.03, 0.1, 0.3, 1.0)}},
     "mid": {"mid": {"lambda_kl": (1e-3, 1e-2, 3e-2, 0.1, 1.0)}},
@@ -131,10 +124,7 @@ def get_config(variant=""):
                 "cosine": {"known": 20},
                 "hint": {"known": 20, "count": 5},
                 "global_median": {},
-                "spectral": {
-                    "signal": ("embeddings", "gradients"),
-                    "whole": (False, True),
-                },
+                "spectral": {"signal": ("embeddings", "gradients"), "whole": (False, True)},
                 # first_negative, epoch 0: as published; all else is in no paper: who knows the defense
                 "two_stage": {
                     "rule": ("first_negative", "most_negative"),
@@ -143,11 +133,7 @@ def get_config(variant=""):
                     "ema": 0.99,
                 },
                 "residual": {},
-                "probe": {
-                    "known": 20,
-                    "inputs": ("both", "gradients"),
-                    "epoch": (-1, "mean"),
-                },
+                "probe": {"known": 20, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
                 "similarity": {"known": 20},
                 "surrogate": {"names": "none"},
                 "joint": {"known": 20, "steps": 200},  # by default 500
@@ -157,9 +143,10 @@ def get_config(variant=""):
                     "learner": ("extra trees", "naive Bayes on ranks", "self-trained"),
                 },
                 "charge": {"known": 20},  # under PELoss
+                "correlation": {"known": 20},  # under dCor
                 # without labels: own logits and averaged gradients; what label DP's epsilon adds
                 "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
-                "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0)},
+                "posterior": {"epsilon": (1.0, 0.5, 2.0, 3.0, 4.0), "epoch": ("mean", 0)},
             },
             "execution": {"width": 0, "shard_seconds": 20.0},
         }

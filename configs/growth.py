@@ -22,12 +22,7 @@ def get_config(variant="1000"):
             "data": {"name": "breast_cancer", "train": 384, "validation": 85, "test": 100},
             "parties": {"passive": 1, "label_features": True},
             "model": {"hidden": (16,), "cut": 4, "top": "mlp", "top_hidden": (8,)},
-            "training": {
-                "epochs": 10,
-                "batch_size": 32,
-                "learning_rate": 0.05,
-                "record": (-1,),
-            },
+            "training": {"epochs": 10, "batch_size": 32, "learning_rate": 0.05, "record": (-1,)},
             "grid": {
                 "noise": {
                     "noise": {"scale": tuple(1e-5 * 10 ** (3 * i / scales) for i in range(scales))}

@@ -22,12 +22,7 @@ def get_config():
             "data": {"name": "synthetic", "train": 50_000, "validation": 1_000, "test": 1_000},
             "parties": {"passive": 1, "label_features": False},
             "model": {"hidden": (32,), "cut": 64, "top": "mlp"},
-            "training": {
-                "epochs": 1,
-                "batch_size": 1_000,
-                "learning_rate": 0.01,
-                "record": (-1,),
-            },
+            "training": {"epochs": 1, "batch_size": 1_000, "learning_rate": 0.01, "record": (-1,)},
             "grid": {"undefended": {}, "noise": {"noise": {"scale": SCALES}}},
             "attacks": {
                 "mean": {"known": 40},

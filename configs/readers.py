@@ -48,9 +48,10 @@ ATTACKS = {
     "probe": {"known": 40, "inputs": ("both", "gradients"), "epoch": (-1, "mean")},
     "similarity": {"known": 40},
     "joint": {"known": 40, "steps": 200},
-    "posterior": {"epsilon": (0.5, 1.0, 2.0, 4.0)},
+    "posterior": {"epsilon": (0.5, 1.0, 2.0, 4.0), "epoch": ("mean", 0)},
     "ranks": {"known": 40, "learner": LEARNERS, "blocks": ("all", "exchange")},
     "charge": {"known": 40},  # under PELoss
+    "correlation": {"known": 40},  # under dCor
     "reader": {
         "known": 40,
         "learner": ("extra trees", "self-trained", "naive Bayes on ranks", "logistic C=.1"),

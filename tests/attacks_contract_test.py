@@ -104,6 +104,9 @@ ROWS = {
         deterministic=True,
         rare=True,
     ),
+    "correlation": Row(
+        (2,), "correlations", (("rounds", 0), ("starts", 0)), deterministic=True, tolerance=1e-3
+    ),
     "charge": Row(
         (2,), "charges", (("rounds", 0), ("names", "x")), deterministic=True, tolerance=1e-3
     ),

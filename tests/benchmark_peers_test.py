@@ -21,17 +21,8 @@ from vfljax.sweep import batch_layout
 from vfljax.types import Spec, Weights
 
 TINY = Problem(bottom=(3, 5, 4, 2), top=(4, 6, 3), rows=22, batch=5, settings=3)
-SPEC = Spec(
-    bottoms=(MLP((5, 4), 2),) * 2,
-    top=MLP((6,), 3),
-    passive=1,
-    num_classes=3,
-    num_rows=22,
-    batch_size=5,
-    epochs=1,
-    optimizers=("sgd",) * 3,
-    drop_last=True,
-)
+# one passive party, three classes, 22 rows in batches of 5, one epoch
+SPEC = Spec((MLP((5, 4), 2),) * 2, MLP((6,), 3), 1, 3, 22, 5, 1, ("sgd",) * 3, drop_last=True)
 
 
 @pytest.fixture(scope="module")

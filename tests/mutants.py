@@ -36,9 +36,7 @@ class Mutant(NamedTuple):
     name: str
     before: str
     after: str
-    more: tuple[
-        str, ...
-    ] = ()  # test files beside the module's own: "sweep/plan" is tests/sweep/plan_test.py
+    more: tuple[str, ...] = ()  # other test files: "sweep/plan" is tests/sweep/plan_test.py
 
 
 PROTOCOL = (

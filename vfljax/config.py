@@ -109,14 +109,7 @@ DEFAULT: dict[str, Any] = {
 }
 
 # their keys name methods, defenses, attacks and options: checked where those are known
-FREE = (
-    "grid",
-    "attacks",
-    "reproduces",
-    "data.options",
-    "model.options",
-    "teacher.options",
-)
+FREE = ("grid", "attacks", "reproduces", "data.options", "model.options", "teacher.options")
 
 
 def ordered(values: Mapping[str, Any]) -> ConfigDict:

@@ -51,12 +51,7 @@ class UserError(ValueError):
     """
 
     def __init__(
-        self,
-        what: Text = "",
-        *,
-        field: Field | str = "",
-        value: Any = ...,
-        remedy: Text = "",
+        self, what: Text = "", *, field: Field | str = "", value: Any = ..., remedy: Text = ""
     ) -> None:
         super().__init__(what)
         self.what, self.value, self.remedy = _parts(what), value, _parts(remedy)

@@ -67,7 +67,7 @@ def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[list[Row]
     pool = [Worker("eager", problem, k % problem.settings, 1, where) for k in range(count)]
     all_at_once = f"torch.func, {problem.settings} settings at once"
     groups: list[tuple[list[Worker], list[tuple[str, int]]]] = [
-        (pool, [("eager, one thread", 1), (f"eager, {count} processes", count)]),
+        (pool, [("eager, one thread", 1), (f"eager, {count} processes", count)])
     ]
     for form, name in ENSEMBLES:
         worker = Worker(form, problem, 0, count, where)

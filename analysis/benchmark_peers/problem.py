@@ -81,9 +81,6 @@ def _widths(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 def _layers(rng: np.random.Generator, widths: tuple[int, ...]) -> Layers:
     return [
-        (
-            (rng.normal(size=(i, o)) / np.sqrt(i)).astype(np.float32),
-            np.full(o, 0.1, np.float32),
-        )
+        ((rng.normal(size=(i, o)) / np.sqrt(i)).astype(np.float32), np.full(o, 0.1, np.float32))
         for i, o in itertools.pairwise(widths)
     ]

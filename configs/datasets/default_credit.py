@@ -38,11 +38,7 @@ def get_config(variant=""):
             "test": 0.2,
             "scaling": "standard",
         },
-        "parties": {
-            "passive": 1,
-            "label_features": True,
-            "columns": (("PAY_*", "BILL_*"), "*"),
-        },
+        "parties": {"passive": 1, "label_features": True, "columns": (("PAY_*", "BILL_*"), "*")},
         "model": {
             "bottom": "mlp",
             "hidden": (32,),

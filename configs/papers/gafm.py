@@ -200,7 +200,7 @@ RULES = {
             "training": {"epochs": 50, "learning_rate": 1e-4},
             "note": "Reduced: the images at hand at 32x32, 50 epochs at 1e-4; published 64x64, 250 at "
             "1e-6.",
-        },
+        }
     },
 }
 PUBLISHED_NAMES = {"spambase": "Spambase", "imdb": "IMDB", "criteo": "Criteo", "isic": "ISIC"}

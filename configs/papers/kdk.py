@@ -226,11 +226,7 @@ RULES: dict[str, dict[str, Any]] = {
     "released": {"malicious": {"rule": "released"}},
     "nosplit": {},
 }
-IMAGES = {
-    "cifar10": ("resnet20", "reduced"),
-    "cifar100": ("resnet20",),
-    "cinic10": ("resnet20",),
-}
+IMAGES = {"cifar10": ("resnet20", "reduced"), "cifar100": ("resnet20",), "cinic10": ("resnet20",)}
 ALL = {**IMAGES, "yahoo": (), "criteo": ("sample",)}
 SMALL = ("reduced", "sample")  # rules that are no run at the published setting
 
@@ -250,9 +246,7 @@ def choose(variant: str, offered: Mapping[str, tuple[str, ...]]) -> tuple[str, s
 
 
 def groups(
-    dataset: str,
-    rule: str,
-    datasets: Mapping[str, Mapping[str, Any]] = DATASETS,
+    dataset: str, rule: str, datasets: Mapping[str, Mapping[str, Any]] = DATASETS
 ) -> dict[str, Any]:
     """The groups of a config that a data set and a rule decide, "completion" among them: options of
     model completion."""

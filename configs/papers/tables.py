@@ -118,11 +118,7 @@ def _kdk(
 ) -> dict[str, tuple[Run, ...]]:
     return {
         SOURCES[name].name: _runs(
-            config,
-            name,
-            rules,
-            TWO_CORES if name == "criteo" else GPU,
-            settings * KDK_HOURS[name],
+            config, name, rules, TWO_CORES if name == "criteo" else GPU, settings * KDK_HOURS[name]
         )
         for name, rules in variants.items()
     }

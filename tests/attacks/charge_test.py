@@ -1,4 +1,4 @@
-"""The charge attack: against the NumPy twin, and on what PELoss itself sends."""
+"""Charge and correlation: against the NumPy twins, and on what PELoss and dCor themselves send."""
 
 import jax
 import jax.numpy as jnp
@@ -8,52 +8,72 @@ import pytest
 from tests import harness
 from tests.attacks import cases
 from tests.reference import charge as reference
-from vfljax.attacks import charge
+from vfljax.attacks import charge, divisions
 from vfljax.contract import planted
+from vfljax.defenses.dcor import penalty
 from vfljax.defenses.pe_loss import energy
 
 LABELS = np.arange(60) % 2
+CHARGE = divisions.Formula(charge.charges, charge.charge_weights)
+CORRELATION = divisions.Formula(charge.directions, charge.direction_weights)
+BOTH = {
+    "charge": (CHARGE, reference.charges, energy),
+    "correlation": (CORRELATION, reference.pulls, lambda z, y: penalty(z, y, 3)),
+}
 
 
-def exchange(seed, alpha=0.3, rows=60, noise=0.02, labels=LABELS):
-    """Embeddings [rows, 3] and PELoss's gradients in batches of 20, beside a little noise."""
+def exchange(seed, alpha=0.3, rows=60, noise=0.02, labels=LABELS, term=energy):
+    """Embeddings [rows, 3] and a defense's gradients in batches of 20, beside a little noise."""
     rng = np.random.default_rng(seed)
     z = np.float32(rng.normal(size=(rows, 3)))
-    pull = jax.grad(lambda z, y: alpha * energy(z, y))
+    pull = jax.grad(lambda z, y: alpha * term(z, y))
     parts = [pull(z[i : i + 20], jnp.asarray(labels[i : i + 20])) for i in range(0, rows, 20)]
     return z, np.float32(np.concatenate(parts) + noise * rng.normal(size=z.shape))
 
 
 def whole(rows, z, g):
-    return charge.PartyBatches(rows, np.ones(rows.shape, bool), z, g)
+    return divisions.PartyBatches(rows, np.ones(rows.shape, bool), z, g)
 
 
-def test_the_force_under_the_true_labels_is_the_defense_s_gradient():
-    z, g = exchange(0, alpha=1.0, rows=20, noise=0.0)
+def beside(x, direction):
+    return x - direction * np.sum(x * direction, -1, keepdims=True) / np.maximum(
+        np.sum(direction**2, -1, keepdims=True), 1e-30
+    )
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_force_under_the_true_labels_is_the_defense_s_gradient(name):
+    formula, _, term = BOTH[name]
+    z, g = exchange(0, alpha=1.0, rows=20, noise=0.0, term=term)
     p = np.eye(2, dtype=np.float32)[LABELS[:20]]
-    push = harness.quick_jit(charge.pushes)(z, np.ones(20, bool), np.float32(1e-3))
-    mean, spread = harness.quick_jit(charge.forces)(push, p)
-    own = np.sum(np.asarray(mean) * p, axis=-1).T
-    np.testing.assert_allclose(own, g, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(spread, 0)
+    push = harness.quick_jit(formula.push)(z, np.ones(20, bool), np.float32(1e-6))
+    w, v = harness.quick_jit(formula.weights)(p)
+    force = np.sum((np.asarray(push.between) @ np.asarray(w)) * p, axis=-1).T
+    force, g = (beside(x, np.asarray(push.same)) for x in (force, g))
+    alpha = np.sum(force * g) / np.sum(force**2)  # of dCor it depends on the batch
+    assert name == "correlation" or abs(alpha - 1) < 1e-3
+    np.testing.assert_allclose(alpha * force, g, rtol=1e-3, atol=1e-4 * np.abs(g).max())
+    np.testing.assert_allclose(v, 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_division_is_the_twin_s(classes):
+@pytest.mark.parametrize("name", BOTH)
+def test_the_division_is_the_twin_s(name, classes):
+    formula, force, term = BOTH[name]
     labels = np.arange(40) % classes
-    z, g = exchange(1, rows=40, labels=labels)
+    z, g = exchange(1, rows=40, labels=labels, term=term)
     start = np.float32(np.random.default_rng(2).normal(size=(40, classes)))
     fixed = np.where(np.arange(40)[:, None] < 6, np.eye(classes)[labels] - 1 / classes, 0.0)
     rows = np.arange(40).reshape(2, 20)
     party = whole(rows, z.reshape(2, 20, 3), g.reshape(2, 20, 3))
 
     def run(start, fixed, softening):
-        return charge.explained([party], lambda _: start, fixed, softening, rounds=2, starts=1)
+        return divisions.explained(formula, [party], lambda _: start, fixed, softening, 2, 1)
 
     found = harness.quick_jit(run)(start, np.float32(fixed), np.float32(0.01))
     batches = [(at, z[at].astype(float), g[at].astype(float)) for at in rows]
-    logits, misfit = reference.refined(batches, start, fixed, 0.01, 2)
-    np.testing.assert_allclose(found.logits, logits, atol=2e-2)
+    logits, misfit = reference.refined(force, batches, start, fixed, 0.01, 2)
+    np.testing.assert_allclose(found.logits, logits, atol=3e-2)
     np.testing.assert_allclose(found.misfit, misfit, rtol=2e-2)
 
 
@@ -65,17 +85,19 @@ def test_labels_are_read_at_any_strength(alpha):
     assert np.mean(scores.argmax(1) == LABELS) > 0.95
 
 
-def test_labels_are_read_without_any_where_batches_are_shuffled():
+@pytest.mark.parametrize("name", BOTH)
+def test_labels_are_read_without_any_where_batches_are_shuffled(name):
+    formula, _, term = BOTH[name]
     rng, labels, parts = np.random.default_rng(5), np.arange(240) % 2, []
     for _ in range(5):
         order = rng.permutation(240)
-        z, g = exchange(int(order[0]), rows=240, labels=labels[order])
+        z, g = exchange(int(order[0]), rows=240, labels=labels[order], term=term)
         parts.append((order.reshape(-1, 20), z.reshape(-1, 20, 3), g.reshape(-1, 20, 3)))
     party = whole(*map(np.concatenate, zip(*parts, strict=True)))
     starts = jnp.asarray(rng.normal(size=(4, 240, 2)), jnp.float32)
 
     def run(fixed, softening):
-        return charge.explained([party], lambda n: starts[n], fixed, softening, rounds=8, starts=4)
+        return divisions.explained(formula, [party], lambda n: starts[n], fixed, softening, 8, 4)
 
     found = harness.quick_jit(run)(0 * starts[0], np.float32(1e-3))
     right = np.mean(np.argmax(found.logits, axis=-1) == labels)

@@ -220,16 +220,9 @@ def test_the_top_5_accuracy_is_of_more_than_ten_classes(monkeypatch, classes):
     labels = rng.integers(0, classes, rows).astype(np.int32)
     places = jnp.arange(rows, dtype=jnp.int32)[None]
     monkeypatch.setattr(evaluation, "make_predict", lambda spec: lambda weights, x, states: x[0])
-    table = training.Table(
-        features=(jnp.asarray(logits),),
-        labels=jnp.asarray(labels),
-        train=places,
-        validation=places[:, :5],
-        test=places[:, :5],
-        mean=(jnp.zeros((1, classes)),),
-        scale=(jnp.ones((1, classes)),),
-        scores=None,
-    )
+    rows = (places, places[:, :5], places[:, :5])  # to train on, to validate and to test with
+    scaling = ((jnp.zeros((1, classes)),), (jnp.ones((1, classes)),))
+    table = training.Table((jnp.asarray(logits),), jnp.asarray(labels), *rows, *scaling, None)
     spec = dataclasses.replace(harness.make_spec(), num_classes=classes)
     figures = evaluation.make_evaluate(spec)((jnp.int32(0), None, {}), table)
     assert ("test_top5_accuracy" in figures) == (classes > 10)

@@ -11,18 +11,8 @@ from vfljax.papers.leaks import LeakRow, read, text
 
 def row(table, method, defenses, knobs, attack, strongest=False, **figures):
     values = {"leak": 0.6, "success": 0.6, "accuracy": 0.8, "auc": 0.8, "excess": 0.1, **figures}
-    return LeakRow(
-        table=table,
-        configuration=method,
-        method=method,
-        defenses=defenses,
-        knobs=knobs,
-        federation="split",
-        attack=attack,
-        row=attack.split("/")[0],
-        strongest=strongest,
-        **values,
-    )
+    identity = (table, method, method, defenses, knobs, "split", attack, attack.split("/")[0])
+    return LeakRow(*identity, strongest, **values)
 
 
 def weighed(words, *rows, paper=""):

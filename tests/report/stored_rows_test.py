@@ -11,14 +11,7 @@ def test_an_attack_whose_classes_are_named_keeps_every_column_and_only_the_figur
         **{"leak_crossed": 0.2, "leak_error": 0.1},
         **{"named_select": 0.9, "success": 0.2, "success_unlabeled": 0.3, "test_leak": 0.4},
     }
-    row = AttackFigures(
-        identity=AttackIdentity("direct", federation="no_split"),
-        trial=0,
-        seed=0,
-        point=0,
-        figures=figures,
-        variant={},
-    )
+    row = AttackFigures(AttackIdentity("direct", federation="no_split"), 0, 0, 0, figures, {})
     (named,) = _renamed([row])
     assert named.identity == row.identity._replace(named=True, known=40)
     assert named.figures.keys() == figures.keys()

@@ -177,6 +177,8 @@ def view_of(
       diagnostics: what no attacker sees, by name.
     """
     arrays, seed = run.exchange, run.seed
+    names = {name: exchange.MATES + name for name in Mates._fields}
+    mates = {name: arrays[stored] for name, stored in names.items() if stored in arrays}
     view = View(
         embeddings=arrays["embeddings"],
         gradients=arrays["gradients"],
@@ -192,15 +194,9 @@ def view_of(
         agreed=agreed,
         diagnostics=dict(diagnostics or {}),
         inputs=arrays.get(exchange.INPUTS),
-        mates=_mates(arrays),
+        mates=Mates(**mates) if mates else None,
     )
     return view if view.inputs is None else view._replace(parameter_gradients=summed(view))
-
-
-def _mates(arrays: Mapping[str, Array]) -> Mates | None:
-    if exchange.MATES + "order" not in arrays:
-        return None
-    return Mates(*(arrays[exchange.MATES + name] for name in Mates._fields))
 
 
 def summed(view: View) -> Array:

@@ -53,6 +53,7 @@ TABLE: dict[str, AttackRow] = {
     "surrogate": surrogate.ROW,
     "batch_inversion": batch_inversion.ROW,
     "charge": charge.ROW,
+    "correlation": charge.CORRELATION,
 }
 
 __all__ = ["TABLE", "Attack", "AttackRow"]

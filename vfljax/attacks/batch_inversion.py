@@ -61,11 +61,7 @@ def least_solution(equations: Array, sums: Array) -> Array:
 
 
 def batch_inversion(
-    bottoms: tuple[nn.Module, ...],
-    num_classes: int,
-    *,
-    rule: str = "most_negative",
-    epoch: int = 0,
+    bottoms: tuple[nn.Module, ...], num_classes: int, *, rule: str = "most_negative", epoch: int = 0
 ) -> Attack:
     """Solve each batch's parameter gradient for its rows' gradients, and read the labels off their signs.
 

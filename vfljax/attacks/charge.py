@@ -1,263 +1,81 @@
-"""The charge attack (ours): PELoss's forces, computed under every label and compared with what was received.
+"""Attacks on defenses in the loss slot (ours): a row's force under every label, compared with what it received.
 
-PELoss (Zheng et al. 2024, ``vfljax.defenses.pe_loss``) adds to the gradient of z_i the force of the rows of
-its class in the batch. With p_jc the probability that row j is of class c, and n_c their sum, that force is
+Both compute the gradient that a defense of known formula adds, and find the labels that explain what was
+received (``vfljax.attacks.divisions``, whose symbols these are).
 
-    M_ic = -2 alpha sum_j U_ij p_jc / n_c,    U_ij = (z_i - z_j) / (|z_i - z_j|^2 + s^2)^1.5
+``charge``: PELoss (Zheng et al. 2024, ``vfljax.defenses.pe_loss``) adds to the gradient of z_i the force of the
+rows of its class in the batch. With n_c = sum_j p_jc,
 
-on average, with the variance V_ic = 4 alpha^2 sum_j |U_ij|^2 p_jc (1 - p_jc) / n_c^2 in all entries together.
-Whoever holds the embeddings of a batch knows all of it but the labels and alpha. The rest of the gradient,
-the cross entropy's, is taken for noise of a share r of its square. With s_ic = V_ic + r |g_i|^2, a class has
-the log likelihood
+    U_ij = (z_i - z_j) / (|z_i - z_j|^2 + s^2)^1.5,   w_jc = -2 p_jc / n_c,   v_jc = 4 p_jc (1 - p_jc) / n_c^2.
 
-    l_ic = -D |g_i - M_ic|^2 / (2 s_ic) - D / 2 log s_ic.
+``correlation``: dCor (Sun et al. 2022, ``vfljax.defenses.dcor``) adds, in every form and with factors c, c' > 0
+of the batch, unit vectors u_ij from z_j to z_i, weighed by doubly centered distances of labels and of rows:
 
-The logits L of p, with the mean 0 over classes, start at a guess L0 and are refined in rounds over every
-recorded epoch and batch, each l less its mean over classes:
+    sum_j (c b_ij - c' a_ij) u_ij,   b_ij = -sqrt(2) sum_c (y_ic - m_c) (y_jc - m_c),   m_c = sum_j p_jc / n.
 
-    L <- .7 L + .3 clip(.3 L0 + sum over batches of clip(l, -4, 4), -4, 4)
+The attacker knows u and a. It leaves out the direction of sum_j a_ij u_ij, and with e_c the unit vector of c
 
-r falls from 1 to .25 and .05, with ``rounds`` of each. alpha starts where the squares of gradients and forces
-agree under L0, as the median over rows of sqrt(|g|^2 / (|M|^2 + V)) for alpha = 1. After the rounds of each r
-it is the median of <g, M> / |M|^2 under the likeliest classes.
+    U_ij = u_ij,   w_jc = -(e_c - m) . (p_j - m),   v_jc = sum_k (e_c - m)_k^2 p_jk - ((e_c - m) . p_j)^2.
 
-The rounds may end at a division of the rows that explains little. They are therefore taken from up to
-``starts`` L0 in turn: a kernel ridge regression of the known labels on ranks of the exchange, then draws. The
-one counts whose median over rows of |g - M|^2 / |g|^2 is least, and below ``EXPLAINED`` no other is tried.
-Known rows stay at their labels. Two classes that were found the other way round, by what the batches say of
-the known rows, are exchanged. Without known labels every L0 is drawn, and any class may get any name.
-
-Distances are Euclidean. The attack needs the batch mates of the rows that it is scored on: where few rows are
-scored (``config.training.record_rows``) a sweep that names this attack records all rows under PELoss
-(``View.mates``), and it is run on those trials alone. Where no force was added it compares nothing, and its
-scores are near those of L0.
+Distances are Euclidean and softened, so that equal rows have no force on each other.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import functools
+from typing import Any
 
-import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import sequential_vmap
 
-from vfljax.attacks import core, ranks
+from vfljax.attacks import core, divisions
 from vfljax.attacks.core import Attack, AttackRow
-from vfljax.types import KINDS, Array, Known, Scores, View
-
-MOST = 4.0  # of logits, either way: log odds of two classes reach twice that
-KEPT, PRIOR = 0.7, 0.3  # shares of the earlier logits in a round, and of L0 beside the batches
-KNOBS = {"softening": 1e-3}
-NAMES = ("known", "none")
-NOISES = (1.0, 0.25, 0.05)  # r: the share of |g|^2 that is no force
-MOST_TAUGHT = 256  # known labels that L0 is learned from
-EXPLAINED = 0.02  # of |g|^2 is left: other divisions of the rows leave more
-SURE = 1e3  # the logit of a class that is taken for certain
+from vfljax.attacks.divisions import Formula, Pushes
+from vfljax.types import Array
 
 
-class PartyBatches(NamedTuple):
-    """All recorded batches of one party: rows [T, B], whether sent, embeddings and gradients [T, B, D]."""
-
-    rows: Array
-    sent: Array
-    embeddings: Array
-    gradients: Array
-
-
-class Pushes(NamedTuple):
-    """U of a batch [D, B, B], and its squares [B, B] summed over D; 0 for rows that were not sent."""
-
-    between: Array
-    squares: Array
-
-
-class BatchEvidence(NamedTuple):
-    """What a batch tells of its rows; NaN where a row tells nothing, and logits 0."""
-
-    logits: Array  # [B, C]
-    slope: Array  # [B] alpha by the force of the row's likeliest class
-    size: Array  # [B] alpha by the squares of gradient and force
-    misfit: Array  # [B] the share of |g|^2 that this force leaves
-
-
-class Division(NamedTuple):
-    """The rows' classes, as the batches of all parties give them."""
-
-    logits: Array  # [N, C]
-    told: Array  # [N, C] what all batches tell of each row's class by them, of known rows too
-    misfit: Array  # [] the median of |g - M|^2 / |g|^2
-
-
-def pushes(z: Array, sent: Array, softening: Array) -> Pushes:
-    """What the rows of a batch do to each other.
-
-    Args:
-      z: [B, D] the embeddings of a batch.
-      sent: [B] bool.
-      softening: [] s, in the units of z.
-    """
-    chex.assert_rank([z, sent, softening], [2, 1, 0])
+def _apart(z: Array, softening: Array) -> tuple[list[Array], Array, Array]:
+    """Of each pair its differences, one [B, B] a column, their squared length, and that softened."""
     # differences and not products of matrices, which lose those of near rows, whose forces are the largest
     apart = [x[:, None] - x[None] for x in z.T]
-    squared = sum(x * x for x in apart)
-    near = squared + softening**2
-    # computed once and not again for each use
-    weight = jax.lax.optimization_barrier(jnp.where(sent, 1 / (near * jnp.sqrt(near)), 0.0))
-    return Pushes(jnp.stack([x * weight for x in apart]), weight * weight * squared)
+    squared = sum((x * x for x in apart), jnp.zeros(()))
+    return apart, squared, squared + softening**2
 
 
-def forces(push: Pushes, p: Array) -> tuple[Array, Array]:
-    """The mean force [D, B, C] of each class on each row and its variance [B, C], for alpha = 1.
+def charges(z: Array, sent: Array, softening: Array) -> Pushes:
+    """U of PELoss in a batch z [B, D]; ``softening`` [] is its s, in the units of z."""
+    apart, squared, near = _apart(z, softening)
+    weight = jnp.where(sent[None], 1 / (near * jnp.sqrt(near)), 0.0)
+    weight = jax.lax.optimization_barrier(weight)  # computed once and not again for each use
+    between = jnp.stack([x * weight for x in apart])
+    return Pushes(between, weight * weight * squared, jnp.zeros_like(z))
 
-    Args:
-      push: of the batch.
-      p: [B, C] each row's probability of each class; 0 for rows that were not sent.
-    """
-    chex.assert_rank([push.between, p], [3, 2])
+
+def charge_weights(p: Array) -> tuple[Array, Array]:
+    """w and v [B, C] of PELoss."""
     count = jnp.maximum(jnp.sum(p, axis=0, keepdims=True), 1.0)
-    mean = core.multiply(push.between, p)
-    spread = core.multiply(push.squares, p * (1 - p))
-    return -2 * mean / count[None], 4 * spread / count**2
+    return -2 * p / count, 4 * p * (1 - p) / count**2
 
 
-def evidence(push: Pushes, g: Array, p: Array, alpha: Array, noise: Array) -> BatchEvidence:
-    """What one batch tells of its rows' labels and of alpha.
-
-    Args:
-      push: of the batch.
-      g: [B, D] the gradients.
-      p: [B, C] each row's probability of each class; 0 for rows that were not sent.
-      alpha: [] of the defense, in the units of g times those of z squared.
-      noise: [] r.
-    """
-    square, width = jnp.sum(g * g, axis=-1), g.shape[-1]
-    mean, spread = forces(push, p)
-    left = jnp.sum((g.T[:, :, None] - alpha * mean) ** 2, axis=0)
-    variance = alpha**2 * spread + noise * square[:, None] + 1e-12
-    logs = -width / 2 * (left / variance + jnp.log(variance))
-    likeliest = jax.nn.one_hot(jnp.argmax(p, axis=-1), p.shape[-1])
-    mean = jnp.sum(mean * likeliest[None], axis=-1)
-    spread, left = (jnp.sum(x * likeliest, axis=-1) for x in (spread, left))
-    force = jnp.sum(mean * mean, axis=0)
-    counts = (jnp.sum(p, axis=-1) > 0) & (square > 0) & (force > 0)
-    logits = jnp.clip(jnp.nan_to_num(_centered(logs)), -MOST, MOST)
-    slope, size = jnp.sum(mean * g.T, axis=0) / force, jnp.sqrt(square / (force + spread))
-    figures = (jnp.where(counts, x, jnp.nan) for x in (slope, size, left / square))
-    return BatchEvidence(jnp.where(counts[:, None], logits, 0.0), *figures)
+def directions(z: Array, sent: Array, softening: Array) -> Pushes:
+    """u of dCor in a batch z [B, D], and the direction that no label decides."""
+    apart, squared, near = _apart(z, softening)
+    pairs = (sent[:, None] & sent[None]).astype(z.dtype)
+    distance, count = jnp.sqrt(near) * pairs, jnp.maximum(jnp.sum(sent), 1)
+    mean = jnp.sum(distance, axis=1, keepdims=True) / count
+    centered = pairs * (distance - mean - mean.T + jnp.sum(mean) / count)
+    between = jnp.stack([x * pairs * jax.lax.rsqrt(near) for x in apart])
+    return Pushes(between, pairs * squared / near, jnp.sum(centered[None] * between, axis=-1).T)
 
 
-def _centered(x: Array) -> Array:
-    return x - jnp.mean(x, axis=-1, keepdims=True)
-
-
-def guess(view: View, known: Known, classes: int) -> Array:
-    """L0 [N, C], of variance 1/4: a kernel ridge regression of the known labels on ranks of the exchange."""
-    exchange = jnp.concatenate([view.embeddings, view.gradients], axis=-1)
-    ranked = jnp.moveaxis(jax.vmap(ranks.midranks)(exchange, view.sent), 0, 1)
-    sent = jnp.any(view.sent, axis=0)
-    taught = ranks.taught(known, sent, classes, MOST_TAUGHT)
-    scores = _centered(ranks.kernel(ranked.reshape(len(sent), -1), sent, taught))
-    return scores / jnp.maximum(2 * jnp.std(scores), 1e-6)
-
-
-def divided(
-    parties: Sequence[PartyBatches],
-    pushed: Sequence[Pushes],
-    start: Array,
-    fixed: Array,
-    rounds: int,
-) -> Division:
-    """What the batches of all parties make of one L0.
-
-    Args:
-      parties: what each attacker sent and received.
-      pushed: of all batches of each.
-      start: [N, C] L0.
-      fixed: [N, C] the logits of known rows, 0 of all others.
-      rounds: of each of ``NOISES``.
-    """
-    known = jnp.any(fixed != 0, axis=-1, keepdims=True)
-
-    def pass_over(logits: Array, alpha: Array, noise: Array) -> tuple[Array, BatchEvidence]:
-        """What all batches tell of each row's class [N, C], and each of its rows."""
-        p = jax.nn.softmax(logits)
-        p = jnp.concatenate([p, jnp.zeros_like(p[:1])])
-        total, found = jnp.zeros_like(p), []
-        for party, push in zip(parties, pushed, strict=True):
-
-            def of_batch(batch: tuple[PartyBatches, Pushes]) -> BatchEvidence:
-                b, between = batch
-                sent = jnp.where(b.sent[:, None], p[b.rows], 0.0)
-                return evidence(between, b.gradients, sent, alpha, noise)
-
-            found.append(jax.lax.map(of_batch, (party, push)))
-            total = total.at[party.rows].add(found[-1].logits)
-        return total[:-1], jax.tree.map(lambda *x: jnp.concatenate(x), *found)
-
-    def phase(carry: tuple[Array, Array], noise: Array) -> tuple[tuple[Array, Array], None]:
-        logits, alpha = carry
-
-        def again(_: Array, logits: Array) -> Array:
-            told = pass_over(logits, alpha, noise)[0]
-            new = jnp.clip(PRIOR * start + told, -MOST, MOST)
-            return jnp.where(known, fixed, KEPT * logits + (1 - KEPT) * new)
-
-        logits = jax.lax.fori_loop(0, rounds, again, logits)
-        return (logits, _median(pass_over(_certain(logits), alpha, noise)[1].slope)), None
-
-    unit = jnp.float32(1)
-    alpha = _median(pass_over(start, unit, unit)[1].size)
-    (logits, alpha), _ = jax.lax.scan(phase, (start, alpha), jnp.array(NOISES))
-    told, found = pass_over(_certain(logits), alpha, jnp.float32(NOISES[-1]))
-    return Division(logits, told, _median(found.misfit))
-
-
-def _median(x: Array) -> Array:
-    return jnp.nan_to_num(jnp.nanmedian(x))
-
-
-def _certain(logits: Array) -> Array:
-    likeliest = jnp.argmax(logits, axis=-1)
-    return SURE * jax.nn.one_hot(likeliest, logits.shape[-1])
-
-
-def explained(
-    parties: Sequence[PartyBatches],
-    draw: Callable[[Array], Array],
-    fixed: Array,
-    softening: Array,
-    rounds: int,
-    starts: int,
-) -> Division:
-    """The division that leaves least of the gradients.
-
-    Args:
-      parties: what each attacker sent and received.
-      draw: gives the L0 [N, C] of a number from 0 to ``starts``.
-      fixed: [N, C] the logits of known rows, 0 of all others.
-      softening: [] of the defense, in the units of the embeddings.
-      rounds: of each of ``NOISES``.
-      starts: how many L0 are tried at most.
-    """
-    pushed = [
-        jax.lax.map(lambda b: pushes(b.embeddings, b.sent, softening), party) for party in parties
-    ]
-
-    def more(carry: tuple[Array, Division]) -> Array:
-        return (carry[0] < starts) & (carry[1].misfit >= EXPLAINED)
-
-    def another(carry: tuple[Array, Division]) -> tuple[Array, Division]:
-        number, best = carry
-        found = divided(parties, pushed, draw(number), fixed, rounds)
-        better = found.misfit < best.misfit
-        return number + 1, jax.tree.map(lambda a, b: jnp.where(better, a, b), found, best)
-
-    nothing = Division(fixed, jnp.zeros_like(fixed), jnp.float32(jnp.inf))
-    return jax.lax.while_loop(more, another, (jnp.int32(0), nothing))[1]
+def direction_weights(p: Array) -> tuple[Array, Array]:
+    """w and v [B, C] of dCor."""
+    real = jnp.any(p > 0, axis=1, keepdims=True)
+    share = jnp.sum(p, axis=0, keepdims=True) / jnp.maximum(jnp.sum(real), 1)
+    away = (jnp.eye(p.shape[1]) - share).T
+    w = core.multiply(jnp.where(real, p - share, 0.0), away)
+    return -w, core.multiply(p, away**2) - core.multiply(p, away) ** 2
 
 
 def charge(
@@ -268,80 +86,20 @@ def charge(
     rounds: int = 5,
     starts: int = 4,
 ) -> Attack:
-    """Score each row by the logits that its class's forces explain the gradients it received.
+    """Score each row by how well its class's forces under PELoss explain the gradients it received.
 
-    Knobs: ``known`` where ``names`` is "known", and the defense's ``softening`` s (public; 1e-3 by default).
-
-    Args:
-      bottoms: the attackers' bottom models, whose widths part the cut.
-      num_classes: C.
-      names: whether the classes are named by "known" labels, or by "none".
-      rounds: how often the logits are refined under each of ``NOISES``.
-      starts: how many L0 are tried.
-
-    Returns:
-      An attack whose scores [N, C] are logits, of either sign; NaN for rows never sent.
-
-    Raises:
-      ValueError: for a bad option.
+    Knobs, options, scores and errors are those of ``divisions.attack_of``; ``softening`` is the defense's.
     """
-    core.check_choice("names", names, NAMES)
-    core.check_whole("rounds", rounds, 1)
-    core.check_whole("starts", starts, 1)
-    places = list(itertools.accumulate((bottom.out for bottom in bottoms), initial=0))
-
-    # mapped, products of many small matrices would take twice as long on CPU
-    @sequential_vmap
-    def solve(key: Array, whole: View, known: Known, softening: Array) -> Array:
-        rows = whole.order.shape[1]
-        # in units of the largest gradient: alpha is not asked for in any
-        largest = jnp.max(jnp.abs(jnp.where(whole.sent[:, :, None], whole.gradients, 0.0)))
-        scale = jnp.where(largest > 0, largest, 1.0)
-        learned = guess(whole, known, num_classes)
-
-        def draw(number: Array) -> Array:
-            drawn = jax.random.normal(jax.random.fold_in(key, number), learned.shape)
-            return jnp.where((number == 0) & (known.count > 0), learned, _centered(drawn) / 2)
-
-        teaches = (jnp.arange(len(known.rows)) < known.count)[:, None]
-        labels = 2 * MOST * _centered(jax.nn.one_hot(known.labels, num_classes)) * teaches
-        fixed = jnp.zeros((rows, num_classes)).at[known.rows].set(labels)
-        parties = [_exchange(whole, *ends, scale) for ends in itertools.pairwise(places)]
-        logits, told, _ = explained(parties, draw, fixed, softening, rounds, starts)
-        if num_classes == 2:  # more classes have too many orders
-            exchanged = jnp.sum(told * fixed) < 0
-            logits = jnp.where(exchanged & (fixed == 0), -logits, logits)
-        return logits
-
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
-        logits = solve(key, core.with_mates(view), known, knobs["softening"])
-        sent = (view.sums.count > 0)[:, None]
-        return Scores(jnp.where(sent, logits[: len(sent)], jnp.nan))
-
-    return Attack(
-        run,
-        KINDS,
-        {"known": 40.0, **KNOBS} if names == "known" else KNOBS,
-        baselines=("logistic",) if names == "known" else (),
-        adaptive=True,
-        over_epochs=True,
-    )
+    formula = Formula(charges, charge_weights)
+    return divisions.attack_of(formula, 1e-3, bottoms, num_classes, names, rounds, starts)
 
 
-def _exchange(view: View, first: int, last: int, scale: Array) -> PartyBatches:
-    """One party's columns ``first`` to ``last`` of the cut by batch, gradients in units of ``scale``."""
-    of_epochs = [core.batches_at(view, place) for place in range(len(view.order))]
-
-    def gathered(by_epoch: Array) -> Array:
-        pairs = zip(of_epochs, by_epoch, strict=True)
-        return jnp.concatenate([batches.gather(x[:, first:last]) for batches, x in pairs])
-
-    return PartyBatches(
-        rows=jnp.concatenate([batches.rows for batches in of_epochs]),
-        sent=jnp.concatenate([batches.sent for batches in of_epochs]),
-        embeddings=gathered(view.embeddings),
-        gradients=gathered(view.gradients / scale),
-    )
+@functools.wraps(charge, assigned=())  # the same options
+def correlation(bottoms: tuple[nn.Module, ...], num_classes: int, **options: Any) -> Attack:
+    """Score each row by how well its class's pull under dCor explains the gradients it received."""
+    formula = Formula(directions, direction_weights)
+    return divisions.attack_of(formula, 1e-6, bottoms, num_classes, **options)
 
 
 ROW = AttackRow(charge, rule=2, whole_batches=True)
+CORRELATION = AttackRow(correlation, whole_batches=True)

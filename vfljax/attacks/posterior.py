@@ -35,7 +35,9 @@ from vfljax.attacks.probe import standardized
 from vfljax.types import NO_SPLIT, Array, Known, PyTree, Scores, View
 
 
-def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 500) -> Attack:
+def posterior(
+    bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = "mean", steps: int = 500
+) -> Attack:
     """Score each row by the log posterior of its label, given the noisy one and its columns.
 
     Knobs: ``epsilon``, that of the mechanism, and AdamW's ``learning_rate`` and ``weight_decay``.
@@ -43,6 +45,8 @@ def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 
     Args:
       bottoms: the attackers' bottom models, which say whether their columns are numbers.
       num_classes: C.
+      epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
+        learned, the most negative entry is that of y~; a mean over epochs is of what noise it memorized, too.
       steps: optimizer steps, each on all rows.
 
     Returns:
@@ -50,11 +54,11 @@ def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 
       class is scored by its columns.
 
     Raises:
-      ValueError: where the columns are codes or token ids.
+      ValueError: where the columns are codes or token ids, and for an unknown epoch.
     """
     core.check_numeric(bottoms, "leave this attack out of config.attacks")
     core.check_whole("steps", steps, 1)
-    first = direct(bottoms, num_classes, rule="most_negative", epoch="mean")
+    first = direct(bottoms, num_classes, rule="most_negative", epoch=epoch)
 
     def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
         guesses = first.run(key, view, known, {}).train
@@ -76,16 +80,15 @@ def posterior(bottoms: tuple[nn.Module, ...], num_classes: int, *, steps: int = 
 
         start = (jnp.zeros((len(x), num_classes)), jnp.zeros(num_classes))
         params = core.minimize(loss, start, knobs, steps)
-        sent = view.sums.count > 0
+        sent = core.received(view, epoch)[1]
         return Scores(jnp.where(sent[:, None], (log_p(params) + bonus).T, jnp.nan))
 
     return Attack(
         run,
         (NO_SPLIT,),
         {"epsilon": 1.0, **core.ADAMW},
-        adaptive=True,
         steps=steps,
-        over_epochs=True,
+        **core.reads_epoch(epoch, adaptive=True),
     )
 
 

@@ -127,10 +127,7 @@ def left_out_note(names: Sequence[str]) -> str:
 
 
 def choice_notes(
-    chosen: Mapping[str, Sequence[float]],
-    left_out: Sequence[str],
-    request: Request,
-    allowed: float,
+    chosen: Mapping[str, Sequence[float]], left_out: Sequence[str], request: Request, allowed: float
 ) -> list[str]:
     """Returns the report's notes on what was chosen.
 

@@ -67,8 +67,9 @@ ATTACKS: Mapping[str, Mapping[str, Any]] = {
     "ranks": {"learner": ("kernel", "lda")},
     "reader": {"learner": ("extra trees", "naive Bayes on ranks", "self-trained")},
     "charge": {},
+    "correlation": {},
     "fusion": {"sign": ("subtract", "add"), "weight": (1.0, 0.2)},
-    "posterior": {"epsilon": (1.0, 0.5, 2.0, 4.0, 8.0)},
+    "posterior": {"epsilon": (1.0, 0.5, 2.0, 4.0, 8.0), "epoch": ("mean", 0)},
 }
 """The attacks and, for each, the variants that know of a defense. ``config`` leaves out what a federation or
 the number of classes rules out."""

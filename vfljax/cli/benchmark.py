@@ -24,12 +24,7 @@ def define(options: common.Options) -> None:
     """Define the flags of the command."""
     options.add("suite", f"what to measure: {', '.join(SUITES)}", "grid")
     options.add("out", "folder for the JSON and the table")
-    options.add(
-        "repeats",
-        "times each size is measured, in turn; 0: 5, and 9 on a GPU",
-        0,
-        least=0,
-    )
+    options.add("repeats", "times each size is measured, in turn; 0: 5, and 9 on a GPU", 0, least=0)
     options.add("width", "trials mapped at once on a device; 0: by backend", 0)
     options.add("only", "suite defenses: one defense's row", "")
 

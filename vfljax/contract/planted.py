@@ -6,6 +6,7 @@ gradients are of logits and another leak would be read in place of the one named
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,8 @@ from vfljax.contract.exchanges import BATCH, WIDTH
 from vfljax.types import HostArray
 
 Leak = dict[str, Any]  # arguments of ``make_case``
-Draw = Callable[
-    [np.random.Generator, HostArray, int], Leak
-]  # of labels [N] and the number of classes
+# of labels [N] and the number of classes
+Draw = Callable[[np.random.Generator, HostArray, int], Leak]
 
 
 def features(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
@@ -81,16 +81,31 @@ def pulls(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
 
 def charges(rng: np.random.Generator, labels: HostArray, classes: int, alpha: float = 0.5) -> Leak:
     """PELoss's forces between the rows of a batch, in the units of another loss."""
+    return _forces(
+        rng, labels, classes, lambda y: -2 * alpha * (y / np.maximum(y.sum(0), 1)) @ y.T, 1.5
+    )
+
+
+def correlations(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
+    """dCor's pulls between the rows of a batch, those that labels decide."""
+    return _forces(rng, labels, classes, lambda y: (y.mean(0) - y) @ (y - y.mean(0)).T, 0.5)
+
+
+def _forces(
+    rng: np.random.Generator, labels: HostArray, classes: int, weigh: Any, power: float
+) -> Leak:
+    """Sums over a batch of z_i - z_j, weighed by one-hot labels [B, C] and a power of squared distances."""
     # classes apart a little, so that batches agree on what they call positive
-    z, epochs = points(rng, labels, classes) + rng.normal(size=(2, len(labels), classes)), []
-    for x in z:
-        apart = x[:, None] - x[None]
-        near = np.sum(apart**2, axis=-1) + 1e-6
-        batch = np.arange(len(labels)) // BATCH
-        same = (batch[:, None] == batch) & (labels[:, None] == labels)
-        weights = same / same.sum(1) / near**1.5
-        epochs.append(-2 * alpha * np.sum(weights[:, :, None] * apart, axis=1))
-    return {"embeddings": z, "gradients": epochs}
+    z = rng.normal(size=(2, len(labels), max(3, classes)))
+    z[..., :classes] += points(rng, labels, classes)
+    g = np.zeros_like(z)
+    for epoch, first in itertools.product(range(2), range(0, len(labels), BATCH)):
+        batch = slice(first, first + BATCH)
+        apart = z[epoch, batch, None] - z[epoch, None, batch]
+        near = np.sum(apart**2, axis=-1, keepdims=True) + 1e-6
+        weights = weigh(np.eye(classes)[labels[batch]])[:, :, None]
+        g[epoch, batch] = np.sum(weights * apart / near**power, axis=1)
+    return {"embeddings": z, "gradients": g}
 
 
 def sums(rng: np.random.Generator, labels: HostArray, classes: int) -> Leak:
@@ -110,7 +125,7 @@ LEAKS: dict[str, Draw] = {
     draw.__name__: draw
     for draw in (
         *(features, signs, signs_and_features, logits_and_signs),
-        *(lengths, centers, drops, clusters, pulls, tops, sums, charges),
+        *(lengths, centers, drops, clusters, pulls, tops, sums, charges, correlations),
     )
 }
 
@@ -135,5 +150,5 @@ SHARES: dict[str, Draw] = {
     "features": features,
     "clusters": shares_and_embeddings,
     "pulls": shares_and_noise,
-    "charges": charges,
+    **{"charges": charges, "correlations": correlations},
 }

@@ -180,9 +180,7 @@ def _parsed(path: pathlib.Path, layout: ClickLayout, size: int) -> Iterator[Clic
             skip_rows=line - 1,
         ),
         pa_csv.ParseOptions(
-            delimiter="\t" if tabs else ",",
-            quote_char=False,
-            ignore_empty_lines=False,
+            delimiter="\t" if tabs else ",", quote_char=False, ignore_empty_lines=False
         ),
         pa_csv.ConvertOptions(column_types=types, include_columns=kept),
     )

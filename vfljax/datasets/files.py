@@ -155,9 +155,7 @@ def csv_rows(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
             raise fault(path, f"begins a row that is no CSV ({error})", line=line) from error
 
 
-def csv_table(
-    path: pathlib.Path,
-) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+def csv_table(path: pathlib.Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """(names of the columns, by the first row; (line, each column's value) of every further one)."""
     rows = csv_rows(path)
     header = next(rows, (1, []))[1]

@@ -178,14 +178,9 @@ ROW = DefenseRow(
     example={"alpha": 0.01},
     known_by={
         # gradients still carry the label
-        "no_split": (Knower("direct", "most_negative"), *READING),
-        # another direction than the leading one; the columns, which no defense of the cut hides
-        "split": (
-            Knower("probe"),
-            Knower("spectral", "gradients"),
-            Knower("joint"),
-            Knower("reader"),
-        ),
+        "no_split": (Knower("correlation"), Knower("direct", "most_negative"), *READING),
+        # who holds a batch can compute the pull under either label
+        "split": (Knower("correlation"),),
     },
     neutral={"alpha": 0.0},
     strengths=Strengths("alpha", (1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)),

@@ -285,7 +285,7 @@ ROW = DefenseRow(
     example={"delta": 0.05, "gamma": 1.0, "sigma": 0.01, "clip": 0.1, "learning_rate": 1e-4},
     known_by={
         # normalization and the GAN's gradient undone; the embedding is the prediction
-        "split": (Knower("residual"), Knower("probe"), Knower("spectral")),
+        "split": (Knower("residual"), Knower("probe"), Knower("spectral"))
     },
     needs_top=True,
     two_classes=True,

@@ -230,7 +230,8 @@ ROW = DefenseRow(
         # uniform; draws at every step average out; and so do those of rows with equal columns
         "no_split": (
             *(Knower("direct", "most_negative"), Knower("direct", "mean"), Knower("fusion")),
-            *(Knower("two_stage", "mean"), Knower("probe"), Knower("joint")),
+            *(Knower("posterior"), Knower("two_stage", "mean")),
+            *(Knower("probe"), Knower("joint")),
         ),
         "split": (
             *(Knower("mean", "mean"), Knower("probe"), Knower("passive"), Knower("joint")),

@@ -126,12 +126,7 @@ def _check_number(name: str, value: object) -> None:
 
 
 def network(
-    spec: Spec,
-    *,
-    offset: float = 0.5,
-    expansion: int = 5,
-    output: str = "relu",
-    path: str = "full",
+    spec: Spec, *, offset: float = 0.5, expansion: int = 5, output: str = "relu", path: str = "full"
 ) -> Spec:
     """The ``spec`` with a bottleneck for each passive party before its top model.
 
@@ -159,7 +154,7 @@ ROW = DefenseRow(
     example={"lambda_kl": 0.01},
     known_by={
         # rows of one class still receive like gradients and send like embeddings
-        "split": (Knower("similarity"), Knower("joint"), Knower("probe")),
+        "split": (Knower("similarity"), Knower("joint"), Knower("probe"))
     },
     needs_top=True,
     network=network,

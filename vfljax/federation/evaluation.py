@@ -50,10 +50,7 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
             out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
             inverted = out["train_auc"] < 0.5
             out["inverted"] = inverted.astype(jnp.float32)
-        for part, rows in (
-            ("validation", table.validation[seed]),
-            ("test", table.test[seed]),
-        ):
+        for part, rows in (("validation", table.validation[seed]), ("test", table.test[seed])):
             logits, labels = of(rows)
             out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
             out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)

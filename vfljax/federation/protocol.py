@@ -252,11 +252,7 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
         gradient_slot = optax.with_extra_args_support(defense.gradient)
         treated: Any
         treated, gradient_state = gradient_slot.update(
-            _in_scope(spec, cut_gradients),
-            state.gradient,
-            None,
-            embeddings=cut,
-            context=context,
+            _in_scope(spec, cut_gradients), state.gradient, None, embeddings=cut, context=context
         )
         received = (*treated, *cut_gradients[len(treated) :])
 

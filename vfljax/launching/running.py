@@ -140,11 +140,7 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
 
 
 def _total(
-    plan: Plan,
-    trained: list[TrainingCost],
-    attacked: AttackCosts,
-    tracing: float,
-    compiled: float,
+    plan: Plan, trained: list[TrainingCost], attacked: AttackCosts, tracing: float, compiled: float
 ) -> str:
     """The estimate, what it is made of, and what it leaves out."""
     parts = {

@@ -15,10 +15,4 @@ from __future__ import annotations
 from vfljax.plugins.described import described, required, stand_in
 from vfljax.plugins.use import Plugin, use
 
-__all__ = [
-    "Plugin",
-    "described",
-    "required",
-    "stand_in",
-    "use",
-]
+__all__ = ["Plugin", "described", "required", "stand_in", "use"]

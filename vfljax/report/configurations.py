@@ -148,9 +148,7 @@ def reference_of(rows: StoredRows, experiment: Experiment | None = None) -> Refe
         return reference
     parties = experiment.parties
     return reference._replace(
-        goal=experiment.goal,
-        party_name=parties.name_of,
-        label_columns=parties.label_features,
+        goal=experiment.goal, party_name=parties.name_of, label_columns=parties.label_features
     )
 
 

@@ -259,6 +259,4 @@ def _hover(figure: BokehFigure, drawn: Sequence[Any], auc: bool) -> None:
     from bokeh.models import HoverTool
 
     tooltip = templates().get_template("tooltip.html").render(auc=auc)
-    figure.add_tools(
-        HoverTool(renderers=list(drawn), tooltips=tooltip, limit=2, visible=False),
-    )
+    figure.add_tools(HoverTool(renderers=list(drawn), tooltips=tooltip, limit=2, visible=False))

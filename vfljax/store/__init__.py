@@ -39,14 +39,7 @@ from vfljax.store.directory import (
     write_shard,
 )
 from vfljax.store.header import SCHEMA, header_of, identity
-from vfljax.store.loading import (
-    BASELINES,
-    TIMES,
-    StoredTrial,
-    Sweep,
-    export,
-    load,
-)
+from vfljax.store.loading import BASELINES, TIMES, StoredTrial, Sweep, export, load
 from vfljax.store.lock import working, writer, writing
 from vfljax.store.manifest import Damaged, remedy
 from vfljax.store.readers import difference, explained

@@ -85,11 +85,7 @@ def load_member(path: pathlib.Path, member: int) -> PyTree:
         def read(meta: Any) -> np.ndarray:
             spec = {
                 "driver": "zarr",
-                "kvstore": {
-                    "driver": "ocdbt",
-                    "base": path.absolute().as_uri(),
-                    "path": meta.name,
-                },
+                "kvstore": {"driver": "ocdbt", "base": path.absolute().as_uri(), "path": meta.name},
             }
             return tensorstore.open(spec, open=True, read=True).result()[member].read().result()
 

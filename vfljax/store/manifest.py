@@ -130,10 +130,7 @@ def reason(error: Exception) -> str:
 
 
 def open_folder(
-    workdir: pathlib.Path,
-    unit: str,
-    sweep: str,
-    only: Iterable[str] | None = None,
+    workdir: pathlib.Path, unit: str, sweep: str, only: Iterable[str] | None = None
 ) -> Folder:
     """Returns a folder of a sweep, checked by its manifest.
 

@@ -77,11 +77,7 @@ def _two_rows(table: Table) -> Table:
 
 
 def initial_weights(
-    spec: Spec,
-    experiment: Experiment,
-    seeds: HostArray,
-    table: Table,
-    level: int | None = None,
+    spec: Spec, experiment: Experiment, seeds: HostArray, table: Table, level: int | None = None
 ) -> Weights:
     """Initial weights [Q, ...] of every seed: the same for all trials of a seed and model. Drawn at
     random, except what ``config.model.pretrained`` holds of the bottoms."""

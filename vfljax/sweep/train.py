@@ -27,15 +27,7 @@ from vfljax.datasets.core import checksum, identity
 from vfljax.defenses.rows import prior_of
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
-from vfljax.sweep import (
-    batch_layout,
-    codebooks,
-    initial,
-    profile,
-    serving,
-    size,
-    teachers,
-)
+from vfljax.sweep import batch_layout, codebooks, initial, profile, serving, size, teachers
 from vfljax.sweep.effort import stored_effort
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.plan import (
