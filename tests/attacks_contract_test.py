@@ -105,7 +105,7 @@ ROWS = {
         rare=True,
     ),
     "correlation": Row(
-        (2,), "correlations", (("rounds", 0), ("starts", 0)), deterministic=True, tolerance=1e-3
+        (4,), "correlations", (("rounds", 0), ("starts", 0)), deterministic=True, tolerance=1e-3
     ),
     "charge": Row(
         (2,), "charges", (("rounds", 0), ("names", "x")), deterministic=True, tolerance=1e-3

@@ -67,7 +67,7 @@ COUNTERPARTS = {
     "joint": "self-trained",
     "ranks": "discriminants on ranks",
     "reader": "extra trees",
-    **dict.fromkeys(("probe", "surrogate", "charge"), "logistic"),
+    **dict.fromkeys(("probe", "surrogate", "charge", "correlation"), "logistic"),
     **dict.fromkeys(("mean", "median", "cosine", "inner", "hint")),
 }
 

@@ -132,7 +132,7 @@ def test_a_dry_run_takes_as_many_at_once_as_the_compiled_program_says_fit(monkey
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):
-    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 5)
+    wide = batching.AttackBatch(batch_layout.layout_of(8, 4), *[None] * 6)
     sizes = []
 
     def run_attack_batch(batch, jobs, stored):

@@ -96,8 +96,7 @@ def _forces(
 ) -> Leak:
     """Sums over a batch of z_i - z_j, weighed by one-hot labels [B, C] and a power of squared distances."""
     # classes apart a little, so that batches agree on what they call positive
-    z = rng.normal(size=(2, len(labels), max(3, classes)))
-    z[..., :classes] += points(rng, labels, classes)
+    z = points(rng, labels, classes) + rng.normal(size=(2, len(labels), classes))
     g = np.zeros_like(z)
     for epoch, first in itertools.product(range(2), range(0, len(labels), BATCH)):
         batch = slice(first, first + BATCH)
