@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import flax.linen as nn
@@ -45,7 +45,7 @@ from jax.custom_batching import sequential_vmap
 
 from vfljax.attacks import core, ranks
 from vfljax.attacks.core import Attack
-from vfljax.types import KINDS, Array, Known, Scores, View
+from vfljax.types import NO_SPLIT, SPLIT, Array, Known, Scores, View
 
 MOST = 4.0  # of logits, either way: log odds of two classes reach twice that
 KEPT, PRIOR = 0.7, 0.3  # shares of the earlier logits in a round, and of L0 beside the batches
@@ -53,6 +53,7 @@ NAMES = ("known", "none")
 NOISES = (1.0, 0.25, 0.05)  # r: the share of |g|^2 that is no force
 MOST_TAUGHT = 256  # known labels that L0 is learned from
 EXPLAINED = 0.02  # of |g|^2 is left: other divisions of the rows leave more
+SETTLE, BEGIN, END, REFINE = range(4)  # passes: for figures of ``BatchEvidence``, or logits
 SURE = 1e3  # the logit of a class that is taken for certain
 
 
@@ -188,22 +189,23 @@ def divided(
             total = total.at[party.rows].add(found[-1].logits)
         return total[:-1], jax.tree.map(lambda *x: jnp.concatenate(x), *found)
 
-    def phase(carry: tuple[Array, Array], noise: Array) -> tuple[tuple[Array, Array], None]:
-        logits, alpha = carry
+    def step(carry: tuple[Array, Array, Division], at: tuple[Array, Array]) -> tuple[Any, None]:
+        (logits, alpha, _), (does, noise) = carry, at
+        shown = jnp.where((does == SETTLE) | (does == END), _certain(logits), logits)
+        told, found = pass_over(shown, alpha, noise)
+        new = jnp.clip(PRIOR * start + told, -MOST, MOST)
+        new = jnp.where(known, fixed, KEPT * logits + (1 - KEPT) * new)
+        logits = jnp.where(does == REFINE, new, logits)
+        # one program of a pass over all batches for every step: only the figure that is asked for is sorted
+        asked = jax.lax.switch(does, [lambda x=x: _median(x) for x in found[1:]] + [lambda: alpha])
+        alpha = jnp.where(does == END, alpha, asked)
+        return (logits, alpha, Division(logits, told, asked)), None
 
-        def again(_: Array, logits: Array) -> Array:
-            told = pass_over(logits, alpha, noise)[0]
-            new = jnp.clip(PRIOR * start + told, -MOST, MOST)
-            return jnp.where(known, fixed, KEPT * logits + (1 - KEPT) * new)
-
-        logits = jax.lax.fori_loop(0, rounds, again, logits)
-        return (logits, _median(pass_over(_certain(logits), alpha, noise)[1].slope)), None
-
-    unit = jnp.float32(1)
-    alpha = _median(pass_over(start, unit, unit)[1].size)
-    (logits, alpha), _ = jax.lax.scan(phase, (start, alpha), jnp.array(NOISES))
-    told, found = pass_over(_certain(logits), alpha, jnp.float32(NOISES[-1]))
-    return Division(logits, told, _median(found.misfit))
+    rounds_of = [[(REFINE, r)] * rounds + [(SETTLE, r)] for r in NOISES]
+    steps = [(BEGIN, 1.0), *itertools.chain(*rounds_of), (END, NOISES[-1])]
+    does, noises = (jnp.array(x) for x in zip(*steps, strict=True))
+    first = (start, jnp.float32(1), Division(start, jnp.zeros_like(start), jnp.float32(0)))
+    return jax.lax.scan(step, first, (does, noises))[0][2]
 
 
 def _median(x: Array) -> Array:
@@ -317,11 +319,10 @@ def attack_of(
 
     return Attack(
         run,
-        KINDS,
+        (SPLIT, NO_SPLIT),  # a malicious optimizer adds nothing to what it is sent
         {"known": 40.0, **public} if names == "known" else public,
         baselines=("logistic",) if names == "known" else (),
-        adaptive=True,
-        over_epochs=True,
+        **core.reads_epoch("mean"),
     )
 
 
