@@ -278,7 +278,7 @@ def test_the_row_names_the_federations_it_is_defined_on_the_published_one_first(
 
 def test_what_one_attack_reads_everywhere_it_runs_on_everywhere():
     everywhere = {n for n in ROWS if set(make(n, {}, ROWS[n].classes[0]).federations) == set(KINDS)}
-    others = {"passive", "active", "global_median", "surrogate", *FIRST}
+    others = {"passive", "active", "global_median", "surrogate", "charge", "correlation", *FIRST}
     assert everywhere == set(ROWS) - others
     layer = make("spectral", {"signal": cases.LAYER}, 2)
     assert layer.federations == (SPLIT,)
