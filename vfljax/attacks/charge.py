@@ -96,9 +96,10 @@ def charge(
 
 @functools.wraps(charge, assigned=())  # the same options
 def correlation(bottoms: tuple[nn.Module, ...], num_classes: int, **options: Any) -> Attack:
-    """Score each row by how well its class's pull under dCor explains the gradients it received."""
+    """Score each row by how well its class's pull under dCor explains the gradients it received, as ``charge``
+    does; ``softening`` is the attacker's own."""
     formula = Formula(directions, direction_weights)
-    return divisions.attack_of(formula, 1e-6, bottoms, num_classes, **options)
+    return divisions.attack_of(formula, 1e-6, bottoms, num_classes, **{**ROW.options, **options})
 
 
 ROW = AttackRow(charge, rule=2, whole_batches=True)

@@ -260,9 +260,9 @@ def attack_of(
     softening: float,
     bottoms: tuple[nn.Module, ...],
     num_classes: int,
-    names: str = "known",
-    rounds: int = 5,
-    starts: int = 4,
+    names: str,
+    rounds: int,
+    starts: int,
 ) -> Attack:
     """Returns the attack on the defense of a formula.
 
