@@ -19,7 +19,7 @@ ALLOWED = {
     "vfljax/launching/running.py": "a notebook's config is handed to the parser",
     "vfljax/launching/stored.py": "a command's config, or the stored one, is handed to the parser",
     "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",
-    "vfljax/store/directory.py": "the config is written to and read from a sweep's JSON as it is",
+    "vfljax/store/header.py": "the config is written to and read from a sweep's JSON as it is",
     "vfljax/store/loading.py": "a loaded sweep shows its stored config to notebooks and to the parser",
 }
 

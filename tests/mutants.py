@@ -369,23 +369,27 @@ STORAGE = (
 DAMAGE = (
     Mutant(
         "a-renamed-folder-is-believed",
-        '(record["of"], record["sweep"]) != (unit, sweep)',
+        '(record[KIND], record["sweep"]) != (unit, sweep)',
         'record["sweep"] != sweep',
     ),
     Mutant(
         "a-record-s-own-sum-is-not-compared",
         "SEAL in record and seal(record)[SEAL] != record[SEAL]",
         "SEAL not in seal(record)",
+        ("store/manifest",),
     ),
     Mutant(
-        "damage-is-sealed-anew",
-        '{**record, "files": {**files, **record["files"]}}',
-        "{**manifest(path, unit, sweep, files_below(path))}",
+        "damage-is-sealed-anew", "{**files, **_sums(path, names)}", "_sums(path, files_below(path))"
     ),
-    Mutant("no-copy-of-a-record-is-read", "for path in (main, copy):", "for path in (main,):"),
+    Mutant(
+        "no-copy-of-a-record-is-read",
+        "for path in (main, copy):",
+        "for path in (main,):",
+        ("store/header",),
+    ),
     Mutant(
         "a-full-disk-is-known-by-its-number-alone",
-        'any(word in str(error) for word in ("No space left on device", "Disk quota exceeded"))',
+        "any(text in str(error) for text in FULL_TEXTS)",
         'error.args == ("full",)',
     ),
     Mutant(
@@ -403,7 +407,7 @@ DAMAGE = (
     Mutant(
         "the-old-save-goes-first",
         "if not (workdir / unit).exists():  # the same epochs",
-        "remove(partial_path(workdir, name))\n    if not (workdir / unit).exists():  # the same epochs",
+        'remove(workdir / "partial" / name)\n    if not (workdir / unit).exists():  # the same epochs',
     ),
     Mutant(
         "blocks-are-named-by-their-place",

@@ -22,7 +22,7 @@ def test_a_stored_sweep_loads_exactly(workdir):
     now, stored = contents(workdir), json.loads(EXPECTED.read_text())
     assert json.dumps(now) == json.dumps(stored)  # as text: NaN too
     for name in {*now["results"]["shard"]}:
-        store.verify(workdir / "shards" / name, deep=True)
+        store.verify(workdir, name)
 
 
 def test_a_stored_sweep_goes_on_where_it_was_killed(workdir, monkeypatch):

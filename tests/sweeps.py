@@ -21,7 +21,7 @@ from vfljax.report.candidates import Candidate, Candidates
 from vfljax.report.configurations import FIGURES, ConfigurationSummary, Reference
 from vfljax.report.estimates import Interval, interval
 from vfljax.report.stored_rows import StoredRows, brief
-from vfljax.store import header, manifest
+from vfljax.store import manifest
 from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.train import train_sweep
@@ -107,7 +107,7 @@ def drop_blocks(workdir: pathlib.Path, label: str, pattern: str = "*.parquet") -
     for name in dropped:
         (folder / name).unlink()
     rest = [path.name for path in sorted(folder.glob("*.parquet"))]
-    manifest.add_files(workdir, unit, header.identity(workdir), rest, keep=False)
+    manifest.add_files(workdir, unit, rest, keep=False)
     return dropped
 
 

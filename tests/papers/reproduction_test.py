@@ -13,7 +13,7 @@ from vfljax.papers import comparisons, reproduction
 from vfljax.papers.agreement import agreement
 from vfljax.report import page
 from vfljax.report.configurations import stored_configurations
-from vfljax.store import header
+from vfljax.store import sealed
 from vfljax.sweep.records import Reproduces
 
 RULE = "direct/most_negative"  # an attack of the stored sweep
@@ -197,7 +197,7 @@ def test_the_terminal_and_the_page_show_the_paper_and_ours(defended, tmp_path):
         "arms": ARMS,
         "attacks": {"norm": RULE},
     }
-    header.write_root(workdir, "sweep", stored)
+    sealed.write_root(workdir, "sweep", stored)
     text = page.present(workdir, reproduction.extend)
     html = (workdir / "report.html").read_text()
     mean = np.mean([r["test_oriented_auc"] for r in rows_of(defended, "split", arm="undefended")])

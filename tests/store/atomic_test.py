@@ -2,13 +2,13 @@
 
 import errno
 import os
-import pathlib
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from vfljax import store
 from vfljax.errors import UserError
 from vfljax.store import atomic
 
@@ -24,23 +24,24 @@ def fail(error):
     return raising
 
 
+def folder(path, need=0, write=lambda path: None):
+    with atomic.replacing(path, need) as temporary:
+        temporary.mkdir()
+        write(temporary)
+
+
 def half(path):
     """What a library leaves that fails in the middle of a folder."""
-    (path / "deep").mkdir(parents=True)
-    (path / "deep" / "0").write_bytes(b"half")
+    (path / "0").write_bytes(b"half")
     raise ValueError(FULL)
 
 
 WRITES = {
-    "move": (os, "replace", lambda path: atomic.write_bytes(path, bytes(2_400_000))),
-    "arrays": (np, "savez", lambda path: atomic.write_arrays(path, ARRAYS)),
-    "table": (atomic.pq, "write_table", lambda path: atomic.write_table(path, TABLE)),
-    "csv": (pyarrow.csv, "write_csv", lambda path: atomic.write_csv(path, TABLE)),
-    "folder": (
-        os,
-        "replace",
-        lambda path: atomic.write_folder(path, pathlib.Path.touch, 2_400_000),
-    ),
+    "bytes": (os, "replace", lambda path: atomic.write_bytes(path, bytes(2_400_000))),
+    "arrays": (np, "savez", lambda path: store.write_root_arrays(path.parent, path.name, ARRAYS)),
+    "parquet": (atomic.pq, "write_table", lambda path: atomic.write_table(path, TABLE)),
+    "csv": (pyarrow.csv, "write_csv", lambda path: atomic.write_table(path, TABLE)),
+    "folder": (os, "replace", lambda path: folder(path, 2_400_000)),
 }
 
 
@@ -48,7 +49,7 @@ WRITES = {
 @pytest.mark.parametrize("kind", WRITES)
 def test_a_full_disk_is_one_line_with_the_path_and_the_need(tmp_path, monkeypatch, kind, code):
     module, name, write = WRITES[kind]
-    path = tmp_path / "new"
+    path = tmp_path / f"new.{kind}"
     if kind != "folder":
         path.write_text("old")
     monkeypatch.setattr(module, name, fail(OSError(code, "full")))
@@ -58,26 +59,26 @@ def test_a_full_disk_is_one_line_with_the_path_and_the_need(tmp_path, monkeypatc
     assert line.startswith(f"{path} cannot be written: about 2.4 MB are needed and ")
     assert "are free on this disk. Free some space and run the same command again" in line
     assert len(line.splitlines()) == 1
-    assert [p.name for p in tmp_path.iterdir()] == ([] if kind == "folder" else ["new"])
+    assert [p.name for p in tmp_path.iterdir()] == ([] if kind == "folder" else [path.name])
     assert kind == "folder" or path.read_text() == "old"
 
 
 def test_a_full_disk_that_a_library_says_in_words_is_the_same_line(tmp_path):
     with pytest.raises(UserError, match="new cannot be written: .* are free on this disk"):
-        atomic.write_folder(tmp_path / "new", half)
+        folder(tmp_path / "new", write=half)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_does_not_fit_is_refused_before_it_is_begun(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic, "free_disk", lambda path: 1e6)
     with pytest.raises(UserError, match=r"about 2\.4 MB are needed and 1\.0 MB are free"):
-        atomic.write_folder(tmp_path / "new", fail(AssertionError("begun")), need=2_400_000)
+        folder(tmp_path / "new", 2_400_000, fail(AssertionError("begun")))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "broken")])
 def test_an_interrupt_or_another_fault_stays_what_it_is_and_leaves_nothing(tmp_path, error):
+    with pytest.raises(type(error)), atomic.replacing(tmp_path / "file") as temporary:
+        fail(error)(temporary.write_text("half"))
     with pytest.raises(type(error)):
-        atomic.write_file(tmp_path / "file", lambda p: p.write_text("half") and fail(error)())
-    with pytest.raises(type(error)):
-        atomic.write_folder(tmp_path / "folder", fail(error))
+        folder(tmp_path / "folder", write=fail(error))
     assert list(tmp_path.iterdir()) == []

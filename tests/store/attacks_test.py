@@ -7,7 +7,7 @@ import pytest
 from tests.sweeps import comparable, drop_blocks, flip
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.store import attacks, header
+from vfljax.store import sealed
 
 LABEL = "direct/most_negative"
 VARIANT = "direct_most_negative.rule1"
@@ -89,13 +89,16 @@ def test_rows_that_an_attack_lacks_are_said_when_it_is_loaded(workdir):
 
 
 def test_an_attack_that_was_not_run_or_saw_fewer_shards_is_said(workdir):
-    summary = store.attack_summary(workdir)
-    tables = attacks.read_variants(workdir, summary)
-    names = ["passive", "direct", "norm", "probe"]
+    header, summary = store.read_header(workdir), store.attack_summary(workdir)
+    header["config"]["attacks"]["probe"] = {}
     count = summary[VARIANT]["shards"]
-    lines = attacks.unfinished_variants(names, summary, tables, count + 1)
+    sealed.write_root(workdir, "sweep", header)
+    for about in summary.values():
+        about["shards"] = count - 1
+    store.write_attack_summary(workdir, summary)
+    lines = store.load(workdir).unfinished
     assert lines[0] == "the attack probe was not run"
-    assert f"the attack {LABEL} saw {count} of {count + 1} shards" in lines
+    assert f"the attack {LABEL} saw {count - 1} of {count} shards" in lines
     assert len(lines) == 5  # three forms, and staying away
 
 
@@ -112,5 +115,5 @@ def test_a_damaged_summary_is_read_from_its_copy_and_both_are_one_line(workdir):
 
 def test_another_sweep_s_summary_is_not_believed(workdir):
     content = {"sweep": "another", "attacks": store.attack_summary(workdir)}
-    header.write_root(workdir, "attacks", content)
+    sealed.write_root(workdir, "attacks", content)
     damage(workdir, "it is another sweep's", unit="attacks.json")

@@ -9,7 +9,7 @@ import pytest
 from tests.sweeps import flip
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.store import header
+from vfljax.store import header, sealed
 
 SMALL = {
     **dict.fromkeys(header.FIELDS, ""),
@@ -24,7 +24,7 @@ SMALL = {
 @pytest.fixture
 def workdir(tmp_path):
     """A folder with a header and its copy, and nothing else."""
-    header.write_root(tmp_path, "sweep", SMALL)
+    sealed.write_root(tmp_path, "sweep", SMALL)
     return tmp_path
 
 
@@ -50,9 +50,9 @@ def test_the_copy_stands_in_for_a_missing_record_and_a_writer_makes_both_anew(
     stored = store.begin(tmp_path, content)
     (tmp_path / gone).unlink()
     assert store.read_header(tmp_path) == stored
-    assert header.damaged_roots(tmp_path) == [gone]
+    assert sealed.damaged_roots(tmp_path) == [gone]
     assert store.begin(tmp_path, content) == stored
-    assert header.damaged_roots(tmp_path) == []
+    assert sealed.damaged_roots(tmp_path) == []
 
 
 def test_both_damaged_are_one_line(workdir):
@@ -92,7 +92,7 @@ def test_a_field_that_a_header_lacks_is_named(tiny_sweep, tmp_path, place):
     for name in place[:-1]:
         part = part[name]
     del part[place[-1]]
-    header.write_root(tmp_path, "sweep", content)
+    sealed.write_root(tmp_path, "sweep", content)
     why = ".".join(map(str, place))
     with pytest.raises(UserError, match=rf"sweep\.json is damaged \(it has no '?{why}") as error:
         store.load(tmp_path)

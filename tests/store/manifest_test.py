@@ -5,33 +5,41 @@ import json
 import numpy as np
 import pytest
 
+from tests.store.header_test import SMALL
 from tests.sweeps import flip
-from vfljax.store import manifest
+from vfljax import store
+from vfljax.store import manifest, sealed
 
-UNIT, SWEEP = "shards/a", "0123456789abcdef"
+UNIT = "shards/a"
+
+
+def sweep(workdir, identity):
+    """Make the folder that of a sweep."""
+    sealed.write_root(workdir, "sweep", {**SMALL, "id": identity})
 
 
 @pytest.fixture
 def workdir(tmp_path):
-    """A folder of two files with their manifest."""
+    """A folder of two files with their manifest, in a sweep."""
+    sweep(tmp_path, "0123456789abcdef")
     (tmp_path / UNIT / "deep").mkdir(parents=True)
     (tmp_path / UNIT / "one.bin").write_bytes(b"eight by")
     (tmp_path / UNIT / "deep" / "two.bin").write_bytes(b"others")
-    manifest.add_files(tmp_path, UNIT, SWEEP, manifest.files_below(tmp_path / UNIT))
+    manifest.add_files(tmp_path, UNIT, manifest.files_below(tmp_path / UNIT))
     return tmp_path
 
 
-def refused(workdir, why, unit=UNIT, sweep=SWEEP):
-    with pytest.raises(manifest.Damaged, match=why) as error:
-        manifest.open_folder(workdir, unit, sweep).check_all()
+def refused(workdir, why, unit=UNIT):
+    with pytest.raises(store.Damaged, match=why) as error:
+        manifest.open_folder(workdir, unit).check_all()
     assert error.value.unit == unit
     assert str(error.value).startswith(f"{workdir / unit} is damaged (")
-    assert manifest.remedy(workdir) in str(error.value)
+    assert store.remedy(workdir) in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_sound_folder_gives_the_paths_of_its_files(workdir):
-    folder = manifest.open_folder(workdir, UNIT, SWEEP)
+    folder = manifest.open_folder(workdir, UNIT)
     assert sorted(folder.files) == ["deep/two.bin", "one.bin"]
     assert folder.file("deep/two.bin").read_bytes() == b"others"
 
@@ -43,8 +51,8 @@ def test_every_bit_of_a_folder_is_under_a_checksum(workdir, name, stride):
     for bit in range(0, 8 * len(whole), stride):
         path.write_bytes(whole)
         flip(path, bit)
-        with pytest.raises(manifest.Damaged):
-            manifest.open_folder(workdir, UNIT, SWEEP).check_all()
+        with pytest.raises(store.Damaged):
+            manifest.open_folder(workdir, UNIT).check_all()
 
 
 def test_a_renamed_folder_is_not_believed(workdir):
@@ -53,7 +61,8 @@ def test_a_renamed_folder_is_not_believed(workdir):
 
 
 def test_a_folder_of_another_sweep_is_not_believed(workdir):
-    refused(workdir, r"it is shards/a of the sweep 01234567", sweep="another")
+    sweep(workdir, "another")
+    refused(workdir, r"it is shards/a of the sweep 01234567")
 
 
 def test_a_file_that_is_cut_missing_or_not_named_is_refused(workdir):
@@ -64,8 +73,8 @@ def test_a_file_that_is_cut_missing_or_not_named_is_refused(workdir):
     refused(workdir, r"one\.bin: no such file")
     path.write_bytes(b"eight by")
     (workdir / UNIT / "three.bin").write_bytes(b"")
-    with pytest.raises(manifest.Damaged, match=r"no manifest\.json names it"):
-        manifest.open_folder(workdir, UNIT, SWEEP).file("three.bin")
+    with pytest.raises(store.Damaged, match=r"no manifest\.json names it"):
+        manifest.open_folder(workdir, UNIT).file("three.bin")
     (workdir / UNIT / "manifest.json").unlink()
     refused(workdir, r"manifest\.json: no such file")
 
@@ -80,7 +89,7 @@ def test_a_file_is_summed_once_a_process_and_again_when_it_has_changed(workdir, 
     summed, original = [], manifest.digest
     monkeypatch.setattr(manifest, "digest", lambda path: summed.append(path.name) or original(path))
     for _ in range(2):
-        manifest.open_folder(workdir, UNIT, SWEEP).file("one.bin")
+        manifest.open_folder(workdir, UNIT).file("one.bin")
     assert summed == ["one.bin"]
     flip(workdir / UNIT / "one.bin")
     refused(workdir, r"one\.bin does not match its checksum")
@@ -89,8 +98,8 @@ def test_a_file_is_summed_once_a_process_and_again_when_it_has_changed(workdir, 
 def test_adding_a_file_keeps_the_sums_of_the_others(workdir):
     flip(workdir / UNIT / "one.bin")  # damage must not be sealed anew
     (workdir / UNIT / "three.bin").write_bytes(b"new")
-    manifest.add_files(workdir, UNIT, SWEEP, ["three.bin"])
-    assert manifest.open_folder(workdir, UNIT, SWEEP).file("three.bin").read_bytes() == b"new"
+    manifest.add_files(workdir, UNIT, ["three.bin"])
+    assert manifest.open_folder(workdir, UNIT).file("three.bin").read_bytes() == b"new"
     refused(workdir, r"one\.bin does not match its checksum")
 
 

@@ -169,7 +169,7 @@ def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attack
     """
     for shard in stored.sweep.header["shards"]:
         if store.finished(stored.workdir, shard["name"]):
-            store.verify(stored.workdir / "shards" / shard["name"], deep=True)
+            store.verify(stored.workdir, shard["name"])
     for variant_plan in todo:
         yield variant_plan, run_variant(variant_plan, stored)
 

@@ -111,5 +111,5 @@ def _written(frame: Any, folder: pathlib.Path) -> pathlib.Path:
             )
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    store.write_file(path, lambda temporary: pq.write_table(arrow, temporary))
+    store.write_table(path, arrow)
     return path

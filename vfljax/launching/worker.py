@@ -133,7 +133,7 @@ def attack_shards(job: ShardJob) -> Outcome:
     costs: dict[str, run.Cost] = {}
     with _begun(job, job.shards):
         for name in job.shards:
-            store.verify(job.folder / "shards" / name, deep=True)
+            store.verify(job.folder, name)
         planned, stored = run.planned_variants(_plan(job), job.folder, job.names)
         for variant_plan in planned:
             label = variant_plan.variant.label

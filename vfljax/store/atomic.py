@@ -12,9 +12,8 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -23,79 +22,60 @@ from vfljax.errors import UserError
 from vfljax.machine import bytes_text, free_disk
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_TEXTS = (
+    "No space left on device",
+    "Disk quota exceeded",
+)  # orbax and tensorstore have no number
 TEMPORARY = re.compile(r"\..+\.(\d+)\.tmp")
 
 
-def temporary_of(path: pathlib.Path) -> pathlib.Path:
-    """Where this process builds ``path``."""
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
-
-
-def write_file(path: pathlib.Path, write: Callable[[pathlib.Path], object], need: int = 0) -> None:
-    """Replaces a file by what a function writes, all of it or nothing.
-
-    Args:
-      path: of the file.
-      write: is given the path of a temporary file.
-      need: bytes, if known.
-
-    Raises:
-      UserError: where the disk is full.
-    """
-    temporary = temporary_of(path)
-    with _building(path, temporary, need):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        os.replace(temporary, path)
-
-
-def write_folder(
-    path: pathlib.Path, write: Callable[[pathlib.Path], object], need: int = 0
-) -> None:
-    """Makes a new folder by what a function writes, all of it or nothing.
-
-    Args:
-      path: of the folder.
-      write: is given the path of a temporary folder.
-      need: bytes, if known.
-
-    Raises:
-      UserError: where the disk is full.
-    """
-    temporary = temporary_of(path)
-    with _building(path, temporary, need):
-        remove(temporary)
-        temporary.mkdir(parents=True)
-        write(temporary)
-        os.replace(temporary, path)
-
-
 @contextlib.contextmanager
-def _building(path: pathlib.Path, temporary: pathlib.Path, need: int) -> Iterator[None]:
-    if need > free_disk(path):  # before a library that would say it in its own way
+def replacing(path: pathlib.Path, need: int = 0) -> Iterator[pathlib.Path]:
+    """Replaces a file or makes a folder, all of it or nothing.
+
+    Args:
+      path: of the file or folder.
+      need: bytes that it takes, if known.
+
+    Yields:
+      A temporary path, which is moved to ``path`` at the end of the block.
+
+    Raises:
+      UserError: where the disk is full.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if need > free_disk(path):  # before a library raises an error of its own
         raise full(path, need)
     try:
-        yield
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove(temporary)
+        yield temporary
+        os.replace(temporary, path)
     except BaseException as error:  # an interrupt too: half a file must not fill the disk further
         remove(temporary)
-        if _says_full(error):
+        if _is_full(error):
             raise full(path, need) from error
         raise
 
 
-def _says_full(error: BaseException | None) -> bool:
-    """Whether the disk is full: orbax and tensorstore say so in words alone."""
+def _is_full(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, is that of a full disk."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in FULL:
             return True
-        if any(word in str(error) for word in ("No space left on device", "Disk quota exceeded")):
+        if any(text in str(error) for text in FULL_TEXTS):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
 def full(path: pathlib.Path, need: int) -> UserError:
-    """What to say where ``need`` bytes do not fit."""
+    """Returns the error of a disk that is full.
+
+    Args:
+      path: what does not fit.
+      need: its bytes; 0 where they are not known.
+    """
     free = bytes_text(free_disk(path))
     needs = f"about {bytes_text(need)} are needed and " if need else ""
     return UserError(
@@ -105,7 +85,7 @@ def full(path: pathlib.Path, need: int) -> UserError:
 
 
 def remove(path: pathlib.Path) -> None:
-    """Remove a file or folder, if it is there."""
+    """Removes a file or folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -119,7 +99,8 @@ def write_bytes(path: pathlib.Path, content: bytes) -> None:
       path: of the file.
       content: of the file.
     """
-    write_file(path, lambda p: p.write_bytes(content), len(content))
+    with replacing(path, len(content)) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
@@ -133,42 +114,21 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 
 def write_table(path: pathlib.Path, table: pa.Table) -> None:
-    """Replaces a Parquet file, all of it or nothing.
+    """Replaces a table's file, all of it or nothing.
 
     Args:
-      path: of the file.
+      path: of the file; one that ends in .csv is text, others are Parquet.
       table: its rows.
     """
-    write_file(path, lambda p: pq.write_table(table, p), table.nbytes)
-
-
-def write_csv(path: pathlib.Path, table: pa.Table) -> None:
-    """Replaces a CSV file, all of it or nothing.
-
-    Args:
-      path: of the file.
-      table: its rows.
-    """
-    write_file(path, lambda p: pyarrow.csv.write_csv(table, p), table.nbytes)
-
-
-def write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Replaces a .npz file, all of it or nothing.
-
-    Args:
-      path: of the file.
-      arrays: by name.
-    """
-
-    def write(temporary: pathlib.Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-
-    write_file(path, write, sum(array.nbytes for array in arrays.values()))
+    with replacing(path, table.nbytes) as temporary:
+        if path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, temporary)
+        else:
+            pq.write_table(table, temporary)
 
 
 def remove_leftovers(workdir: pathlib.Path) -> None:
-    """Remove what dead writers of a sweep left half written. Only the one writer may call it."""
+    """Removes what dead writers of a sweep left half written. Only the one writer may call it."""
     for place in ("shards", "partial", "partial/*", "attacks", "attacks/*"):
         for path in workdir.glob(f"{place}/.*.tmp"):
             remove(path)
@@ -188,8 +148,6 @@ def _lives(process: int) -> bool:
         return False
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)  # it is another user's
     return True

@@ -12,17 +12,17 @@ from __future__ import annotations
 import hashlib
 import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from vfljax.store.atomic import remove
-from vfljax.store.directory import open_unit, read_tables, write_rows
-from vfljax.store.header import identity, read_root, write_root
+from vfljax.store.atomic import remove, write_table
+from vfljax.store.directory import read_tables, table_of
+from vfljax.store.header import identity
 from vfljax.store.lock import holding
-from vfljax.store.manifest import MANIFEST, Damaged, add_files, open_folder
+from vfljax.store.manifest import MANIFEST, add_files, open_folder
+from vfljax.store.sealed import Damaged, read_root, write_root
 from vfljax.types import AttackIdentity
 
 Summary = dict[str, dict[str, Any]]  # of ``attacks.json``, by variant
@@ -33,31 +33,21 @@ def identity_columns(attack: AttackIdentity) -> dict[str, Any]:
     """The columns that store which attack a row is of; ``identity_of`` reads them back."""
     return {
         "label": attack.label,
-        "attack": attack.attack,
+        **attack._asdict(),
         "options": json.dumps(dict(attack.options)),
         "shown": json.dumps(attack.shown),
-        "federation": attack.federation,
         "attackers": json.dumps(attack.attackers),
-        "named": attack.named,
-        "rule": attack.rule,
-        "known": attack.known,
-        "outdated": attack.outdated,
     }
 
 
 def identity_of(row: Mapping[str, Any]) -> AttackIdentity:
     """Which attack a stored row, or an entry of ``attacks.json``, is of."""
     options = json.loads(row["options"])
-    return AttackIdentity(
-        attack=row["attack"],
+    fields = {name: row[name] for name in AttackIdentity._fields}
+    return AttackIdentity(**fields)._replace(
         options=tuple((name, _hashable(value)) for name, value in options.items()),
         shown=tuple(json.loads(row["shown"])),
-        federation=row["federation"],
         attackers=tuple(json.loads(row["attackers"])),
-        named=row["named"],
-        rule=row["rule"],
-        known=row["known"],
-        outdated=row["outdated"],
     )
 
 
@@ -85,7 +75,7 @@ def attack_summary(workdir: pathlib.Path) -> Summary:
     skipped. Raises Damaged."""
     record = read_root(workdir, "attacks")
     if record is None:
-        if any(_folders(workdir)):
+        if _folders(workdir):
             raise Damaged(workdir, "attacks.json", "it is missing")
         return {}
     if record.get("sweep") != identity(workdir):
@@ -103,8 +93,8 @@ def write_attack_summary(workdir: pathlib.Path, summary: Mapping[str, Any]) -> N
     write_root(workdir, "attacks", {"sweep": identity(workdir), "attacks": summary})
 
 
-def _folders(workdir: pathlib.Path) -> Iterable[pathlib.Path]:
-    return (p for p in sorted(workdir.glob("attacks/*")) if not p.name.startswith("."))
+def _folders(workdir: pathlib.Path) -> list[pathlib.Path]:
+    return [p for p in sorted(workdir.glob("attacks/*")) if not p.name.startswith(".")]
 
 
 def open_variant(workdir: pathlib.Path, variant: str) -> None:
@@ -117,15 +107,16 @@ def open_variant(workdir: pathlib.Path, variant: str) -> None:
     unit = unit_of(variant)
     folder = workdir / unit
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / MANIFEST).exists():
-        if any(folder.glob("*.parquet")):
-            raise Damaged(workdir, unit, f"its {MANIFEST} is missing")
-        add_files(workdir, unit, identity(workdir), [])
-        return
-    files = open_unit(workdir, unit).files
-    for path in folder.glob("*.parquet"):
-        if path.name not in files:
-            remove(path)
+    chunks = list(folder.glob("*.parquet"))
+    if (folder / MANIFEST).exists():
+        files = open_folder(workdir, unit).files
+        for path in chunks:
+            if path.name not in files:
+                remove(path)
+    elif chunks:
+        raise Damaged(workdir, unit, f"its {MANIFEST} is missing")
+    else:
+        add_files(workdir, unit, [])
 
 
 def write_chunk(
@@ -143,8 +134,8 @@ def write_chunk(
     text, unit = json.dumps(sorted(map(str, keys))), unit_of(variant)
     file = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"
     with holding(workdir, unit):  # of which jobs elsewhere may write rows too
-        write_rows(workdir / unit / file, rows)
-        add_files(workdir, unit, identity(workdir), [file])
+        write_table(workdir / unit / file, table_of(rows))
+        add_files(workdir, unit, [file])
 
 
 def read_variant(workdir: pathlib.Path, variant: str) -> pa.Table:
@@ -154,24 +145,13 @@ def read_variant(workdir: pathlib.Path, variant: str) -> pa.Table:
       workdir: the folder of the sweep.
       variant: its key in ``attacks.json``.
     """
-    opened = open_folder(workdir, unit_of(variant), identity(workdir))
+    opened = open_folder(workdir, unit_of(variant))
     return read_tables([opened.file(name) for name in sorted(opened.files)])
 
 
-def read_variants(workdir: pathlib.Path, summary: Summary) -> dict[str, pa.Table]:
-    """Returns the rows of every variant.
-
-    Args:
-      workdir: the folder of the sweep.
-      summary: ``attacks.json``.
-
-    Raises:
-      Damaged: where the rows are, or belong to a variant that the summary does not know.
-    """
-    variants = [name for name, about in summary.items() if about["status"] != "skipped"]
-    for unit in unknown_units(workdir, summary):
-        raise Damaged(workdir, unit, "attacks.json does not name it")
-    return {name: read_variant(workdir, name) for name in variants}
+def with_rows(summary: Summary) -> list[str]:
+    """Returns the variants that have a folder of rows: those that were not skipped."""
+    return [name for name, about in summary.items() if about["status"] != "skipped"]
 
 
 def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
@@ -181,37 +161,9 @@ def unknown_units(workdir: pathlib.Path, summary: Summary) -> list[str]:
       workdir: the folder of the sweep.
       summary: ``attacks.json``.
     """
-    units = {unit_of(name) for name, about in summary.items() if about["status"] != "skipped"}
-    found = [f"attacks/{p.name}" for p in _folders(workdir) if any(p.glob("*.parquet"))]
-    return [unit for unit in found if unit not in units]
-
-
-def unfinished_variants(
-    names: Iterable[str], summary: Summary, tables: Mapping[str, pa.Table], shards: int
-) -> list[str]:
-    """Returns the attacks that are not done, a line each.
-
-    They were not run, were interrupted, or were run when fewer shards were trained.
-
-    Args:
-      names: of the sweep's own attacks.
-      summary: ``attacks.json``.
-      tables: the rows of every variant.
-      shards: how many shards are trained.
-    """
-    run = {about["attack"] for about in summary.values()}
-    lines = [f"the attack {name} was not run" for name in names if name not in run]
-    for variant, table in tables.items():
-        about = summary[variant]
-        if about.get("superseded"):  # an older rule's: it stays as it is
-            continue
-        if table.num_rows < about["rows"]:
-            lines.append(
-                f"the attack {about['label']} has {table.num_rows} of {about['rows']} rows"
-            )
-        elif about["shards"] < shards:
-            lines.append(f"the attack {about['label']} saw {about['shards']} of {shards} shards")
-    return lines
+    units = set(map(unit_of, with_rows(summary)))
+    folders = [p for p in _folders(workdir) if any(p.glob("*.parquet"))]
+    return [unit for p in folders if (unit := f"attacks/{p.name}") not in units]
 
 
 def local_only_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -226,16 +178,6 @@ def learner_of(row: Mapping[str, Any]) -> str:
         return dict(identity.options).get("learner", LOCAL_ONLY)
     point = f", knobs {row['attack_configuration']}" if row["attack_configuration"] else ""
     return f"{identity._replace(attackers=(0,)).label} on an untrained bottom{point}"
-
-
-def with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Returns the rows of the local-only baseline and, as more of its learners, those of the same attackers'
-    attacks with as many known labels on an untrained bottom model, from the tables of every other variant."""
-    scored = {local_only_key(row) for row in local_only.to_pylist()}
-    learns = (pc.field("what") == "untrained") & (pc.field("known") > 0) & ~pc.field("outdated")
-    found = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
-    added = [row for rows in found for row in rows if local_only_key(row) in scored]
-    return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
 
 
 def learner_key(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ again.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 from collections.abc import Callable, Iterator
@@ -18,19 +17,13 @@ from vfljax.store.attacks import (
     read_variant,
     unit_of,
     unknown_units,
+    with_rows,
     write_attack_summary,
 )
-from vfljax.store.directory import (
-    partial_path,
-    read_header,
-    read_partial,
-    read_root_arrays,
-    shard_unit,
-    strangers,
-    verify,
-)
-from vfljax.store.header import damaged_roots, identity, places, read_root, write_root
-from vfljax.store.manifest import ROOT, Damaged, add_files, open_folder
+from vfljax.store.directory import read_partial, read_root_arrays, shard_unit, strangers, verify
+from vfljax.store.header import read_header
+from vfljax.store.manifest import ROOT, add_files, open_folder
+from vfljax.store.sealed import Damaged, damaged_roots, read_root, write_root
 
 SOUND, DAMAGED, MISSING = "sound", "damaged", "not there yet"
 
@@ -44,58 +37,59 @@ class Finding(NamedTuple):
 
 
 def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
-    """The state of every part of a sweep. Raises UserError where ``sweep.json`` and its copy are lost."""
+    """Yields the state of every part of a sweep.
+
+    Raises:
+      UserError: where ``sweep.json`` and its copy are lost.
+    """
     header = read_header(workdir)
     for name in damaged_roots(workdir):
         yield Finding(name, DAMAGED, "the other copy is sound")
+    listed = _listed(workdir)
     for name in ("splits.npz", "teacher.npz", "codebooks.npz"):
-        with_name = (workdir / name).exists() or _listed(workdir, name)
-        if with_name:
-            yield _checked(name, lambda name=name: read_root_arrays(workdir, name))
+        if (workdir / name).exists() or name in listed:
+            yield _checked(name, read_root_arrays, workdir, name)
     for unit in strangers(workdir, header):
         yield Finding(unit, DAMAGED, "the plan names no such shard")
-    for shard in header["shards"]:
-        name = shard["name"]
-        unit, folder = shard_unit(name), workdir / shard_unit(name)
-        if folder.is_dir():
-            yield _checked(unit, lambda folder=folder: verify(folder, deep=True))
+    for name in [shard["name"] for shard in header["shards"]]:
+        unit = shard_unit(name)
+        if (workdir / unit).is_dir():
+            yield _checked(unit, verify, workdir, name)
         else:
             yield Finding(unit, MISSING)
-            if partial_path(workdir, name).exists():
-                yield _checked(f"partial/{name}", lambda name=name: read_partial(workdir, name))
-    yield from _attacks(workdir)
-
-
-def _attacks(workdir: pathlib.Path) -> Iterator[Finding]:
+            if (workdir / "partial" / name).exists():
+                yield _checked(f"partial/{name}", read_partial, workdir, name)
     try:
         summary = attack_summary(workdir)
     except Damaged as error:
         yield Finding(error.unit, DAMAGED, error.why)
         return
-    for variant, about in summary.items():
-        if about["status"] != "skipped":
-            yield _checked(unit_of(variant), lambda name=variant: read_variant(workdir, name))
+    for variant in with_rows(summary):
+        yield _checked(unit_of(variant), read_variant, workdir, variant)
     for unit in unknown_units(workdir, summary):
         yield Finding(unit, DAMAGED, "attacks.json does not name it")
 
 
-def _listed(workdir: pathlib.Path, name: str) -> bool:
+def _listed(workdir: pathlib.Path) -> list[str]:
+    """The files beside ``sweep.json`` that its manifest names; none where that is damaged."""
     try:
-        return name in open_folder(workdir, ROOT, identity(workdir), only=()).files
+        return list(open_folder(workdir, ROOT, only=()).files)
     except Damaged:
-        return False
+        return []
 
 
-def _checked(unit: str, check: Callable[[], object]) -> Finding:
+def _checked(
+    unit: str, read: Callable[[pathlib.Path, str], object], workdir: pathlib.Path, name: str
+) -> Finding:
     try:
-        check()
+        read(workdir, name)
     except Damaged as error:
         return Finding(error.unit, DAMAGED, error.why)
     return Finding(unit, SOUND)
 
 
 def mend(workdir: pathlib.Path) -> list[Finding]:
-    """Set aside what is damaged; returns it. The caller holds the lock, and makes it again."""
+    """Sets aside what is damaged; returns it. The caller holds the lock, and makes it again."""
     damaged: list[Finding] = []
     # what is missing now may have hidden other damage
     while new := [f for f in inspect(workdir) if f.state == DAMAGED and f not in damaged]:
@@ -110,23 +104,21 @@ def _set_aside(workdir: pathlib.Path, unit: str) -> None:
         kind = unit.split(".")[0]
         write_root(workdir, kind, read_root(workdir, kind) or {})
         return
-    path = workdir / unit
     _move(workdir, unit)
     if unit == "attacks.json":  # its copy is lost too
-        _move(workdir, places(workdir, "attacks")[1].name)
+        _move(workdir, "attacks.copy.json")
         write_attack_summary(workdir, {})  # what no record describes is attacked again
     if unit.startswith("attacks/"):  # its form has no rows now
-        path.mkdir(parents=True, exist_ok=True)
-        add_files(workdir, unit, identity(workdir), [], keep=False)
-    with contextlib.suppress(Damaged):
-        beside = open_folder(workdir, ROOT, identity(workdir), only=()).files
-        if unit in beside:
-            rest = [name for name in beside if name != unit and (workdir / name).exists()]
-            add_files(workdir, ROOT, identity(workdir), rest, keep=False)
+        (workdir / unit).mkdir(parents=True, exist_ok=True)
+        add_files(workdir, unit, [], keep=False)
+    listed = _listed(workdir)
+    if unit in listed:
+        rest = [name for name in listed if name != unit and (workdir / name).exists()]
+        add_files(workdir, ROOT, rest, keep=False)
 
 
 def _move(workdir: pathlib.Path, unit: str) -> None:
-    """Move a file or folder, if it is there, to ``damaged``, beside what was moved there before."""
+    """Moves a file or folder, if it is there, to ``damaged``, beside what was moved there before."""
     if not (workdir / unit).exists():
         return
     folder = workdir / "damaged"

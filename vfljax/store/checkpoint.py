@@ -6,7 +6,9 @@ devices they were written on do not matter.
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,23 +20,32 @@ from absl import logging
 from vfljax.types import PyTree
 
 
-class Unreadable(ValueError):
-    """A checkpoint that orbax cannot read; its text says why."""
+@contextlib.contextmanager
+def _orbax() -> Iterator[ocp.Checkpointer]:
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)  # it warns about small chunks, which are what we want here
+    try:
+        with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+            yield checkpointer
+    finally:
+        logging.set_verbosity(before)
 
 
-def _broken(error: Exception) -> Unreadable:
-    return Unreadable(str(error).splitlines()[0][:120] if str(error) else type(error).__name__)
-
-
-class _Quiet:
-    """Orbax warns about small chunks, which are what we want here."""
-
-    def __enter__(self) -> None:
-        self.before = logging.get_verbosity()
-        logging.set_verbosity(logging.ERROR)
-
-    def __exit__(self, *exc: Any) -> None:
-        logging.set_verbosity(self.before)
+@contextlib.contextmanager
+def _reading(path: pathlib.Path) -> Iterator[tuple[ocp.Checkpointer, PyTree]]:
+    """What reads a folder, and the tree of what is told of its arrays. Raises ValueError where the folder
+    cannot be read."""
+    try:
+        with _orbax() as checkpointer:
+            if not path.is_dir():
+                raise ValueError("no such folder")
+            metadata = checkpointer.metadata(path.absolute()).item_metadata
+            if metadata is None:
+                raise ValueError("it has no metadata")
+            yield checkpointer, metadata.tree
+    except Exception as error:  # orbax and tensorstore raise many kinds for a damaged file
+        text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise ValueError(text) from error
 
 
 def save(path: pathlib.Path, tree: PyTree) -> None:
@@ -51,24 +62,17 @@ def save(path: pathlib.Path, tree: PyTree) -> None:
         ),
         tree,
     )
-    with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+    with _orbax() as checkpointer:
         checkpointer.save(path.absolute(), args=ocp.args.PyTreeSave(tree, save_args=by_member))
 
 
 def load(path: pathlib.Path) -> PyTree:
-    """The whole tree as NumPy arrays; Unreadable when it cannot be read."""
-    try:
-        with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
-            kept = jax.tree.map(
-                lambda _: ocp.RestoreArgs(restore_type=np.ndarray), _names(checkpointer, path)
-            )
-            return checkpointer.restore(
-                path.absolute(), args=ocp.args.PyTreeRestore(restore_args=kept)
-            )
-    except Unreadable:
-        raise
-    except Exception as error:  # orbax and tensorstore raise many kinds for a damaged file
-        raise _broken(error) from error
+    """Returns the whole tree as NumPy arrays. Raises ValueError where it cannot be read."""
+    with _reading(path) as (checkpointer, described):
+        as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), described)
+        return checkpointer.restore(
+            path.absolute(), args=ocp.args.PyTreeRestore(restore_args=as_numpy)
+        )
 
 
 def load_member(path: pathlib.Path, member: int) -> PyTree:
@@ -77,29 +81,18 @@ def load_member(path: pathlib.Path, member: int) -> PyTree:
     Args:
       path: of the folder.
       member: its place.
+
+    Raises:
+      ValueError: where it cannot be read.
     """
-    try:
-        with _Quiet(), ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
-            names = _names(checkpointer, path)
 
-        def read(meta: Any) -> np.ndarray:
-            spec = {
-                "driver": "zarr",
-                "kvstore": {"driver": "ocdbt", "base": path.absolute().as_uri(), "path": meta.name},
-            }
-            return tensorstore.open(spec, open=True, read=True).result()[member].read().result()
+    def read(described: Any) -> np.ndarray:
+        base = path.absolute().as_uri()
+        spec = {
+            "driver": "zarr",
+            "kvstore": {"driver": "ocdbt", "base": base, "path": described.name},
+        }
+        return tensorstore.open(spec, open=True, read=True).result()[member].read().result()
 
-        return jax.tree.map(read, names)
-    except Unreadable:
-        raise
-    except Exception as error:
-        raise _broken(error) from error
-
-
-def _names(checkpointer: ocp.Checkpointer, path: pathlib.Path) -> PyTree:
-    if not path.is_dir():
-        raise Unreadable("no such folder")
-    metadata = checkpointer.metadata(path.absolute()).item_metadata
-    if metadata is None:
-        raise Unreadable("it has no metadata")
-    return metadata.tree
+    with _reading(path) as (_, described):
+        return jax.tree.map(read, described)

@@ -99,15 +99,13 @@ def write(folder: pathlib.Path, arrays: Mapping[str, HostArray]) -> None:
 
 
 def read(folder: pathlib.Path) -> dict[str, HostArray]:
-    """Every array by name, mapped from disk."""
-    return {
-        path.stem: np.load(path, mmap_mode="r", allow_pickle=False)
-        for path in sorted(folder.glob("*.npy"))
-    }
+    """Returns every array by name, mapped from disk."""
+    paths = sorted(folder.glob("*.npy"))
+    return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in paths}
 
 
 def has_mates(folder: pathlib.Path) -> bool:
-    """Whether batch mates were recorded."""
+    """Returns whether batch mates were recorded."""
     return (folder / f"{MATES}order.npy").exists()
 
 

@@ -1,22 +1,24 @@
-"""The two records that say what a sweep is: ``sweep.json`` and ``attacks.json``, each with a copy.
+"""The header of a sweep, ``sweep.json``: what the sweep is, and whether a new one is the same.
 
-The copy (``sweep.copy.json``) is written first and read where the other is damaged, so that no single
-damaged file loses them. What was written with schema 5 stays readable; earlier schemas are not read.
+What was written with schema 5 stays readable; earlier schemas are not read. A header that names no version of
+the loader that read its data is of version 1.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vfljax.config import differences, resolve
 from vfljax.errors import UserError
-from vfljax.store.manifest import SEAL, Damaged, read_record, reason, seal, write_record
+from vfljax.store.sealed import SEAL, Damaged, read_root, seal, write_root
 
 SCHEMA = 5
 LAST_READER = "97df115"  # the last commit that reads earlier schemas
-KIND, ID = "of", "id"
+ID = "id"
 # what is read of sweep.json; fields that came later may be absent
 FIELDS = (
     *("config", "command", "versions", "revision", "backend", "devices"),
@@ -27,109 +29,78 @@ DATA_FIELDS = (
     *("train", "validation", "test"),
 )
 SHARD_FIELDS = ("name", "group", "trials", "capacity")
-
-
-def places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:
-    """The record and its copy."""
-    return workdir / f"{kind}.json", workdir / f"{kind}.copy.json"
-
-
-def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Writes a record and its copy; what is written already is left alone.
-
-    Args:
-      workdir: the folder of the sweep.
-      kind: "sweep" or "attacks".
-      content: of the record.
-    """
-    record = seal({**content, KIND: kind})
-    for path in reversed(places(workdir, kind)):
-        if _read(path, kind) != record:
-            write_record(path, record)
-
-
-def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """Returns a record, from its copy where it is damaged; None where there is neither.
-
-    Args:
-      workdir: the folder of the sweep.
-      kind: "sweep" or "attacks".
-    """
-    main, copy = places(workdir, kind)
-    for path in (main, copy):
-        record = _read(path, kind)
-        if record is not None:
-            return record
-    if not main.exists() and not copy.exists():
-        return None
-    try:
-        record = read_record(main)
-    except (ValueError, OSError) as error:
-        raise Damaged(workdir, main.name, reason(error)) from error
-    if SEAL in record:
-        raise Damaged(workdir, main.name, f"it is {record.get(KIND)}.json")
-    return record
-
-
-def _read(path: pathlib.Path, kind: str) -> dict[str, Any] | None:
-    """A sound record of its kind, else None."""
-    try:
-        record = read_record(path)
-    except (ValueError, OSError):
-        return None
-    return record if SEAL in record and record.get(KIND) == kind else None
-
-
-def damaged_roots(workdir: pathlib.Path) -> list[str]:
-    """Records, or copies, that are missing or damaged while the other is sound."""
-    names = []
-    for kind in ("sweep", "attacks"):
-        pair = places(workdir, kind)
-        sound = [path for path in pair if _read(path, kind) is not None]
-        names += [path.name for path in pair if len(sound) == 1 and path not in sound]
-    return names
+# no result depends on these; where data and weights lie may change, not what they are
+MAY_CHANGE = (
+    "execution.",
+    "data.dir",
+    "data.resident_gb",
+    "model.pretrained",
+    "teacher.pretrained",
+    "reproduces",  # what it is compared with
+    "goal",
+    "parties.names",
+)
 
 
 def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
-    """What ``sweep.json`` says, None where there is none. Raises UserError where it is damaged beyond
-    its copy, or another version of vfljax wrote it."""
-    remedy = "restore it, or start in a new workdir."
+    """Returns the header of a sweep; None where there is none.
+
+    Raises:
+      UserError: where it is damaged beyond its copy, or another version of vfljax wrote it.
+    """
+    path = workdir / "sweep.json"
     try:
         header = read_root(workdir, "sweep")
-    except Damaged as error:  # nothing else says what the sweep is: no command mends it
-        raise UserError(f"{workdir / 'sweep.json'} is damaged ({error.why}): {remedy}") from error
-    if header is None:
-        return None
-    schema = header.get("schema")
-    if isinstance(schema, int) and schema != SCHEMA:
-        newer = "the version that wrote it"
-        remedy = f"commit {LAST_READER}, the last that reads it" if schema < SCHEMA else newer
-        raise UserError(
-            f"{workdir / 'sweep.json'} has schema {schema}, this version reads {SCHEMA}: use {remedy}."
-        )
-    missing = _missing(header)
-    if schema is None or missing or SEAL not in header:
-        why = f"it has no {missing!r}" if missing else "it has no checksum"
-        raise UserError(f"{workdir / 'sweep.json'} is damaged ({why}): {remedy}")
+        if header is None:
+            return None
+        schema = header.get("schema")
+        if isinstance(schema, int) and schema != SCHEMA:
+            newer = "the version that wrote it"
+            reads = f"commit {LAST_READER}, the last that reads it" if schema < SCHEMA else newer
+            raise UserError(
+                f"{path} has schema {schema}, this version reads {SCHEMA}: use {reads}."
+            )
+        missing = _missing(header)
+        if schema is None or missing or SEAL not in header:
+            why = f"it has no {missing!r}" if missing else "it has no checksum"
+            raise Damaged(workdir, path.name, why)
+    except Damaged as error:  # no command mends it: nothing else describes the sweep
+        remedy = "restore it, or start in a new workdir."
+        raise UserError(f"{path} is damaged ({error.why}): {remedy}") from error
     return header
 
 
 def _missing(header: Mapping[str, Any]) -> str:
     """The first field that a header lacks, '' where none is missing."""
-    for name in FIELDS:
-        if name not in header:
-            return name
-    parts = [("versions", header["versions"], ("jax",)), ("data", header["data"], DATA_FIELDS)]
-    parts += [(f"shards.{i}", shard, SHARD_FIELDS) for i, shard in enumerate(header["shards"])]
-    return next(
-        (f"{part}.{n}" for part, fields, names in parts for n in names if n not in fields), ""
-    )
+
+    def parts() -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
+        yield "", header, FIELDS
+        yield "versions.", header["versions"], ("jax",)
+        yield "data.", header["data"], DATA_FIELDS
+        for number, shard in enumerate(header["shards"]):
+            yield f"shards.{number}.", shard, SHARD_FIELDS
+
+    lacks = (part + name for part, fields, names in parts() for name in names if name not in fields)
+    return next(lacks, "")
+
+
+def read_header(workdir: pathlib.Path) -> dict[str, Any]:
+    """Returns the header of a sweep.
+
+    Raises:
+      UserError: where there is none, and as ``header_of``.
+    """
+    header = header_of(workdir)
+    if header is None:
+        raise UserError(f"{workdir} holds no sweep (no sweep.json): run `vfljax sweep` first.")
+    return header
 
 
 def identity(workdir: pathlib.Path) -> str:
-    """What tells this sweep from others: drawn from its header when that was first written; '' where
-    there is no header, of parts that tests write alone."""
-    stats = [p.stat() if p.exists() else None for p in places(workdir, "sweep")]
+    """Returns what tells this sweep from others: drawn from its header when that was first written; ''
+    where there is no header, of parts that tests write alone."""
+    paths = workdir / "sweep.json", workdir / "sweep.copy.json"
+    stats = [path.stat() if path.exists() else None for path in paths]
     return _identity(workdir, tuple((s.st_mtime_ns, s.st_size) if s else None for s in stats))
 
 
@@ -138,3 +109,111 @@ def _identity(workdir: pathlib.Path, written: tuple[Any, ...]) -> str:
     del written  # when and what size: it is read anew when they change
     header = header_of(workdir)
     return header[ID] if header else ""
+
+
+def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
+    """Starts a sweep directory, or continues the one that is there if it is the same sweep.
+
+    Args:
+      workdir: the folder of the sweep.
+      header: of the sweep that is asked for.
+
+    Returns:
+      The header in force: the stored one on resume, so that its plan is reused.
+
+    Raises:
+      UserError: where the folder holds another sweep, or parts of one that has lost its header.
+    """
+    stored = header_of(workdir)
+    if stored is None:
+        if any((workdir / part).exists() for part in ("shards", "attacks", "partial")):
+            raise UserError(
+                f"workdir {workdir} has lost its sweep.json and the copy of it: restore one of them, or "
+                "choose another --workdir. Nothing was changed."
+            )
+        stored = {**header, ID: seal(header)[SEAL]}
+    else:
+        refuse_another(workdir, stored, header)
+    write_root(workdir, "sweep", stored)  # both copies, should one have been damaged
+    return read_header(workdir)
+
+
+def refuse_another(
+    workdir: pathlib.Path, stored: Mapping[str, Any], header: Mapping[str, Any]
+) -> None:
+    """Refuses a sweep that is not the stored one.
+
+    Args:
+      workdir: the folder of the sweep.
+      stored: its header.
+      header: of the sweep that is asked for.
+
+    Raises:
+      UserError: where they differ in what results depend on.
+    """
+    may_change = MAY_CHANGE
+    data = difference(stored, header)
+    if not data and stored.get("identity"):  # other options of the loader may read the same data
+        may_change = (*MAY_CHANGE, "data.options")
+    changed = [
+        str(changed_field)
+        # a field that came after the sweep was made had its default then
+        for changed_field in differences(resolve(stored["config"]), resolve(header["config"]))
+        if not changed_field.field.startswith(may_change)
+    ]
+    if data:
+        changed.append(data)
+    if stored.get("pretrained", {}) != header["pretrained"]:
+        changed.append("the file of pretrained weights has changed")
+    if changed:
+        raise UserError(
+            f"workdir {workdir} holds another sweep ({'; '.join(changed[:3])}): choose another "
+            "--workdir, or give the config it was made with. Nothing was changed."
+        )
+
+
+def difference(stored: Mapping[str, Any], header: Mapping[str, Any]) -> str:
+    """Returns why the data sets of two headers differ; '' where they do not.
+
+    Args:
+      stored: the header of the stored sweep.
+      header: of the sweep that is asked for.
+    """
+    values = stored["checksum"] != header["checksum"]
+    if not values and stored.get("identity", header["identity"]) == header["identity"]:
+        return ""
+    what = "the values of the data set have" if values else "its parts, groups or columns have"
+    return _reading(stored, header.get("reader", 1)) or f"data: {what} changed"
+
+
+def _reading(stored: Mapping[str, Any], reader: int) -> str:
+    """How to keep the reading of a header that is of another version than ``reader``; '' of the same."""
+    old = stored.get("reader", 1)
+    if old == reader:
+        return ""
+    revision = str(stored.get("revision", "")).rstrip("+")
+    maker = f"vfljax at revision {revision}" if revision else "the vfljax that it was made with"
+    return (
+        f"reading changed: its data set was read by version {old} of the loader, and this is version "
+        f"{reader}; to keep the old reading, prepare the data set with {maker} (`vfljax data --prepare=DIR`) "
+        "and give DIR in place of the data, or give `vfljax sweep` options of the loader that read so"
+    )
+
+
+@contextlib.contextmanager
+def explained(stored: Mapping[str, Any] | None, reader: int) -> Iterator[None]:
+    """Adds, to what is refused of a stored sweep's data, what changed since it was read.
+
+    Args:
+      stored: the sweep's header; None without one.
+      reader: the number of the rules by which the data are read now.
+    """
+    try:
+        yield
+    except UserError as error:
+        why = _reading(stored, reader) if stored else ""
+        if not why:
+            raise
+        raise UserError(
+            f"{error} This was no fault when the sweep was stored, but {why}."
+        ) from error

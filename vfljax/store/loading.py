@@ -6,11 +6,10 @@ that diverged is reported as diverged and changes no other. What is read is comp
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import pathlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from vfljax.errors import UserError
 from vfljax.store import checkpoint, exchange
-from vfljax.store.atomic import write_csv, write_table
+from vfljax.store.atomic import write_table
 from vfljax.store.attacks import (
     LOCAL_ONLY,
     Summary,
@@ -28,27 +27,27 @@ from vfljax.store.attacks import (
     identity_of,
     learner_of,
     local_only_key,
-    read_variants,
-    unfinished_variants,
-    with_untrained,
+    read_variant,
+    unknown_units,
+    with_rows,
 )
-from vfljax.store.directory import (
-    open_shard,
-    open_unit,
-    read_header,
-    read_root_arrays,
-    read_tables,
-    shard_unit,
-    strangers,
-)
-from vfljax.store.manifest import Damaged, digest_of_arrays, reason
+from vfljax.store.directory import read_root_arrays, read_tables, shard_unit, strangers, table_of
+from vfljax.store.header import read_header
+from vfljax.store.manifest import digest_of_arrays, open_folder
+from vfljax.store.sealed import Damaged, reason
 from vfljax.types import PyTree
 
 NO_ROWS = pa.table({})
 TIMES = ("seconds",)  # the columns that differ between two runs of the same sweep
-
-
 AXES = ("configuration", "federation", "seed")  # of ``Sweep.to_xarray``
+BASELINES = ("untrained", "logistic", "all_labels")
+ALIASES = {
+    "trial": "setting",
+    "configuration": "point",
+    "attack_configuration": "point",
+    "method": "arm",
+    "member": "lane",
+}  # column -> its name until 0.1, which tables in memory have too for one version
 
 
 def _needing(package: str, use: Callable[[], Any]) -> Any:
@@ -74,29 +73,31 @@ class StoredTrial(NamedTuple):
         """Final variables: {"bottoms": {"0": ...}, "active": ...}, and "defenses": {name: state} of those
         that predictions are read through (``vfljax.defenses.readers``), if any; reads this member only.
         Raises UserError where they do not match their checksum."""
-        try:
-            weights = checkpoint.load_member(self.shard / "checkpoint", self.member)
-        except ValueError as error:
-            raise Damaged(self.workdir, shard_unit(self.row["shard"]), reason(error)) from error
-        self._check("weights", weights)
-        return weights
+        return self._checked(
+            "weights", lambda: checkpoint.load_member(self.shard / "checkpoint", self.member)
+        )
 
     def exchange(self) -> dict[str, np.ndarray]:
         """This member of every exchange array, e.g. ``"party0_gradients"`` [E, N, D]. Raises UserError
         where they do not match their checksum."""
-        try:
-            arrays = exchange.read(self.shard / "exchange")
-            member = {name: array[self.member] for name, array in arrays.items()}
-        except Exception as error:  # NumPy raises many kinds for a damaged header
-            raise Damaged(self.workdir, shard_unit(self.row["shard"]), reason(error)) from error
-        self._check("exchange", member)
-        return member
 
-    def _check(self, part: str, arrays: PyTree) -> None:
-        folder = open_unit(self.workdir, shard_unit(self.row["shard"]))
-        if digest_of_arrays(arrays) != folder.record["trials"][self.member][part]:
+        def read() -> dict[str, np.ndarray]:
+            arrays = exchange.read(self.shard / "exchange")
+            return {name: array[self.member] for name, array in arrays.items()}
+
+        return self._checked("exchange", read)
+
+    def _checked(self, part: str, read: Callable[[], PyTree]) -> PyTree:
+        unit = shard_unit(self.row["shard"])
+        try:
+            arrays = read()
+        except Exception as error:  # NumPy raises many kinds for a damaged header
+            raise Damaged(self.workdir, unit, reason(error)) from error
+        digests = open_folder(self.workdir, unit).record["trials"][self.member]
+        if digest_of_arrays(arrays) != digests[part]:
             why = f"the {part} of trial {self.row['trial']} do not match their checksum"
-            raise Damaged(self.workdir, folder.unit, why)
+            raise Damaged(self.workdir, unit, why)
+        return arrays
 
 
 class Sweep(NamedTuple):
@@ -151,34 +152,21 @@ class Sweep(NamedTuple):
     def to_xarray(self) -> Any:
         """Every numeric column of ``results`` as a labeled array [configuration, federation, seed], NaN where
         nothing was trained, with each one's method, defenses and knobs as coordinates. Needs xarray."""
-        xarray = _needing("xarray", lambda: importlib.import_module("xarray"))
-        rows = self.results.to_pylist()
-        axes = {axis: list(dict.fromkeys(row[axis] for row in rows)) for axis in AXES}
-        axes["seed"].sort()
-        shape = tuple(len(values) for values in axes.values())
-        place = {axis: {v: k for k, v in enumerate(values)} for axis, values in axes.items()}
-        numbers = [
-            field.name
-            for field in self.results.schema
-            if pa.types.is_floating(field.type) and field.name not in TIMES
-        ]
+        frame = _named(self.results).to_pandas()
+        floats = (f.name for f in self.results.schema if pa.types.is_floating(f.type))
+        numbers = [name for name in floats if name not in TIMES]
         knobs = [name for name in numbers if "." in name]
-        arrays = {name: np.full(shape, np.nan) for name in numbers if name not in knobs}
-        points: dict[str, list[Any]] = {
-            name: [None] * shape[0] for name in ("method", "defenses", *knobs)
+        figures = frame.set_index(list(AXES))[[name for name in numbers if name not in knobs]]
+        arrays = _needing("xarray", figures.to_xarray)
+        points = frame.drop_duplicates("configuration")
+        coordinates = {
+            name: ("configuration", points[name].to_numpy(float if name in knobs else str))
+            for name in ("method", "defenses", *knobs)
         }
-        for row in rows:
-            where = tuple(place[axis][row[axis]] for axis in AXES)
-            for name, array in arrays.items():
-                array[where] = math.nan if row[name] is None else row[name]
-            for name, values in points.items():
-                values[where[0]] = row[name]
-        coordinates: dict[str, Any] = {
-            name: ("configuration", np.array(values, float if name in knobs else str))
-            for name, values in points.items()
-        }
-        return xarray.Dataset(
-            {name: (AXES, array) for name, array in arrays.items()}, coords={**axes, **coordinates}
+        # as they were planned
+        order = {axis: np.array(list(frame[axis].unique())) for axis in AXES[:2]}
+        return arrays.reindex(order).assign_coords(
+            {**coordinates, "federation": order["federation"]}
         )
 
     def require_finished(self) -> None:
@@ -193,32 +181,22 @@ class Sweep(NamedTuple):
             )
 
 
-def results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
-    """Returns the rows of every finished shard, in trial order, and the names of the other shards.
-
-    Args:
-      workdir: the folder of the sweep.
-      header: of the sweep.
-    """
-    names = [shard["name"] for shard in header["shards"]]
+def _results(workdir: pathlib.Path, header: Mapping[str, Any]) -> tuple[pa.Table, list[str]]:
+    """The rows of every finished shard, in trial order, and the names of these shards."""
     for unit in strangers(workdir, header):
         raise Damaged(workdir, unit, "the plan names no such shard")
-    shards = {name: open_shard(workdir, name) for name in names}
-    table = read_tables(shard.file("results.parquet") for shard in shards.values() if shard)
-    missing = [name for name, shard in shards.items() if shard is None]
-    return table.sort_by("trial") if table.num_rows else table, missing
+    names = [shard["name"] for shard in header["shards"]]
+    trained = [name for name in names if (workdir / shard_unit(name)).is_dir()]
+    shards = (open_folder(workdir, shard_unit(name)) for name in trained)
+    table = read_tables(shard.file("results.parquet") for shard in shards)
+    return table.sort_by("trial") if table.num_rows else table, trained
 
 
-BASELINES = ("untrained", "logistic", "all_labels")
-
-
-def attacks(
+def _attacks(
     tables: Mapping[str, pa.Table], trials: Collection[int], summary: Summary, local_only: pa.Table
 ) -> pa.Table:
-    """Returns one row a trial and attack, with figures of its baselines.
-
-    These are the same attack on an untrained bottom and the local-only baseline with the same labels (both by
-    seed), and the same attack knowing every label (by trial).
+    """One row a trial and attack, with figures of its baselines: the same attack on an untrained bottom and the
+    local-only baseline with the same labels (both by seed), and the same attack knowing every label (by trial).
 
     Args:
       tables: the rows of every variant but the local-only baseline.
@@ -231,33 +209,30 @@ def attacks(
     }
     stored = [tables[variant] for variant in sorted(tables) if tables[variant].num_rows]
     rows = pa.concat_tables(stored, promote_options="permissive").to_pylist() if stored else []
-    by_place = {}
-    for row in rows:
-        run = row["trial"] if row["what"] == "all_labels" else row["seed"]
-        by_place[*_place(row), row["what"], run] = row
+    by_place = {_place(row, row["what"]): row for row in rows}
     out = []
     for row in rows:
         if row["what"] != "attack" or row["trial"] not in trials:
             continue  # a baseline's, or of a shard that was lost and is not trained again yet
-        row = {key: value for key, value in row.items() if key != "what"}
+        kept = {key: value for key, value in row.items() if key != "what"}
         for what in BASELINES:
-            run = row["trial"] if what == "all_labels" else row["seed"]
-            beside = by_place.get((*_place(row), what, run), {})
+            baseline = by_place.get(_place(row, what), {})
             if what == LOCAL_ONLY and what in summary[row["variant"]].get("baselines", ()):
                 # sweeps of version 0.1 have rows of this baseline beside each attack too
-                beside = beside or reached.get(local_only_key(row), {})
-            row[f"{what}_success"] = beside.get("success")
-            row[f"{what}_test_success"] = beside.get("test_success")
-            leak = beside.get("leak")  # who knows every label leaves no row to score a leak on
-            row[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
-        out.append(row)
+                baseline = baseline or reached.get(local_only_key(row), {})
+            kept[f"{what}_success"] = baseline.get("success")
+            kept[f"{what}_test_success"] = baseline.get("test_success")
+            leak = baseline.get("leak")  # who knows every label leaves no row to score a leak on
+            kept[f"{what}_leak"] = None if leak is None or math.isnan(leak) else leak
+        out.append(kept)
     out.sort(key=lambda row: (row["label"], row["trial"], row["attack_configuration"]))
-    names = dict.fromkeys(name for row in out for name in row)
-    return pa.table({name: [row.get(name) for row in out] for name in names})
+    return table_of(out)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("variant", "federation", "view", "attack_configuration"))
+def _place(row: Mapping[str, Any], what: str) -> tuple[Any, ...]:
+    """What a row, or the one of its baseline ``what``, is told from others by."""
+    names = ("variant", "federation", "view", "attack_configuration")
+    return *(row[name] for name in names), what, row["trial" if what == "all_labels" else "seed"]
 
 
 def _superseded(table: pa.Table) -> pa.Table:
@@ -269,6 +244,38 @@ def _superseded(table: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
+def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The rows of the local-only baseline and, as more of its learners, those of the same attackers' attacks
+    with as many known labels on an untrained bottom model, from the ``tables`` of every other variant."""
+    scored = {local_only_key(row) for row in local_only.to_pylist()}
+    learns = (pc.field("what") == "untrained") & (pc.field("known") > 0) & ~pc.field("outdated")
+    found = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
+    added = [row for rows in found for row in rows if local_only_key(row) in scored]
+    return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
+
+
+def _unfinished(
+    header: Mapping[str, Any], trained: int, summary: Summary, tables: Mapping[str, pa.Table]
+) -> Iterator[str]:
+    """A line each on shards and attacks that are not done, where so many shards are ``trained``. Attacks were
+    not run, were interrupted, or were run when fewer shards were trained."""
+    shards = len(header["shards"])
+    if trained < shards:
+        yield f"{shards - trained} of {shards} shards are not trained"
+    run = {about["attack"] for about in summary.values()}
+    for name in header["config"]["attacks"]:
+        if name not in run:
+            yield f"the attack {name} was not run"
+    for variant, table in tables.items():
+        about, rows = summary[variant], table.num_rows
+        if about.get("superseded"):  # an older rule's: it stays as it is
+            continue
+        if rows < about["rows"]:
+            yield f"the attack {about['label']} has {rows} of {about['rows']} rows"
+        elif about["shards"] < trained:
+            yield f"the attack {about['label']} saw {about['shards']} of {trained} shards"
+
+
 def load(workdir: str | os.PathLike[str]) -> Sweep:
     """A sweep, finished or not, from its directory: tables now, arrays when asked for.
 
@@ -277,37 +284,27 @@ def load(workdir: str | os.PathLike[str]) -> Sweep:
     """
     path = pathlib.Path(workdir)
     header = read_header(path)
-    trained, missing = results(path, header)
+    results, trained = _results(path, header)
     summary = attack_summary(path)
-    tables = read_variants(path, summary)
+    for unit in unknown_units(path, summary):
+        raise Damaged(path, unit, "attacks.json does not name it")
+    tables = {name: read_variant(path, name) for name in with_rows(summary)}
     for variant in [name for name, about in summary.items() if about.get("superseded")]:
         tables[variant] = _superseded(tables[variant])
-    shards = len(header["shards"])
-    lines = [f"{len(missing)} of {shards} shards are not trained"] if missing else []
-    names, attacked = header["config"]["attacks"], shards - len(missing)
-    lines += unfinished_variants(names, summary, tables, attacked)
+    unfinished = tuple(_unfinished(header, len(trained), summary, tables))
     local_only = tables.pop(LOCAL_ONLY, NO_ROWS)
-    ids = set(trained["trial"].to_pylist() if trained.num_rows else ())
+    ids = set(results["trial"].to_pylist() if results.num_rows else ())
     return Sweep(
         workdir=path,
         header=header,
-        results=aliased(trained),
-        attacks=aliased(attacks(tables, ids, summary, local_only)),
-        unfinished=tuple(lines),
-        local_only=with_untrained(local_only, tables),
+        results=_aliased(results),
+        attacks=_aliased(_attacks(tables, ids, summary, local_only)),
+        unfinished=unfinished,
+        local_only=_with_untrained(local_only, tables),
     )
 
 
-ALIASES = {
-    "trial": "setting",
-    "configuration": "point",
-    "attack_configuration": "point",
-    "method": "arm",
-    "member": "lane",
-}  # column -> its name until 0.1, which tables in memory have too for one version
-
-
-def aliased(table: pa.Table) -> pa.Table:
+def _aliased(table: pa.Table) -> pa.Table:
     """The table with the columns' earlier names too."""
     for column, earlier in ALIASES.items():
         if column in table.column_names and earlier not in table.column_names:
@@ -321,11 +318,10 @@ def _named(table: pa.Table) -> pa.Table:
 
 
 def export(workdir: pathlib.Path) -> None:
-    """The whole tables as single Parquet and CSV files beside the shards."""
+    """Writes the whole tables as single Parquet and CSV files beside the shards."""
     sweep = load(workdir)
     for name, table in (("results", _named(sweep.results)), ("attacks", _named(sweep.attacks))):
-        if not table.num_rows:
-            continue
-        write_table(workdir / f"{name}.parquet", table)
-        flat = table.select([f.name for f in table.schema if not pa.types.is_list(f.type)])
-        write_csv(workdir / f"{name}.csv", flat)
+        if table.num_rows:
+            flat = [f.name for f in table.schema if not pa.types.is_list(f.type)]
+            write_table(workdir / f"{name}.parquet", table)
+            write_table(workdir / f"{name}.csv", table.select(flat))

@@ -1,0 +1,135 @@
+"""Records: small JSON files that carry the SHA-256 of the rest of their own content.
+
+``sweep.json`` and ``attacks.json`` have copies (``sweep.copy.json``), which are written first and read where
+the record is damaged, so that no single damaged file loses them. Every folder's manifest is a record too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from vfljax.errors import UserError
+from vfljax.store.atomic import write_text
+
+SEAL, KIND = "sha256", "of"  # the keys of a record's own sum, and of what it describes
+
+
+class Damaged(UserError):
+    """A file or folder of a sweep that is not what was written; ``unit`` is what must be made again."""
+
+    def __init__(self, workdir: pathlib.Path, unit: str, why: str) -> None:
+        self.unit, self.why = unit, why
+        super().__init__(
+            f"{workdir / unit} is damaged ({why}): {remedy(workdir)} sets it aside and makes it "
+            "again; all else is kept."
+        )
+
+
+def remedy(workdir: pathlib.Path) -> str:
+    """Returns the command that mends a damaged sweep."""
+    return f"`vfljax sweep --workdir={workdir} --mend`"
+
+
+def reason(error: Exception) -> str:
+    """Returns a short reason of an exception that some reader raised."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    text = str(error).splitlines()[0][:100] if str(error) else ""
+    return text or type(error).__name__
+
+
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a record: the content and its own sum."""
+    # as JSON reads it back: names are strings, tuples lists
+    rest = json.loads(json.dumps({key: value for key, value in content.items() if key != SEAL}))
+    text = json.dumps(rest, sort_keys=True)
+    return {**rest, SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def write_record(path: pathlib.Path, content: Mapping[str, Any]) -> None:
+    """Replaces a record.
+
+    Args:
+      path: of its file.
+      content: all of it but its sum.
+    """
+    write_text(path, json.dumps(seal(content), indent=1))
+
+
+def read_record(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the JSON object of a file; one that has no sum is returned as it is.
+
+    Raises:
+      ValueError, OSError: where it cannot be read, or does not match its sum.
+    """
+    record = json.loads(path.read_bytes())
+    if not isinstance(record, dict):
+        raise ValueError("it holds no JSON object")
+    if SEAL in record and seal(record)[SEAL] != record[SEAL]:
+        raise ValueError("its checksum is another")
+    return record
+
+
+def _places(workdir: pathlib.Path, kind: str) -> tuple[pathlib.Path, pathlib.Path]:
+    """The paths of a record and of its copy."""
+    return workdir / f"{kind}.json", workdir / f"{kind}.copy.json"
+
+
+def write_root(workdir: pathlib.Path, kind: str, content: Mapping[str, Any]) -> None:
+    """Writes a record and its copy; what is written already is left alone.
+
+    Args:
+      workdir: the folder of the sweep.
+      kind: "sweep" or "attacks".
+      content: of the record.
+    """
+    record = seal({**content, KIND: kind})
+    for path in reversed(_places(workdir, kind)):
+        if _read(path, kind) != record:
+            write_record(path, record)
+
+
+def read_root(workdir: pathlib.Path, kind: str) -> dict[str, Any] | None:
+    """Returns a record, from its copy where it is damaged; None where there is neither.
+
+    Args:
+      workdir: the folder of the sweep.
+      kind: "sweep" or "attacks".
+    """
+    main, copy = _places(workdir, kind)
+    for path in (main, copy):
+        record = _read(path, kind)
+        if record is not None:
+            return record
+    if not main.exists() and not copy.exists():
+        return None
+    try:
+        record = read_record(main)
+    except (ValueError, OSError) as error:
+        raise Damaged(workdir, main.name, reason(error)) from error
+    if SEAL in record:
+        raise Damaged(workdir, main.name, f"it is {record.get(KIND)}.json")
+    return record
+
+
+def _read(path: pathlib.Path, kind: str) -> dict[str, Any] | None:
+    """A sound record of its kind, else None."""
+    try:
+        record = read_record(path)
+    except (ValueError, OSError):
+        return None
+    return record if SEAL in record and record.get(KIND) == kind else None
+
+
+def damaged_roots(workdir: pathlib.Path) -> list[str]:
+    """Returns the names of records, or copies, that are missing or damaged while the other is sound."""
+    names = []
+    for kind in ("sweep", "attacks"):
+        pair = _places(workdir, kind)
+        damaged = [path.name for path in pair if _read(path, kind) is None]
+        names += damaged if len(damaged) == 1 else []
+    return names
