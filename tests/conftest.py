@@ -3,7 +3,8 @@
 - ``VFLJAX_TEST_OPTIMIZED=1`` compiles as users do. By default tests compile without optimization, which
   halves their time; flags of ``XLA_FLAGS`` stay in force beside theirs.
 - Compiled programs are kept in a folder that the workers of one run share, and removed at its end, unless
-  ``JAX_COMPILATION_CACHE_DIR`` names one.
+  ``JAX_COMPILATION_CACHE_DIR`` names one. So is bytecode where ``PYTHONDONTWRITEBYTECODE`` is set: without
+  it each worker and each process that a test starts compiles JAX and all other libraries anew.
 - ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
 """
 
@@ -17,6 +18,7 @@ import pathlib
 import random
 import shutil
 import signal
+import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
@@ -32,11 +34,15 @@ if not os.environ.get("VFLJAX_TEST_OPTIMIZED"):
     added = [flag for flag in FLAGS if flag.partition("=")[0] not in names]
     os.environ["XLA_FLAGS"] = " ".join([*chosen, *added])
 
-# workers and the processes that tests start inherit the folder; whoever made it removes it
-MADE_CACHE = ""
+# workers and the processes that tests start inherit these folders; the process that made them removes them
+MADE_FOLDERS = []
 if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-    MADE_CACHE = tempfile.mkdtemp(prefix="vfljax_tests_")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = MADE_CACHE
+    MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_tests_"))
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = MADE_FOLDERS[-1]
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_bytecode_"))
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = MADE_FOLDERS[-1]
+    sys.dont_write_bytecode = False
 
 import filelock
 import jax
@@ -82,8 +88,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_unconfigure() -> None:
-    if MADE_CACHE:
-        shutil.rmtree(MADE_CACHE, ignore_errors=True)
+    for folder in MADE_FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
