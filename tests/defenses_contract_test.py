@@ -290,7 +290,7 @@ def test_undefended_settings_never_join_a_program_that_defends_at_neutral_knobs(
     experiment = parse({"grid": {"undefended": {}, "kdk": {"kdk": anchored}}, "attacks": {}})
     shape = grid.DataShape(5, 100, (Input("table", (6,)),) * 2)
     for group in grid.groups(experiment, shape, grid.trials(experiment, [Federation()])):
-        if any(trial.configuration.method.name == "undefended" for trial in group.trials):
+        if any(trial.method.name == "undefended" for trial in group.trials):
             assert [
                 spec for spec in group.spec.defenses if ("anchor", "teacher") in spec.options
             ] == []

@@ -458,8 +458,8 @@ LAUNCHING = (
     ),
     Mutant(
         "an-elsewhere-planned-width-is-chosen-anew",
-        'return header["devices"] if same else jax.device_count()',
-        "return jax.device_count()",
+        'devices = header["devices"] if same else jax.device_count()',
+        "devices = jax.device_count()",
         ("sweep/train",),
     ),
     Mutant(

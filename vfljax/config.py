@@ -179,9 +179,9 @@ def _change(config: dict[str, Any], field: str, text: str) -> None:
                 "file, or give a config that has it."
             )
         if name not in known:
-            raise unknown("config field", field, [f"{path}.{k}" if path else k for k in known])
+            raise unknown("config field", field, [_below(path, k) for k in known])
         if name is not last:
-            group, path = group[name], f"{path}.{name}" if path else name
+            group, path = group[name], _below(path, name)
     group[last] = _from_text(text, group[last])
 
 
@@ -211,7 +211,7 @@ def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) ->
     for an override to be either."""
     out: dict[str, Any] = {}
     for key in [*values, *(key for key in default if key not in values)]:
-        name = f"{path}.{key}" if path else key
+        name = _below(path, key)
         known, value = default.get(key), values.get(key, default.get(key))
         if isinstance(known, Mapping) and isinstance(value, Mapping) and name not in FREE:
             value = _filled(known, value, name)
@@ -221,14 +221,17 @@ def _filled(default: Mapping[str, Any], values: Mapping[str, Any], path: str) ->
     return out
 
 
+def _below(path: str, name: str) -> str:
+    """The dotted path of a field in the group ``path``, which is "" for the whole config."""
+    return f"{path}.{name}" if path else name
+
+
 def _plain(value: Any) -> Any:
     """The value as JSON has it: dicts, lists and scalars."""
     if isinstance(value, (ConfigDict, Mapping)):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
@@ -241,14 +244,10 @@ def _merge(default: Any, value: Any, path: str) -> Any:
         raise UserError(f"config.{path}={value!r} must be a group of fields: {', '.join(default)}.")
     for key in value:
         if key not in default:
-            raise unknown(
-                "config field",
-                f"{path}.{key}" if path else key,
-                [f"{path}.{name}" if path else name for name in default],
-            )
+            raise unknown("config field", _below(path, key), [_below(path, k) for k in default])
     out = {}
     for key, field in default.items():
-        name = f"{path}.{key}" if path else key
+        name = _below(path, key)
         if name in FREE and key in value:
             if path and not isinstance(value[key], (Mapping, ConfigDict)):
                 raise UserError(f"config.{name}={value[key]!r} must be a group of fields.")
@@ -269,16 +268,10 @@ def typed(default: Any, value: Any, path: str) -> Any:
     value = _plain(value)
     axis = path in AXES and isinstance(value, list)
     entries: list[Any] = value if axis else [value]
+    kinds = {int: (int, float), float: (int, float), tuple: list}.get(type(default), type(default))
     for entry in entries:
-        number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
-        fits = {
-            bool: isinstance(entry, bool),
-            int: number and (isinstance(entry, int) or entry.is_integer()),
-            float: number,
-            str: isinstance(entry, str),
-            tuple: isinstance(entry, list),
-        }[type(default)]
-        if not fits:
+        fits = isinstance(entry, kinds) and isinstance(entry, bool) == isinstance(default, bool)
+        if not fits or (type(default) is int and entry != entry // 1):
             raise UserError(
                 f"config.{path}={value!r} must be of type {type(default).__name__}, for example "
                 f"{default!r}."
@@ -330,7 +323,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> l
     """
     found = []
     for key in [*a, *(k for k in b if k not in a)]:
-        name = f"{path}.{key}" if path else key
+        name = _below(path, key)
         left, right = a.get(key, "absent"), b.get(key, "absent")
         if isinstance(left, Mapping) and isinstance(right, Mapping):
             found += differences(left, right, name)

@@ -10,6 +10,7 @@ computation is, not what is computed; on accelerators also how products of float
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import logging
@@ -30,13 +31,8 @@ FITS = 0.8  # of a device's memory, what a program may need: other arrays and ga
 CHUNK_MEMORY = 8 << 30  # bytes of an accelerator, for each of which a chunk of rows is evaluated
 # the lines of /proc/cpuinfo, on x86 and on ARM, that decide which machine code XLA emits
 CPU_FIELDS = (
-    "vendor_id",
-    "cpu family",
-    "model",
-    "flags",
-    "CPU implementer",
-    "CPU part",
-    "Features",
+    *("vendor_id", "cpu family", "model", "flags"),
+    *("CPU implementer", "CPU part", "Features"),
 )
 
 _log = logging.getLogger(__name__)
@@ -56,7 +52,12 @@ class Offered(NamedTuple):
     host: float = math.inf  # bytes of the host's memory, likewise
 
     def part(self, share: float, otherwise: int) -> int:
-        """Bytes that are this ``share`` of a device's memory; ``otherwise`` where that is not known."""
+        """Returns the bytes of a share of a device's memory.
+
+        Args:
+          share: from 0 to 1.
+          otherwise: where the memory is not known.
+        """
         return int(share * self.memory) if math.isfinite(self.memory) else otherwise
 
 
@@ -64,13 +65,21 @@ def offered() -> Offered:
     """Returns what the default backend offers; everything that is sized by the backend asks here."""
     if jax.default_backend() == "cpu":
         return Offered(cpu=True)
-    stats = (device.memory_stats() or {} for device in jax.local_devices())
-    limits = (memory.get("bytes_limit", math.inf) for memory in stats)
+    limits = map(_limit, jax.local_devices())
+    return Offered(False, min(limits, default=math.inf), _pages("SC_PHYS_PAGES"))
+
+
+def _limit(device: Any) -> float:
+    """The bytes of a device's memory, infinity if that cannot be known."""
+    return (device.memory_stats() or {}).get("bytes_limit", math.inf)
+
+
+def _pages(name: str) -> float:
+    """The bytes of the pages that the system counts by that name, infinity if it counts none."""
     try:
-        host = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        return float(os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
-        host = math.inf
-    return Offered(False, min(limits, default=math.inf), host)
+        return math.inf
 
 
 def needed_bytes(compiled: Any) -> tuple[int, int]:
@@ -105,13 +114,17 @@ def fitting_width(compiled: Any, width: int) -> int:
 
 
 def compile_fitting(compile_for: Callable[[int], Any], width: int) -> Any:
-    """Returns the program of ``compile_for(width)``, or of fewer members if those do not fit into memory."""
-    while True:
-        compiled = compile_for(width)
-        fewer = fitting_width(compiled, width)
-        if fewer == width:
-            return compiled
+    """Returns a compiled program whose members fit into a device's memory.
+
+    Args:
+      compile_for: makes the program of so many members.
+      width: the members to begin with.
+    """
+    compiled = compile_for(width)
+    while (fewer := fitting_width(compiled, width)) != width:
         width = fewer
+        compiled = compile_for(width)
+    return compiled
 
 
 def rows_at_once(rows: int) -> int:
@@ -130,11 +143,7 @@ def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
         return float(fields["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError, IndexError):
-        pass
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
+        return _pages("SC_AVPHYS_PAGES")
 
 
 def free_disk(path: pathlib.Path) -> float:
@@ -150,7 +159,7 @@ def device_memory() -> float:
     """Returns the bytes of memory of all devices together, infinity if that cannot be known."""
     if jax.default_backend() == "cpu":
         return free_memory()
-    return sum((d.memory_stats() or {}).get("bytes_limit", math.inf) for d in jax.devices())
+    return sum(map(_limit, jax.devices()))
 
 
 def exhausted(error: BaseException) -> bool:
@@ -279,21 +288,17 @@ def trim(folder: pathlib.Path, max_bytes: int) -> int:
     """
     entries = []
     for path in folder.rglob("*-cache"):
-        try:
+        with contextlib.suppress(OSError):  # another process removed it
             status = path.stat()
-        except OSError:  # another process removed it
-            continue
-        entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+            entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
     excess = sum(size for _, size, _ in entries) - max_bytes
     removed = 0
     for _, size, path in sorted(entries):
         if removed >= excess:
             break
-        try:
+        with contextlib.suppress(OSError):  # not ours to remove
             path.unlink(missing_ok=True)
-        except OSError:
-            continue  # not ours to remove
-        removed += size
+            removed += size
     return removed
 
 
@@ -323,8 +328,14 @@ def _make_writable(folder: pathlib.Path) -> None:
 
 
 def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: float) -> None:
-    """Make ``folder`` the compile cache of this process, for programs that compile at least so long;
-    None: keep none. It initializes JAX's backends: set the number of devices before."""
+    """Choose the compile cache of this process.
+
+    This initializes JAX's backends: set the number of devices before.
+
+    Args:
+      folder: of the cache; None: no program is kept.
+      min_compile_seconds: of the programs that are kept.
+    """
     text = None if folder is None else str(folder)
     if _configured("jax_compilation_cache_dir") != text:
         jax.config.update("jax_compilation_cache_dir", text)
@@ -338,7 +349,7 @@ def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: flo
 
 
 def _configured(name: str) -> Any:
-    return getattr(jax.config, name)
+    return getattr(jax.config, name)  # type checkers know no field of it
 
 
 def _default_or_none() -> pathlib.Path | None:

@@ -225,8 +225,8 @@ def test_weak_types_are_part_of_the_request_as_tracing_tells_them_apart():
 def test_a_program_compiled_ahead_is_the_one_that_runs(cache):
     program, arguments = requested()
     with ThreadPoolExecutor(1) as pool:
-        program.compile_ahead(*arguments, pool)
-        program.compile_ahead(*arguments, pool)  # asked again it is compiled no second time
+        program.compile(*arguments, pool=pool)
+        program.compile(*arguments, pool=pool)  # asked again it is compiled no second time
     np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
     assert program.traces == 1
     assert list(cache.values()) == [program]
@@ -240,8 +240,7 @@ def test_plain_functions_are_compiled_once_for_each_shape_and_option():
     assert programs.compiled(make_power, (2,), arguments) is compiled
     longer = {"x": jnp.arange(4.0)}, jnp.float32(0)
     assert programs.compiled(make_power, (2,), longer) is not compiled
-    options = {"xla_backend_optimization_level": 0}
-    assert programs.compiled(make_power, (2,), arguments, options) is not compiled
+    assert programs.compiled(make_power, (2,), arguments, level=0) is not compiled
     assert len(calls) == 3
 
 

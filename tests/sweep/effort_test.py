@@ -5,8 +5,9 @@ import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import store
-from vfljax.sweep import batch_layout, effort, programs, train
-from vfljax.sweep.effort import PAYS, QUICK, Effort
+from vfljax.sweep import batch_layout, programs
+from vfljax.sweep.plan import QUICK, divided_as
+from vfljax.sweep.programs import Effort
 
 
 @pytest.fixture
@@ -16,7 +17,6 @@ def no_flags(monkeypatch):
 
 
 def test_small_plans_compile_quickly_and_long_kinds_of_programs_do_not():
-    assert (effort.level_of(PAYS - 1), effort.level_of(PAYS)) == (QUICK, None)
     assert plan_of(tiny()).effort == Effort(QUICK, QUICK)
     long_attack = tiny(attacks={"passive": {"known": 20, "steps": 1_000_000}})
     assert plan_of(long_attack).effort == Effort(QUICK, None)
@@ -28,19 +28,19 @@ def test_a_stored_choice_stays_whatever_is_planned_now(tiny_sweep):
     planned, stored = plan_of(tiny()), store.load(tiny_sweep).header
     assert stored["effort"] == {"training": QUICK, "attacks": QUICK}
     changed = {**stored, "effort": {"training": None, "attacks": 1}}
-    assert train.divided_as(planned, changed).effort == Effort(None, 1)
+    assert divided_as(planned, changed).effort == Effort(None, 1)
     older = {name: value for name, value in stored.items() if name != "effort"}
-    assert train.divided_as(planned, older).effort == Effort(None, None)
+    assert divided_as(planned, older).effort == Effort(None, None)
 
 
 def test_a_level_that_the_user_names_is_that_of_every_program(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
-    assert effort.options_of(QUICK) == {}
+    assert programs.compiler_options(QUICK) == {}
 
 
 @pytest.mark.usefixtures("no_flags")
 def test_a_level_is_the_compiler_s_option_and_another_program():
-    assert effort.options_of(None) == {}
+    assert programs.compiler_options(None) == {}
     layout = batch_layout.layout(2)
     arguments = layout.pad(jax.numpy.ones(2)), batch_layout.share(jax.numpy.float32(3))
     quick, full = (

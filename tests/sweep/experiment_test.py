@@ -295,8 +295,8 @@ def test_a_knob_is_set_in_every_arm_that_has_the_defense():
 
 def test_attacks_asked_for_by_name_have_the_config_s_options_where_it_names_them():
     experiment = parse(tiny()).with_attacks(["probe", "passive"])
-    assert [request.name for request in experiment.attacks] == ["probe", "passive"]
-    assert experiment.attacks[0].values == {}
-    assert experiment.attacks[1].values == {"known": 20, "steps": 20, "ema": 0.9}
+    assert list(experiment.attacks) == ["probe", "passive"]
+    assert experiment.attacks["probe"] == {}
+    assert experiment.attacks["passive"] == {"known": 20, "steps": 20, "ema": 0.9}
     with pytest.raises(UserError, match="unknown attack 'pasive'.*did you mean 'passive'"):
         parse(tiny()).with_attacks(["pasive"])

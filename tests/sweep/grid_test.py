@@ -69,7 +69,7 @@ def test_which_parties_are_malicious_is_an_axis():
 
 def test_undefended_settings_ride_along_at_neutral_knobs():
     group = groups_of(attacks={})[0]
-    plain = [s for s in group.trials if s.configuration.method.name == "undefended"]
+    plain = [s for s in group.trials if s.method.name == "undefended"]
     assert plain
     knobs = grid.members_of(group.spec, plain, []).hparams.defenses
     assert (knobs["kdk"]["epsilon"] == 0).all()
@@ -82,7 +82,7 @@ def test_a_member_s_numbers_are_its_setting_s_whatever_the_group():
     for place, trial in enumerate(group.trials):
         assert member.seed[place] == trial.seed
         assert member.teacher[place] == (3 if place == 1 else 0)
-        rate = np.float32(trial.configuration.numbers["learning_rate"])
+        rate = np.float32(trial.numbers["learning_rate"])
         assert member.hparams.learning_rate[place] == rate
         assert member.hparams.milestones[place].tolist() == [2.0]
     assert member.seed.dtype == np.int32
@@ -127,7 +127,7 @@ TOPS = {
 
 def test_an_arm_may_have_a_top_model_of_its_own():
     groups = groups_of(attacks={"direct": {}}, grid=TOPS)
-    names = {group.name: {s.configuration.method.name for s in group.trials} for group in groups}
+    names = {group.name: {s.method.name for s in group.trials} for group in groups}
     assert names == {
         "undefended": {"undefended", "same"},  # naming the sweep's own top changes nothing
         "kdk-mlp-8": {"wide", "kdk"},  # undefended trials join a chain of their own model only
@@ -137,7 +137,7 @@ def test_an_arm_may_have_a_top_model_of_its_own():
     tops = {group.name: group.spec.top for group in groups}
     assert tops["kdk-mlp-8"].hidden == (8,)
     assert type(tops["kdk-mlp-8"]).__name__ == "MLP"
-    wide = next(s for g in groups for s in g.trials if s.configuration.method.name == "wide")
+    wide = next(s for g in groups for s in g.trials if s.method.name == "wide")
     assert {"model.top": "mlp", "model.top_hidden": "8"}.items() <= wide.row().items()
 
 
@@ -145,5 +145,5 @@ def test_a_defense_that_needs_a_top_model_is_not_trained_without_one():
     gafm = {"gafm": {"gafm": {"delta": 0.2}}, "undefended": {}}
     experiment = parse(tiny(grid=gafm))
     trials = grid.trials(experiment, [Federation(), Federation(False)])
-    trained = {(s.configuration.method.name, s.federation.name) for s in trials}
+    trained = {(s.method.name, s.federation.name) for s in trials}
     assert trained == {("gafm", "split"), ("undefended", "split"), ("undefended", "no_split")}

@@ -12,13 +12,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.sweep import programs, train
 from vfljax.sweep.experiment import parse
-from vfljax.sweep.initial import (
-    initial_weights,
-    plain,
-    random_weights,
-    unread_tensors,
-    weight_shapes,
-)
+from vfljax.sweep.initial import initial_weights, plain, unread_tensors, weight_shapes
 
 CHANGES = {
     "model.bottom": "resnet18",
@@ -72,7 +66,8 @@ def test_initial_weights_depend_on_the_seed_alone(planned):
     # and on the seed itself, not on its place among others
     by_seed = ("train", "validation", "test", "mean", "scale")
     parts = {name: jax.tree.map(lambda a: a[2:], getattr(planned.table, name)) for name in by_seed}
-    last = random_weights(spec, planned.seeds[2:], planned.table._replace(**parts))
+    table = planned.table._replace(**parts)
+    last = initial_weights(spec, planned.experiment, planned.seeds[2:], table)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[2], b[0], rtol=1e-5), weights, last)
 
 

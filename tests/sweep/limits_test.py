@@ -11,7 +11,7 @@ from vfljax import store
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan
 from vfljax.sweep.experiment import changed, experiment_of, parse
-from vfljax.sweep.limits import LIMITS, SizeLimits, bytes_text, chain_lengths, lengths
+from vfljax.sweep.limits import LIMITS, SizeLimits, bytes_text, lengths
 from vfljax.types import Federation
 
 THOUSAND = tuple(range(1, 1001))
@@ -128,8 +128,9 @@ def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path)
 
 
 def test_lengths_are_counted_without_building_a_product():
-    chain = {"noise": {"scale": (1, 2), "law": "laplace"}, "model": {"top": "mlp"}, "kdk": 3}
-    assert chain_lengths("a", chain) == {"grid.a.noise.scale": 2, "grid.a.noise.law": 1}
+    chain = {"noise": {"scale": (1, 2), "law": "laplace"}, "model": {"top": "mlp"}}
+    (method,) = parse(tiny(grid={"a": chain})).methods
+    assert method.lengths == {"grid.a.noise.scale": 2, "grid.a.noise.law": 1}
     assert lengths("f", {"x": (), "y": [1, 2, 3]}) == {"f.x": 0, "f.y": 3}
 
 

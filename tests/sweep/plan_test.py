@@ -233,19 +233,19 @@ def forty():
 
 
 def test_on_an_accelerator_a_shard_holds_what_its_memory_does(forty, monkeypatch):
-    group, size, devices = forty.groups[0], forty.weights[0], jax.device_count()
+    group, devices = forty.groups[0], jax.device_count()
     cuts = group.spec.recorded_rows * group.spec.bottoms[0].out
 
     def capacity(seconds=1e-3, epochs=2, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
-        shards = plan.plan_shards([group], [size], seconds, epochs)
+        shards = [*plan._shards([group], seconds, epochs)]
         places = [place for shard in shards for place in shard.trials]
         assert places == list(range(40))
         return shards[0].capacity
 
     assert capacity(cpu=True) == devices  # each trial takes 900 us on a core
     assert capacity(cpu=False) == 40
-    state = plan.STATES * size + 8 * 5 * cuts
+    state = plan.STATES * group.weights + 8 * 5 * cuts
     for held in (4, 8, 20):
         memory = held * state / plan.STATE_SHARE
         assert capacity(cpu=False, memory=memory / devices) == held
@@ -298,9 +298,10 @@ def test_a_malicious_federation_needs_an_optimizer_that_has_a_malicious_form():
 
 
 def test_widths_are_those_of_the_machine_that_planned_a_sweep():
-    planned_for = {"backend": jax.default_backend(), "devices": 8}
-    assert plan.planned_devices(planned_for) == 8
-    assert plan.planned_devices({**planned_for, "backend": "gpu"}) == jax.device_count()
+    planned, header = plan_of(tiny(attacks={})), {"backend": jax.default_backend(), "devices": 8}
+    assert plan.divided_as(planned, {**header, "shards": []}).devices == 8
+    elsewhere = {**header, "backend": "gpu", "shards": []}
+    assert plan.divided_as(planned, elsewhere).devices == jax.device_count()
     here, there = batch_layout.layout(24, 6), batch_layout.layout(24, 6, devices=8)
     assert (here.capacity, here.width) == (24, 6)
     assert (there.capacity, there.width) == (24, 3)  # 3 members a device there, in more calls here

@@ -24,23 +24,23 @@ def test_the_leaks_are_the_norms_and_the_nearer_true_centers():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 200)
     g = rng.normal(size=(200, 3)) + 0.5 * labels[:, None]
-    norm, mean, median = selection.gradient_leaks(g, labels)
+    norm, mean, median = selection._gradient_leaks(g, labels)
     for leak, center in ((mean, np.mean), (median, np.median)):
         to = [((g - center(g[labels == c], axis=0)) ** 2).sum(1) for c in (0, 1)]
         assert leak == pytest.approx(roc_auc_score(labels, to[1] <= to[0]))
     a = roc_auc_score(labels, (g**2).sum(1))
     assert norm == pytest.approx(max(a, 1 - a))
-    assert selection.gradient_leaks(g, 1 - labels) == pytest.approx((norm, mean, median))
+    assert selection._gradient_leaks(g, 1 - labels) == pytest.approx((norm, mean, median))
 
 
 def test_the_subset_is_a_tenth_of_the_training_rows_with_five_seeds_and_one_value_an_axis():
-    small = selection.selection_experiment(parse(CONFIG), (0.1, 0.5)).stored
+    small = selection._selection_experiment(parse(CONFIG), (0.1, 0.5)).stored
     assert small["data"]["train"] == 30
     assert small["data"]["test"] == 100
     assert small["seeds"] == 5
     assert small["grid"] == {"gafm": {"gafm": {"delta": [0.1, 0.5], "gamma": 1.0}}}
     half = parse(tiny(grid=CONFIG["grid"], data={"train": 0.5}))
-    shares = selection.selection_experiment(half, (0.1,))
+    shares = selection._selection_experiment(half, (0.1,))
     assert shares.data.train == pytest.approx(0.05)
 
 
@@ -56,7 +56,7 @@ def test_the_chosen_delta_is_the_best_of_what_was_trained_and_is_used_in_every_a
         labels = splits["labels"][splits["train"][row["seed"]]]
         auc = max(row["train_auc"], 1 - row["train_auc"])
         delta = round(row["gafm.delta"], 3)
-        ratios[delta].append(np.mean(selection.gradient_leaks(g, labels)) / auc)
+        ratios[delta].append(np.mean(selection._gradient_leaks(g, labels)) / auc)
     assert len(ratios[0.1]) == 5
     assert chosen.delta == min(ratios, key=lambda delta: np.mean(ratios[delta]))
     assert sum("<- chosen" in line for line in said) == 1

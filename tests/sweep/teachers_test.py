@@ -32,9 +32,7 @@ def lessons_of(*methods):
     """The plan of methods of ``CHAINS`` on the rows of ``planned``, its lessons, and whose they are."""
     plan = planned()
     groups = [
-        group
-        for group in plan.groups
-        if {s.configuration.method.name for s in group.trials} & set(methods)
+        group for group in plan.groups if {s.method.name for s in group.trials} & set(methods)
     ]
     plan = plan._replace(groups=groups)
     return plan, *teachers.lessons(plan.groups, plan.table)
@@ -43,7 +41,7 @@ def lessons_of(*methods):
 def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_agree():
     plan, taught, teacher_of = lessons_of(*CHAINS)
     trials = [s for group in plan.groups for s in group.trials if s.id in teacher_of]
-    assert {s.configuration.method.name for s in trials} >= {"kdk", "both", "prior"}
+    assert {s.method.name for s in trials} >= {"kdk", "both", "prior"}
     for s in trials:
         drawn = s.chain.knobs.get("label_dp", {}).get("epsilon")
         same = {
@@ -51,7 +49,7 @@ def test_settings_share_a_teacher_exactly_when_seed_and_the_labels_it_may_see_ag
             for t in trials
             if t.seed == s.seed
             and t.chain.knobs.get("label_dp", {}).get("epsilon") == drawn
-            and (t.configuration.method.name == "prior") == (s.configuration.method.name == "prior")
+            and (t.method.name == "prior") == (s.method.name == "prior")
         }
         assert same == {t.id for t in trials if teacher_of[t.id] == teacher_of[s.id]}
         assert taught.seed[teacher_of[s.id]] == s.seed
@@ -88,7 +86,7 @@ def test_where_no_chain_reads_a_teacher_there_is_no_lesson():
 def test_the_config_s_teacher_is_its_network_for_the_label_party_s_columns():
     changes = {"teacher.hidden": (8, 4), "teacher.temperature": 2.0, "teacher.epochs": 7}
     teacher = parse(tiny(**changes)).teacher
-    config = teachers.make_teacher(teacher, Input("image", (8, 4)), 10)
+    config = teachers._make_teacher(teacher, Input("image", (8, 4)), 10)
     assert config.network == MLP(hidden=(8, 4), out=10)
     assert config[1:] == (7, 32, 1e-3, 2.0)
 

@@ -23,9 +23,8 @@ from vfljax.attacking.scoring import Scorer
 from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, profile, programs
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants
-from vfljax.sweep.effort import stored_effort
 from vfljax.sweep.experiment import Experiment, experiment_of
-from vfljax.sweep.plan import Plan, planned_devices, recorded, split_arrays
+from vfljax.sweep.plan import Plan, divided_as, recorded, split_arrays
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.serving import most_known
 
@@ -120,14 +119,13 @@ def _stored(
     """What is asked for, and the stored sweep."""
     experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
     sweep = store.load(workdir)
-    effort = stored_effort(sweep.header)
-    plan = plan._replace(devices=planned_devices(sweep.header), effort=effort)
+    plan = divided_as(plan, sweep.header)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
     variants = attack_variants(trained, plan.dataset.num_classes, plan.party_columns[0].input)
     naming = most_known(plan._replace(experiment=trained, attack_variants=tuple(variants)))
-    scorer = Scorer(arrays, experiment.execution.width or None, naming, effort.attacks)
+    scorer = Scorer(arrays, experiment.execution.width or None, naming, plan.effort.attacks)
     return experiment, Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
 
 
@@ -144,7 +142,7 @@ def _planned(
 def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions.Summary) -> None:
     """Refuse rows of plugins that are not in use, or whose files are not those of what is stored; an
     attack whose rule has a new number is another one."""
-    names = [request.name for request in experiment.attacks]
+    names = list(experiment.attacks)
     stored = {
         name: about
         for name, about in sweep.header.get("plugins", {}).items()

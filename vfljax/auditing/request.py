@@ -17,7 +17,7 @@ from vfljax import attacks
 from vfljax.datasets import TABLE
 from vfljax.datasets import options as asking
 from vfljax.errors import Field, UserError, unknown
-from vfljax.sweep.naming import check_name
+from vfljax.sweep.limits import check_name
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
 FEDERATIONS = {

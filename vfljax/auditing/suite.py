@@ -20,7 +20,7 @@ from vfljax.errors import UserError
 from vfljax.models.mlp import MLP
 from vfljax.sweep import attack_variants, feasibility, grid
 from vfljax.sweep.experiment import parse
-from vfljax.sweep.naming import FORBIDDEN
+from vfljax.sweep.limits import FORBIDDEN
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.records import as_axis
 

@@ -21,7 +21,7 @@ from vfljax.attacking import run
 from vfljax.errors import UserError
 from vfljax.sweep import train
 from vfljax.sweep.experiment import parse_stored
-from vfljax.sweep.plan import Plan, Shard
+from vfljax.sweep.plan import Plan, Shard, divided_as
 
 
 class Outcome(NamedTuple):
@@ -98,7 +98,7 @@ def _planned(workdir: str, sweep: str, text: str, sources: tuple[str, ...]) -> P
     for source in sources:
         plugins.use(source)
     plan, _ = train.planned(parse_stored(json.loads(text)), folder)
-    return train.divided_as(plan, store.read_header(folder))
+    return divided_as(plan, store.read_header(folder))
 
 
 def _plan(job: ShardJob) -> Plan:

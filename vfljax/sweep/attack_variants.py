@@ -10,20 +10,13 @@ import flax.linen as nn
 
 from vfljax import attacks, store
 from vfljax.attacks.core import Attack
+from vfljax.defenses.core import LARGEST
 from vfljax.errors import UserError, unknown
 from vfljax.models.making import make_network
-from vfljax.sweep.experiment import AttackRequest, Experiment
+from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.methods import combinations
-from vfljax.sweep.records import MOST, as_axis
-from vfljax.types import (
-    MALICIOUS,
-    NO_SPLIT,
-    SPLIT,
-    AttackIdentity,
-    Federation,
-    Input,
-    federation_of,
-)
+from vfljax.sweep.records import as_axis, is_number
+from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, federation_of
 
 
 class AttackVariant(NamedTuple):
@@ -60,51 +53,40 @@ class AttackVariant(NamedTuple):
 
 
 def attack_variants(experiment: Experiment, num_classes: int, reads: Input) -> list[AttackVariant]:
-    """Every attack variant of an experiment, attack by attack in listing order.
+    """Returns every attack variant of an experiment, attack by attack in listing order.
 
-    ``reads`` describes the first party's columns. Raises UserError for an option or knob that an
-    attack does not have, and for values out of range.
+    Args:
+      experiment: whose attacks they are.
+      num_classes: of the data.
+      reads: the columns of the first party.
+
+    Raises:
+      UserError: for an option or knob that an attack does not have, and for values out of range.
     """
-    bottom = _bottom(experiment, reads)
-    return [
-        variant
-        for request in experiment.attacks
-        for variant in _variants(request, experiment.attackers, bottom, num_classes)
-    ]
-
-
-def _variants(
-    request: AttackRequest,
-    attackers: Sequence[tuple[int, ...]],
-    bottom: nn.Module,
-    num_classes: int,
-) -> list[AttackVariant]:
-    name, values = request
-    static = attacks.TABLE[name].options
-    axes = {option: values[option] for option in static if option in values}
-    built = [
-        (options, _build(name, options, (bottom,), num_classes))
-        for options in combinations(axes, f"attacks.{name}")
-    ]
-    knobs = {knob: None for _, attack in built for knob in attack.knobs}
-    for option in values:
-        if option not in static and option not in knobs:
-            raise unknown(f"option of the attack {name}", option, [*static, *knobs])
+    bottoms = (_bottom(experiment, reads),)
     variants = []
-    for options, attack in built:
-        points = combinations(
-            {k: values.get(k, default) for k, default in attack.knobs.items()}, f"attacks.{name}"
-        )
-        _check_ranges(name, points, attack.ranges)
-        # a malicious run is attacked by those who were malicious in it
-        honest = [(0,)] if attack.federations == (MALICIOUS,) else attackers
-        shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
-        variants += [
-            AttackVariant(
-                name, options, points, shown, parties, with_malicious=parties == honest[0]
-            )
-            for parties in honest
+    for name, values in experiment.attacks.items():
+        static, field = attacks.TABLE[name].options, f"attacks.{name}"
+        axes = {option: values[option] for option in static if option in values}
+        built = [
+            (options, _build(name, options, bottoms, num_classes))
+            for options in combinations(axes, field)
         ]
+        knobs = {knob: None for _, attack in built for knob in attack.knobs}
+        for option in values:
+            if option not in static and option not in knobs:
+                raise unknown(f"option of the attack {name}", option, [*static, *knobs])
+        for options, attack in built:
+            given = {knob: values.get(knob, default) for knob, default in attack.knobs.items()}
+            points = combinations(given, field)
+            _check_ranges(name, points, attack.ranges)
+            # a malicious run is attacked by those who were malicious in it
+            honest = [(0,)] if attack.federations == (MALICIOUS,) else experiment.attackers
+            shown = tuple(k for k, v in options.items() if _is_shown(axes[k], v))
+            variants += [
+                AttackVariant(name, options, points, shown, parties, parties == honest[0])
+                for parties in honest
+            ]
     return variants
 
 
@@ -129,8 +111,7 @@ def _check_ranges(
     for point in points:
         for knob, value in point.items():
             low, high = ranges.get(knob, (0, math.inf))  # inf: as far as float32 computes
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not low <= value <= min(high, MOST):
+            if not is_number(value) or not low <= value <= min(high, LARGEST):
                 most = f" and <= {high:g}" if high < math.inf else ""
                 raise UserError(
                     f"config.attacks.{name}.{knob}={value!r} must be a number >= {low:g}{most}."
@@ -150,17 +131,34 @@ def _bottom(experiment: Experiment, reads: Input) -> nn.Module:
 
 
 def make_attack(variant: AttackVariant, bottoms: tuple[nn.Module, ...], num_classes: int) -> Attack:
-    """The variant's attack on parties with these bottoms."""
+    """Returns the variant's attack.
+
+    Args:
+      variant: of the attack.
+      bottoms: of the parties that attack.
+      num_classes: of the data.
+    """
     return attacks.TABLE[variant.name](bottoms, num_classes, **variant.options)
 
 
 def attackers_of(federation: str, variant: AttackVariant) -> tuple[int, ...]:
-    """Who attacks in the federation of that name: its malicious parties, else whom the variant names."""
+    """Returns who attacks: the malicious parties, else those that the variant names.
+
+    Args:
+      federation: its name.
+      variant: of the attack.
+    """
     return federation_of(federation).malicious or variant.attackers
 
 
 def serves(variant: AttackVariant, attack: Attack, federation: str) -> bool:
-    """Whether the variant, whose attack this is, is run in the federation of that name."""
+    """Returns whether a variant is run in a federation.
+
+    Args:
+      variant: of the attack.
+      attack: as ``make_attack`` makes it.
+      federation: its name.
+    """
     kind = federation_of(federation).kind
     return kind in attack.federations and (variant.with_malicious or kind != MALICIOUS)
 
@@ -168,16 +166,20 @@ def serves(variant: AttackVariant, attack: Attack, federation: str) -> bool:
 def federations(
     experiment: Experiment, variants: Sequence[AttackVariant], num_classes: int, reads: Input
 ) -> list[Federation]:
-    """The federations to train: those that the experiment names, else the honest one with splitting (its
-    utility) and the first that each attack is defined on."""
+    """Returns the federations to train: those that the experiment names, else the honest one with splitting
+    (for its utility) and the first that each attack is defined on.
+
+    Args:
+      experiment: what is trained.
+      variants: of its attacks.
+      num_classes: of the data.
+      reads: the columns of the first party.
+    """
     kinds = set(experiment.federations)
     if not kinds:
         bottom = _bottom(experiment, reads)
         built = [make_attack(variant, (bottom,), num_classes) for variant in variants]
         kinds = {SPLIT, *(a.federations[0] for a in built if not (a.binary and num_classes > 2))}
-    out = [Federation()] if SPLIT in kinds else []
-    if MALICIOUS in kinds:
-        out += [Federation(True, group) for group in experiment.malicious.parties]
-    if NO_SPLIT in kinds:
-        out.append(Federation(False))
-    return out
+    malicious = [Federation(True, group) for group in experiment.malicious.parties]
+    every = [Federation(), *malicious, Federation(False)]
+    return [federation for federation in every if federation.kind in kinds]

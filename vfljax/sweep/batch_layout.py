@@ -36,8 +36,11 @@ def default_width() -> int:
 
 
 def dividing_width(capacity: int, width: int | None = None) -> int:
-    """Returns the largest width up to ``width`` (None: the backend's) that divides a device's members of
-    ``capacity``: arrays of so many members, on the devices already or not, need no padding then.
+    """Returns the largest width that divides a device's members, so that arrays need no padding.
+
+    Args:
+      capacity: members on all devices.
+      width: the largest that it may be; None: the backend's.
     """
     each = capacity // jax.device_count()
     most = min(default_width() if width is None else width, each)
@@ -92,18 +95,14 @@ def fewer(layout: Layout, what: str, error: Exception, say: Callable[[str], None
       Exception: ``error``, if it is another one, or if only one member was mapped at once.
     """
     width, devices = layout.width // 2, jax.device_count()
+    why = "exhaust the device's memory"
     if isinstance(error, TooLarge):
-        say(
-            f"{what}: {layout.width * devices} trials at once need {bytes_text(error.needed)} of "
-            f"a device's {bytes_text(machine.offered().memory)}, goes on with {error.width * devices}"
-        )
-        return error.width
-    if not exhausted(error) or not width:
+        width = error.width
+        memory = bytes_text(machine.offered().memory)
+        why = f"need {bytes_text(error.needed)} of a device's {memory}"
+    elif not exhausted(error) or not width:
         raise error
-    say(
-        f"{what}: {layout.width * devices} trials at once exhaust the device's memory, "
-        f"goes on with {width * devices}"
-    )
+    say(f"{what}: {layout.width * devices} trials at once {why}, goes on with {width * devices}")
     return width
 
 
@@ -113,12 +112,16 @@ def share(shared: PyTree) -> PyTree:
 
 
 def layout(count: int, width: int | None = None, devices: int | None = None) -> Layout:
-    """The layout of ``count`` members, ``width`` of them at once on each device (None: the backend's);
-    it is chosen as a machine with so many ``devices`` would (None: those of this process), so that figures do
-    not depend on where they are computed.
+    """Returns the layout of some members.
 
     Members of a device are a multiple of the width (a remainder would be traced a second time): a width
     up to half as large that pads fewer members is taken instead.
+
+    Args:
+      count: how many they are.
+      width: of them at once on each device, at most; None: the backend's.
+      devices: of the machine whose choice it is, so that figures do not depend on where they are computed;
+        None: those of this process.
     """
     each = -(-count // (devices or jax.device_count()))
     width = min(default_width() if width is None else width, each)
@@ -127,7 +130,12 @@ def layout(count: int, width: int | None = None, devices: int | None = None) -> 
 
 
 def layout_of(count: int, width: int) -> Layout:
-    """The layout of ``count`` members, just ``width`` of them at once on each device, if there are so many."""
+    """Returns the layout of some members, just ``width`` of them at once on each device, if there are so many.
+
+    Args:
+      count: how many they are.
+      width: of them at once on each device.
+    """
     each = -(-count // jax.device_count())
     width = min(width, each)
     return Layout((each + -each % width) * jax.device_count(), width)
@@ -139,5 +147,10 @@ def leading(tree: PyTree) -> int:
 
 
 def unpad(tree: PyTree, count: int) -> PyTree:
-    """The first ``count`` members, on the host, as NumPy arrays."""
+    """Returns the first members on the host, as NumPy arrays.
+
+    Args:
+      tree: of all members.
+      count: how many to return.
+    """
     return jax.tree.map(lambda a: a[:count], jax.device_get(tree))

@@ -1,7 +1,6 @@
 """The codebooks of a sweep: one for each defense that trains one (its ``codebook`` slot), seed and knobs.
 
-What enters: the groups of a plan. What leaves: every trial's codebooks, by the defense's name. They are
-trained before the federations start, each once however many trials share it, and stored.
+They are trained before the federations start, each once however many trials share it, and stored.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -26,54 +25,60 @@ TOGETHER, HEAVY = 8, 100_000
 Identity = tuple[int, tuple[tuple[str, float], ...]]  # seed and knobs
 
 
-def makers(spec: Spec) -> tuple[DefenseSpec, ...]:
-    """The defenses of a ``spec`` that train a codebook."""
+def _makers(spec: Spec) -> tuple[DefenseSpec, ...]:
     return defenses.having("codebook", spec.defenses)
+
+
+def _uses(groups: Sequence[Group]) -> Iterator[tuple[DefenseSpec, Trial]]:
+    """Every defense that trains a codebook, with every trial that has it."""
+    return ((m, trial) for g in groups for m in _makers(g.spec) for trial in g.trials)
 
 
 def numbers(spec: Spec) -> int:
     """How many numbers the codebooks of one trial have; nothing is computed."""
-    return sum(_numbers(_shapes(maker, spec.num_classes)) for maker in makers(spec))
+    return sum(_numbers(_shapes(maker, spec.num_classes)) for maker in _makers(spec))
 
 
 def codebooks(groups: Sequence[Group], workdir: pathlib.Path) -> dict[int, dict[str, PyTree]]:
-    """Every trial's codebooks by its id and the defense's name; stored ones are read, others are
-    trained and stored. Trials without any are left out."""
-    wanted: dict[DefenseSpec, list[Identity]] = {}
-    for group in groups:
-        for maker in makers(group.spec):
-            identities = (_identity(maker, trial) for trial in group.trials)
-            wanted[maker] = list(dict.fromkeys([*wanted.get(maker, []), *identities]))
-    if not wanted:
+    """Returns the codebooks of every trial that has any, by its id and the defense's name.
+
+    Args:
+      groups: the trials of the sweep.
+      workdir: where codebooks are stored, or will be once they are trained.
+    """
+    places: dict[DefenseSpec, dict[Identity, int]] = {}
+    for maker, trial in _uses(groups):
+        of_maker = places.setdefault(maker, {})
+        of_maker.setdefault(_identity(maker, trial), len(of_maker))
+    if not places:
         return {}
     num_classes = groups[0].spec.num_classes
     arrays = store.read_root_arrays(workdir, FILE)
     if arrays is None:
         arrays = {}
-        for maker, identities in wanted.items():
-            tree = _train(maker, identities, num_classes)
+        for maker, identities in places.items():
+            tree = _train(maker, list(identities), num_classes)
             leaves = map(np.asarray, jax.tree.leaves(tree))
             arrays |= dict(zip(_names(maker, tree), leaves, strict=True))
         store.write_root_arrays(workdir, FILE, arrays)
-    trained = {maker: _tree(maker, arrays, num_classes) for maker in wanted}
-    out = {}
-    for group in groups:
-        for trial in group.trials if makers(group.spec) else ():
-            places = {m: wanted[m].index(_identity(m, trial)) for m in makers(group.spec)}
-            out[trial.id] = {
-                maker.name: jax.tree.map(lambda a, place=place: a[place], trained[maker])
-                for maker, place in places.items()
-            }
+    trained = {maker: _tree(maker, arrays, num_classes) for maker in places}
+    out: dict[int, dict[str, PyTree]] = {}
+    for maker, trial in _uses(groups):
+        place = places[maker][_identity(maker, trial)]
+        book = jax.tree.map(lambda a, place=place: a[place], trained[maker])
+        out.setdefault(trial.id, {})[maker.name] = book
     return out
 
 
 def blank(groups: Sequence[Group]) -> dict[int, dict[str, PyTree]]:
     """``codebooks`` of zeros: what programs are compiled for where nothing is to be trained."""
-    out = {}
-    for group in groups:
-        shapes = {m.name: _shapes(m, group.spec.num_classes) for m in makers(group.spec)}
-        zeros = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)
-        out |= {trial.id: zeros for trial in group.trials} if zeros else {}
+    zeros: dict[DefenseSpec, PyTree] = {}
+    out: dict[int, dict[str, PyTree]] = {}
+    for maker, trial in _uses(groups):
+        if maker not in zeros:
+            shapes = _shapes(maker, groups[0].spec.num_classes)
+            zeros[maker] = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)
+        out.setdefault(trial.id, {})[maker.name] = zeros[maker]
     return out
 
 

@@ -1,11 +1,9 @@
 """The config, parsed once into frozen records that the rest of the library reads.
 
-``parse(config) -> Experiment``. Every refusal that needs no data is made by the record it concerns
-(``vfljax.sweep.records``); nothing has been read, trained or written by then. What is refused of a new
-sweep alone (``limits``, ``naming``) is checked here: a stored one is read as it was trained. After
-it no module sees a dict of the config: a function takes the one record it needs. (Of a method and an
-attack the values stay as they were given, by name.) The stored JSON
-(``Experiment.stored``) is written as it came, so that stored sweeps and config files keep their form.
+The record of each group refuses what it cannot mean, and ``vfljax.sweep.limits`` what is refused of a new
+sweep alone: a stored one is read as it was trained. After ``parse`` no module sees a dict of the config, but
+for the values of methods and attacks, which stay as they were given. ``Experiment.stored`` is written as it
+came, so that stored sweeps and config files keep their form.
 """
 
 from __future__ import annotations
@@ -15,17 +13,24 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from vfljax import attacks, plugins
 from vfljax.config import AXES, resolve
 from vfljax.datasets.partition import Parties
 from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.store import Sweep
-from vfljax.sweep.limits import LIMITS, SizeLimits, chain_lengths, lengths
+from vfljax.sweep.limits import (
+    LIMITS,
+    LONGEST_TITLE,
+    SizeLimits,
+    check_distinct,
+    check_name,
+    check_text,
+    lengths,
+)
 from vfljax.sweep.methods import Method, combinations, parse_methods
-from vfljax.sweep.naming import LONGEST_TITLE, check_distinct, check_name, check_text
 from vfljax.sweep.records import (
     MOST_WHOLE,
     Axis,
@@ -42,21 +47,7 @@ from vfljax.sweep.records import (
     parse_reproduces,
     tuples,
 )
-from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT
-
-LIMITED = {
-    "seeds": "seeds",
-    "training.epochs": "epochs",
-    "teacher.epochs": "epochs",
-    "parties.passive": "parties",
-}  # field -> its limit
-
-
-class AttackRequest(NamedTuple):
-    """One entry of ``config.attacks``: an attack and the values of its options and knobs."""
-
-    name: str
-    values: Mapping[str, Any]  # option or knob -> value or values
+from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Federation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +64,7 @@ class Experiment:
     malicious: Malicious
     teacher: Teacher
     methods: tuple[Method, ...]
-    attacks: tuple[AttackRequest, ...]
+    attacks: Mapping[str, Mapping[str, Any]]  # name -> option or knob -> value or values
     attackers: tuple[tuple[int, ...], ...]
     federations: tuple[str, ...]  # kinds; () for those that the attacks are for
     goal: Goal
@@ -86,18 +77,20 @@ class Experiment:
         at_least("seeds", self.seeds, 1)
         if self.attacks and not self.attackers:
             raise UserError("config.attackers=() names nobody: give ((0,),), or no config.attacks.")
-        passive = self.parties.passive
-        for field, groups in (
-            ("malicious.parties", self.malicious.parties),
-            ("attackers", self.attackers),
-        ):
+        for field, groups in self.party_groups.items():
             for group in groups:
-                _check_parties(field, group, passive)
+                _check_parties(field, group, self.parties.passive)
         _check_federations(self)
         names = [method.name for method in self.methods]
         for name in self.reproduces.arms if self.reproduces else ():
             if name not in names:
                 raise unknown("method of config.reproduces", name, names)
+        self.check_trials([Federation()])  # the honest one, which is always trained
+
+    @property
+    def party_groups(self) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """The fields that name groups of passive parties."""
+        return {"malicious.parties": self.malicious.parties, "attackers": self.attackers}
 
     @property
     def numbers(self) -> dict[str, Axis]:
@@ -130,24 +123,31 @@ class Experiment:
                 {o: v for o, v in values.items() if o in attacks.TABLE[name].options},
                 f"attacks.{name}",
             )
-            for name, values in self.attacks
+            for name, values in self.attacks.items()
         }
 
-    @property
-    def axes(self) -> dict[str, int]:
-        """How many values every axis of the trials names, by its field."""
-        axes = {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
-        axes["grid"] = len(self.methods)
+    def check_trials(self, federations: Sequence[Federation]) -> None:
+        """Raise UserError for more trials than ``limits``, before any is built.
+
+        Args:
+          federations: those that are trained.
+        """
+        axes = {path: len(self.numbers[path.split(".")[-1]]) for path in AXES}
+        others = math.prod(axes.values()) * self.seeds
+        axes |= {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
+        count = 0
         for method in self.methods:
-            axes |= chain_lengths(method.name, method.axes)
-        return axes | {path: len(self.numbers[path.split(".")[-1]]) for path in AXES}
+            counts = method.lengths
+            count += math.prod(counts.values()) * len(method.trained(federations)) * others
+            axes |= counts
+        axes["grid"] = len(self.methods)
+        self.limits.check_count("trials", count, axes, "trials")
 
     def with_attacks(self, names: Iterable[str]) -> Experiment:
         """The same with these attacks alone, with the config's options where it names them."""
-        values = {request.name: request.values for request in self.attacks}
-        requests = tuple(AttackRequest(name, values.get(name, {})) for name in names)
-        for request in requests:
-            _check_attack(request.name, request.values, self.limits)
+        requests = {name: self.attacks.get(name, {}) for name in names}
+        for name, values in requests.items():
+            _check_attack(name, values, self.limits)
         return dataclasses.replace(self, attacks=requests)
 
 
@@ -182,8 +182,15 @@ def _check_federations(experiment: Experiment) -> None:
 
 
 def parse(config: Mapping[str, Any], limits: SizeLimits = LIMITS) -> Experiment:
-    """The records of a config; raises UserError with one line for anything it cannot mean, and for a
-    new sweep that nobody can have meant."""
+    """Returns the records of the config of a new sweep.
+
+    Args:
+      config: a mapping with any of the fields of ``vfljax.config.DEFAULT``.
+      limits: of its size.
+
+    Raises:
+      UserError: in one line, for anything that the config cannot mean.
+    """
     fields = resolve(config)
     _check_names(fields)
     experiment = _experiment(fields, limits)
@@ -192,9 +199,10 @@ def parse(config: Mapping[str, Any], limits: SizeLimits = LIMITS) -> Experiment:
 
 
 def _experiment(fields: Mapping[str, Any], limits: SizeLimits) -> Experiment:
-    for path, limit in LIMITED.items():
-        limits.check(limit, path, _field(fields, path))
-    _check_trials(fields, limits)
+    limits.check("seeds", "seeds", fields["seeds"])
+    limits.check("parties", "parties.passive", fields["parties"]["passive"])
+    for group in ("training", "teacher"):
+        limits.check("epochs", f"{group}.epochs", fields[group]["epochs"])
     model = _record(Model, fields["model"])
     return Experiment(
         name=fields["name"],
@@ -230,27 +238,6 @@ def _check_names(fields: Mapping[str, Any]) -> None:
             check_name("config.grid: the method", method)
 
 
-def _field(fields: Mapping[str, Any], path: str) -> Any:
-    return functools.reduce(operator.getitem, path.split("."), fields)
-
-
-def _check_trials(fields: Mapping[str, Any], limits: SizeLimits) -> None:
-    """Refuse more trials than are planned, before any of them is built; of federations, of which
-    there may be more, the honest one alone is counted."""
-    grid = fields["grid"] if isinstance(fields["grid"], Mapping) else {}
-    methods = [
-        chain_lengths(name, chain) for name, chain in grid.items() if isinstance(chain, Mapping)
-    ]
-    others = {
-        "seeds": fields["seeds"],
-        **{path: len(as_axis(_field(fields, path))) for path in AXES},
-    }
-    count = sum(math.prod(axes.values()) for axes in methods)
-    axes = {field: count for method in (others, *methods) for field, count in method.items()}
-    axes["grid"] = len(methods)
-    limits.check_count("trials", count * math.prod(others.values()), axes, "trials")
-
-
 def _check_axes(experiment: Experiment) -> None:
     """Refuse axes that name a value twice."""
     for method in experiment.methods:
@@ -259,14 +246,11 @@ def _check_axes(experiment: Experiment) -> None:
                 check_distinct(f"grid.{method.name}.{defense}.{knob}", as_axis(axis))
     for path in AXES:
         check_distinct(path, experiment.numbers[path.split(".")[-1]])
-    for request in experiment.attacks:
-        for option, axis in request.values.items():
-            check_distinct(f"attacks.{request.name}.{option}", as_axis(axis))
+    for name, values in experiment.attacks.items():
+        for option, axis in values.items():
+            check_distinct(f"attacks.{name}.{option}", as_axis(axis))
     check_distinct("federations", experiment.federations)
-    for field, groups in (
-        ("malicious.parties", experiment.malicious.parties),
-        ("attackers", experiment.attackers),
-    ):
+    for field, groups in experiment.party_groups.items():
         check_distinct(field, [tuple(sorted(group)) for group in groups])
 
 
@@ -282,19 +266,28 @@ def experiment_of(sweep: Sweep) -> Experiment:
 
 
 def changed(experiment: Experiment, fields: Mapping[str, Any]) -> Experiment:
-    """The experiment whose config has these fields, by dotted path, in place of its own."""
+    """Returns the experiment with some fields changed.
+
+    Args:
+      experiment: stays as it is.
+      fields: new values, by dotted path.
+    """
     config = copy.deepcopy(dict(experiment.stored))
     for path, value in fields.items():
         *groups, last = path.split(".")
-        group = config
-        for name in groups:
-            group = group[name]
-        group[last] = value
+        functools.reduce(operator.getitem, groups, config)[last] = value
     return _experiment(resolve(config), experiment.limits)
 
 
 def with_knob(experiment: Experiment, defense: str, knob: str, value: float) -> Experiment:
-    """The experiment with one value of a knob in every method whose chain has the defense."""
+    """Returns the experiment with one value of a knob, in every method that has the defense.
+
+    Args:
+      experiment: stays as it is.
+      defense: its name.
+      knob: its name.
+      value: of the knob.
+    """
     grid = copy.deepcopy(experiment.stored["grid"])
     for chain in grid.values():
         if defense in chain:
@@ -321,7 +314,7 @@ def _malicious(group: Mapping[str, Any]) -> Malicious:
     return Malicious(_groups(group["parties"]), tuple(as_axis(group["gamma"])), group["rule"])
 
 
-def _attacks(requests: Any, attackers: int, limits: SizeLimits) -> tuple[AttackRequest, ...]:
+def _attacks(requests: Any, attackers: int, limits: SizeLimits) -> Mapping[str, Any]:
     if not isinstance(requests, Mapping):
         raise UserError(f"config.attacks={requests!r} must be {{attack: {{option: value}}}}.")
     axes, points = {"attackers": attackers}, 0
@@ -330,7 +323,7 @@ def _attacks(requests: Any, attackers: int, limits: SizeLimits) -> tuple[AttackR
         counts = lengths(f"attacks.{name}", values)
         axes, points = axes | counts, points + math.prod(counts.values()) * attackers
     limits.check_count("attack_points", points, axes, "attacks on every trial")
-    return tuple(AttackRequest(name, values) for name, values in requests.items())
+    return requests
 
 
 def _check_attack(name: str, values: Any, limits: SizeLimits) -> None:

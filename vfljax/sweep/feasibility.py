@@ -38,11 +38,10 @@ def check(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]
     teacher = experiment.parties.label_features
     labels = jax.ShapeDtypeStruct((8,), jnp.int32)
     scores = jax.ShapeDtypeStruct((8, shape.num_classes), jnp.float32) if teacher else None
-    for trial in {(s.configuration.number, s.federation.split): s for s in every_trial}.values():
+    for trial in {(s.configuration, s.federation.split): s for s in every_trial}.values():
         _check_model(trial, shape)
-        spec = make_spec(experiment, shape, trial.federation, trial.configuration.method.model)
-        _check_batches(spec)
-        _check_inputs(spec)
+        spec = make_spec(experiment, shape, trial.federation, trial.method.model)
+        _check_networks(spec)
         try:
             defense = defenses.build(trial.chain.specs, trial.chain.knobs)
             spec = defenses.with_networks(dataclasses.replace(spec, defenses=trial.chain.specs))
@@ -55,26 +54,15 @@ def check(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]
         except UserError:
             raise
         except ValueError as error:
-            raise UserError(
-                field=f"grid.{trial.configuration.method.name}", remedy=str(error)
-            ) from error
-
-
-def _check_inputs(spec: Spec) -> None:
-    for module in spec.bottoms[: spec.passive] if spec.record_inputs else ():
-        if not last_layer.width(module):
-            raise UserError(
-                f"config.training.record_parameter_gradients: {type(module).__name__} does not end in a "
-                "linear layer after a hidden one: choose False, or bottoms 'mlp' with config.model.hidden."
-            )
+            raise UserError(field=f"grid.{trial.method.name}", remedy=str(error)) from error
 
 
 def _check_classes(experiment: Experiment, num_classes: int) -> None:
     training = experiment.training
     if training.evaluation == "released" and num_classes != 2:
         raise UserError(
-            f"config.training.evaluation='released' is an AUC of 2 classes and the data has "
-            f"{num_classes}: choose 'final'."
+            f"config.training.evaluation='released' is an AUC of 2 classes and the data has {num_classes}: "
+            "choose 'final'."
         )
     weights = training.class_weights
     if weights and len(weights) != num_classes:
@@ -85,7 +73,7 @@ def _check_classes(experiment: Experiment, num_classes: int) -> None:
 
 
 def _check_model(trial: Trial, shape: DataShape) -> None:
-    model, owners = trial.configuration.method.model, len(shape.inputs)
+    model, owners = trial.method.model, len(shape.inputs)
     if model.top in ("generator", "probability") and shape.num_classes != 2:
         raise UserError(
             f"config.model.top={model.top!r} predicts 2 classes and the data has "
@@ -108,8 +96,15 @@ def _check_model(trial: Trial, shape: DataShape) -> None:
         )
 
 
-def _check_batches(spec: Spec) -> None:
-    """Refuse a batch of one row where some network takes statistics of a batch."""
+def _check_networks(spec: Spec) -> None:
+    """Refuse a batch of one row where some network takes statistics of a batch, and bottoms whose parameter
+    gradients cannot be recorded."""
+    for module in spec.bottoms[: spec.passive] if spec.record_inputs else ():
+        if not last_layer.width(module):
+            raise UserError(
+                f"config.training.record_parameter_gradients: {type(module).__name__} does not end in a "
+                "linear layer after a hidden one: choose False, or bottoms 'mlp' with config.model.hidden."
+            )
     normalized = any(getattr(module, "batch_norm", False) for module in spec.bottoms)
     in_top = isinstance(spec.top, models.Head) and spec.top.batch_norm
     one_row = not spec.drop_last and spec.num_rows % spec.batch_size == 1

@@ -1,8 +1,6 @@
 """What training a plan takes, without training it: every program is compiled, as the sweep would, and
-called for an epoch at most.
+called for an epoch or two.
 
-What enters: a plan, and the shards that are left of it. What leaves: a ``TrainingCost`` of each group, and
-of each a ``Sample``, one trial after that epoch, which stands for stored shards where attacks are measured.
 Nothing is written but compiled programs, to the compile cache, so that the sweep does not wait for them again.
 Teachers' scores and codebooks, which would have to be trained, are constants.
 """
@@ -10,6 +8,7 @@ Teachers' scores and codebooks, which would have to be trained, are constants.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ import numpy as np
 from vfljax.federation import training
 from vfljax.machine import bytes_text, cores, device_memory
 from vfljax.store import exchange
-from vfljax.sweep import batch_layout, codebooks, grid, programs, teachers
+from vfljax.sweep import batch_layout, codebooks, programs, teachers
 from vfljax.sweep.plan import Plan, Shard, trial_seconds
 from vfljax.sweep.progress import spoken
 from vfljax.sweep.trainer import Orders, Trainer, empty_snapshot, epoch_arrays
@@ -77,7 +76,12 @@ def ready(plan: Plan) -> Plan:
 def training_costs(
     plan: Plan, shards: Sequence[Shard]
 ) -> tuple[list[TrainingCost], dict[int, Sample]]:
-    """What these shards of a ``ready`` plan take, and the sample of each of their groups."""
+    """Returns what training takes, and a sample of each group, by its number.
+
+    Args:
+      plan: of the sweep, ``ready``.
+      shards: those to train.
+    """
     costs, samples, orders = [], {}, Orders(plan)
     plan = plan._replace(shards=list(shards))
     numbers = list(dict.fromkeys(shard.group for shard in shards))
@@ -119,17 +123,14 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     first, spec, layout = shards[0], trainer.group.spec, trainer.layout
     start, epochs = trainer.start(first), plan.experiment.training.recorded_epochs
     member_bytes = trainer.program.member_bytes(start)
-    rough = trial_seconds(spec, plan.weights[first.group]) * layout.capacity / jax.device_count()
+    rough = trial_seconds(trainer.group) * layout.capacity / jax.device_count()
     if rough / spec.epochs > LONG:
         seconds, snapshot = _few_steps(trainer, plan, first)
     else:
-        seconds, snapshot = _one_epoch(trainer, start, trainer.spare(first))
-    weights = batch_layout.unpad(snapshot.state.weights, 1)
-    states = {reader.name: snapshot.state.defense[reader.name] for reader in trainer.readers}
+        seconds, snapshot = _one_epoch(trainer, start)
+    trials = [trainer.group.trials[first.trials[0]]]
     began, compiling = time.monotonic(), programs.compile_seconds()
-    trainer.evaluate(
-        batch_layout.unpad(start[0].seed, 1), weights, batch_layout.unpad(states, 1), 1
-    )
+    _, tree = trainer.evaluate(trials, snapshot.state)
     compiling = programs.compile_seconds() - compiling
     evaluating = max(time.monotonic() - began - compiling, 0.0)
     cost = TrainingCost(
@@ -148,24 +149,19 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     by_epoch = dict.fromkeys(epochs, epoch_arrays(record))
     scored = plan.experiment.training.scored_rows(spec.num_rows)
     arrays = exchange.all_arrays(by_epoch, epochs, record.sums, scored)
-    tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
     return cost, Sample(tree, arrays)
 
 
 def _one_epoch(
-    trainer: Trainer, start: tuple[training.Member, training.Snapshot], spare: PyTree
+    trainer: Trainer, start: tuple[training.Member, training.Snapshot]
 ) -> tuple[float, training.Snapshot]:
     """Seconds of an epoch of a call, and what it ends with: of the second, where there are two, because
     the first has memory to fetch."""
-    (member, snapshot), seconds = start, 0.0
-    for epoch in range(min(2, trainer.group.spec.epochs)):
-        shared, began = trainer.shared(epoch), time.monotonic()
-        after, finite = trainer.program((member, snapshot), shared, spare)
-        jax.block_until_ready(finite)
-        spare = None if spare is None else (snapshot, finite)
-        snapshot = after
-        seconds = time.monotonic() - began
-    return seconds, snapshot
+    ends, after = [time.monotonic()], start[1]
+    for result in itertools.islice(trainer.epochs(*start), 2):
+        after, _ = jax.block_until_ready(result)
+        ends.append(time.monotonic())
+    return ends[-1] - ends[-2], after
 
 
 def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, training.Snapshot]:
@@ -179,8 +175,7 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
     at_once = trainer.layout.width * jax.device_count()
     layout = batch_layout.Layout(at_once, trainer.layout.width)
     trials = [trainer.group.trials[i] for i in shard.trials[:at_once]]
-    given = trainer.milestones, trainer.teachers, trainer.codebooks
-    member = layout.pad(grid.members_of(few, trials, *given))
+    member = layout.pad(trainer.members(few, trials))
     start = member, layout.pad(empty_snapshot(few, member, cut, trainer.initial))
     now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
     shared = batch_layout.share((cut, trainer.initial, now))

@@ -1,15 +1,13 @@
 """The trials of an experiment, grouped by the structure of their training program. Host only.
 
 A *configuration* is one value for every knob and number of a method. A *trial* trains it in one federation
-from one seed. Trials whose ``Spec`` is equal form a group and share one compiled program; every number
-that differs within it is an array.
+from one seed. Trials whose ``Spec`` is equal form a group and share one compiled program, in which every
+number that differs is an array.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +19,7 @@ from vfljax.federation.training import Member
 from vfljax.models.making import make_network
 from vfljax.sweep.experiment import Experiment
 from vfljax.sweep.limits import lengths
-from vfljax.sweep.methods import Chain, Method, combinations
+from vfljax.sweep.methods import Chain, Method, combinations, model_name
 from vfljax.sweep.records import Model
 from vfljax.types import (
     NO_SPLIT,
@@ -44,49 +42,35 @@ class DataShape(NamedTuple):
     inputs: tuple[Input, ...]  # of each party that owns columns
 
 
-@dataclasses.dataclass(frozen=True)
-class Configuration:
-    """One value for every knob, option and number of a method: what trials of all seeds share."""
+class Trial(NamedTuple):
+    """One value for every knob, option and number of a method, trained in one federation from one seed."""
 
-    number: int  # its place in the grid
+    id: int
+    configuration: int  # what trials of all federations and seeds share has one number
     method: Method
     chain: Chain
     numbers: Mapping[str, float]  # learning_rate, momentum, weight_decay, decay, gamma
-
-    def columns(self) -> dict[str, Any]:
-        """Its knobs, options and numbers as table columns, such as ``kdk.epsilon``; defenses that the
-        method does not have get no column here."""
-        row: dict[str, Any] = self.method.top_columns()
-        for by_defense in self.chain:
-            for defense, values in by_defense.items():
-                row.update({f"{defense}.{knob}": value for knob, value in values.items()})
-        return {**row, **self.numbers}
-
-
-@dataclasses.dataclass(frozen=True)
-class Trial:
-    """A configuration that is trained in one federation from one seed."""
-
-    id: int
-    configuration: Configuration
     federation: Federation
     seed: int
 
-    @property
-    def chain(self) -> Chain:
-        """The defenses of its configuration."""
-        return self.configuration.chain
-
     def row(self) -> dict[str, Any]:
-        """Its identity and all of its numbers as table columns."""
+        """Its identity and all of its numbers as table columns, such as ``kdk.epsilon``.
+
+        Defenses that the method does not have get no column here.
+        """
+        values = [(d, by_knob) for by_defense in self.chain for d, by_knob in by_defense.items()]
         row = {
             "trial": self.id,
-            "configuration": self.configuration.number,
-            "method": self.configuration.method.name,
+            "configuration": self.configuration,
+            "method": self.method.name,
             "defenses": "+".join(self.chain.knobs),
             "federation": self.federation.name,
             "seed": self.seed,
-            **self.configuration.columns(),
+            **self.method.top_columns(),
+            **{
+                f"{defense}.{knob}": v for defense, by_knob in values for knob, v in by_knob.items()
+            },
+            **self.numbers,
         }
         # the optimizer of an honest federation does not read gamma
         return row if self.federation.malicious else row | {"gamma": 0.0}
@@ -98,6 +82,7 @@ class Group(NamedTuple):
     name: str
     spec: Spec
     trials: tuple[Trial, ...]
+    weights: int = 0  # numbers in the networks and codebooks of a trial
 
 
 def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> None:
@@ -107,25 +92,16 @@ def check_counts(experiment: Experiment, federations: Sequence[Federation]) -> N
       experiment: what is trained.
       federations: those that it is trained in.
     """
-    numbers = math.prod(map(len, experiment.numbers.values()))
-    count, programs = 0, set()
-    options = {"grid": len(experiment.methods)}  # what programs are made of
+    experiment.check_trials(federations)
+    programs, options = set(), {"grid": len(experiment.methods)}  # what programs are made of
     for method in experiment.methods:
-        trained = _trained(method, federations)
-        count += len(method.chains) * numbers * len(trained) * experiment.seeds
         # as text: whether its options are hashable, and mean anything, is checked later
-        chains = {(method.model_name, repr(chain.specs)) for chain in method.chains}
-        programs |= {(f.split, *chain) for f in trained for chain in chains}
+        chains = {(model_name(method.model), repr(chain.specs)) for chain in method.chains}
+        programs |= {(f.split, *chain) for f in method.trained(federations) for chain in chains}
         for name, values in method.axes.items():
             static = {k: v for k, v in values.items() if k in defenses.TABLE[name].options}
             options |= lengths(f"grid.{method.name}.{name}", static)
-    experiment.limits.check_count("trials", count, experiment.axes, "trials")
     experiment.limits.check_count("programs", len(programs), options, "programs to compile")
-
-
-def _trained(method: Method, federations: Sequence[Federation]) -> list[Federation]:
-    """The federations that a method is trained in."""
-    return [f for f in federations if f.split or not method.needs_top]
 
 
 def trials(experiment: Experiment, federations: Sequence[Federation]) -> list[Trial]:
@@ -135,17 +111,19 @@ def trials(experiment: Experiment, federations: Sequence[Federation]) -> list[Tr
       experiment: what is trained.
       federations: those to train; a method that needs a top model is left out of federations without one.
     """
-    out: list[Trial] = []
-    number = 0
-    for method in experiment.methods:
-        trained = _trained(method, federations)
-        values = itertools.product(method.chains, combinations(experiment.numbers, "training"))
-        for chain, numbers in values:
-            configuration = Configuration(number, method, chain, numbers)
-            for federation, seed in itertools.product(trained, range(experiment.seeds)):
-                out.append(Trial(len(out), configuration, federation, seed))
-            number += 1
-    return out
+    numbers = combinations(experiment.numbers, "training")
+    configurations = [
+        (method, chain, values)
+        for method in experiment.methods
+        for chain, values in itertools.product(method.chains, numbers)
+    ]
+    runs = (
+        (number, *configuration, federation, seed)
+        for number, configuration in enumerate(configurations)
+        for federation in configuration[0].trained(federations)
+        for seed in range(experiment.seeds)
+    )
+    return [Trial(i, *run) for i, run in enumerate(runs)]
 
 
 def make_spec(
@@ -173,6 +151,7 @@ def make_spec(
     bottoms = tuple(make_network(model.network, cut, output, reads) for reads in shape.inputs)
     honest = training.optimizer
     attacker = experiment.malicious.optimizer(honest) if malicious else honest
+    whole = _reads_whole_batches(experiment, federation.split, chain)
     spec = Spec(
         bottoms=bottoms,
         top=top if federation.split else None,
@@ -187,10 +166,7 @@ def make_spec(
         scope=training.scope,
         drop_last=training.drop_last,
         class_weights=tuple(map(float, training.class_weights)),
-        # 0: all of them
-        recorded=0
-        if _reads_whole_batches(experiment, federation.split, chain)
-        else training.scored_rows(rows) % rows,
+        recorded=0 if whole else training.scored_rows(rows) % rows,  # 0: all of them
         record_inputs=training.record_parameter_gradients and not federation.split,
         precision=training.precision,
     )
@@ -210,60 +186,52 @@ def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
 
 
 def _reads_whole_batches(experiment: Experiment, split: bool, chain: Sequence[DefenseSpec]) -> bool:
-    asked = knowers(chain, split) & {request.name for request in experiment.attacks}
+    asked = knowers(chain, split) & set(experiment.attacks)
     return any(attacks.TABLE[name].whole_batches for name in asked)
 
 
 def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:
-    """Groups trials by equal Spec, in order of first appearance.
+    """Returns trials grouped by equal Spec, in order of first appearance.
 
     Honest and malicious trials share a program (gamma is a number). Undefended trials join
     the first chain of their model whose every defense has neutral knobs and default options: one
     program less, and they differ from that chain's neutral trial in no bit.
+
+    Args:
+      experiment: what is trained.
+      shape: the data's classes, rows and columns.
+      every_trial: the trials of the experiment.
     """
     malicious = any(s.federation.malicious for s in every_trial)
-    by_spec: dict[Spec, list[Trial]] = {}
-    names: dict[Spec, str] = {}
-    specs: dict[Any, Spec] = {}
-    hosts = _hosts(experiment, every_trial)
-    for trial in every_trial:
-        model = _model_name(experiment, trial.configuration.method)
-        chain = trial.chain.specs or hosts.get(model, ())
-        split = trial.federation.split
-        if (split, chain, model) not in specs:
-            spec = make_spec(
-                experiment,
-                shape,
-                Federation(split),
-                trial.configuration.method.model,
-                chain,
-                malicious,
-            )
-            specs[split, chain, model] = spec
-            names.setdefault(spec, _group_name(spec, model))
-        by_spec.setdefault(specs[split, chain, model], []).append(trial)
-    return [Group(names[spec], spec, tuple(group)) for spec, group in by_spec.items()]
-
-
-def _model_name(experiment: Experiment, method: Method) -> str:
-    """The name of a method's model where it is not the sweep's, else ''."""
-    sweeps_own = dataclasses.replace(method, model=experiment.model).model_name
-    return method.model_name if method.model_name != sweeps_own else ""
-
-
-def _hosts(
-    experiment: Experiment, every_trial: Sequence[Trial]
-) -> dict[str, tuple[DefenseSpec, ...]]:
-    """Of each model, the first chain that undefended trials may join."""
-    hosts: dict[str, tuple[DefenseSpec, ...]] = {}
+    names = {m.name: _model_name(experiment, m) for m in experiment.methods}
+    hosts: dict[str, tuple[DefenseSpec, ...]] = {}  # of each model, the chain that others may join
     for trial in every_trial:
         chain = trial.chain.specs
         # options are another rule: KDk anchored at its teacher changes labels at epsilon = 0 too
         if chain and all(
             defenses.TABLE[d.name].neutral is not None and not d.options for d in chain
         ):
-            hosts.setdefault(_model_name(experiment, trial.configuration.method), chain)
-    return hosts
+            hosts.setdefault(names[trial.method.name], chain)
+    specs: dict[Any, Spec] = {}
+    found: dict[Spec, Group] = {}
+    members: dict[Spec, list[Trial]] = {}
+    for trial in every_trial:
+        model, split = names[trial.method.name], trial.federation.split
+        chain = trial.chain.specs or hosts.get(model, ())
+        if (split, chain, model) not in specs:
+            spec = make_spec(
+                experiment, shape, Federation(split), trial.method.model, chain, malicious
+            )
+            specs[split, chain, model] = spec
+            found.setdefault(spec, Group(_group_name(spec, model), spec, ()))
+        members.setdefault(specs[split, chain, model], []).append(trial)
+    return [found[spec]._replace(trials=tuple(group)) for spec, group in members.items()]
+
+
+def _model_name(experiment: Experiment, method: Method) -> str:
+    """The name of a method's model where it is not the sweep's, else ''."""
+    name = model_name(method.model)
+    return name if name != model_name(experiment.model) else ""
 
 
 def _group_name(spec: Spec, model: str) -> str:
@@ -301,15 +269,8 @@ def members_of(
         values = [s.chain.knobs.get(defense.name, neutral) for s in trials]
         knobs[defense.name] = {k: column([v[k] for v in values]) for k in values[0]}
     bottoms = range(len(spec.bottoms))
-    gamma = [
-        [s.configuration.numbers["gamma"] * (p in s.federation.malicious) for p in bottoms]
-        for s in trials
-    ]
-    numbers = {
-        k: column([s.configuration.numbers[k] for s in trials])
-        for k in trials[0].configuration.numbers
-        if k != "gamma"
-    }
+    gamma = [[s.numbers["gamma"] * (p in s.federation.malicious) for p in bottoms] for s in trials]
+    numbers = {k: column([s.numbers[k] for s in trials]) for k in trials[0].numbers if k != "gamma"}
     steps = column([milestones] * len(trials))
     hparams = HParams(milestones=steps, defenses=knobs, gamma=column(gamma), **numbers)
     taught: HostArray = np.asarray([(teachers or {}).get(s.id, 0) for s in trials], np.int32)

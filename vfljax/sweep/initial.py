@@ -13,41 +13,40 @@ import numpy as np
 from vfljax.federation.training import Table, make_initial
 from vfljax.models import weights as pretrained
 from vfljax.sweep import programs
-from vfljax.sweep.effort import options_of
 from vfljax.sweep.experiment import Experiment
-from vfljax.types import DefenseSpec, HostArray, PyTree, Spec, Weights
+from vfljax.types import DefenseSpec, HostArray, Spec, Weights
 
 
-def plain(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
-    """The spec's models alone, which initial weights depend on, and for evaluation the ``readers`` among
-    its defenses."""
+def plain(spec: Spec) -> Spec:
+    """The spec's models alone, which initial weights depend on."""
     optimizers = ("sgd",) * len(spec.optimizers)
-    return dataclasses.replace(spec, defenses=readers, optimizers=optimizers, recorded=0)
+    return dataclasses.replace(spec, defenses=(), optimizers=optimizers, recorded=0)
 
 
 def models(spec: Spec, readers: tuple[DefenseSpec, ...] = ()) -> Spec:
-    """``plain`` with one value for every field that neither initial weights nor evaluation read, so that
-    sweeps that differ in those alone share programs."""
+    """Returns ``plain`` with one value for every field that neither initial weights nor evaluation read.
+
+    Sweeps that differ in those alone share programs.
+
+    Args:
+      spec: of a trial.
+      readers: those of its defenses that evaluation needs.
+    """
     return dataclasses.replace(
-        plain(spec, readers),
-        **{"num_rows": 1, "batch_size": 1, "epochs": 1, "scope": "all", "drop_last": False},
-        **{"class_weights": (), "record_inputs": False},
+        plain(spec),
+        **{"defenses": readers, "num_rows": 1, "batch_size": 1, "epochs": 1, "scope": "all"},
+        **{"drop_last": False, "class_weights": (), "record_inputs": False},
     )
 
 
-def random_weights(spec: Spec, seeds: HostArray, table: Table, level: int | None = None) -> Weights:
-    """Randomly drawn weights [Q, ...] of every seed; ``level``: of the compiler's effort."""
-    # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
-    options = options_of(level if spec.light else 0)
-    ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
-    arguments = jnp.asarray(seeds), ones
-    # draws multiply nothing: sweeps of another precision share the program
-    drawn = dataclasses.replace(models(spec), precision="float32")
-    return programs.compiled(make_initial, (drawn,), arguments, options)(*arguments)
-
-
 def weight_shapes(spec: Spec, seeds: HostArray, table: Table) -> Weights:
-    """Their shapes [Q, ...], nothing computed."""
+    """Returns the shapes of every seed's weights [Q, ...]; nothing is computed.
+
+    Args:
+      spec: of the trials.
+      seeds: [Q].
+      table: the data.
+    """
     return _shapes(models(spec), len(seeds), _two_rows(table))
 
 
@@ -79,29 +78,49 @@ def _two_rows(table: Table) -> Table:
 def initial_weights(
     spec: Spec, experiment: Experiment, seeds: HostArray, table: Table, level: int | None = None
 ) -> Weights:
-    """Initial weights [Q, ...] of every seed: the same for all trials of a seed and model. Drawn at
-    random, except what ``config.model.pretrained`` holds of the bottoms."""
-    drawn, path = random_weights(spec, seeds, table, level), experiment.model.pretrained
+    """Returns the initial weights [Q, ...] of every seed, the same for all trials of a seed and model.
+
+    They are drawn at random, except what ``config.model.pretrained`` holds of the bottoms.
+
+    Args:
+      spec: of the trials.
+      experiment: which may name a file of weights.
+      seeds: [Q].
+      table: the data, of which shapes matter.
+      level: of the compiler's effort.
+    """
+    ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
+    arguments = jnp.asarray(seeds), ones
+    # draws multiply nothing: sweeps of another precision share the program
+    models_alone = dataclasses.replace(models(spec), precision="float32")
+    # run once: optimizing the draws of a deep network's kernels took XLA on CPU minutes (ResNet-18)
+    level = level if spec.light else 0
+    drawn = programs.compiled(make_initial, (models_alone,), arguments, level)(*arguments)
+    path = experiment.model.pretrained
     if not path:
         return drawn
     bottoms = []
     for module, variables in zip(spec.bottoms, drawn.bottoms, strict=True):
+        on_host = jax.device_get(variables)
+        by_seed = [jax.tree.map(lambda a, q=q: a[q], on_host) for q in range(len(seeds))]
         # what the file does not hold differs by seed
-        loaded = [
-            pretrained.load(module, one_seed, path)[0] for one_seed in _by_seed(variables, seeds)
-        ]
+        loaded = [pretrained.load(module, weights, path)[0] for weights in by_seed]
         bottoms.append(jax.tree.map(lambda *parts: np.stack(parts), *loaded))
     return drawn._replace(bottoms=tuple(bottoms))
 
 
-def _by_seed(variables: PyTree, seeds: HostArray) -> list[PyTree]:
-    on_host = jax.device_get(variables)
-    return [jax.tree.map(lambda a, q=q: a[q], on_host) for q in range(len(seeds))]
-
-
 def unread_tensors(spec: Spec, experiment: Experiment, seeds: HostArray, table: Table) -> list[str]:
-    """The tensors of ``config.model.pretrained`` that no bottom takes; raises UserError for a file
-    that holds none that fit."""
+    """Returns the tensors of ``config.model.pretrained`` that no bottom takes.
+
+    Args:
+      spec: of the trials.
+      experiment: which names the file.
+      seeds: [Q].
+      table: the data, of which shapes matter.
+
+    Raises:
+      UserError: for a file that holds none that fit.
+    """
     shapes = weight_shapes(spec, seeds, table).bottoms
     unread = []
     for module, variables in zip(spec.bottoms, shapes, strict=True):

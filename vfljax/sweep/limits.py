@@ -1,21 +1,26 @@
-"""How much one sweep may ask for: counts that are refused before anything of them is built.
+"""What a new sweep may ask for: sizes, names, and axes without a value twice.
 
-A grid of three axes of a thousand values is a short line of a config and 10^9 trials. So sizes are
-counted by products of the lengths of axes (``lengths``), and what is beyond a limit is refused in one
-line. What the counts need of memory and disk is estimated by ``vfljax.sweep.size``.
+A grid of three axes of a thousand values is a short line of a config and 10^9 trials. Hence sizes are the
+products of the lengths of axes, and are refused before anything is built. A sweep trains for hours before its
+report writes ``figures/heat_<method>.png`` with the method in its title, hence a name is refused that cannot
+be a file's, or that matplotlib reads as a formula. Letters of any script are fine.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax.errors import Field, UserError
 from vfljax.machine import bytes_text
 from vfljax.sweep.records import as_axis, written
 
+# of a method's name: file systems take 255 bytes, prefix and suffix included
+LONGEST, MOST_BYTES = 60, 200
+LONGEST_TITLE = 200
+FORBIDDEN = "/\\$"  # a folder's separators, and what begins a formula in a figure
 LIFT = Field("beyond_limits", ", or lift all limits by `vfljax sweep --beyond_limits`")
 
 
@@ -40,7 +45,13 @@ class SizeLimits:
         return cls(**{field.name: math.inf for field in dataclasses.fields(cls)})
 
     def check(self, limit: str, field: str, value: float) -> None:
-        """Raise UserError where the number ``field`` of the config is above the limit of that name."""
+        """Raise UserError for a number that is above its limit.
+
+        Args:
+          limit: its name.
+          field: of the config.
+          value: the number.
+        """
         most = getattr(self, limit)
         if value > most:
             raise UserError(
@@ -49,8 +60,14 @@ class SizeLimits:
             )
 
     def check_count(self, limit: str, count: int, axes: Mapping[str, int], what: str) -> None:
-        """Raise UserError where ``count``, the product of ``axes`` (values by field), is above the limit
-        of that name; the message names the longest axis."""
+        """Raise UserError for a count that is above its limit; the message names the longest axis.
+
+        Args:
+          limit: its name.
+          count: the product of the lengths of all axes.
+          axes: the length of each, by field.
+          what: is counted.
+        """
         most = getattr(self, limit)
         if count > most:
             longest = max(axes, key=lambda field: axes[field])
@@ -62,7 +79,15 @@ class SizeLimits:
             )
 
     def check_free(self, who: str, what: str, needed: float, free: float, remedy: str) -> None:
-        """Raise UserError where ``who`` needs more bytes of ``what`` than are free."""
+        """Raise UserError for work that needs more bytes than are free.
+
+        Args:
+          who: the work.
+          what: "memory" or "disk".
+          needed: bytes of it.
+          free: bytes of it.
+          remedy: what needs less.
+        """
         if needed > self.free * free:
             raise UserError(
                 f"{who} needs about {bytes_text(needed)} of {what} and {bytes_text(free)} is free",
@@ -74,15 +99,82 @@ LIMITS = SizeLimits()
 
 
 def lengths(field: str, values: Mapping[str, Any]) -> dict[str, int]:
-    """How many values each entry of a group of axes names, by its field."""
+    """Returns how many values each axis names, by its field.
+
+    Args:
+      field: the group of these axes.
+      values: of each axis, by its name in the group.
+    """
     return {f"{field}.{name}": len(as_axis(value)) for name, value in values.items()}
 
 
-def chain_lengths(method: str, chain: Mapping[str, Any]) -> dict[str, int]:
-    """The same of every knob and option of a method, by its field; what is no group of values, which is
-    refused where it is parsed, counts nothing."""
-    axes: dict[str, int] = {}
-    for defense, values in chain.items():
-        if defense != "model" and isinstance(values, Mapping):
-            axes |= lengths(f"grid.{method}.{defense}", values)
-    return axes
+def check_name(what: str, name: Any, longest: int = LONGEST) -> None:
+    """Refuse a name that is no short printable text.
+
+    Args:
+      what: the thing with that name.
+      name: the name.
+      longest: characters.
+    """
+    check_text(what, name)
+    remedy = f"choose printable characters without {' '.join(FORBIDDEN)}, blanks inside it only"
+    if not name or name != name.strip() or any(c in FORBIDDEN for c in name):
+        raise UserError(f"{what} {_short(name)} cannot be a file's name: {remedy}.")
+    if len(name) > longest or len(name.encode()) > MOST_BYTES:
+        raise UserError(
+            f"{what} {_short(name)} has {len(name)} characters ({len(name.encode())} bytes): choose at "
+            f"most {longest} ({MOST_BYTES} bytes)."
+        )
+
+
+def check_text(what: str, text: Any, allowed: str = "") -> None:
+    """Refuse what is no text, or holds characters that cannot be printed.
+
+    Args:
+      what: the thing with that text.
+      text: the text.
+      allowed: characters that it may hold all the same.
+    """
+    if not isinstance(text, str):
+        raise UserError(f"{what} {text!r} is no text: put it between quotation marks.")
+    bad = next((c for c in text if not c.isprintable() and c not in allowed), "")
+    if bad:
+        raise UserError(
+            f"{what} {_short(text)} holds the character {bad!a}, which cannot be printed: leave "
+            "it out."
+        )
+
+
+def check_distinct(field: str, values: Sequence[Any]) -> None:
+    """Refuse an axis that names a value twice: its trials would be trained, and counted, twice.
+
+    As numbers, 1 and 1.0 are one value; True is another.
+
+    Args:
+      field: of the config.
+      values: of the axis.
+
+    >>> check_distinct("training.momentum", (0, 0.9))
+    >>> check_distinct("training.momentum", (0, 0.0))
+    Traceback (most recent call last):
+    vfljax.errors.UserError: config.training.momentum names 0.0 twice: leave one of them out.
+    """
+    seen = set()
+    for value in values:
+        key = _key(value)
+        if key in seen:
+            raise UserError(f"config.{field} names {value!r} twice: leave one of them out.")
+        seen.add(key)
+
+
+def _key(value: Any) -> Any:
+    """A hashable value that is equal for equal values of an axis."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_key, value))
+    if isinstance(value, dict):
+        return tuple((name, _key(item)) for name, item in value.items())
+    return isinstance(value, bool), value
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")

@@ -1,25 +1,35 @@
-"""The methods of a grid: chains of defenses with their axes, parsed into chains.
+"""The methods of a grid, each a chain of defenses with the values of their knobs and options.
 
-What enters: ``config.grid`` as it was given. What leaves: one ``Method`` an entry, with every combination of
-its values. Whether the data's classes and columns can serve them is checked by ``vfljax.sweep.grid``.
+Whether the data's classes and columns can serve them is checked by ``vfljax.sweep.feasibility``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax import defenses
 from vfljax.config import DEFAULT, typed
 from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.models.making import sizes
-from vfljax.sweep.records import Model, as_axis, tuples
-from vfljax.types import DefenseSpec
+from vfljax.sweep.limits import lengths
+from vfljax.sweep.records import Model, as_axis, is_number, tuples
+from vfljax.types import DefenseSpec, Federation
 
 METHOD_MODEL = ("top", "top_hidden")  # a method's own; every bottom is the whole sweep's
+
+
+def _lists(axes: Mapping[str, Any], field: str) -> dict[str, list[Any]]:
+    """The values of every axis of a group, of which each has at least one."""
+    lists = {name: as_axis(values) for name, values in axes.items()}
+    for name, values in lists.items():
+        if not values:
+            raise UserError("is empty", field=f"{field}.{name}", remedy="give at least one value")
+    return lists
 
 
 def combinations(axes: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
@@ -32,10 +42,7 @@ def combinations(axes: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
     Raises:
       UserError: if an axis has no value.
     """
-    lists = [as_axis(values) for values in axes.values()]
-    for name, values in zip(axes, lists, strict=True):
-        if not values:
-            raise UserError("is empty", field=f"{field}.{name}", remedy="give at least one value")
+    lists = _lists(axes, field).values()
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)]
 
 
@@ -60,7 +67,6 @@ class Method:
 
     name: str
     axes: Mapping[str, Mapping[str, Any]]  # defense -> knob or option -> value or values
-    chains: tuple[Chain, ...]
     top: Mapping[str, Any]  # those of METHOD_MODEL that it names; the sweep's where absent
     model: Model  # with that top
 
@@ -69,23 +75,58 @@ class Method:
         """Whether it is trained with model splitting only."""
         return any(defenses.TABLE[name].needs_top for name in self.axes)
 
+    def trained(self, federations: Sequence[Federation]) -> list[Federation]:
+        """The federations among these that it is trained in."""
+        return [f for f in federations if f.split or not self.needs_top]
+
     @property
-    def model_name(self) -> str:
-        """'generator-16' where its model is not the sweep's, else ''. Methods of one name share one model."""
-        return "-".join(field_text(getattr(self.model, field)) for field in METHOD_MODEL)
+    def lengths(self) -> dict[str, int]:
+        """How many values each knob and option names, by its field."""
+        return {
+            field: count
+            for defense, values in self.axes.items()
+            for field, count in lengths(f"grid.{self.name}.{defense}", values).items()
+        }
+
+    @functools.cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """Every combination of the knobs and options of its defenses, the last one fastest."""
+        choices = [_choices(name, values) for name, values in self.axes.items()]
+        return tuple(
+            Chain(
+                knobs={name: knobs for name, (knobs, _) in zip(self.axes, chosen, strict=True)},
+                options={
+                    name: options for name, (_, options) in zip(self.axes, chosen, strict=True)
+                },
+            )
+            for chosen in itertools.product(*choices)
+        )
 
     def top_columns(self) -> dict[str, str]:
         """Its own model fields as columns of results."""
-        return {f"model.{field}": field_text(value) for field, value in self.top.items()}
+        return {f"model.{field}": _field_text(value) for field, value in self.top.items()}
 
 
-def field_text(value: Any) -> str:
+def model_name(model: Model) -> str:
+    """'generator-16', the part of a model that methods may choose."""
+    return "-".join(_field_text(getattr(model, field)) for field in METHOD_MODEL)
+
+
+def _field_text(value: Any) -> str:
     """'generator', '16-8', 'none': a model field as a table column or a part of a name."""
     return "-".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
 
 
 def parse_methods(grid: Any, model: Model) -> tuple[Method, ...]:
-    """The methods of ``config.grid``; raises UserError with one line for anything it cannot mean."""
+    """Returns the methods of a grid.
+
+    Args:
+      grid: ``config.grid``.
+      model: the sweep's.
+
+    Raises:
+      UserError: for anything that it cannot mean.
+    """
     if not grid:
         raise UserError("config.grid is empty: give at least {'undefended': {}}.")
     if not isinstance(grid, Mapping):
@@ -110,29 +151,13 @@ def _method(name: str, entry: Any, model: Model) -> Method:
     hidden = top.get("top_hidden", model.top_hidden)
     sizes(f"{where if 'top_hidden' in top else 'config.model'}.top_hidden", hidden)
     axes = {defense: values for defense, values in entry.items() if defense != "model"}
-    return Method(
-        name=name,
-        axes=axes,
-        chains=_chains(name, axes),
-        top=top,
-        model=dataclasses.replace(model, **top),
-    )
+    for defense, values in axes.items():
+        _check_values(name, defense, values)
+    return Method(name, axes, top, dataclasses.replace(model, **top) if top else model)
 
 
-def _chains(method: str, entry: Mapping[str, Any]) -> tuple[Chain, ...]:
-    """Every combination of the knobs and options of a method's defenses, the last one fastest."""
-    choices = [_choices(method, name, values) for name, values in entry.items()]
-    return tuple(
-        Chain(
-            knobs={name: knobs for name, (knobs, _) in zip(entry, chosen, strict=True)},
-            options={name: options for name, (_, options) in zip(entry, chosen, strict=True)},
-        )
-        for chosen in itertools.product(*choices)
-    )
-
-
-def _choices(method: str, name: str, values: Any) -> list[tuple[dict[str, float], dict[str, Any]]]:
-    """Every combination of one defense's knobs and options; knobs that are not named have their default."""
+def _check_values(method: str, name: str, values: Any) -> None:
+    """Refuse a defense that is unknown, and values that its knobs and options cannot have."""
     if name not in defenses.TABLE:
         raise unknown_row("defense", name, defenses.TABLE)
     if not isinstance(values, Mapping):
@@ -141,23 +166,32 @@ def _choices(method: str, name: str, values: Any) -> list[tuple[dict[str, float]
     for knob in values:
         if knob not in row.knobs and knob not in row.options:
             raise unknown(f"knob of {name}", knob, [*row.knobs, *row.options])
-    defaults = {knob: parameter.default for knob, parameter in row.knobs.items()}
-    for knob, default in defaults.items():
-        if knob not in values and default is inspect.Parameter.empty:
+    for knob, parameter in row.knobs.items():
+        if knob not in values and parameter.default is inspect.Parameter.empty:
             raise UserError(f"config.grid.{method}.{name} gives no {knob}: name its value(s).")
-    choices = []
-    for combination in combinations(values, f"grid.{method}.{name}"):
-        knobs = {k: _knob(f"{name}.{k}", v) for k, v in combination.items() if k in row.knobs}
-        options = {k: v for k, v in combination.items() if k not in row.knobs}
-        # knobs at their default are columns of results too, after those that are named
-        choices.append((knobs | {k: v for k, v in defaults.items() if k not in knobs}, options))
-    return choices
+    for knob, axis in _lists(values, f"grid.{method}.{name}").items():
+        for value in axis if knob in row.knobs else ():
+            _check_knob(f"{name}.{knob}", value)
 
 
-def _knob(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def _check_knob(name: str, value: Any) -> None:
+    if not is_number(value):
         raise UserError(f"{name}={value!r} is not a number.")
     try:
-        return float(value)
+        float(value)
     except OverflowError:  # an integer of hundreds of digits
         raise UserError(f"{name} is too large: choose a smaller one.") from None
+
+
+def _choices(name: str, values: Any) -> list[tuple[dict[str, float], dict[str, Any]]]:
+    """Every combination of one defense's knobs and options; knobs that are not named have their default."""
+    row = defenses.TABLE[name]
+    # knobs at their default are columns of results too, after those that are named
+    defaults = {k: p.default for k, p in row.knobs.items() if k not in values}
+    return [
+        (
+            {k: float(v) for k, v in combination.items() if k in row.knobs} | defaults,
+            {k: v for k, v in combination.items() if k not in row.knobs},
+        )
+        for combination in combinations(values, f"grid.{name}")
+    ]

@@ -7,7 +7,7 @@ written.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,13 +22,13 @@ from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import Split, split_rows
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
-from vfljax.machine import Offered, free_memory
+from vfljax.machine import free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.models.rows import Streamed
 from vfljax.sweep import attack_variants, codebooks, feasibility, grid, initial, teachers
 from vfljax.sweep.attack_variants import AttackVariant
-from vfljax.sweep.effort import Effort, level_of
 from vfljax.sweep.experiment import Experiment
+from vfljax.sweep.programs import Effort
 from vfljax.types import HostArray, PyTree, Spec
 
 MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
@@ -36,6 +36,10 @@ MEMORY = 2 << 30  # bytes of recorded exchange a shard may hold
 # of a device's, what a shard's members may hold before and after an epoch (twice: JAX keeps both)
 HOST_SHARE, RECORD_SHARE, STATE_SHARE = 1 / 16, 1 / 8, 0.5
 STATES = 2 * 4 * 4  # bytes a weight: its gradient and two moments too, before and after an epoch
+# LLVM's -O1: a quarter less to compile, and the quickstart's programs run as fast as with all effort
+QUICK = 1
+# estimated seconds of running from which all effort pays, whose compiling takes about a second longer
+PAYS = 60.0
 
 
 class Shard(NamedTuple):
@@ -58,7 +62,6 @@ class Plan(NamedTuple):
     seeds: HostArray  # [Q] uint32
     attack_variants: tuple[AttackVariant, ...]
     groups: list[grid.Group]
-    weights: tuple[int, ...]  # numbers in the networks and codebooks of a trial of each group
     shards: list[Shard]
     teachers: dict[int, int]  # trial id -> its teacher's place in table.scores
     codebooks: dict[int, dict[str, PyTree]]  # of each trial (by id) whose defenses train one
@@ -76,7 +79,13 @@ def make_plan(experiment: Experiment) -> Plan:
     data = experiment.data
     dataset = datasets.load(data.name, data.dir, data.options)
     dataset = permute_labels(dataset, data.permute_labels)  # true ones from here on
-    _check_splits(experiment, len(dataset.labels))
+    everything = len(dataset.labels)
+    experiment.limits.check_free(
+        f"config.seeds={experiment.seeds:,}, a division of {everything:,} rows each,",
+        # of each seed, every row's place in its division
+        *("memory", 4 * experiment.seeds * everything * (1 + jax.device_count()), free_memory()),
+        "choose fewer seeds",
+    )
     splits = [
         split_rows(dataset, seed, data.train, data.validation, data.test)
         for seed in range(experiment.seeds)
@@ -87,10 +96,8 @@ def make_plan(experiment: Experiment) -> Plan:
             f"config.training.batch_size={experiment.training.batch_size} is more than the {rows} "
             f"training rows of {dataset.name}: choose at most {rows}, or more rows."
         )
-    resident = data.resident_gb * 1e9
-    table = make_table(
-        party_columns, dataset.labels, splits, data.scaling, data.scaling_rows, resident=resident
-    )
+    scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
+    table = make_table(party_columns, dataset.labels, splits, *scaling)
     shape = grid.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
     variants = attack_variants.attack_variants(experiment, dataset.num_classes, shape.inputs[0])
     federations = attack_variants.federations(
@@ -101,9 +108,10 @@ def make_plan(experiment: Experiment) -> Plan:
     feasibility.check(experiment, shape, trials)
     groups = grid.groups(experiment, shape, trials)
     teachers.check(experiment.teacher, groups, table, shape)
-    weights = tuple(
-        weights_size(group.spec, table) + codebooks.numbers(group.spec) for group in groups
-    )
+    groups = [
+        group._replace(weights=_weights_size(group.spec, table) + codebooks.numbers(group.spec))
+        for group in groups
+    ]
     epochs = len(experiment.training.recorded_epochs)
     plan = Plan(
         experiment=experiment,
@@ -114,18 +122,15 @@ def make_plan(experiment: Experiment) -> Plan:
         seeds=np.arange(experiment.seeds, dtype=np.uint32),
         attack_variants=tuple(variants),
         groups=groups,
-        weights=weights,
-        shards=plan_shards(groups, weights, experiment.execution.shard_seconds, epochs),
+        shards=list(_shards(groups, experiment.execution.shard_seconds, epochs)),
         teachers={},
         codebooks={},
         devices=jax.device_count(),
-        effort=effort_of(groups, weights, variants, dataset.num_classes),
+        effort=_effort(groups, variants),
     )
     _check_recorded(plan)
-    if experiment.model.pretrained:
-        initial.unread_tensors(
-            groups[0].spec, experiment, plan.seeds, table
-        )  # refuses a wrong file
+    if experiment.model.pretrained:  # a wrong file is refused
+        initial.unread_tensors(groups[0].spec, experiment, plan.seeds, table)
     return plan
 
 
@@ -167,15 +172,6 @@ def make_table(
     )
 
 
-def _check_splits(experiment: Experiment, rows: int) -> None:
-    """Refuse more seeds than memory has room for: of each, every row's place in it."""
-    experiment.limits.check_free(
-        f"config.seeds={experiment.seeds:,}, a division of {rows:,} rows each,",
-        *("memory", 4 * experiment.seeds * rows * (1 + jax.device_count()), free_memory()),
-        "choose fewer seeds",
-    )
-
-
 def _check_recorded(plan: Plan) -> None:
     for seed, split in enumerate(recorded(plan).splits):
         if len(np.unique(plan.dataset.labels[split.train])) < plan.dataset.num_classes:
@@ -185,7 +181,7 @@ def _check_recorded(plan: Plan) -> None:
             )
 
 
-def weights_size(spec: Spec, table: Table) -> int:
+def _weights_size(spec: Spec, table: Table) -> int:
     """How many numbers the networks of one trial have; nothing is computed."""
     try:
         weights = initial.weight_shapes(spec, np.zeros(len(table.train), np.uint32), table)
@@ -194,89 +190,69 @@ def weights_size(spec: Spec, table: Table) -> int:
     return sum(math.prod(a.shape[1:]) for a in jax.tree.leaves(weights))
 
 
-def plan_shards(
-    groups: Sequence[grid.Group], weights: Sequence[int], seconds: float, epochs: int
-) -> list[Shard]:
-    """Returns the groups divided into shards by a rough estimate of work and memory on this backend.
+def _shards(groups: Sequence[grid.Group], seconds: float, epochs: int) -> Iterator[Shard]:
+    """The groups divided by a rough estimate of work and memory on this backend: shards of so many seconds,
+    by ``trial_seconds``, of which so many epochs are recorded.
 
     Unfinished shards are saved every 5 s, which bounds the work that a kill can lose.
-
-    Args:
-      groups: the trials.
-      weights: numbers in the networks and codebooks of a trial of each group.
-      seconds: of work that a shard is to have at most, by ``trial_seconds``.
-      epochs: how many are recorded.
     """
-    shards: list[Shard] = []
-    devices, offer = jax.device_count(), machine.offered()
-    for number, (group, size) in enumerate(zip(groups, weights, strict=True)):
-        spec = group.spec
-        each = trial_seconds(spec, size, offer)
-        cuts = sum(module.out for module in spec.bottoms[: spec.passive])
-        memory = 4 * (2 * epochs + 3) * spec.recorded_rows * cuts  # z and g of each, three sums
-        memory += 4 * epochs * spec.recorded_rows * recorded_width(spec)
-        held = _held_members(spec, size, memory, offer)
-        most = max(devices, min(int(seconds * devices / each), held))
+    devices, name = jax.device_count(), 0
+    for number, group in enumerate(groups):
+        most = int(seconds * devices / trial_seconds(group))
+        most = max(devices, min(most, _held_members(group, epochs)))
         count = -(-len(group.trials) // most)
         capacity = -(-len(group.trials) // count)
         capacity = -(-capacity // devices) * devices
         for first in range(0, len(group.trials), capacity):
             places = tuple(range(first, min(first + capacity, len(group.trials))))
-            shards.append(Shard(f"{len(shards):05d}-{group.name}", number, places, capacity))
-    return shards
+            yield Shard(f"{name:05d}-{group.name}", number, places, capacity)
+            name += 1
 
 
-def _held_members(spec: Spec, size: int, recorded: int, offer: Offered) -> int:
-    """How many trials' exchange a shard holds, ``recorded`` bytes each; on an accelerator also how many
-    all devices hold, with an epoch's exchange and its sums before and after an epoch."""
+def _held_members(group: grid.Group, epochs: int) -> int:
+    """How many trials' exchange a shard holds; on an accelerator also how many all devices hold, with an
+    epoch's exchange and its sums before and after an epoch."""
+    spec, offer = group.spec, machine.offered()
+    cuts, inputs = sum(module.out for module in spec.bottoms[: spec.passive]), recorded_width(spec)
+    # z and g of each epoch, three sums, and inputs of last layers
+    exchange = 4 * spec.recorded_rows * ((2 * epochs + 3) * cuts + epochs * inputs)
     if offer.cpu:
-        return MEMORY // recorded
-    host = HOST_SHARE * offer.host
-    held = max(MEMORY, int(min(host, offer.part(RECORD_SHARE, MEMORY)))) // recorded
+        return MEMORY // exchange
+    most = int(min(HOST_SHARE * offer.host, offer.part(RECORD_SHARE, MEMORY)))
+    held = max(MEMORY, most) // exchange
     if math.isinf(offer.memory):
         return held
-    cuts = sum(module.out for module in spec.bottoms[: spec.passive])
-    each = STATES * size + 2 * 4 * spec.recorded_rows * (5 * cuts + recorded_width(spec))
+    each = STATES * group.weights + 2 * 4 * spec.recorded_rows * (5 * cuts + inputs)
     return min(held, jax.device_count() * (offer.part(STATE_SHARE, 0) // each))
 
 
-def trial_seconds(spec: Spec, size: int, offer: Offered | None = None) -> float:
-    """Roughly how long a trial whose networks have ``size`` numbers trains on a core: 60 us a step plus 6
-    operations a weight and row at 20 GFLOP/s. On an accelerator, all of whose trials share the calls
-    of a step, 6 operations at 2 TFLOP/s: a cautious guess, never measured."""
-    call, rate = (60e-6, 20e9) if (offer or machine.offered()).cpu else (0.0, 2e12)
-    return (call + 6 * size * spec.batch_size / rate) * spec.epochs * spec.steps_per_epoch
+def trial_seconds(group: grid.Group) -> float:
+    """Roughly how long a trial of a group trains on a core: 60 us a step plus 6 operations a weight and row at
+    20 GFLOP/s. On an accelerator, all of whose trials share the calls of a step, 6 operations at
+    2 TFLOP/s: a cautious guess, never measured."""
+    spec = group.spec
+    call, rate = (60e-6, 20e9) if machine.offered().cpu else (0.0, 2e12)
+    step = call + 6 * group.weights * spec.batch_size / rate
+    return step * spec.epochs * spec.steps_per_epoch
 
 
-def effort_of(
-    groups: Sequence[grid.Group],
-    weights: Sequence[int],
-    variants: Sequence[AttackVariant],
-    num_classes: int,
-) -> Effort:
-    """Returns with which effort programs are compiled, by how long those of each kind run, where a step of
-    an attack counts as one of training.
-
-    Args:
-      groups: the trials of the sweep.
-      weights: numbers in the networks of a trial of each group.
-      variants: of the attacks.
-      num_classes: C.
-    """
+def _effort(groups: Sequence[grid.Group], variants: Sequence[AttackVariant]) -> Effort:
+    """With which effort programs are compiled, by how long those of each kind run, where a step of an attack
+    counts as one of training."""
     training, attacks = [0.0], [0.0]
-    for group, size in zip(groups, weights, strict=True):
+    for group in groups:
         spec = group.spec
-        training.append(trial_seconds(spec, size) * len(group.trials) / jax.device_count())
+        training.append(trial_seconds(group) * len(group.trials) / jax.device_count())
         step = training[-1] / (spec.epochs * spec.steps_per_epoch)  # of all its trials
         for variant in variants:
             bottoms = tuple(spec.bottoms[p] for p in variant.attackers)
-            attack = attack_variants.make_attack(variant, bottoms, num_classes)
+            attack = attack_variants.make_attack(variant, bottoms, spec.num_classes)
             attacks.append(step * attack.steps * len(variant.knobs))
-    return Effort(level_of(max(training)), level_of(max(attacks)))
+    return Effort(*(QUICK if max(seconds) < PAYS else None for seconds in (training, attacks)))
 
 
 def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:
-    """Returns the shards that a sweep was divided into when it was begun, which a resume keeps.
+    """Returns the shards that a sweep was divided into when it was begun.
 
     Args:
       plan: of the sweep. Shards of groups that it does not have are left out.
@@ -284,22 +260,24 @@ def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
     return [
-        Shard(
-            name=shard["name"],
-            group=number[shard["group"]],
-            trials=tuple(shard["trials"]),
-            capacity=shard["capacity"],
-        )
+        Shard(**{**shard, "group": number[shard["group"]], "trials": tuple(shard["trials"])})
         for shard in header["shards"]
         if shard["group"] in number
     ]
 
 
-def planned_devices(header: Mapping[str, Any]) -> int:
-    """``Plan.devices`` of a stored sweep; where it was planned for another kind of device, those that are
-    here."""
+def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
+    """Returns the plan with the shards, devices and effort of a stored sweep, which a resume on another machine
+    keeps; where it was planned for another kind of device, the devices are those that are here.
+
+    Args:
+      plan: of the sweep.
+      header: of the stored sweep.
+    """
     same = header.get("backend") == jax.default_backend()
-    return header["devices"] if same else jax.device_count()
+    devices = header["devices"] if same else jax.device_count()
+    effort = Effort(**header.get("effort", {}))
+    return plan._replace(shards=stored_shards(plan, header), devices=devices, effort=effort)
 
 
 def recorded(plan: Plan) -> Plan:
@@ -344,7 +322,14 @@ def split_arrays(labels: np.ndarray, splits: Sequence[Split]) -> dict[str, np.nd
 
 
 def width_of(experiment: Experiment, spec: Spec) -> int | None:
-    """Trials mapped at once: as configured; where networks are large, one on CPU (measured for
-    convolutions: vmapped ones are slower there than one after the other); else the backend's own."""
+    """Returns how many trials are mapped at once; None: as many as the backend chooses.
+
+    Where networks are large it is one on CPU: vmapped convolutions are slower there than one after the other
+    (measured).
+
+    Args:
+      experiment: whose config may name a width.
+      spec: of the trials.
+    """
     heavy = not spec.light and machine.offered().cpu
     return experiment.execution.width or (1 if heavy else None)

@@ -1,8 +1,7 @@
 """Where a command's seconds go: tracing, lowering and compiling programs, running them, and the host's work.
 
-``record`` begins to listen, to JAX's own events and to ``span``. What leaves: ``table``, the seconds of each
-kind without those of what runs inside it, and ``write``, a trace that https://ui.perfetto.dev opens. Nothing
-is recorded, and no program is waited for, unless it was begun.
+``record`` begins to listen to JAX's own events and to ``span``. Before, nothing is recorded, and no program is
+waited for.
 """
 
 from __future__ import annotations
@@ -38,11 +37,6 @@ class Span(NamedTuple):
     end: float
     thread: int
 
-    @property
-    def seconds(self) -> float:
-        """How long it lasted."""
-        return self.end - self.start
-
 
 _SPANS: list[Span] | None = None  # None: nothing is recorded
 
@@ -52,11 +46,17 @@ def recording() -> bool:
     return _SPANS is not None
 
 
+def _add(kind: str, name: str, start: float) -> None:
+    if _SPANS is not None:
+        _SPANS.append(Span(kind, name, start, time.monotonic(), threading.get_ident()))
+
+
 def record(began: float) -> None:
     """Begin to record. ``began`` is when the command did, of ``time.monotonic``: from then on it started up."""
     global _SPANS
     _listen()
-    _SPANS = [Span("start-up", "", began, time.monotonic(), threading.get_ident())]
+    _SPANS = []
+    _add("start-up", "", began)
 
 
 def stop() -> list[Span]:
@@ -72,6 +72,12 @@ def _listen() -> None:
     jax.monitoring.register_event_duration_secs_listener(_on_event)
 
 
+def _on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    if event in EVENTS:
+        start = time.monotonic() - duration_secs
+        _add(EVENTS[event], str(kwargs.get("fun_name", "")), start)
+
+
 @contextlib.contextmanager
 def span(kind: str, name: str = "") -> Iterator[None]:
     """Record what the body takes, if anything is recorded.
@@ -84,25 +90,17 @@ def span(kind: str, name: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        if _SPANS is not None:
-            _SPANS.append(Span(kind, name, start, time.monotonic(), threading.get_ident()))
+        _add(kind, name, start)
 
 
-def _on_event(event: str, duration_secs: float, **kwargs: str | int) -> None:
-    if _SPANS is not None and event in EVENTS:
-        end = time.monotonic()
-        name = str(kwargs.get("fun_name", ""))
-        _SPANS.append(Span(EVENTS[event], name, end - duration_secs, end, threading.get_ident()))
-
-
-def own_seconds(recorded: Sequence[Span]) -> list[float]:
-    """Returns each span's seconds without those of the spans inside it, in the same order.
+def _own_seconds(recorded: Sequence[Span]) -> list[float]:
+    """Each span's seconds without those of the spans inside it, in the same order.
 
     >>> inner, outer = Span("compile", "", 1.0, 3.0, 7), Span("train", "", 0.0, 10.0, 7)
-    >>> own_seconds([inner, outer])
+    >>> _own_seconds([inner, outer])
     [2.0, 8.0]
     """
-    own = [span.seconds for span in recorded]
+    seconds = [span.end - span.start for span in recorded]
     order = sorted(range(len(recorded)), key=lambda i: (recorded[i].start, -recorded[i].end))
     open_of: dict[int, list[int]] = collections.defaultdict(list)  # spans around, by thread
     for i in order:
@@ -110,9 +108,9 @@ def own_seconds(recorded: Sequence[Span]) -> list[float]:
         while around and recorded[around[-1]].end <= recorded[i].start:
             around.pop()
         if around:
-            own[around[-1]] -= recorded[i].seconds
+            seconds[around[-1]] -= recorded[i].end - recorded[i].start
         around.append(i)
-    return own
+    return seconds
 
 
 def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
@@ -122,22 +120,19 @@ def table(recorded: Sequence[Span]) -> list[tuple[str, str, str, str, str]]:
       recorded: of one process. Seconds and their share are those of its first thread, and add up; "beside it"
         are seconds of other threads, which compile while the first works.
     """
-    main, began = recorded[0].thread, min(span.start for span in recorded)
-    whole = max(span.end for span in recorded) - began
-    count: collections.Counter[str] = collections.Counter(span.kind for span in recorded)
-    seconds: dict[str, float] = collections.defaultdict(float)
-    beside: dict[str, float] = collections.defaultdict(float)
-    for span, own in zip(recorded, own_seconds(recorded), strict=True):
-        (seconds if span.thread == main else beside)[span.kind] += own
-
-    def row(kind: str, count: int, here: float, there: float) -> tuple[str, str, str, str, str]:
-        elsewhere = f"{there:.1f}" if there else ""
-        return kind, f"{count:,}", f"{here:.1f}", f"{here / whole:.0%}", elsewhere
-
-    kinds = sorted(count, key=lambda kind: -seconds[kind])
-    rows = [row(kind, count[kind], seconds[kind], beside[kind]) for kind in kinds]
-    rest = whole - sum(seconds.values())
-    return [*rows, row("all else", 1, rest, 0.0), row("whole", 1, whole, sum(beside.values()))]
+    whole = max(span.end for span in recorded) - min(span.start for span in recorded)
+    count, here, beside = (collections.defaultdict[str, float](float) for _ in range(3))
+    for span, seconds in zip(recorded, _own_seconds(recorded), strict=True):
+        count[span.kind] += 1
+        (here if span.thread == recorded[0].thread else beside)[span.kind] += seconds
+    kinds = sorted(count, key=lambda kind: -here[kind])
+    rows = [(kind, count[kind], here[kind], beside[kind]) for kind in kinds]
+    rows.append(("all else", 1, whole - sum(here.values()), 0.0))
+    rows.append(("whole", 1, whole, sum(beside.values())))
+    return [
+        (kind, f"{number:,.0f}", f"{a:.1f}", f"{a / whole:.0%}", f"{b:.1f}" if b else "")
+        for kind, number, a, b in rows
+    ]
 
 
 def write(recorded: Sequence[Span], path: pathlib.Path) -> None:
@@ -154,7 +149,7 @@ def write(recorded: Sequence[Span], path: pathlib.Path) -> None:
             "cat": span.kind,
             "ph": "X",
             "ts": 1e6 * (span.start - began),
-            "dur": 1e6 * span.seconds,
+            "dur": 1e6 * (span.end - span.start),
             "pid": 0,
             "tid": span.thread,
         }

@@ -1,5 +1,5 @@
-"""A pure function of one trial, compiled for many trials and all devices; and the one cache of such
-programs.
+"""A pure function of one trial, compiled for many trials and all devices; the one cache of such programs; and
+how hard XLA's compiler for CPUs optimizes them.
 """
 
 from __future__ import annotations
@@ -7,12 +7,13 @@ from __future__ import annotations
 import collections
 import functools
 import gc
+import os
 import pathlib
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh
@@ -29,11 +30,32 @@ from vfljax.sweep.batch_layout import (
     leading,
 )
 from vfljax.sweep.batch_layout import layout as layout_for
-from vfljax.sweep.effort import options_of
 from vfljax.types import PyTree
 
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
 MOST_MAPS = 40_000
+FLAG = "xla_backend_optimization_level"
+
+
+class Effort(NamedTuple):
+    """The optimization level of each kind of program; None is XLA's default, all effort.
+
+    A program that runs for less time than it compiles is compiled with little effort. Another level moves
+    figures in their last bits, hence the choice is made once, from the plan's estimate, and stored with the
+    sweep. A sweep without any is older than the choice, and was made with all effort.
+    """
+
+    training: int | None = None  # with initial weights and evaluation
+    attacks: int | None = None  # with their scores
+
+
+def compiler_options(level: int | None) -> dict[str, Any]:
+    """Returns the compiler's options of a level.
+
+    They are empty for all effort, on accelerators, and where ``XLA_FLAGS`` names a level for every program.
+    """
+    chosen = FLAG in os.environ.get("XLA_FLAGS", "")
+    return {} if level is None or chosen or not machine.offered().cpu else {FLAG: level}
 
 
 class Program:
@@ -52,8 +74,8 @@ class Program:
     def __init__(
         self, run: Callable[[PyTree, PyTree], PyTree], layout: Layout, level: int | None = None
     ) -> None:
-        """``level``: of the compiler's effort, as ``effort.options_of`` takes it."""
-        self.layout, self.traces, self.options = layout, 0, options_of(level)
+        """``level`` is that of ``compiler_options``."""
+        self.layout, self.traces, self.options = layout, 0, compiler_options(level)
         self.name = getattr(run, "__name__", type(run).__name__)
         devices, width = jax.devices(), layout.width
         local = layout.capacity // len(devices)
@@ -62,8 +84,6 @@ class Program:
             self.traces += 1
             if self.traces > 1:
                 raise AssertionError("a program was traced twice: a knob became a static value")
-            if width == local:
-                return jax.vmap(run, in_axes=(0, None))(members, shared)
 
             def run_some(group: PyTree) -> PyTree:
                 return jax.vmap(run, in_axes=(0, None))(group, shared)
@@ -71,6 +91,8 @@ class Program:
             def grouped(tree: PyTree) -> PyTree:
                 return jax.tree.map(lambda a: a.reshape(local // width, width, *a.shape[1:]), tree)
 
+            if width == local:
+                return run_some(members)
             if into is None:
                 out = jax.lax.map(run_some, grouped(members))
             else:
@@ -92,28 +114,28 @@ class Program:
         self._compiled: Future[Any] | None = None
         self._fits = False  # whether it was asked and found to fit into the devices' memory
 
-    def compile_ahead(
-        self, members: PyTree, shared: PyTree, pool: Executor, into: PyTree = None
+    def compile(
+        self, members: PyTree, shared: PyTree, into: PyTree = None, pool: Executor | None = None
     ) -> None:
-        """Trace now and compile in ``pool`` for these arguments' shapes, while others run."""
-        if self._compiled is None:
-            lowered = self._lower(members, shared, into)
-            compile_it = functools.partial(lowered.compile, compiler_options=self.options)
-            self._compiled = pool.submit(_timed, "compiling", compile_it)
+        """Trace now and compile, unless that was done before.
 
-    def compile(self, members: PyTree, shared: PyTree, into: PyTree = None) -> None:
-        """Trace and compile now for these arguments, which may be shapes; a compiled program is kept."""
+        Args:
+          members: arguments of a call, or their shapes.
+          shared: likewise.
+          into: likewise.
+          pool: compiles while others run; None: it is compiled now.
+        """
         if self._compiled is not None:
             return
-        compiled: Future[Any] = Future()
-        lowered = self._lower(members, shared, into)
-        compile_it = functools.partial(lowered.compile, compiler_options=self.options)
-        compiled.set_result(_timed("compiling", compile_it))
-        self._compiled = compiled
-
-    def _lower(self, members: PyTree, shared: PyTree, into: PyTree) -> Any:
         self._signature = _abstract((members, shared, into))
-        return _timed("tracing", lambda: self._call.lower(members, shared, into))
+        lowered = _timed("tracing", lambda: self._call.lower(members, shared, into))
+        work = functools.partial(lowered.compile, compiler_options=self.options)
+        if pool is not None:
+            self._compiled = pool.submit(_timed, "compiling", work)
+            return
+        compiled: Future[Any] = Future()
+        compiled.set_result(_timed("compiling", work))
+        self._compiled = compiled
 
     def __call__(self, members: PyTree, shared: PyTree, into: PyTree = None) -> PyTree:
         # ahead of time here too: what jit keeps is lost when JAX's caches are cleared (``make_room``)
@@ -211,10 +233,16 @@ def program(
     into: PyTree = None,
     level: int | None = None,
 ) -> Program:
-    """The program of ``make(*static)`` for arguments of these shapes: equal ones share one.
+    """Returns the program of ``make(*static)`` for arguments of these shapes: equal ones share one.
 
-    ``make`` is a function of a module and ``static`` hashable, so that the key says all that is
-    compiled: the function, and the abstract arguments.
+    Args:
+      make: a function of a module, so that the key names all that is compiled.
+      static: its arguments.
+      layout: of the members.
+      members: arguments of a call, or their shapes.
+      shared: likewise.
+      into: likewise.
+      level: of ``compiler_options``.
     """
     key = (make, static, layout, level, _abstract((members, shared, into)))
     return _cached(key, lambda: Program(make(*static), layout, level))
@@ -228,16 +256,25 @@ def fitting_program(
     shared: PyTree,
     level: int | None = None,
 ) -> Program:
-    """``program``, or one of the same capacity that maps fewer members at once where those of ``layout`` do not
-    fit into a device's memory: for calls whose width is stored nowhere."""
+    """Returns ``program``, or one of the same capacity that maps fewer members at once where those of the
+    layout do not fit into a device's memory: for calls whose width is stored nowhere.
+
+    Args:
+      make: as for ``program``.
+      static: its arguments.
+      layout: of the members, at most.
+      members: arguments of a call.
+      shared: likewise.
+      level: of ``compiler_options``.
+    """
     while True:
-        made = program(make, static, layout, members, shared, level=level)
+        found = program(make, static, layout, members, shared, level=level)
         if machine.offered().cpu:
-            return made
-        made.compile(members, shared)
-        too_large = made.too_large()
+            return found
+        found.compile(members, shared)
+        too_large = found.too_large()
         if too_large is None:
-            return made
+            return found
         layout = Layout(layout.capacity, dividing_width(layout.capacity, too_large.width))
 
 
@@ -245,15 +282,22 @@ def compiled(
     make: Callable[..., Callable[..., PyTree]],
     static: tuple[Hashable, ...],
     arguments: tuple[PyTree, ...],
-    options: Mapping[str, Any] | None = None,
+    level: int | None = None,
 ) -> Callable[..., PyTree]:
-    """``make(*static)``, compiled for arguments of these shapes, without a member axis. ``options`` are
-    the compiler's."""
-    chosen = dict(options or {})
-    key = (make, static, tuple(chosen.items()), _abstract(arguments))
-    return _cached(
-        key, lambda: jax.jit(make(*static)).lower(*arguments).compile(compiler_options=chosen)
-    )
+    """Returns ``make(*static)``, compiled without a member axis.
+
+    Args:
+      make: as for ``program``.
+      static: its arguments.
+      arguments: of a call.
+      level: of ``compiler_options``.
+    """
+
+    def build() -> Any:
+        lowered = jax.jit(make(*static)).lower(*arguments)
+        return lowered.compile(compiler_options=compiler_options(level))
+
+    return _cached((make, static, level, _abstract(arguments)), build)
 
 
 def _cached(key: Hashable, build: Callable[[], Any]) -> Any:

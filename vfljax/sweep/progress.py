@@ -32,12 +32,24 @@ class Progress:
         self.warm: tuple[float, int] | None = None  # when and where the first work was done
 
     def resume(self, trials: int, steps: int) -> None:
-        """Count work found finished; it does not enter the rate."""
+        """Count work found finished, which does not enter the rate.
+
+        Args:
+          trials: that are finished.
+          steps: of all that is finished, of unfinished trials too.
+        """
         self.done_trials += trials
         self.done_steps += steps
         self.skipped += steps
 
     def update(self, trials: int, steps: int, note: str = "") -> None:
+        """Count work that was done, and show it now and then.
+
+        Args:
+          trials: that were finished.
+          steps: that were done.
+          note: for the end of the line.
+        """
         self.done_trials += trials
         self.done_steps += steps
         if self.warm is None:  # what came before was mostly compilation: no guide to what is left

@@ -1,15 +1,14 @@
-"""The parts of an experiment: one frozen record a group of the config's fields.
+"""The parts of an experiment: one frozen record for each group of the config's fields.
 
-Each record checks itself when it is made: a value that cannot be meant is refused with the field, the
-value and the remedy. What concerns several groups is refused by ``Experiment``, and what concerns the
-data by ``vfljax.sweep.grid``.
+Each record checks itself when it is made. ``Experiment`` checks what concerns several groups, and
+``vfljax.sweep.feasibility`` what concerns the data.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vfljax import models
@@ -23,8 +22,8 @@ from vfljax.models.making import NetworkFields
 
 SCOPES = ("all", "passive")
 EVALUATIONS = ("final", "released")
+SCALES = ("full", "reduced", "sample")
 MOST_WHOLE = 2**31 - 1  # JAX counts in int32
-MOST = LARGEST  # and computes in float32
 Axis = tuple[float, ...]  # the values of a number that may differ between trials
 
 
@@ -45,9 +44,20 @@ def written(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else str(number)
 
 
-def at_least(field: str, value: Any, low: float, most: float = MOST) -> None:
-    """Refuse numbers below ``low``, and those that no program can hold: whole ones above int32, others
-    above ``most``."""
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, which True and False are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def at_least(field: str, value: Any, low: float, most: float = LARGEST) -> None:
+    """Refuse a number that is too small, or that no program can hold.
+
+    Args:
+      field: of the config.
+      value: the number, or several.
+      low: the least that it may be.
+      most: the largest number that is not a whole one; whole ones must fit into int32.
+    """
     for number in as_axis(value):
         if not number >= low:
             raise UserError(
@@ -60,11 +70,21 @@ def at_least(field: str, value: Any, low: float, most: float = MOST) -> None:
             )
 
 
+def _check_lowest(record: Any, group: str, lowest: Mapping[str, float]) -> None:
+    for field, low in lowest.items():
+        at_least(f"{group}.{field}", getattr(record, field), low)
+
+
+def _check_choices(record: Any, group: str, tables: Mapping[str, Iterable[str]]) -> None:
+    for field, table in tables.items():
+        if getattr(record, field) not in table:
+            raise unknown(f"config.{group}.{field}", getattr(record, field), table)
+
+
 def _numbers(field: str, values: Sequence[Any], low: float, what: str) -> None:
     for value in values:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not low <= value <= MOST:
-            shown = written(value) if number else repr(value)
+        if not is_number(value) or not low <= value <= LARGEST:
+            shown = written(value) if is_number(value) else repr(value)
             raise UserError(f"config.{field} holds {shown}: give numbers, {what}.")
 
 
@@ -84,18 +104,14 @@ class Data:
     permute_labels: float
 
     def __post_init__(self) -> None:
-        for field in ("train", "validation", "test"):
-            at_least(f"data.{field}", getattr(self, field), 0)
+        _check_lowest(self, "data", {"train": 0, "validation": 0, "test": 0})
         if not 0 <= self.permute_labels <= 1:
             raise UserError(
                 f"config.data.permute_labels={written(self.permute_labels)}: choose a share of the rows, "
                 "from 0 (no label is permuted) to 1 (all are)."
             )
         at_least("data.resident_gb", self.resident_gb, 0, most=math.inf)  # inf: nothing is fetched
-        if self.scaling not in SCALINGS:
-            raise unknown("config.data.scaling", self.scaling, SCALINGS)
-        if self.scaling_rows not in SCALING_ROWS:
-            raise unknown("config.data.scaling_rows", self.scaling_rows, SCALING_ROWS)
+        _check_choices(self, "data", {"scaling": SCALINGS, "scaling_rows": SCALING_ROWS})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,34 +132,27 @@ class Model:
 
     def __post_init__(self) -> None:
         at_least("model.cut", self.cut, 1)
-        for field, table in (
-            ("top", models.TOPS),
-            ("weights", models.WEIGHTS),
-            ("aggregation", parties.AGGREGATIONS),
-        ):
-            if getattr(self, field) not in table:
-                raise unknown(f"config.model.{field}", getattr(self, field), table)
+        tables = {"weights": models.WEIGHTS, "aggregation": parties.AGGREGATIONS}
+        _check_choices(self, "model", {"top": models.TOPS, **tables})
 
     @property
     def network(self) -> NetworkFields:
-        """What it says of the bottoms."""
-        chosen = _chosen("model", {"hidden": self.hidden, "activation": self.activation})
-        return NetworkFields(
-            where="config.model",
-            field="bottom",
-            name=self.bottom,
-            hidden=self.hidden,
-            activation=self.activation,
-            weights=self.weights,
-            options=self.options,
-            chosen=chosen,
-        )
+        """The network of every bottom."""
+        return _network("model", "bottom", vars(self))
 
 
-def _chosen(group: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields that are not at the default of their group."""
-    defaults = DEFAULT[group]
-    return tuple(name for name, value in fields.items() if value != defaults.get(name, value))
+def _network(group: str, field: str, values: Mapping[str, Any]) -> NetworkFields:
+    """The network whose name is in that field of a group."""
+    read = {"hidden": values["hidden"], "activation": values.get("activation", "relu")}
+    return NetworkFields(
+        where=f"config.{group}",
+        field=field,
+        name=values[field],
+        weights=values.get("weights", "default"),
+        options=values["options"],
+        chosen=tuple(k for k, v in read.items() if v != DEFAULT[group].get(k, v)),
+        **read,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,22 +177,17 @@ class Training:
     record_parameter_gradients: bool
 
     def __post_init__(self) -> None:
-        for field, low in (("epochs", 1), ("batch_size", 1), ("record_rows", 0)):
-            at_least(f"training.{field}", getattr(self, field), low)
-        for field in ("learning_rate", "momentum", "weight_decay", "decay"):
-            at_least(f"training.{field}", getattr(self, field), 0)
+        numbers = dict.fromkeys(("learning_rate", "momentum", "weight_decay", "decay"), 0)
+        _check_lowest(self, "training", {"epochs": 1, "batch_size": 1, "record_rows": 0, **numbers})
         if self.scope not in SCOPES:
             raise UserError(
                 f"config.training.scope={self.scope!r} is unknown: choose 'all' (every bottom's "
                 "gradient, as released) or 'passive' (what leaves the label party)."
             )
-        if self.precision not in parties.PRECISIONS:
-            raise unknown("config.training.precision", self.precision, parties.PRECISIONS)
         _numbers("training.milestones", self.milestones, 0, "epochs, 0 or later")
         _numbers("training.class_weights", self.class_weights, 1e-6, "positive")
         for epoch in self.record:
-            number = isinstance(epoch, int) and not isinstance(epoch, bool)
-            if not number or not -1 <= epoch < self.epochs:
+            if type(epoch) is not int or not -1 <= epoch < self.epochs:
                 raise UserError(
                     f"config.training.record names epoch {epoch!r}: choose 0 to {self.epochs - 1}, or "
                     "-1 for the last."
@@ -193,10 +197,8 @@ class Training:
                 f"config.training.record_rows={self.record_rows} leaves out rows whose gradients the "
                 "parameter gradients hold: choose 0, or record_parameter_gradients=False."
             )
-        if self.evaluation not in EVALUATIONS:
-            raise unknown("config.training.evaluation", self.evaluation, EVALUATIONS)
-        if self.optimizer not in optimizers.TABLE:
-            raise unknown("config.training.optimizer", self.optimizer, optimizers.TABLE)
+        tables = {"precision": parties.PRECISIONS, "evaluation": EVALUATIONS}
+        _check_choices(self, "training", {**tables, "optimizer": optimizers.TABLE})
 
     @property
     def recorded_epochs(self) -> list[int]:
@@ -219,8 +221,7 @@ class Malicious:
 
     def __post_init__(self) -> None:
         at_least("malicious.gamma", self.gamma, 0)
-        if self.rule not in optimizers.RULES:
-            raise unknown("config.malicious.rule", self.rule, optimizers.RULES)
+        _check_choices(self, "malicious", {"rule": optimizers.RULES})
 
     def optimizer(self, honest: str) -> str:
         """The malicious form of an honest optimizer; raises UserError where there is none."""
@@ -255,23 +256,12 @@ class Teacher:
 
     def __post_init__(self) -> None:
         lowest = {"epochs": 1, "batch_size": 1, "learning_rate": 0, "temperature": 1e-6}
-        for field, low in lowest.items():
-            at_least(f"teacher.{field}", getattr(self, field), low)
+        _check_lowest(self, "teacher", lowest)
 
     @property
     def fields(self) -> NetworkFields:
-        """What it says of the network."""
-        chosen = _chosen("teacher", {"hidden": self.hidden})
-        return NetworkFields(
-            where="config.teacher",
-            field="network",
-            name=self.network,
-            hidden=self.hidden,
-            activation="relu",
-            weights="default",
-            options=self.options,
-            chosen=chosen,
-        )
+        """Its network."""
+        return _network("teacher", "network", vars(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,11 +272,7 @@ class Execution:
     shard_seconds: float
 
     def __post_init__(self) -> None:
-        at_least("execution.width", self.width, 0)
-        at_least("execution.shard_seconds", self.shard_seconds, 1e-3)
-
-
-SCALES = ("full", "reduced", "sample")
+        _check_lowest(self, "execution", {"width": 0, "shard_seconds": 1e-3})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The progress of an unfinished shard: what is saved between epochs, and read back by a resume.
 
-What enters: how far a shard's trials are trained. What leaves: a folder of ``store.write_partial``, of
-the shard's own members alone, so that a resume may take more or fewer members at once.
+It is of the shard's own members alone, so that a resume may take more or fewer members at once.
 """
 
 from __future__ import annotations
@@ -31,9 +30,17 @@ class Saved(NamedTuple):
 
 
 def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -> None:
-    """Save how far the ``count`` trials of a shard are, ``width`` of which are trained at once on each
-    device; an earlier save goes when this one is whole. The last epoch's exchange is not saved but where
-    it was recorded."""
+    """Save how far a shard is; an earlier save goes when this one is whole.
+
+    The last epoch's exchange is not saved but where it was recorded.
+
+    Args:
+      workdir: the folder of the sweep.
+      name: of the shard.
+      count: its trials, the first members of the snapshot.
+      width: how many are trained at once on each device.
+      now: what to save.
+    """
     tree: dict[str, Any] = {"progress": _pack(now.snapshot, count)}
     if now.recorded:
         tree["recorded"] = {str(k): v for k, v in now.recorded.items()}
@@ -41,8 +48,14 @@ def save(workdir: pathlib.Path, name: str, count: int, width: int, now: Saved) -
 
 
 def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved | None:
-    """What was saved of a shard of ``count`` trials, whose snapshots are ``like`` this one; None where
-    nothing was. Raises Damaged."""
+    """Returns what was saved of a shard; None where nothing was. Raises Damaged.
+
+    Args:
+      workdir: the folder of the sweep.
+      name: of the shard.
+      count: its trials.
+      like: a snapshot of the same structure.
+    """
     partial = store.read_partial(workdir, name)
     if partial is None:
         return None

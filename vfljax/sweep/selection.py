@@ -1,10 +1,9 @@
 """GAFM's choice of Delta: train on a tenth of the rows for each candidate, keep the best trade.
 
-What enters: an experiment with a gafm method. What leaves: the Delta whose mean ratio of leak AUC to
-oriented training AUC, over repeats and the norm, mean and median attacks, is smallest (Han and Guan
-2023, section 3.3 and appendix D.3). The label party runs this on labels it owns: the attacks here know
-the true class centers, which makes them an upper bound on what the parties could do. Averaged parties
-receive the same gradient, so the first one's stands for all.
+The best Delta has the smallest mean ratio of leak AUC to oriented training AUC, over repeats and the norm,
+mean and median attacks (Han and Guan 2023, section 3.3 and appendix D.3). The label party runs this on labels
+it owns: the attacks here know the true class centers, which makes them an upper bound on what the parties
+could do. Averaged parties receive the same gradient, so the first one's stands for all.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from vfljax import defenses, store
 from vfljax.defenses.gafm import CANDIDATES, select_delta
 from vfljax.errors import UserError
 from vfljax.sweep.experiment import Experiment, changed
-from vfljax.sweep.methods import Method
 from vfljax.sweep.plan import recorded
 from vfljax.sweep.records import as_axis
 from vfljax.sweep.train import train_sweep
@@ -38,14 +36,10 @@ class Selection(NamedTuple):
     train_auc: dict[float, float]  # candidate -> mean oriented training AUC
 
 
-def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
-    """Returns the leak AUC max(a, 1-a) of the norm, mean and median attacks.
+def _gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, float, float]:
+    """The leak AUC max(a, 1-a) of the norm, mean and median attacks on gradients [N, D] of one party.
 
     Mean and median assign a row to the nearer TRUE class center (paper, equations 8 and 9).
-
-    Args:
-      gradients: [N, D], of one party.
-      labels: [N], the true classes 0 and 1.
     """
 
     def leak(scores: np.ndarray) -> float:
@@ -63,25 +57,15 @@ def gradient_leaks(gradients: np.ndarray, labels: np.ndarray) -> tuple[float, fl
     return leak(norms), leak(nearer(np.mean)), leak(nearer(np.median))
 
 
-def _bounded(method: Method) -> list[str]:
-    """The defenses of a method that promise an epsilon."""
-    even = np.full(2, 0.5)
-    return [
-        name
-        for name in method.axes
-        if any(
-            defenses.TABLE[name].remarks.bound(chain.knobs[name], chain.options[name], even)
-            for chain in method.chains
-        )
-    ]
+def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...]) -> Experiment:
+    """GAFM as the first method that has it, alone, every other axis at its first value, on a tenth of the rows.
 
-
-def selection_experiment(experiment: Experiment, candidates: tuple[float, ...]) -> Experiment:
-    """GAFM as the first method that has it, alone, every other axis at its first value, on a tenth of
-    the rows. Raises UserError where no method has gafm, or one has label DP beside it."""
+    Raises UserError where no method has gafm, or one has a defense with an epsilon beside it.
+    """
     methods = [method for method in experiment.methods if "gafm" in method.axes]
-    for method in methods:
-        for name in _bounded(method):
+    even = np.full(2, 0.5)
+    for method, chain, name in ((m, c, n) for m in methods for c in m.chains for n in m.axes):
+        if defenses.TABLE[name].remarks.bound(chain.knobs[name], chain.options[name], even):
             raise UserError(
                 f"config.grid.{method.name} has {name} and gafm: selecting Delta reads the true labels, "
                 "which epsilon does not cover. Choose delta there yourself and leave out "
@@ -124,11 +108,22 @@ def select(
     say: Callable[[str], None] = print,
     candidates: tuple[float, ...] = CANDIDATES,
 ) -> Selection:
-    """Train ``candidates`` x 5 seeds on a tenth of the training rows in ``workdir``/select_delta
-    (resumed like any sweep) and select; writes selection.json there."""
+    """Train every candidate with 5 seeds on a tenth of the training rows, and select.
+
+    Args:
+      experiment: of the sweep.
+      workdir: of the sweep. The selection is another sweep in its folder ``FOLDER``, resumed like any, and
+        writes selection.json there.
+      command: that asks for it.
+      say: is given each line of what is being done.
+      candidates: for Delta.
+
+    Returns:
+      The chosen Delta.
+    """
     folder = workdir / FOLDER
     say(f"selecting Delta of gafm among {', '.join(map(str, candidates))}")
-    plan = train_sweep(selection_experiment(experiment, candidates), folder, command, say)
+    plan = train_sweep(_selection_experiment(experiment, candidates), folder, command, say)
     stored = store.load(folder)
     leaks: dict[float, list] = {delta: [] for delta in candidates}
     aucs: dict[float, list] = {delta: [] for delta in candidates}
@@ -141,7 +136,7 @@ def select(
         train = recorded(plan).splits[row["seed"]].train
         labels = plan.dataset.labels[train][sent]
         delta = min(candidates, key=lambda c, row=row: abs(c - row["gafm.delta"]))
-        leaks[delta].append(gradient_leaks(gradients, labels))
+        leaks[delta].append(_gradient_leaks(gradients, labels))
         aucs[delta].append(row["train_auc"])
     finite = {delta: np.array(leaks[delta]) for delta in candidates if leaks[delta]}
     if not finite:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from vfljax.errors import UserError
-from vfljax.sweep.attack_variants import AttackVariant, make_attack
+from vfljax.sweep.attack_variants import make_attack
 from vfljax.sweep.plan import Plan, recorded
 
 
@@ -18,31 +18,27 @@ def check(plan: Plan) -> None:
     """Raise UserError for an attack on federations that are not trained, and for one that asks to know a
     number of labels that cannot be had."""
     classes, known_to = plan.dataset.num_classes, recorded(plan)
-    for variant in plan.attack_variants:
-        for values in variant.knobs:
-            if "known" in values:
-                error = known_error(variant.name, values["known"], known_to)
-                if error:
-                    raise error
-        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
-        attack = make_attack(variant, bottoms, classes)
-        if not (attack.binary and classes > 2):
-            _check_federations(variant, attack.federations, plan)
-
-
-def _check_federations(variant: AttackVariant, defined: tuple[str, ...], plan: Plan) -> None:
     trained = {trial.federation.kind for group in plan.groups for trial in group.trials}
     named = plan.experiment.federations
-    if named and not trained.intersection(defined):
-        raise UserError(
-            f"config.federations={list(named)} has none of the federations that the attack {variant.label} is "
-            f"defined on: add {' or '.join(map(repr, defined))}, or leave {variant.name!r} out of "
-            "config.attacks."
-        )
+    for variant in plan.attack_variants:
+        for values in variant.knobs:
+            if "known" in values and (
+                error := known_error(variant.name, values["known"], known_to)
+            ):
+                raise error
+        bottoms = tuple(plan.groups[0].spec.bottoms[party] for party in variant.attackers)
+        attack = make_attack(variant, bottoms, classes)
+        skipped = attack.binary and classes > 2
+        if named and not skipped and not trained.intersection(attack.federations):
+            raise UserError(
+                f"config.federations={list(named)} has none of the federations that the attack {variant.label} "
+                f"is defined on: add {' or '.join(map(repr, attack.federations))}, or leave {variant.name!r} "
+                "out of config.attacks."
+            )
 
 
 def known_error(name: str, known: float, plan: Plan) -> UserError | None:
-    """Returns why an attack cannot know so many labels of the training rows.
+    """Returns why an attack cannot know so many labels of the training rows; None if it can.
 
     Known rows are balanced (``plan.split_arrays``): an attacker knows as many of every class, or all.
 
@@ -50,30 +46,22 @@ def known_error(name: str, known: float, plan: Plan) -> UserError | None:
       name: the attack.
       known: the number of labels that it asks for.
       plan: of which the first seed's training rows are counted.
-
-    Returns:
-      The error to raise, or None if the number can be had.
     """
-    field = f"attacks.{name}.known"
-    remedy = "ask for one a class or more, up to all"
     classes, rows = plan.dataset.num_classes, len(plan.splits[0].train)
     counts = [np.bincount(plan.dataset.labels[s.train], minlength=classes) for s in plan.splits]
     rarest = int(min(count.min() for count in counts))
+    remedy = "ask for one a class or more, up to all"
     if known < classes:
         what = f"labels are fewer than the {classes} classes"
-        return UserError(what, field=field, value=known, remedy=remedy)
-    if known > rows:
+    elif known > rows:
         what = f"labels are more than the {rows} training rows"
-        return UserError(what, field=field, value=known, remedy=remedy)
-    if known < rows and known > classes * rarest:
-        return UserError(
-            f"labels ask for {-(-known // classes):g} of each class and the rarest has {rarest} training "
-            "rows",
-            field=field,
-            value=known,
-            remedy=f"ask for at most {classes * rarest}, or for all {rows}",
-        )
-    return None
+    elif classes * rarest < known < rows:
+        each = -(-known // classes)
+        what = f"labels ask for {each:g} of each class and the rarest has {rarest} training rows"
+        remedy = f"ask for at most {classes * rarest}, or for all {rows}"
+    else:
+        return None
+    return UserError(what, field=f"attacks.{name}.known", value=known, remedy=remedy)
 
 
 def most_known(plan: Plan) -> int:

@@ -1,9 +1,8 @@
-"""What a plan needs of the machine: trials, programs, bytes of memory and of disk, by arithmetic.
+"""What a plan needs of the machine, by arithmetic: nothing is computed or written.
 
-Nothing is computed or written. Disk is what shards hold: the exchange as ``vfljax.store.exchange`` lists
-it, and final weights; it is within a few percent where it is large. Memory is the host's, and rougher
-(within a third where it was measured): the data on every device and the largest shard in training, but
-not what a network computes on the way.
+Disk is what shards hold, the exchange and final weights; it is within a few percent where it is large. Memory
+is the host's, and rougher (within a third where it was measured): the data on every device and the largest
+shard in training, but not what a network computes on the way.
 """
 
 from __future__ import annotations
@@ -32,15 +31,19 @@ class Size(NamedTuple):
     """What is left to train of a sweep, and what that needs."""
 
     trials: int
-    programs: int
-    epochs: int  # of each trial
     memory: int  # bytes
     disk: int  # bytes that stay
     progress: int  # bytes of disk of an unfinished shard, while it is trained
 
 
 def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
-    """Bytes of the exchange of ``members`` trials, as ``vfljax.store.exchange`` lists its arrays."""
+    """Returns the bytes of the exchange of some trials, as ``vfljax.store.exchange`` lists its arrays.
+
+    Args:
+      spec: of the trials.
+      members: how many they are.
+      recorded_epochs: how many are recorded.
+    """
     rows, cuts = spec.recorded_rows, sum(module.out for module in spec.bottoms[: spec.passive])
     each_epoch = NUMBER + rows * (NUMBER + 1) + 2 * NUMBER * rows * cuts  # which, order, sent; z, g
     each_epoch += NUMBER * rows * recorded_width(spec)
@@ -48,51 +51,44 @@ def exchange_bytes(spec: Spec, members: int, recorded_epochs: int) -> int:
     return members * (recorded_epochs * each_epoch + sums)
 
 
-def shard_bytes(spec: Spec, members: int, recorded_epochs: int, weights_size: int) -> int:
-    """Bytes on disk of one finished shard of ``members`` trials, whose networks have ``weights_size``
-    numbers each (``Plan.weights``) and of which ``recorded_epochs`` are recorded."""
-    losses = 16 * spec.epochs  # and accuracies: two lists of float64
-    trials = members * (NUMBER * weights_size + losses + ROW)
-    return exchange_bytes(spec, members, recorded_epochs) + trials + FILES
-
-
 def bytes_of(plan: Plan, shard: Shard) -> int:
-    """Bytes on disk of a shard of a plan, once it is finished."""
-    spec, epochs = plan.groups[shard.group].spec, plan.experiment.training.recorded_epochs
-    return shard_bytes(spec, len(shard.trials), len(epochs), plan.weights[shard.group])
+    """Returns the bytes on disk of a shard, once it is finished.
+
+    Args:
+      plan: of the sweep.
+      shard: one of it.
+    """
+    group, members = plan.groups[shard.group], len(shard.trials)
+    losses = 16 * group.spec.epochs  # and accuracies: two lists of float64
+    trials = members * (NUMBER * group.weights + losses + ROW)
+    epochs = len(plan.experiment.training.recorded_epochs)
+    return exchange_bytes(group.spec, members, epochs) + trials + FILES
 
 
-def size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
-    """What training these shards of a plan needs."""
-    # what is recorded is gathered by epoch, and stacked in the end
-    training = [_progress_bytes(plan, shard) + _recorded_bytes(plan, shard) for shard in shards]
+def _size_of(plan: Plan, shards: Sequence[Shard]) -> Size:
+    """What training these shards takes."""
+    progress, memory = [0], [0]
+    epochs = len(plan.experiment.training.recorded_epochs)
+    for shard in shards:
+        group, members = plan.groups[shard.group], shard.capacity
+        recorded = exchange_bytes(group.spec, members, epochs)
+        # its trials' state and record, and all that was recorded before
+        state = members * (COPIES * NUMBER * group.weights + 12 * group.spec.epochs)
+        progress.append(state + exchange_bytes(group.spec, members, 1) + recorded)
+        memory.append(progress[-1] + recorded)  # gathered by epoch, and stacked in the end
     return Size(
         trials=sum(len(shard.trials) for shard in shards),
-        programs=len({shard.group for shard in shards}),
-        epochs=plan.experiment.training.epochs,
-        memory=BASE + _shared_bytes(plan, shards) + max(training, default=0),
+        memory=BASE + _shared_bytes(plan, shards) + max(memory),
         disk=sum(bytes_of(plan, shard) for shard in shards),
-        progress=max((_progress_bytes(plan, shard) for shard in shards), default=0),
+        progress=max(progress),
     )
-
-
-def _recorded_bytes(plan: Plan, shard: Shard) -> int:
-    epochs = len(plan.experiment.training.recorded_epochs)
-    return exchange_bytes(plan.groups[shard.group].spec, shard.capacity, epochs)
-
-
-def _progress_bytes(plan: Plan, shard: Shard) -> int:
-    """What is saved of a shard in training: its trials' state and record, and all recorded before."""
-    spec = plan.groups[shard.group].spec
-    state = shard.capacity * (COPIES * NUMBER * plan.weights[shard.group] + 12 * spec.epochs)
-    return state + exchange_bytes(spec, shard.capacity, 1) + _recorded_bytes(plan, shard)
 
 
 def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
     """Memory of what all shards share: data, teachers and initial weights, on each of the devices."""
     seeds, rows = len(plan.seeds), len(plan.splits[0].train)
-    weights = max((plan.weights[shard.group] for shard in shards), default=0)
     groups = [plan.groups[number] for number in dict.fromkeys(shard.group for shard in shards)]
+    weights = max((group.weights for group in groups), default=0)
     scores = teachers.most(groups) * rows * plan.dataset.num_classes
     orders = 2 * seeds * rows
     data = sum(leaf.nbytes for leaf in jax.tree.leaves(plan.table))  # what is streamed is no leaf
@@ -100,7 +96,12 @@ def _shared_bytes(plan: Plan, shards: Sequence[Shard]) -> int:
 
 
 def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
-    """Returns the shards still to be trained, of the stored division if there is one in ``workdir``."""
+    """Returns the shards still to be trained, of the stored division if there is one.
+
+    Args:
+      plan: of the sweep.
+      workdir: its folder.
+    """
     header = store.header_of(workdir)
     if header is None:
         return plan.shards
@@ -109,9 +110,16 @@ def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
 
 
 def needs(plan: Plan, workdir: pathlib.Path) -> str:
-    """What is left to train in ``workdir`` needs, in words; raises UserError where the memory or the
-    disk that is free is not enough for it."""
-    size, limits = size_of(plan, unfinished(plan, workdir)), plan.experiment.limits
+    """Returns what is left to train needs, in words.
+
+    Args:
+      plan: of the sweep.
+      workdir: its folder.
+
+    Raises:
+      UserError: where the memory or the disk that is free is not enough for it.
+    """
+    size, limits = _size_of(plan, unfinished(plan, workdir)), plan.experiment.limits
     if not size.trials:
         return "all of them are stored"
     memory, disk = free_memory(), free_disk(workdir)

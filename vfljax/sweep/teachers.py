@@ -21,7 +21,7 @@ from vfljax.sweep.records import Teacher
 from vfljax.types import Array, HostArray, Input, Spec
 
 
-def make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpec:
+def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpec:
     """``config.teacher`` made concrete, for the columns of the label party."""
     network = make_network(teacher.fields, num_classes, "identity", reads)
     return TeacherSpec(
@@ -36,10 +36,17 @@ def _reads_scores(group: Group) -> bool:
 
 
 def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataShape) -> None:
-    """Refuse a teacher that cannot be made, before anything is trained; only where one is needed."""
+    """Refuse a teacher that cannot be made, where one is needed, before anything is trained.
+
+    Args:
+      teacher: ``config.teacher``.
+      groups: the trials of the sweep.
+      table: the data.
+      shape: its classes, rows and columns.
+    """
     if not any(_reads_scores(group) for group in groups):
         return
-    spec = make_teacher(teacher, shape.inputs[-1], shape.num_classes)
+    spec = _make_teacher(teacher, shape.inputs[-1], shape.num_classes)
     rows = table.train.shape[1]
     if getattr(spec.network, "batch_norm", False) and min(spec.batch_size, rows) == 1:
         raise UserError(
@@ -129,7 +136,7 @@ def train_teachers(
     Raises:
       UserError: if one diverged.
     """
-    spec = make_teacher(teacher, reads, num_classes)
+    spec = _make_teacher(teacher, reads, num_classes)
     start: Any = None
     if teacher.pretrained:
         # what the file does not hold differs by seed

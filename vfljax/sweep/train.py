@@ -1,7 +1,6 @@
 """Train a sweep: plan, train by shards, store; resume wherever it was killed.
 
-What enters: an experiment and a workdir. What leaves: a sweep directory (``vfljax.store``). Attacks
-(``vfljax.attacking``) and the report read what was trained from that directory, never from this
+Attacks (``vfljax.attacking``) and the report read what was trained from the sweep's directory, never from this
 module's memory.
 """
 
@@ -28,17 +27,8 @@ from vfljax.defenses.rows import prior_of
 from vfljax.machine import cores, free_disk
 from vfljax.models import weights as pretrained
 from vfljax.sweep import batch_layout, codebooks, initial, profile, serving, size, teachers
-from vfljax.sweep.effort import stored_effort
 from vfljax.sweep.experiment import Experiment
-from vfljax.sweep.plan import (
-    Plan,
-    Shard,
-    make_plan,
-    planned_devices,
-    recorded,
-    split_arrays,
-    stored_shards,
-)
+from vfljax.sweep.plan import Plan, Shard, divided_as, make_plan, recorded, split_arrays
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.trainer import Orders, Trainer, train_shard
 
@@ -77,11 +67,15 @@ def revision() -> str:
 
 
 def header(plan: Plan, command: str) -> dict[str, Any]:
-    """What ``sweep.json`` says."""
+    """Returns what ``sweep.json`` holds.
+
+    Args:
+      plan: of the sweep.
+      command: that begins it.
+    """
     experiment, dataset = plan.experiment, plan.dataset
     values = checksum(dataset)
     defense_values = experiment.defense_values
-    requests = [request.name for request in experiment.attacks]
     balance = np.bincount(dataset.labels).tolist()
     files = {"model": experiment.model.pretrained, "teacher": experiment.teacher.pretrained}
     return {
@@ -108,32 +102,36 @@ def header(plan: Plan, command: str) -> dict[str, Any]:
         "reader": dataset.reader,
         "identity": identity(dataset, values),
         "plugins": plugins.described(
-            [*defense_values, *requests], defense_values, prior_of(balance)
+            [*defense_values, *experiment.attacks], defense_values, prior_of(balance)
         ),
         "pretrained": {part: pretrained.digest(path) for part, path in files.items() if path},
         "trials": sum(len(g.trials) for g in plan.groups),
-        "shards": [
-            {
-                "name": shard.name,
-                "group": plan.groups[shard.group].name,
-                "trials": shard.trials,
-                "capacity": shard.capacity,
-            }
-            for shard in plan.shards
-        ],
+        "shards": [s._asdict() | {"group": plan.groups[s.group].name} for s in plan.shards],
     }
 
 
 def plan_of(experiment: Experiment, stored: Mapping[str, Any] | None) -> Plan:
-    """The plan of a sweep; what is refused of its data names what changed since the ``stored`` header."""
+    """Returns the plan of a sweep; what is refused of its data names what changed since it was begun.
+
+    Args:
+      experiment: what is trained.
+      stored: the header of the sweep, None before it is begun.
+    """
     data = experiment.data
     with store.explained(stored, datasets.reader_of(data.name, data.dir)):
         return make_plan(experiment)
 
 
 def planned(experiment: Experiment, workdir: pathlib.Path) -> tuple[Plan, str]:
-    """The plan of a sweep, and what it needs, in words; refuses, before anything is written, what cannot be
-    served and what does not fit."""
+    """Returns the plan of a sweep, and what it needs, in words.
+
+    Args:
+      experiment: what is trained.
+      workdir: the folder of the sweep.
+
+    Raises:
+      UserError: before anything is written, for what cannot be served and what does not fit.
+    """
     stored = store.header_of(workdir)
     plugins.required(experiment.defense_values, (stored or {}).get("plugins", {}), workdir)
     plan = plan_of(experiment, stored)
@@ -164,17 +162,19 @@ def train_sweep(
     """
     plan, needs = planned(experiment, workdir)
     with store.writing(workdir):
-        return _train_sweep(plan, workdir, command, needs, say, trained or train_shards)
+        plan = _begun(plan, workdir, command, needs, say)
+        done = [shard for shard in plan.shards if store.finished(workdir, shard.name)]
+        todo = [shard for shard in plan.shards if shard not in done]
+        if todo:
+            plan = ready(plan, workdir)
+            (trained or train_shards)(plan, workdir, todo, done)
+    return plan
 
 
-def _train_sweep(
-    plan: Plan,
-    workdir: pathlib.Path,
-    command: str,
-    needs: str,
-    say: Callable[[str], None],
-    trained: TrainShards,
+def _begun(
+    plan: Plan, workdir: pathlib.Path, command: str, needs: str, say: Callable[[str], None]
 ) -> Plan:
+    """The plan with the division of the stored sweep; of a new one the header and the splits are written."""
     experiment = plan.experiment
     if prepared.is_prepared(experiment.data.dir):
         prepared.verify(experiment.data.dir)  # a changed byte must not be trained on
@@ -192,69 +192,57 @@ def _train_sweep(
     arrays = split_arrays(plan.dataset.labels, recorded(plan).splits)
     arrays["test"] = np.stack([split.test for split in plan.splits])  # those of the results: all
     store.write_root_arrays(workdir, "splits.npz", arrays)
-    done = [shard for shard in plan.shards if store.finished(workdir, shard.name)]
-    todo = [shard for shard in plan.shards if shard not in done]
-    if todo:
-        plan = ready(plan, workdir)
-        trained(plan, workdir, todo, done)
     return plan
 
 
-def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
-    """Returns the plan with the shards and devices of the stored sweep of this ``header``, so that a resume on
-    another machine keeps the division."""
-    shards = stored_shards(plan, header)
-    devices, effort = planned_devices(header), stored_effort(header)
-    return plan._replace(shards=shards, devices=devices, effort=effort)
-
-
 def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
-    """The plan with all that its defenses read and is trained before them: teachers and codebooks, which are
-    stored."""
-    plan = with_teachers(plan, workdir)
-    return plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
+    """Returns the plan with what its defenses read: teachers' scores and codebooks.
 
-
-def with_teachers(plan: Plan, workdir: pathlib.Path) -> Plan:
-    """The plan with the scores of every teacher its defenses read; trained once, then stored."""
+    Args:
+      plan: of the sweep.
+      workdir: where they are stored, or will be once they are trained.
+    """
+    books = codebooks.codebooks(plan.groups, workdir)
     taught, teacher_of = teachers.lessons(plan.groups, plan.table)
     if taught is None:
-        return plan
+        return plan._replace(codebooks=books)
     arrays = store.read_root_arrays(workdir, "teacher.npz")
-    if arrays is not None:
-        scores = arrays["scores"]
-    else:
+    if arrays is None:
+        reads, classes = plan.party_columns[-1].input, plan.dataset.num_classes
         scores = teachers.train_teachers(
-            plan.experiment.teacher,
-            taught,
-            plan.table,
-            plan.party_columns[-1].input,
-            plan.dataset.num_classes,
-            plan.seeds,
+            plan.experiment.teacher, taught, plan.table, reads, classes, plan.seeds
         )
-        store.write_root_arrays(workdir, "teacher.npz", {"scores": scores})
-    return plan._replace(table=plan.table._replace(scores=jnp.asarray(scores)), teachers=teacher_of)
+        arrays = {"scores": scores}
+        store.write_root_arrays(workdir, "teacher.npz", arrays)
+    table = plan.table._replace(scores=jnp.asarray(arrays["scores"]))
+    return plan._replace(table=table, teachers=teacher_of, codebooks=books)
 
 
 def steps_of(plan: Plan, shard: Shard) -> int:
-    """Steps of training that a shard takes, over all its trials."""
+    """Returns the steps of training that a shard takes, over all its trials.
+
+    Args:
+      plan: of the sweep.
+      shard: one of it.
+    """
     spec = plan.groups[shard.group].spec
     return len(shard.trials) * spec.epochs * spec.steps_per_epoch
 
 
 def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Progress:
-    """The progress line of training what is left ``todo``."""
+    """Returns the progress line of training.
+
+    Args:
+      plan: of the sweep.
+      todo: the shards that are left.
+      done: those that are finished.
+    """
     every = [*todo, *done]
-    steps = [steps_of(plan, shard) for shard in every]
-    progress = Progress("train", sum(len(s.trials) for s in every), sum(steps))
+    steps = sum(steps_of(plan, shard) for shard in every)
+    progress = Progress("train", sum(len(shard.trials) for shard in every), steps)
     for shard in done:
         progress.resume(len(shard.trials), steps_of(plan, shard))
     return progress
-
-
-def _as_it_is(shard: Shard) -> contextlib.AbstractContextManager[object]:
-    """A shard that fails ends the sweep."""
-    return contextlib.nullcontext(shard)
 
 
 def train_shards(
@@ -262,20 +250,22 @@ def train_shards(
     workdir: pathlib.Path,
     todo: Sequence[Shard],
     done: Sequence[Shard] = (),
-    attempt: Callable[[Shard], contextlib.AbstractContextManager[object]] = _as_it_is,
+    attempt: Callable[[Shard], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> None:
-    """Train the shards ``todo`` one after the other in this process, each within ``attempt``; what others are
-    ``done`` enters the progress line alone."""
+    """Train shards one after the other in this process.
+
+    Args:
+      plan: of the sweep, ``ready``.
+      workdir: the folder of the sweep.
+      todo: the shards to train.
+      done: others that are finished, for the progress line alone.
+      attempt: what surrounds the training of each shard. By default a shard that fails ends the sweep.
+    """
     progress = progress_of(plan, todo, done)
     numbers = list(dict.fromkeys(shard.group for shard in todo))
     trainers: dict[int, Trainer] = {}
     orders = Orders(plan)
     with ThreadPoolExecutor(max_workers=cores()) as pool:
-
-        def trainer_of(number: int, width: int | None = None) -> Trainer:
-            first = next(s for s in todo if s.group == number)
-            return Trainer(plan, plan.groups[number], first, pool, orders, width)
-
         for shard in todo:
             place = numbers.index(shard.group)
             for number in numbers[:place]:
@@ -283,16 +273,16 @@ def train_shards(
             with attempt(shard):
                 for number in numbers[place : place + 1 + AHEAD]:
                     if number not in trainers:
+                        first = next(s for s in todo if s.group == number)
                         width = _stored_width(plan, number, workdir)
-                        trainers[number] = trainer_of(number, width)
+                        group = plan.groups[number]
+                        trainers[number] = Trainer(plan, group, first, pool, orders, width)
                 need = size.bytes_of(plan, shard)
                 if need > free_disk(workdir):
                     raise store.full(workdir / "shards" / shard.name, need)
-                width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
-                while width:
-                    trainers.pop(shard.group)
-                    trainers[shard.group] = trainer_of(shard.group, width)
-                    width = _try_shard(trainers[shard.group], shard, plan, workdir, progress)
+                while width := _try_shard(trainers[shard.group], shard, plan, workdir, progress):
+                    group = trainers.pop(shard.group).group
+                    trainers[shard.group] = Trainer(plan, group, shard, pool, orders, width)
     progress.close()
 
 

@@ -1,16 +1,16 @@
 """One shard of trials, trained: compiled programs, the order of rows, the loop over epochs, and its result.
 
-What enters: a plan, one of its shards and the folder of the sweep. What leaves: the finished shard in that
-folder; which shards are trained, and in which order, ``vfljax.sweep.train`` decides.
+Which shards are trained, and in which order, is decided by ``vfljax.sweep.train``.
 """
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
@@ -68,71 +68,105 @@ class Trainer:
         orders: Orders,
         width: int | None = None,
     ) -> None:
-        """``width``: trials mapped at once on each device, None: ``width_of`` them."""
-        spec, experiment = group.spec, plan.experiment
-        chosen = width or width_of(experiment, spec)
-        self.group, self.orders = group, orders
-        self.teachers, self.codebooks = plan.teachers, plan.codebooks
+        """``width`` trials are mapped at once on each device; None: ``width_of`` them."""
+        spec = group.spec
+        chosen = width or width_of(plan.experiment, spec)
+        self.plan, self.group, self.orders = plan, group, orders
         self.readers = defenses.readers(spec.defenses)
-        self.milestones = experiment.training.milestones
         self.layout = batch_layout.layout(shard.capacity, chosen, plan.devices)
         if width:
             self.layout = batch_layout.layout_of(shard.capacity, width)
+        # of a device; results are memory of their own then
+        self.all_at_once = self.layout.width * jax.device_count() == self.layout.capacity
         largest = max(shard.capacity for shard in plan.shards)
         self.evaluation_layout = batch_layout.layout(largest, chosen, plan.devices)
         self.level = plan.effort.training
-        weights = initial.initial_weights(spec, experiment, plan.seeds, plan.table, self.level)
-        self.table, self.initial = batch_layout.share((plan.table, weights))
-        released = experiment.training.evaluation == "released"
-        self._zeros: training.Snapshot | None = (
-            None  # of as many members as every shard's program takes
-        )
+        drawn = initial.initial_weights(spec, plan.experiment, plan.seeds, plan.table, self.level)
+        self.table, self.initial = batch_layout.share((plan.table, drawn))
+        released = plan.experiment.training.evaluation == "released"
         self.observe = pooled_auc if released else training.unobserved
-        arguments = self.start(shard), self.shared(0)
-        into = self.spare(shard)
+        self._zeros: training.Snapshot | None = None  # of as many members as a call takes
+        static, arguments = (spec, self.observe), (self.start(shard), self.shared(0), self._spare())
         self.program = programs.program(
-            training.make_run, (spec, self.observe), self.layout, *arguments, into, self.level
+            training.make_run, static, self.layout, *arguments, self.level
         )
-        self.program.compile_ahead(*arguments, pool, into)
+        self.program.compile(*arguments, pool)
 
     def shared(self, epoch: int) -> tuple[Any, ...]:
         """What all members share in an epoch."""
         return self.table, self.initial, self.orders.of(epoch)
 
+    def members(self, spec: Spec, trials: Sequence[grid.Trial]) -> training.Member:
+        """Returns the numbers of trials, on the host.
+
+        Args:
+          spec: theirs, or one of fewer rows.
+          trials: of the group.
+        """
+        plan = self.plan
+        milestones = plan.experiment.training.milestones
+        return grid.members_of(spec, trials, milestones, plan.teachers, plan.codebooks)
+
     def start(self, shard: Shard) -> tuple[training.Member, training.Snapshot]:
         """A shard's members and what they start from, on the devices."""
         trials = [self.group.trials[i] for i in shard.trials]
-        spec = self.group.spec
-        numbers = grid.members_of(spec, trials, self.milestones, self.teachers, self.codebooks)
-        member = self.layout.pad(numbers)
+        member = self.layout.pad(self.members(self.group.spec, trials))
         if self._zeros is None:
-            self._zeros = empty_snapshot(spec, member, self.table, self.initial)
+            self._zeros = empty_snapshot(self.group.spec, member, self.table, self.initial)
         return member, self.layout.pad(self._zeros)
 
-    def spare(self, shard: Shard) -> PyTree:
-        """What the first epoch of a shard writes its results into; None where they are memory of their own,
-        as where all members of a device are mapped at once."""
-        count = self.layout.capacity
-        if self.layout.width * jax.device_count() == count:
+    def _spare(self) -> PyTree:
+        """What the first epoch writes its results into; None where they are memory of their own."""
+        if self.all_at_once:
             return None
-        return self.start(shard)[1], self.layout.pad(np.zeros(count, bool))
+        return self.layout.pad((self._zeros, np.zeros(self.layout.capacity, bool)))
 
-    def states(self, state: State, count: int) -> PyTree:
-        """The states of ``count`` trials' defenses that predictions are read with."""
-        states = {reader.name: state.defense[reader.name] for reader in self.readers}
-        return batch_layout.unpad(states, count)
+    def epochs(
+        self, member: training.Member, snapshot: training.Snapshot, first: int = 0
+    ) -> Iterator[tuple[training.Snapshot, Any]]:
+        """Yields the snapshot after each epoch that is left, and which members are finite.
+
+        The epoch after the next one is written over a snapshot. The next one is not, since an interrupt may
+        still have to save what it started from.
+
+        Args:
+          member: of a shard, on the devices.
+          snapshot: what it starts from.
+          first: the epoch to begin with.
+        """
+        spare = self._spare()
+        for epoch in range(first, self.group.spec.epochs):
+            after, finite = self.program((member, snapshot), self.shared(epoch), spare)
+            yield after, finite
+            spare = None if spare is None else (snapshot, finite)
+            snapshot = after
 
     def evaluate(
-        self, seeds: Any, weights: Weights, states: PyTree, count: int
-    ) -> dict[str, np.ndarray]:
-        """The figures of ``count`` trials' final weights [count], as of ``make_evaluate``."""
+        self, trials: Sequence[grid.Trial], state: State
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Returns the figures of trials after their last epoch, and what is stored of their networks.
+
+        Args:
+          trials: the first members of a call.
+          state: of all its members.
+
+        Returns:
+          The figures of ``make_evaluate``, each [trials]; and final weights with the states of defenses that
+          predictions are read with, on the host.
+        """
+        states = {reader.name: state.defense[reader.name] for reader in self.readers}
+        weights, states = batch_layout.unpad((state.weights, states), len(trials))
+        seeds: HostArray = np.asarray([trial.seed for trial in trials], np.int32)
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
         program = programs.fitting_program(
             make_evaluate, static, self.evaluation_layout, trained, bare, self.level
         )
-        return batch_layout.unpad(program(trained, bare), count)
+        bottoms = {str(p): bottom for p, bottom in enumerate(weights.bottoms)}
+        tree = {"bottoms": bottoms, "active": weights.active}
+        figures = batch_layout.unpad(program(trained, bare), len(trials))
+        return figures, tree | ({"defenses": states} if states else {})
 
 
 def empty_snapshot(
@@ -172,116 +206,52 @@ def train_shard(
       progress: is told of steps and trials.
     """
     trials = [trainer.group.trials[i] for i in shard.trials]
-    count, epochs = len(trials), plan.experiment.training.recorded_epochs
-    member, snapshot = trainer.start(shard)
-    start = saving.read(workdir, shard.name, count, snapshot) or Saved(0, snapshot, {})
-    trained, finite, seconds = _train_epochs(
-        trainer, shard, member, start, epochs, workdir, progress
-    )
+    count, settings = len(trials), plan.experiment.training
+    trained, finite, seconds = _train_epochs(trainer, shard, workdir, progress)
     state, record = trained.snapshot
     record = record._replace(embeddings=(), gradients=(), inputs=())  # those recorded are copied
     record = batch_layout.unpad(record, count)
-    weights = batch_layout.unpad(state.weights, count)
-    states = trainer.states(state, count)
-    figures = trainer.evaluate(batch_layout.unpad(member.seed, count), weights, states, count)
-    alone = alone_figures(trainer, shard, trials, plan)
+    figures, tree = trainer.evaluate(trials, state)
+    alone = _alone_figures(trainer, shard, trials, plan)
     rows = [
         _row(trial, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         | alone.get(trial.id, {})
         for i, trial in enumerate(trials)
     ]
-    tree = {"bottoms": {str(p): b for p, b in enumerate(weights.bottoms)}, "active": weights.active}
-    if states:  # what its predictions are read with
-        tree["defenses"] = states
-    scored = plan.experiment.training.scored_rows(trainer.group.spec.num_rows)
-    arrays = exchange.all_arrays(trained.recorded, epochs, record.sums, scored)
+    scored = settings.scored_rows(trainer.group.spec.num_rows)
+    arrays = exchange.all_arrays(trained.recorded, settings.recorded_epochs, record.sums, scored)
     store.write_shard(workdir, shard.name, rows, tree, arrays, trainer.layout.width)
     progress.update(count, 0)
 
 
-def alone_figures(
-    trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial], plan: Plan
-) -> dict[int, dict[str, float | None]]:
-    """Returns the figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
-
-    The networks of the federation are trained on the same rows, with nothing in the other parties' columns:
-    what these send is the same for every row. There are none of trials with defenses or with a malicious
-    optimizer, where the label party owns no columns, nor where columns stay on the host. A small shard is
-    trained as it is, by the program that there is, and of a large one the undefended trials by another.
-    """
-    plain = [not t.chain.knobs and t.federation.kind != MALICIOUS for t in trials]
-    places = [i for i, undefended in enumerate(plain) if undefended]
-    spec, features = trainer.group.spec, plan.table.features
-    if not places or not spec.label_features or any(isinstance(x, Streamed) for x in features):
-        return {}
-    others, own = features[: spec.passive], features[spec.passive :]
-    table = plan.table._replace(features=(*map(jnp.zeros_like, others), *own))
-    rows = {place: place for place in places}
-    if len(trials) <= FEW * len(places):
-        alone = copy.copy(trainer)
-        alone.table = batch_layout.share(table)
-    else:
-        bare_spec, rows = dataclasses.replace(spec, defenses=()), dict(enumerate(places))
-        group = grid.Group("alone", bare_spec, tuple(trials[i] for i in places))
-        shard = Shard(group.name, 0, tuple(rows), len(rows))
-        bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
-        with ThreadPoolExecutor(1) as pool:
-            # not wider than what fits the memory, by the shard that this is beside
-            alone = Trainer(bare, group, shard, pool, trainer.orders, trainer.layout.width)
-    member, snapshot = alone.start(shard)
-    spare = alone.spare(shard)
-    finite: Any = np.ones(alone.layout.capacity, bool)
-    for epoch in range(spec.epochs):
-        after, finite = alone.program((member, snapshot), alone.shared(epoch), spare)
-        spare = None if spare is None else (snapshot, finite)
-        snapshot = after
-    count, state = len(shard.trials), snapshot.state
-    seeds, weights = (batch_layout.unpad(x, count) for x in (member.seed, state.weights))
-    figures = alone.evaluate(seeds, weights, alone.states(state, count), count)
-    finite = batch_layout.unpad(finite, count)
-    names = [n for n in figures if n.startswith(("validation_", "test_"))]
-    names = [n for n in names if n.endswith(("accuracy", "auc"))]
-    return {
-        trials[place].id: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
-        for i, place in rows.items()
-    }
-
-
 def _train_epochs(
-    trainer: Trainer,
-    shard: Shard,
-    member: training.Member,
-    start: Saved,
-    recorded_epochs: Sequence[int],
-    workdir: pathlib.Path,
-    progress: Progress,
+    trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress
 ) -> tuple[Saved, HostArray, float]:
-    """Train a shard from where it ``start``s: the end, which trials [members] are finite, and the
+    """Train a shard from its last save, or from the start: the end, which trials [trials] are finite, and the
     seconds. An interrupt, which a scheduler's signal is too, saves what is trained; so does an exit, by which
     submitit ends a job that it has requeued."""
     spec, count, began = trainer.group.spec, len(shard.trials), time.monotonic()
-    now = start._replace(snapshot=trainer.layout.pad(start.snapshot))
-    spare, earlier = trainer.spare(shard), None
+    recorded_epochs = trainer.plan.experiment.training.recorded_epochs
+    member, snapshot = trainer.start(shard)
+    now = saving.read(workdir, shard.name, count, snapshot) or Saved(0, snapshot, {})
+    now = now._replace(snapshot=trainer.layout.pad(now.snapshot))
     progress.resume(0, now.epoch * spec.steps_per_epoch * count)
     finite: Any = np.ones(trainer.layout.capacity, bool)
+    earlier = None
     ends, saved, wait = [], began, SAVE_SECONDS
     try:
-        while now.epoch < spec.epochs:
-            epoch, shared = now.epoch, trainer.shared(now.epoch)
-            # not over its own start, which an interrupt may still have to save
-            snapshot, all_finite = trainer.program((member, now.snapshot), shared, spare)
+        for snapshot, finite in trainer.epochs(member, now.snapshot, now.epoch):
             # an accelerator computes this epoch while the host waits for the one before
-            jax.block_until_ready(all_finite if earlier is None else earlier)
-            earlier = all_finite if spare is None else None
+            jax.block_until_ready(finite if earlier is None else earlier)
+            earlier = finite if trainer.all_at_once else None
             ends.append(time.monotonic())
             progress.update(0, spec.steps_per_epoch * count, trainer.group.name)
             recorded = now.recorded
-            if epoch in recorded_epochs:
+            if now.epoch in recorded_epochs:
                 crossed = batch_layout.unpad(epoch_arrays(snapshot.record), count)
                 # a copy, where the host's array is the device's memory
-                recorded = recorded | {epoch: {name: np.array(a) for name, a in crossed.items()}}
-            spare = None if spare is None else (now.snapshot, all_finite)
-            now, finite = Saved(epoch + 1, snapshot, recorded), all_finite
+                recorded = recorded | {now.epoch: {k: np.array(a) for k, a in crossed.items()}}
+            now = Saved(now.epoch + 1, snapshot, recorded)
             if now.epoch < spec.epochs and time.monotonic() - saved > wait:
                 before = time.monotonic()
                 saving.save(workdir, shard.name, count, trainer.layout.width, now)
@@ -294,6 +264,46 @@ def _train_epochs(
     finite = batch_layout.unpad(finite, count)
     ends[-1:] = [time.monotonic()] * len(ends[-1:])  # the last was not waited for
     return now, finite, _training_seconds(began, ends, spec.epochs)
+
+
+def _alone_figures(
+    trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial], plan: Plan
+) -> dict[int, dict[str, float | None]]:
+    """The figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
+
+    The networks of the federation are trained on the same rows, with nothing in the other parties' columns:
+    what these send is the same for every row. There are none of trials with defenses or with a malicious
+    optimizer, where the label party owns no columns, nor where columns stay on the host. A small shard is
+    trained as it is, by the program that there is, and of a large one the undefended trials by another.
+    """
+    undefended = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
+    chosen = {trial.id for trial in undefended}
+    spec, features = trainer.group.spec, plan.table.features
+    if not undefended or not spec.label_features or any(isinstance(x, Streamed) for x in features):
+        return {}
+    others, label_party = features[: spec.passive], features[spec.passive :]
+    table = plan.table._replace(features=(*map(jnp.zeros_like, others), *label_party))
+    if len(trials) <= FEW * len(undefended):
+        alone = copy.copy(trainer)
+        alone.table = batch_layout.share(table)
+    else:
+        group = grid.Group("alone", dataclasses.replace(spec, defenses=()), tuple(undefended))
+        trials = undefended
+        shard = Shard(group.name, 0, tuple(range(len(trials))), len(trials))
+        bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
+        with ThreadPoolExecutor(1) as pool:
+            # not wider than what fits the memory, by the shard that this is beside
+            alone = Trainer(bare, group, shard, pool, trainer.orders, trainer.layout.width)
+    ((snapshot, finite),) = collections.deque(alone.epochs(*alone.start(shard)), maxlen=1)
+    figures, _ = alone.evaluate(trials, snapshot.state)
+    finite = batch_layout.unpad(finite, len(trials))
+    names = [n for n in figures if n.startswith(("validation_", "test_"))]
+    names = [n for n in names if n.endswith(("accuracy", "auc"))]
+    return {
+        trial.id: {f"alone_{n}": float(figures[n][i]) if finite[i] else None for n in names}
+        for i, trial in enumerate(trials)
+        if trial.id in chosen
+    }
 
 
 def _training_seconds(began: float, ends: Sequence[float], epochs: int) -> float:
