@@ -6,14 +6,16 @@ import copy
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
+from vfljax.errors import UserError
 from vfljax.report import candidates as strongest_module
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.assessment import compare
@@ -62,6 +64,15 @@ def tiny(**changes: Any) -> dict[str, Any]:
 def plan_of(config: Mapping[str, Any]) -> Plan:
     """The plan of a config."""
     return make_plan(parse(config))
+
+
+def refused(call: Callable[[], Any]) -> str:
+    """The one line of a call's UserError, which commands no terminal."""
+    with pytest.raises(UserError) as error:
+        call()
+    line = str(error.value)
+    assert line.isprintable()
+    return line
 
 
 def train(workdir: pathlib.Path, config: Mapping[str, Any], attack: bool = True) -> store.Sweep:

@@ -1,4 +1,4 @@
-"""Absurd sizes are refused by arithmetic on axes, in one line with axis, value, limit and flag."""
+"""Absurd sizes and names are refused before anything is built, in one line with the remedy."""
 
 import math
 import time
@@ -6,12 +6,12 @@ import time
 import pyarrow as pa
 import pytest
 
-from tests.sweeps import plan_of, tiny
+from tests.sweeps import plan_of, refused, tiny
 from vfljax import store
 from vfljax.errors import UserError
 from vfljax.sweep import grid, plan
 from vfljax.sweep.experiment import changed, experiment_of, parse
-from vfljax.sweep.limits import LIMITS, SizeLimits, bytes_text, lengths
+from vfljax.sweep.limits import LIMITS, SizeLimits, lengths
 from vfljax.types import Federation
 
 THOUSAND = tuple(range(1, 1001))
@@ -26,33 +26,23 @@ BEYOND = [
     ({"parties.passive": 10**8}, "config.parties.passive=100,000,000 ", "", "1,000"),
     (
         {"grid": {"x": {"kdk": {"epsilon": SHARES, "k": THOUSAND}, "noise": {"scale": THOUSAND}}}},
-        "config.grid.x.kdk.epsilon has 1,000 values",
-        "2,000,000,000 trials",
-        "50,000",
+        *("config.grid.x.kdk.epsilon has 1,000 values", "2,000,000,000 trials", "50,000"),
     ),
     (
         {"seeds": 9000, "training.learning_rate": (0.1, 0.2)},
-        "config.seeds has 9,000 values",
-        "108,000 trials",
-        "50,000",
+        *("config.seeds has 9,000 values", "108,000 trials", "50,000"),
     ),
     (
         {"grid": {f"a{i}": {} for i in range(30_000)}},
-        "config.grid has 30,000 values",
-        "60,000 trials",
-        "50,000",
+        *("config.grid has 30,000 values", "60,000 trials", "50,000"),
     ),
     (
         {"attacks": {"passive": {"known": THOUSAND, "ema": SHARES}}},
-        "config.attacks.passive.known has 1,000 values",
-        "1,000,000 attacks",
-        "10,000",
+        *("config.attacks.passive.known has 1,000 values", "1,000,000 attacks", "10,000"),
     ),
     (
         {"attacks": {"passive": {"steps": 10**15}}},
-        "config.attacks.passive.steps=1,000,000,000,000,000 ",
-        "",
-        "10,000,000",
+        *("config.attacks.passive.steps=1,000,000,000,000,000 ", "", "10,000,000"),
     ),
     (
         {"attacks": {"probe": {"hidden": 10**9}}},
@@ -68,15 +58,12 @@ BEYOND = [
 )
 def test_what_is_beyond_a_limit_is_refused_at_once_and_in_one_line(changes, field, product, limit):
     began = time.monotonic()
-    with pytest.raises(UserError) as error:
-        parse(tiny(**changes))
+    line = refused(lambda: parse(tiny(**changes)))
     assert time.monotonic() - began < 2
-    line = str(error.value)
     assert field in line
     assert product in line
     assert f"beyond the limit of {limit}:" in line
     assert "--beyond_limits" in line
-    assert len(line.splitlines()) == 1
 
 
 def test_without_limits_nothing_is_refused_but_what_no_program_can_hold():
@@ -130,7 +117,7 @@ def test_a_stored_sweep_is_read_whatever_would_be_refused_of_a_new_one(tmp_path)
 def test_lengths_are_counted_without_building_a_product():
     chain = {"noise": {"scale": (1, 2), "law": "laplace"}, "model": {"top": "mlp"}}
     (method,) = parse(tiny(grid={"a": chain})).methods
-    assert method.lengths == {"grid.a.noise.scale": 2, "grid.a.noise.law": 1}
+    assert method.values == {"grid.a.noise.scale": [1, 2], "grid.a.noise.law": ["laplace"]}
     assert lengths("f", {"x": (), "y": [1, 2, 3]}) == {"f.x": 0, "f.y": 3}
 
 
@@ -141,21 +128,94 @@ def test_free_memory_and_disk_are_limits_too():
     SizeLimits.none().check_free("it", "disk", 2e9, 1e9, "fewer")
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 kB"),
-        (2e6, "2.0 MB"),
-        (7e10, "70 GB"),
-        (1.3e12, "1.3 TB"),
-        (math.inf, "an unknown amount"),
-    ],
-)
-def test_bytes_are_written_for_people(count, text):
-    assert bytes_text(count) == text
-
-
 def test_seeds_whose_rows_do_not_fit_into_memory_are_refused_before_they_are_divided(monkeypatch):
     monkeypatch.setattr(plan, "free_memory", lambda: 1e6)
     with pytest.raises(UserError, match="config.seeds=500, a division of 1,797 rows each, needs"):
         plan_of(tiny(seeds=500))
+
+
+# names and texts that a report could not show, and values that are named twice
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("a/b", "'a/b' cannot be a file's name"),
+        ("a\\b", "cannot be a file's name"),
+        ("$x$", "'$x$' cannot be a file's name: choose printable characters without / \\ $"),
+        ("", "'' cannot be a file's name"),
+        (" a", "' a' cannot be a file's name"),
+        ("a ", "'a ' cannot be a file's name"),
+        (300 * "a", "has 300 characters (300 bytes): choose at most 60 (200 bytes)"),
+        (60 * "\N{GRINNING FACE}", "has 60 characters (240 bytes)"),
+        ("a\0", "holds the character '\\x00', which cannot be printed"),
+        ("\ud800", "holds the character '\\ud800'"),
+        ("\x1b[31mred", "holds the character '\\x1b'"),
+        ("two\nlines", "holds the character '\\n'"),
+        (5, "the method 5 is no text"),
+        (None, "the method None is no text"),
+    ],
+)
+def test_an_arm_s_name_must_be_a_file_s_and_a_figure_s_too(name, says):
+    line = refused(lambda: parse(tiny(grid={name: {}})))
+    assert line.startswith("config.grid: the method ")
+    assert says in line
+
+
+@pytest.mark.parametrize("name", ["ε ≤ 0.1", "kdk+noise", "60 % (β)", 60 * "a", "混合", "a.b-c_d"])
+def test_letters_of_any_script_are_fine(name):
+    assert [method.name for method in parse(tiny(grid={name: {}}, name=name)).methods] == [name]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": "\x1b[2J"}, "config.name '\\x1b[2J' holds the character"),
+        ({"name": ""}, "config.name ''"),
+        ({"parties.names": ("bank", "tel\nco")}, "config.parties.names: 'tel\\nco' holds the"),
+        ({"name": 201 * "a"}, "at most 200"),
+        ({"notes": (5,)}, "config.notes: 5 is no text"),
+        ({"notes": ("fine", "a\0b")}, "config.notes: 'a\\x00b' holds"),
+        ({"grid": {"x": {5: {}}}}, "unknown defense 5: choose from kdk"),
+        ({"grid": {"x": {"noise": {5: 1.0}}}}, "unknown knob of noise 5: choose from scale"),
+        ({"grid": {"x": {"model": {5: 1}}}}, "unknown field of config.grid.x.model 5"),
+        ({"attacks": {5: {}}}, "unknown attack 5: choose from passive"),
+    ],
+)
+def test_other_names_and_texts_are_checked_where_they_can_be_told(changes, says):
+    assert says in refused(lambda: parse(tiny(**changes)))
+
+
+def test_a_note_may_have_lines():
+    assert parse(tiny(notes=("one\n\ttwo",))).notes == ("one\n\ttwo",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"grid": {"x": {"noise": {"scale": (0.1, 0.2, 0.1)}}}}, "grid.x.noise.scale names 0.1"),
+        ({"grid": {"x": {"noise": {"scale": (1, 1.0)}}}}, "grid.x.noise.scale names 1.0"),
+        (
+            {"grid": {"x": {"noise": {"scale": 1, "law": ("laplace", "laplace")}}}},
+            "grid.x.noise.law names 'laplace'",
+        ),
+        ({"training.learning_rate": (0.1, 0.1)}, "training.learning_rate names 0.1"),
+        ({"training.decay": (0, 0.0)}, "training.decay names 0.0"),
+        ({"malicious.gamma": (2, 2)}, "malicious.gamma names 2"),
+        (
+            {"malicious.parties": ((0, 1), (1, 0)), "parties.passive": 2},
+            "malicious.parties names (0, 1)",
+        ),
+        ({"attackers": ((0,), (0,))}, "attackers names (0,)"),
+        ({"attacks": {"passive": {"known": (20, 20)}}}, "attacks.passive.known names 20"),
+        ({"attacks": {"direct": {"rule": ("a", "a")}}}, "attacks.direct.rule names 'a'"),
+    ],
+)
+def test_a_value_that_an_axis_names_twice_is_refused(changes, says):
+    assert f"config.{says} twice: leave one of them out." in refused(lambda: parse(tiny(**changes)))
+
+
+def test_true_is_no_number_and_equal_values_of_other_axes_are_others():
+    methods = {name: {"noise": {"scale": (0.1, 0.2)}} for name in ("a", "b")}
+    attacks = {"passive": {"finetune_bottom": (False, True), "known": 20, "steps": 20}}
+    assert len(parse(tiny(grid=methods, attacks=attacks)).methods) == 2

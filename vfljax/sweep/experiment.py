@@ -49,6 +49,11 @@ from vfljax.sweep.records import (
 )
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Federation
 
+RECORDS = {
+    **{"data": Data, "parties": Parties, "model": Model, "training": Training},
+    **{"teacher": Teacher, "goal": Goal, "execution": Execution},
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
@@ -95,14 +100,8 @@ class Experiment:
     @property
     def numbers(self) -> dict[str, Axis]:
         """The numbers of training that may be axes, in the order of their columns."""
-        training = self.training
-        return {
-            "learning_rate": training.learning_rate,
-            "momentum": training.momentum,
-            "weight_decay": training.weight_decay,
-            "decay": training.decay,
-            "gamma": self.malicious.gamma,
-        }
+        groups = {"training": self.training, "malicious": self.malicious}
+        return {name: getattr(groups[group], name) for group, name in (p.split(".") for p in AXES)}
 
     @property
     def defense_values(self) -> dict[str, list[tuple[dict[str, float], dict[str, Any]]]]:
@@ -132,15 +131,15 @@ class Experiment:
         Args:
           federations: those that are trained.
         """
-        axes = {path: len(self.numbers[path.split(".")[-1]]) for path in AXES}
+        axes = dict(zip(AXES, map(len, self.numbers.values()), strict=True))
         others = math.prod(axes.values()) * self.seeds
         axes |= {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}
+        axes["grid"] = len(self.methods)
         count = 0
         for method in self.methods:
-            counts = method.lengths
+            counts = {field: len(values) for field, values in method.values.items()}
             count += math.prod(counts.values()) * len(method.trained(federations)) * others
             axes |= counts
-        axes["grid"] = len(self.methods)
         self.limits.check_count("trials", count, axes, "trials")
 
     def with_attacks(self, names: Iterable[str]) -> Experiment:
@@ -203,26 +202,22 @@ def _experiment(fields: Mapping[str, Any], limits: SizeLimits) -> Experiment:
     limits.check("parties", "parties.passive", fields["parties"]["passive"])
     for group in ("training", "teacher"):
         limits.check("epochs", f"{group}.epochs", fields[group]["epochs"])
-    model = _record(Model, fields["model"])
+    malicious = fields["malicious"]
+    malicious = malicious | {"parties": list(map(as_axis, malicious["parties"]))}
+    records = {name: _record(kind, fields[name]) for name, kind in RECORDS.items()}
     return Experiment(
         name=fields["name"],
         notes=tuple(fields["notes"]),
         seeds=fields["seeds"],
-        data=_record(Data, fields["data"]),
-        parties=_record(Parties, fields["parties"]),
-        model=model,
-        training=_record(Training, fields["training"]),
-        malicious=_malicious(fields["malicious"]),
-        teacher=_record(Teacher, fields["teacher"]),
-        methods=parse_methods(fields["grid"], model),
+        malicious=_record(Malicious, malicious),
+        methods=parse_methods(fields["grid"], records["model"]),
         attacks=_attacks(fields["attacks"], len(fields["attackers"]), limits),
-        attackers=_groups(fields["attackers"]),
+        attackers=tuple(tuple(as_axis(group)) for group in fields["attackers"]),
         federations=tuple(fields["federations"]),
-        goal=_record(Goal, fields["goal"]),
         reproduces=parse_reproduces(fields["reproduces"]),
-        execution=_record(Execution, fields["execution"]),
         stored=fields,
         limits=limits,
+        **records,
     )
 
 
@@ -241,11 +236,10 @@ def _check_names(fields: Mapping[str, Any]) -> None:
 def _check_axes(experiment: Experiment) -> None:
     """Refuse axes that name a value twice."""
     for method in experiment.methods:
-        for defense, values in method.axes.items():
-            for knob, axis in values.items():
-                check_distinct(f"grid.{method.name}.{defense}.{knob}", as_axis(axis))
-    for path in AXES:
-        check_distinct(path, experiment.numbers[path.split(".")[-1]])
+        for field, values in method.values.items():
+            check_distinct(field, values)
+    for path, axis in zip(AXES, experiment.numbers.values(), strict=True):
+        check_distinct(path, axis)
     for name, values in experiment.attacks.items():
         for option, axis in values.items():
             check_distinct(f"attacks.{name}.{option}", as_axis(axis))
@@ -304,14 +298,6 @@ def _record(kind: Any, group: Mapping[str, Any]) -> Any:
             for name, value in group.items()
         }
     )
-
-
-def _groups(values: Iterable[Any]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(as_axis(group)) for group in values)
-
-
-def _malicious(group: Mapping[str, Any]) -> Malicious:
-    return Malicious(_groups(group["parties"]), tuple(as_axis(group["gamma"])), group["rule"])
 
 
 def _attacks(requests: Any, attackers: int, limits: SizeLimits) -> Mapping[str, Any]:

@@ -16,7 +16,6 @@ from vfljax import defenses
 from vfljax.config import DEFAULT, typed
 from vfljax.errors import UserError, unknown, unknown_row
 from vfljax.models.making import sizes
-from vfljax.sweep.limits import lengths
 from vfljax.sweep.records import Model, as_axis, is_number, tuples
 from vfljax.types import DefenseSpec, Federation
 
@@ -80,12 +79,12 @@ class Method:
         return [f for f in federations if f.split or not self.needs_top]
 
     @property
-    def lengths(self) -> dict[str, int]:
-        """How many values each knob and option names, by its field."""
+    def values(self) -> dict[str, list[Any]]:
+        """The values that are given of each knob and option, by its field."""
         return {
-            field: count
-            for defense, values in self.axes.items()
-            for field, count in lengths(f"grid.{self.name}.{defense}", values).items()
+            f"grid.{self.name}.{defense}.{knob}": as_axis(axis)
+            for defense, axes in self.axes.items()
+            for knob, axis in axes.items()
         }
 
     @functools.cached_property
