@@ -111,12 +111,6 @@ def test_without_a_cache_home_it_lies_in_the_users_home(monkeypatch, tmp_path):
     assert default_cache().parent == tmp_path / ".cache" / "vfljax"
 
 
-def test_the_environment_names_the_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
-    assert use_this_machine() == tmp_path / "named"
-    assert settings()["jax_compilation_cache_dir"] == str(tmp_path / "named")
-
-
 def test_started_backends_keep_their_devices(monkeypatch, caplog):
     devices = jax.device_count()
     monkeypatch.setattr(machine, "cores", lambda: devices + 1)
@@ -165,21 +159,15 @@ def test_the_default_folder_differs_by_version_and_processor(tmp_path, monkeypat
 
 def test_the_least_recently_used_entries_are_removed(tmp_path):
     old = entry(tmp_path, "old", 100, used=1)
+    read = entry(tmp_path, "read", 100, used=1)
+    os.utime(read, (3, 1))  # a read counts as a use
     middle = entry(tmp_path / "other", "middle", 100, used=2)
     new = entry(tmp_path, "new", 100, used=3)
     other = tmp_path / "readme"
     other.write_bytes(bytes(1000))
-    assert trim(tmp_path, 300) == 0
-    assert trim(tmp_path, 150) == 200
-    assert [p.exists() for p in (old, middle, new, other)] == [False, False, True, True]
-
-
-def test_a_read_counts_as_a_use(tmp_path):
-    written = entry(tmp_path, "written", 100, used=2)
-    read = entry(tmp_path, "read", 100, used=1)
-    os.utime(read, (3, 1))
-    trim(tmp_path, 100)
-    assert (written.exists(), read.exists()) == (False, True)
+    assert trim(tmp_path, 400) == 0
+    assert trim(tmp_path, 250) == 200
+    assert [p.exists() for p in (old, middle, read, new, other)] == [False, False, True, True, True]
 
 
 def test_entries_of_other_versions_are_trimmed_too(home):
@@ -188,10 +176,11 @@ def test_entries_of_other_versions_are_trimmed_too(home):
     assert not old.exists()
 
 
-def test_a_folder_of_the_environment_is_not_trimmed(tmp_path, monkeypatch):
+def test_the_environment_names_the_folder_which_is_not_trimmed(tmp_path, monkeypatch):
     kept = entry(tmp_path / "named", "other_project", 100, used=1)
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "named"))
-    use_this_machine(max_bytes=0)
+    assert use_this_machine(max_bytes=0) == tmp_path / "named"
+    assert settings()["jax_compilation_cache_dir"] == str(tmp_path / "named")
     assert kept.exists()
     use_this_machine(cache=tmp_path / "named", max_bytes=0)
     assert not kept.exists()

@@ -200,24 +200,14 @@ def use_this_machine(
     set to "float32", unless ``jax.config`` or the environment variable ``JAX_DEFAULT_MATMUL_PRECISION``
     chose it. What computes in bfloat16 on purpose (``vfljax.models.precision``) does so under any setting.
 
-    JAX's persistent compilation cache is shared by every run of this user on this machine. Its folder is
-    the first of these:
-
-    1. ``cache``;
-    2. ``jax_compilation_cache_dir``, as JAX was configured, or the environment variable
-       ``JAX_COMPILATION_CACHE_DIR``;
-    3. ``default_cache()``: a folder for this version of JAX and this processor under
-       ``$XDG_CACHE_HOME/vfljax``, or ``~/.cache/vfljax``.
-
-    XLA emits code for the processor it runs on, and machines with different ones may share a home folder;
-    that is why the default folder is named by the processor. Entries are code that JAX runs: share a folder
-    only with users you trust.
+    JAX's persistent compilation cache is shared by every run of this user on this machine. Entries are code
+    that JAX runs: share a folder only with users you trust.
 
     Args:
       devices: host devices, where other processes share this machine's cores; None: one a core.
-      cache: folder of the cache.
-      min_compile_seconds: programs that compile faster are not kept: reading them back would save
-        little.
+      cache: folder of the cache. Where none is given, it is ``jax_compilation_cache_dir``, as JAX or the
+        environment variable ``JAX_COMPILATION_CACHE_DIR`` is configured, else ``default_cache()``.
+      min_compile_seconds: programs that compile faster are not kept: reading them back would save little.
       max_bytes: size down to which ``trim`` brings the cache, entries of the default folder together with
         those of other versions and processors. A folder that JAX's configuration or the environment names
         is never trimmed, since other projects may use it.
@@ -227,19 +217,24 @@ def use_this_machine(
       (one warning says so), or ``jax_enable_compilation_cache`` is off.
     """
     _host_devices(cores() if devices is None else devices)
-    _whole_float32()
+    if jax.default_backend() != "cpu" and _configured("jax_default_matmul_precision") is None:
+        jax.config.update("jax_default_matmul_precision", "float32")
     if not _configured("jax_enable_compilation_cache"):
         return None
     configured = _configured("jax_compilation_cache_dir")
     configured = configured or os.environ.get("JAX_COMPILATION_CACHE_DIR")
     try:
         folder = pathlib.Path(cache or configured or default_cache()).expanduser().absolute()
-        _make_writable(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()  # whether it can be written
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         _log.warning("compiled programs are not kept between runs: %s", error)
         folder = None
     keep_compiled_programs(folder, min_compile_seconds)
-    if folder is not None and folder == _default_or_none():
+    default = None
+    with contextlib.suppress(RuntimeError):  # there is no home folder
+        default = default_cache().absolute()
+    if folder is not None and folder == default:
         trim(folder.parent, max_bytes)
     elif folder is not None and cache is not None:
         trim(folder, max_bytes)
@@ -247,7 +242,10 @@ def use_this_machine(
 
 
 def default_cache() -> pathlib.Path:
-    """The cache's folder where none is named: ``<user's cache>/vfljax/<JAX>-<processor>``."""
+    """The cache's folder where none is named: ``<user's cache>/vfljax/<JAX>-<processor>``.
+
+    XLA emits code for the processor it runs on, and machines with different ones may share a home folder.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(home) / "vfljax" / f"{jax.__version__}-{processor()}"
 
@@ -273,11 +271,10 @@ def processor(cpuinfo: str | os.PathLike[str] = "/proc/cpuinfo") -> str:
 def trim(folder: pathlib.Path, max_bytes: int) -> int:
     """Remove the least recently used entries under ``folder`` until at most ``max_bytes`` are left.
 
-    An entry's last use is its file's access time, or its modification time where the file system
-    keeps no access times. JAX can evict entries itself (``jax_compilation_cache_max_size``), but it
-    needs the package filelock, takes a lock at every access, reads every entry's record at every
-    write, and fails at every write after a process was killed between an entry and its record. One
-    look at the folder a run is enough here: what a single run adds is small beside the bound.
+    An entry's last use is its file's access time, or its modification time where the file system keeps none.
+    JAX can evict entries itself (``jax_compilation_cache_max_size``), but it takes a lock at every access,
+    reads every entry's record at every write, and fails at every write after a process was killed between an
+    entry and its record. What a single run adds is small beside the bound.
 
     Args:
       folder: folder of a cache, or a folder of several.
@@ -315,18 +312,6 @@ def _host_devices(count: int) -> None:
             )
 
 
-def _whole_float32() -> None:
-    if jax.default_backend() != "cpu" and _configured("jax_default_matmul_precision") is None:
-        jax.config.update("jax_default_matmul_precision", "float32")
-
-
-def _make_writable(folder: pathlib.Path) -> None:
-    """Create ``folder``, readable by its user alone, and raise OSError if it cannot be written."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
-
-
 def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: float) -> None:
     """Choose the compile cache of this process.
 
@@ -350,10 +335,3 @@ def keep_compiled_programs(folder: pathlib.Path | None, min_compile_seconds: flo
 
 def _configured(name: str) -> Any:
     return getattr(jax.config, name)  # type checkers know no field of it
-
-
-def _default_or_none() -> pathlib.Path | None:
-    try:
-        return default_cache().absolute()
-    except RuntimeError:
-        return None

@@ -41,14 +41,9 @@ def test_more_members_than_the_block_are_refused():
         batch_layout.layout(8, 2).pad(counting(9))
 
 
-def test_a_block_is_a_multiple_of_the_devices():
-    assert jax.device_count() == 2
-    assert batch_layout.layout(7, 1).capacity == 8
-
-
 @pytest.mark.parametrize(
     ("trials", "width", "capacity"),
-    [(50, 5, 50), (84, 6, 84), (18, 3, 18), (1000, 5, 1000), (2, 1, 2)],
+    [(50, 5, 50), (84, 6, 84), (18, 3, 18), (1000, 5, 1000), (2, 1, 2), (7, 4, 8)],
 )
 def test_the_width_is_the_largest_that_pads_least(trials, width, capacity):
     assert batch_layout.layout(trials, 6) == batch_layout.Layout(capacity, width)
@@ -195,12 +190,14 @@ def test_another_layout_static_shape_or_type_is_another_program(other):
 
 
 @pytest.mark.usefixtures("cache")
-def test_shapes_of_what_members_share_are_part_of_the_request():
+def test_shapes_and_weak_types_of_what_members_share_are_part_of_the_request():
     layout = batch_layout.layout(4, 2)
     member = layout.pad(counting(4))
     shared = [batch_layout.share(a) for a in (jnp.float32(1), jnp.ones(3), (jnp.ones(3),))]
-    made = [programs.program(make_power, (2,), layout, member, one) for one in shared]
-    assert len(set(map(id, made))) == 3
+    shared += [jnp.asarray(1.0), jnp.asarray(np.float32(1))]  # tracing tells these two apart
+    requested = [programs.program(make_power, (2,), layout, member, a) for a in shared]
+    assert len(set(map(id, requested[:3]))) == 3
+    assert requested[3] is not requested[4]
 
 
 @pytest.mark.usefixtures("cache")
@@ -210,16 +207,6 @@ def test_a_program_outlives_the_clearing_of_jax_s_own_caches():
     jax.clear_caches()
     np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), before)
     assert program.traces == 1
-
-
-@pytest.mark.usefixtures("cache")
-def test_weak_types_are_part_of_the_request_as_tracing_tells_them_apart():
-    layout, member = batch_layout.layout(4, 2), {"x": jnp.ones(4)}
-    made = [
-        programs.program(make_power, (2,), layout, member, jnp.asarray(one))
-        for one in (1.0, np.float32(1))
-    ]
-    assert made[0] is not made[1]
 
 
 def test_a_program_compiled_ahead_is_the_one_that_runs(cache):
@@ -255,26 +242,18 @@ def test_programs_are_kept_while_memory_maps_are_few(cache, monkeypatch):
 
 def test_the_older_half_of_all_programs_is_forgotten_when_memory_maps_are_many(cache, monkeypatch):
     cleared = []
-    made = [requested(power=power) for power in range(5)]
-    assert requested(power=0)[0] is made[0][0]  # used again: the youngest now
+    programs_of = [requested(power=power) for power in range(5)]
+    assert requested(power=0)[0] is programs_of[0][0]  # used again: the youngest now
     monkeypatch.setattr(programs, "MOST_MAPS", 0)
     monkeypatch.setattr(batch_layout.jax, "clear_caches", lambda: cleared.append(True))
     programs.make_room()
     assert cleared
-    assert list(cache.values()) == [made[4][0], made[0][0]]
-    program, arguments = made[1]  # who still holds one keeps it
-    np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 4), np.full(4, 2.0))
-
-
-def test_a_forgotten_program_is_made_again_when_it_is_asked_for(cache, monkeypatch):
-    program, _ = requested()
-    monkeypatch.setattr(programs, "MOST_MAPS", 0)
-    monkeypatch.setattr(batch_layout.jax, "clear_caches", lambda: None)
-    programs.make_room()
-    assert not cache
-    again, arguments = requested()
+    assert list(cache.values()) == [programs_of[4][0], programs_of[0][0]]
+    program, arguments = programs_of[1]  # who still holds one keeps it
+    again, _ = requested(power=1)  # and it is made again when it is asked for
     assert again is not program
-    np.testing.assert_array_equal(batch_layout.unpad(again(*arguments), 4), np.full(4, 2.0))
+    for each in (program, again):
+        np.testing.assert_array_equal(batch_layout.unpad(each(*arguments), 4), np.full(4, 2.0))
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/maps").exists(), reason="not Linux")

@@ -89,8 +89,9 @@ def test_of_long_work_a_few_steps_are_measured(monkeypatch, tmp_path):
 class Trained:
     """A trainer whose trials take 100 bytes each, and as much again for each that is mapped at once."""
 
-    def __init__(self, plan, group, shard, pool, orders, width=4):
-        self.group, self.layout, self.program = group, batch_layout.layout(8, width), self
+    def __init__(self, plan, shard, pool, orders, width=4):
+        self.plan, self.group, self.orders = plan, plan.groups[shard.group], orders
+        self.layout, self.program = batch_layout.layout(8, width), self
 
     def start(self, shard):
         return self
@@ -109,26 +110,20 @@ AN_ACCELERATOR = {"most": math.inf}  # trials at once that the compiled program 
 def test_programs_that_do_not_fit_take_fewer_members_at_once_or_are_refused(monkeypatch):
     plan = plan_of(SMALL)
     monkeypatch.setattr(forecast, "Trainer", Trained)
-    given = plan, plan.shards[0], None, None
-    widest = Trained(plan, plan.groups[0], *given[1:])
+    shard = plan.shards[0]
+    widest = Trained(plan, shard, None, None)
     for free, width in ((8 * 500, 4), (8 * 500 - 1, 2), (8 * 200, 1)):
         monkeypatch.setattr(forecast, "device_memory", lambda free=free: free)
-        assert forecast._fitting(widest, *given).layout.width == width
+        assert forecast._fitting(widest, shard, None).layout.width == width
     monkeypatch.setattr(forecast, "device_memory", lambda: 8 * 200 - 1)
     with pytest.raises(
         UserError, match="needs about 2 kB of device memory and 2 kB is free: choose"
     ):
-        forecast._fitting(widest, *given)
-
-
-def test_a_dry_run_takes_as_many_at_once_as_the_compiled_program_says_fit(monkeypatch):
-    plan = plan_of(SMALL)
-    monkeypatch.setattr(forecast, "Trainer", Trained)
+        forecast._fitting(widest, shard, None)
+    # and as many at once as the compiled program says fit
     monkeypatch.setattr(forecast, "device_memory", lambda: math.inf)
     monkeypatch.setitem(AN_ACCELERATOR, "most", 2)
-    given = plan, plan.shards[0], None, None
-    widest = Trained(plan, plan.groups[0], *given[1:])
-    assert forecast._fitting(widest, *given).layout.width == 2
+    assert forecast._fitting(widest, shard, None).layout.width == 2
 
 
 def test_a_dry_run_calls_attacks_with_blocks_that_fit(monkeypatch):

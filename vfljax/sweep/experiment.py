@@ -126,11 +126,7 @@ class Experiment:
         }
 
     def check_trials(self, federations: Sequence[Federation]) -> None:
-        """Raise UserError for more trials than ``limits``, before any is built.
-
-        Args:
-          federations: those that are trained.
-        """
+        """Raise UserError for more trials in these federations than ``limits``, before any is built."""
         axes = dict(zip(AXES, map(len, self.numbers.values()), strict=True))
         others = math.prod(axes.values()) * self.seeds
         axes |= {"seeds": self.seeds, "malicious.parties": len(self.malicious.parties)}

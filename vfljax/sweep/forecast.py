@@ -91,41 +91,40 @@ def training_costs(
             for near in numbers[place : place + 2]:  # one is compiled while another runs
                 if near not in trainers:
                     first = next(shard for shard in shards if shard.group == near)
-                    trainers[near] = Trainer(plan, plan.groups[near], first, pool, orders)
+                    trainers[near] = Trainer(plan, first, pool, orders)
             of_group = [shard for shard in shards if shard.group == number]
-            trainer = _fitting(trainers.pop(number), plan, of_group[0], pool, orders)
-            cost, samples[number] = _measured(trainer, plan, of_group)
+            trainer = _fitting(trainers.pop(number), of_group[0], pool)
+            cost, samples[number] = _measured(trainer, of_group)
             costs.append(cost)
     return costs, samples
 
 
-def _fitting(
-    trainer: Trainer, plan: Plan, shard: Shard, pool: ThreadPoolExecutor, orders: Orders
-) -> Trainer:
+def _fitting(trainer: Trainer, shard: Shard, pool: ThreadPoolExecutor) -> Trainer:
     """The trainer, or one of so few members at once that they fit into the devices' memory, as the sweep
     comes to when it is exhausted or would be. Raises UserError where one does not fit."""
+    plan, orders = trainer.plan, trainer.orders
     while (too_large := trainer.program.too_large()) is not None:
-        trainer = Trainer(plan, trainer.group, shard, pool, orders, too_large.width)
+        trainer = Trainer(plan, shard, pool, orders, too_large.width)
     free = device_memory()
     while True:
         need = trainer.program.member_bytes(trainer.start(shard)) * trainer.layout.capacity
         if need <= free or trainer.layout.width == 1:
             break
-        width = trainer.layout.width // 2
-        trainer = Trainer(plan, trainer.group, shard, pool, orders, width)
+        trainer = Trainer(plan, shard, pool, orders, trainer.layout.width // 2)
     remedy = "choose a smaller network or batch, or a smaller config.execution.shard_seconds"
     who = f"training {trainer.layout.capacity:,} trials of {trainer.group.name} in one call"
     plan.experiment.limits.check_free(who, "device memory", need, free, remedy)
     return trainer
 
 
-def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[TrainingCost, Sample]:
+def _measured(trainer: Trainer, shards: Sequence[Shard]) -> tuple[TrainingCost, Sample]:
     first, spec, layout = shards[0], trainer.group.spec, trainer.layout
-    start, epochs = trainer.start(first), plan.experiment.training.recorded_epochs
+    settings = trainer.plan.experiment.training
+    start, epochs = trainer.start(first), settings.recorded_epochs
     member_bytes = trainer.program.member_bytes(start)
     rough = trial_seconds(trainer.group) * layout.capacity / jax.device_count()
     if rough / spec.epochs > LONG:
-        seconds, snapshot = _few_steps(trainer, plan, first)
+        seconds, snapshot = _few_steps(trainer, first)
     else:
         seconds, snapshot = _one_epoch(trainer, start)
     trials = [trainer.group.trials[first.trials[0]]]
@@ -147,7 +146,7 @@ def _measured(trainer: Trainer, plan: Plan, shards: Sequence[Shard]) -> tuple[Tr
     record = jax.tree.map(lambda a: _of_rows(a, len(record.order[0]), rows), record)
     record = record._replace(order=np.arange(rows, dtype=np.int32)[None])
     by_epoch = dict.fromkeys(epochs, epoch_arrays(record))
-    scored = plan.experiment.training.scored_rows(spec.num_rows)
+    scored = settings.scored_rows(spec.num_rows)
     arrays = exchange.all_arrays(by_epoch, epochs, record.sums, scored)
     return cost, Sample(tree, arrays)
 
@@ -164,7 +163,7 @@ def _one_epoch(
     return ends[-1] - ends[-2], after
 
 
-def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, training.Snapshot]:
+def _few_steps(trainer: Trainer, shard: Shard) -> tuple[float, training.Snapshot]:
     """The same by ``STEPS`` steps of as many members as run at once, in a program of their own."""
     spec = trainer.group.spec
     rows = min(STEPS * spec.batch_size, spec.num_rows)
@@ -177,7 +176,7 @@ def _few_steps(trainer: Trainer, plan: Plan, shard: Shard) -> tuple[float, train
     trials = [trainer.group.trials[i] for i in shard.trials[:at_once]]
     member = layout.pad(trainer.members(few, trials))
     start = member, layout.pad(empty_snapshot(few, member, cut, trainer.initial))
-    now = training.epoch_of(jnp.int32(0), jnp.asarray(plan.seeds), rows)
+    now = training.epoch_of(jnp.int32(0), jnp.asarray(trainer.plan.seeds), rows)
     shared = batch_layout.share((cut, trainer.initial, now))
     static = few, trainer.observe
     program = programs.program(

@@ -1,4 +1,4 @@
-"""An experiment made concrete: data on the device, trials, groups of one program, shards.
+"""An experiment with its data: on the device, divided into trials, groups of one program, and shards.
 
 Everything that can be refused is refused by the end of ``make_plan``, before anything is trained or
 written.
@@ -52,7 +52,7 @@ class Shard(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An experiment made concrete: data on the device, attacks, trials in groups, shards."""
+    """An experiment with its data on the device, attacks, trials in groups, and shards."""
 
     experiment: Experiment
     dataset: Dataset

@@ -275,23 +275,20 @@ def train_shards(
                     if number not in trainers:
                         first = next(s for s in todo if s.group == number)
                         width = _stored_width(plan, number, workdir)
-                        group = plan.groups[number]
-                        trainers[number] = Trainer(plan, group, first, pool, orders, width)
+                        trainers[number] = Trainer(plan, first, pool, orders, width)
                 need = size.bytes_of(plan, shard)
                 if need > free_disk(workdir):
                     raise store.full(workdir / "shards" / shard.name, need)
-                while width := _try_shard(trainers[shard.group], shard, plan, workdir, progress):
-                    group = trainers.pop(shard.group).group
-                    trainers[shard.group] = Trainer(plan, group, shard, pool, orders, width)
+                while width := _try_shard(trainers[shard.group], shard, workdir, progress):
+                    del trainers[shard.group]
+                    trainers[shard.group] = Trainer(plan, shard, pool, orders, width)
     progress.close()
 
 
-def _try_shard(
-    trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
-) -> int:
+def _try_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress) -> int:
     """Train a shard: 0, or the width to go on with where the device's memory is exhausted."""
     try:
-        train_shard(trainer, shard, plan, workdir, progress)
+        train_shard(trainer, shard, workdir, progress)
         return 0
     except jax.errors.JaxRuntimeError as error:
         return batch_layout.fewer(trainer.layout, trainer.group.name, error, progress.say)

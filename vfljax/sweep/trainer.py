@@ -60,18 +60,12 @@ class Trainer:
     """The compiled programs of one group: training epochs, and evaluation of final weights."""
 
     def __init__(
-        self,
-        plan: Plan,
-        group: grid.Group,
-        shard: Shard,
-        pool: Executor,
-        orders: Orders,
-        width: int | None = None,
+        self, plan: Plan, shard: Shard, pool: Executor, orders: Orders, width: int | None = None
     ) -> None:
         """``width`` trials are mapped at once on each device; None: ``width_of`` them."""
-        spec = group.spec
+        self.plan, self.group, self.orders = plan, plan.groups[shard.group], orders
+        spec = self.group.spec
         chosen = width or width_of(plan.experiment, spec)
-        self.plan, self.group, self.orders = plan, group, orders
         self.readers = defenses.readers(spec.defenses)
         self.layout = batch_layout.layout(shard.capacity, chosen, plan.devices)
         if width:
@@ -193,26 +187,23 @@ def empty_snapshot(
     return jax.tree.map(zeros, shapes)
 
 
-def train_shard(
-    trainer: Trainer, shard: Shard, plan: Plan, workdir: pathlib.Path, progress: Progress
-) -> None:
+def train_shard(trainer: Trainer, shard: Shard, workdir: pathlib.Path, progress: Progress) -> None:
     """Train one shard epoch by epoch, saving now and then, and write it when it is whole.
 
     Args:
       trainer: the compiled programs of its group.
       shard: which trials.
-      plan: of the sweep.
       workdir: the folder of the sweep.
       progress: is told of steps and trials.
     """
     trials = [trainer.group.trials[i] for i in shard.trials]
-    count, settings = len(trials), plan.experiment.training
+    count, settings = len(trials), trainer.plan.experiment.training
     trained, finite, seconds = _train_epochs(trainer, shard, workdir, progress)
     state, record = trained.snapshot
     record = record._replace(embeddings=(), gradients=(), inputs=())  # those recorded are copied
     record = batch_layout.unpad(record, count)
     figures, tree = trainer.evaluate(trials, state)
-    alone = _alone_figures(trainer, shard, trials, plan)
+    alone = _alone_figures(trainer, shard, trials)
     rows = [
         _row(trial, shard.name, i, figures, record, bool(finite[i]), seconds / count)
         | alone.get(trial.id, {})
@@ -267,7 +258,7 @@ def _train_epochs(
 
 
 def _alone_figures(
-    trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial], plan: Plan
+    trainer: Trainer, shard: Shard, trials: Sequence[grid.Trial]
 ) -> dict[int, dict[str, float | None]]:
     """The figures of the label party alone, "alone_test_accuracy" and so on, by undefended trial.
 
@@ -278,7 +269,8 @@ def _alone_figures(
     """
     undefended = [t for t in trials if not t.chain.knobs and t.federation.kind != MALICIOUS]
     chosen = {trial.id for trial in undefended}
-    spec, features = trainer.group.spec, plan.table.features
+    plan, spec = trainer.plan, trainer.group.spec
+    features = plan.table.features
     if not undefended or not spec.label_features or any(isinstance(x, Streamed) for x in features):
         return {}
     others, label_party = features[: spec.passive], features[spec.passive :]
@@ -293,7 +285,7 @@ def _alone_figures(
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
         with ThreadPoolExecutor(1) as pool:
             # not wider than what fits the memory, by the shard that this is beside
-            alone = Trainer(bare, group, shard, pool, trainer.orders, trainer.layout.width)
+            alone = Trainer(bare, shard, pool, trainer.orders, trainer.layout.width)
     ((snapshot, finite),) = collections.deque(alone.epochs(*alone.start(shard)), maxlen=1)
     figures, _ = alone.evaluate(trials, snapshot.state)
     finite = batch_layout.unpad(finite, len(trials))
