@@ -15,8 +15,7 @@ from tests.datasets.spambase_test import GOOD
 from tests.datasets.tables import mixed, write
 from vfljax.datasets import prepared
 from vfljax.datasets.bhi import bhi
-from vfljax.datasets.cifar import cifar10, cifar100
-from vfljax.datasets.class_folders import NAMES10, cinic10
+from vfljax.datasets.cifar import NAMES10, cifar10, cifar100, cinic10
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz

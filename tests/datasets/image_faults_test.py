@@ -11,8 +11,7 @@ import pytest
 from tests.datasets import small
 from tests.datasets.refusals import refused
 from vfljax.datasets.bhi import bhi
-from vfljax.datasets.cifar import cifar10, cifar100
-from vfljax.datasets.class_folders import NAMES10, cinic10
+from vfljax.datasets.cifar import NAMES10, cifar10, cifar100, cinic10
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
 

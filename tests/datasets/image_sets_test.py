@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tests.conftest import real_data
 from tests.datasets import small
 from vfljax.datasets import TABLE, load
-from vfljax.datasets.bhi import bhi, together
-from vfljax.datasets.cifar import cifar10, cifar100
-from vfljax.datasets.class_folders import NAMES10, cinic10
+from vfljax.datasets.bhi import _together, bhi
+from vfljax.datasets.cifar import NAMES10, cifar10, cifar100, cinic10
 from vfljax.datasets.core import checksum
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
@@ -179,7 +178,7 @@ def test_two_patches_a_row_are_of_one_patient_and_class_and_the_odd_ones_stay_ou
 )
 def test_every_row_is_of_one_patient_and_class_and_no_patch_is_lost_or_used_twice(rows, per_row):
     patients, labels = np.array(rows).T
-    places, left = together(labels, patients, per_row)
+    places, left = _together(labels, patients, per_row)
     assert places.size + left == len(rows) == len(set(places.ravel())) + left
     for row in places:
         assert len({(patients[i], labels[i]) for i in row}) == 1

@@ -275,7 +275,7 @@ def test_pixels_in_memory_change_as_those_of_files_do(tmp_path):
     entries = entries_of(tmp_path)
     for options in ({"size": 10}, {"size": 25, "gray": True}, {"gray": True}, {}):
         np.testing.assert_array_equal(
-            images.changed(arrays, **options), images.pixels(entries, **options)
+            images.pixels(arrays, **options), images.pixels(entries, **options)
         )
 
 

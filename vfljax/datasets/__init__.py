@@ -15,8 +15,7 @@ from vfljax.datasets import avazu, criteo, ctr_forms, prepared, user_table
 from vfljax.datasets import options as asking
 from vfljax.datasets.bhi import bhi
 from vfljax.datasets.bundled import breast_cancer, digits, synthetic
-from vfljax.datasets.cifar import cifar10, cifar100
-from vfljax.datasets.class_folders import cinic10
+from vfljax.datasets.cifar import cifar10, cifar100, cinic10
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.imdb import imdb
 from vfljax.datasets.isic import isic

@@ -1,19 +1,14 @@
 """Breast histopathology images (Janowczyk & Madabhushi 2016): 50x50 patches, 1 = IDC (28 %).
 
-What enters: a folder that holds Kaggle's patch folders, ``<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_
-class<0|1>.png``, or archives of them; or one .npz with x [R, 50, 50, 3] uint8, y, patient and, if
-possible, name. What leaves: images in order of their names, groups = patients; or P patches a row,
-one for each of P parties, as Fu et al. (2022) divide this set.
-
-Get it from Kaggle (breast-histopathology-images).
+The folder holds Kaggle's patch folders, ``<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png``, or
+archives of them; or one .npz with x [R, 50, 50, 3] uint8, y, patient and, if possible, name. Rows are in order
+of the images' names, and groups are patients. Get it from Kaggle (breast-histopathology-images).
 """
 
 from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,59 +25,54 @@ NAME = re.compile(r"(?P<patient>.+)_idx\d+_x\d+_y\d+_class(?P<label>[01])\.png",
 LAYOUTS = "<patient>/<0|1>/<patient>_idx5_x<x>_y<y>_class<0|1>.png of BHI, or one .npz file"
 
 
-class Patches(NamedTuple):
-    """Every patch of 50x50 pixels, in order of name."""
-
-    labels: np.ndarray  # [R]
-    patients: np.ndarray  # [R] int32
-    notes: tuple[str, ...]
-    pixels: Callable[..., np.ndarray]  # (places, size=, max_bytes=) -> [N, size, size, 3] uint8
-
-
 @limited(patches=(1, MOST_PATCHES), size=(1, images.MOST_SIZE), max_bytes=BYTES)
 def bhi(
     folder: str, *, patches: int = 1, rows: int = 0, size: int = SIDE, max_bytes: int = MAX_BYTES
 ) -> Dataset:
-    """BHI, one patch a row (kind "image") or ``patches`` > 1 of them (kind "patches").
+    """Reads BHI, of kind "image" or, with more than one patch a row, "patches".
 
-    A row of P patches is P patches of one patient and one class, consecutive in order of name, and
-    rows of a patient stay in one part. This deviates from Fu et al.'s released code, which groups
-    consecutive files of one class across patients and splits rows at random, where patches of one
-    patient stand in training and test rows alike; their paper says that the patches are of one patient.
-    Patches left over in a patient and class are left out, and patches that are not 50x50 pixels
-    (borders of a slide); ``notes`` counts both, and second copies, which must be equal (Kaggle's
-    download holds every patch twice). ``size`` other than 50 resizes every patch. ``rows=n`` keeps n
-    rows, classes in their shares and spread evenly over all (``core.spread``).
+    Left out are patches that are not 50x50 pixels (borders of a slide), second copies, which must be equal
+    (Kaggle's download holds every patch twice), and patches that fill no row; ``notes`` counts them.
+
+    Args:
+      folder: what holds it.
+      patches: of a row, one for each party, as Fu et al. (2022) divide this set. They are of one patient and
+        one class and consecutive in order of name, and rows of a patient stay in one part. This deviates from
+        Fu et al.'s released code, which groups consecutive files of one class across patients and splits rows
+        at random, so that patches of one patient are in training and test rows alike; their paper writes
+        that the patches are of one patient.
+      rows: n keeps n rows, classes in their shares and spread evenly over all (``core.spread``); 0 is all.
+      size: other than 50 resizes every patch.
+      max_bytes: of the pixels in memory.
     """
     root = folder_of(folder, LAYOUTS)
     stored = only(root, NPZ)
-    whole = _stored(stored, max_bytes) if stored else _files(root)
-    places, left = together(whole.labels, whole.patients, patches)
+    whole = _of_npz(stored, max_bytes) if stored else _of_files(root)
+    patients, labels = whole.groups, whole.labels
+    places, left = _together(labels, patients, patches)
     if not len(places):
         raise fault(root, f"has no {patches} patches of one patient and class", "set patches lower")
-    places = places[spread(whole.labels[places[:, 0]], rows)]
+    places = places[spread(labels[places[:, 0]], rows)]
     pixels = whole.pixels(places.ravel(), size=size, max_bytes=max_bytes)
-    labels = classes(f"{root}, its {len(places)} rows", whole.labels[places[:, 0]], 2)
     astray = f"{left} patches that fill no row of {patches} of one patient and class left out"
     return Dataset(
         "bhi",
         pixels.reshape(len(places), patches, size, size, 3) if patches > 1 else pixels,
-        labels,
+        classes(f"{root}, its {len(places)} rows", labels[places[:, 0]], 2),
         2,
         "patches" if patches > 1 else "image",
         classes=("not IDC", "IDC"),
-        groups=whole.patients[places[:, 0]],
+        groups=patients[places[:, 0]],
         notes=(*whole.notes, astray) if left else whole.notes,
     )
 
 
-def together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np.ndarray, int]:
+def _together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np.ndarray, int]:
     """Places of the patches of each row, [R', P], and how many patches fill none. Rows are in the
     order of their first patch."""
     order = np.lexsort((np.arange(len(labels)), labels, patients))
-    _, first, many = np.unique(
-        np.stack([patients[order], labels[order]], 1), axis=0, return_index=True, return_counts=True
-    )
+    kinds = np.stack([patients[order], labels[order]], 1)
+    _, first, many = np.unique(kinds, axis=0, return_index=True, return_counts=True)
     parts = [
         order[start : start + total - total % per_row].reshape(-1, per_row)
         for start, total in zip(first, many)
@@ -91,38 +81,32 @@ def together(labels: np.ndarray, patients: np.ndarray, per_row: int) -> tuple[np
     return places[np.argsort(places[:, 0])], len(labels) - places.size
 
 
-def _stored(path: pathlib.Path, max_bytes: int) -> Patches:
+def _of_npz(path: pathlib.Path, max_bytes: int) -> images.ImageRows:
     stored = arrays(path, ("x", "y", "patient"), ("name",), max_bytes)
     x, y = rgb(path, "x", stored["x"], SIDE), labels_of(path, "y", stored["y"], 2)
     patients = numbered(path, "patient", stored["patient"])
     order = np.arange(len(y))
     if "name" in stored:
         order = np.argsort(numbered(path, "name", stored["name"]), kind="stable")
-    x, y, patients = x[order], y[order], patients[order]
-    return Patches(y, patients, (f"read {path}",), lambda at, **form: images.changed(x[at], **form))
+    return images.ImageRows(y[order], patients[order], x[order], (f"read {path}",))
 
 
-def _files(root: pathlib.Path) -> Patches:
+def _of_files(root: pathlib.Path) -> images.ImageRows:
     # Kaggle's download holds every patch in two folders
-    everything = images.find(root, lambda image: image.parts[-1])
-    if not everything.images:
+    found = images.find(root, lambda image: image.parts[-1])
+    if not found.images:
         raise without(root, LAYOUTS)
-    pictures = sorted(everything.images, key=lambda image: image.parts[-1])
-    patients, labels = zip(*map(_named, pictures))
-    fitting = np.flatnonzero((images.shapes(pictures) == SIDE).all(1))
+    every = sorted(found.images, key=lambda image: image.parts[-1])
+    patients, labels = map(np.array, zip(*map(_named, every)))
+    fitting = np.flatnonzero((images.shapes(every) == SIDE).all(1))
     if not len(fitting):
         raise fault(root, f"has no patch of {SIDE}x{SIDE} pixels", "fetch BHI again")
     notes = [f"read {len(fitting)} patches in {root}"]
-    if len(pictures) > len(fitting):
-        notes.append(f"{len(pictures) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
-    numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)[fitting]
-    y, every = np.array(labels, np.int32)[fitting], (*notes, *everything.notes)
-    return Patches(
-        y,
-        numbers,
-        every,
-        lambda at, **form: images.pixels([pictures[i] for i in fitting[at]], **form),
-    )
+    if len(every) > len(fitting):
+        notes.append(f"{len(every) - len(fitting)} patches that are not {SIDE}x{SIDE} left out")
+    numbers = np.unique(patients, return_inverse=True)[1].astype(np.int32)
+    pictures = [every[place] for place in fitting]
+    return images.ImageRows(labels[fitting], numbers[fitting], pictures, (*notes, *found.notes))
 
 
 def _named(image: images.Image) -> tuple[str, int]:

@@ -1,25 +1,28 @@
-"""CIFAR-10 and CIFAR-100 (Krizhevsky 2009), in any of the layouts people keep them in.
+"""CIFAR-10 and CIFAR-100 (Krizhevsky 2009), and CINIC-10 (Darlow et al. 2018), in their usual layouts.
 
-What enters: a folder. What leaves: features [R, 32, 32, 3] uint8, training rows first, the published
-test part in ``Dataset.test``. The first of these layouts that the folder holds is read:
+Features are [R, 32, 32, 3] uint8, training rows first; ``Dataset.test`` is the published test part. Of CIFAR
+the first of these layouts that the folder holds is read, of CINIC-10 the last one alone:
 
     1. TensorFlow Datasets: ``cifar10/<version>/dataset_info.json``, or that version folder
        (array_record or parquet)
     2. the official binary version: ``cifar-10-batches-bin/*.bin``, ``cifar-100-binary/*.bin``, or
        that folder; a file may hold any number of rows
     3. its archive ``cifar-10-binary.tar.gz``, ``cifar-100-binary.tar.gz``, read in place
-    4. image folders ``train/<class>/*.png|jpg`` and ``test/<class>/...``, or archives of them
+    4. image folders ``<split>/<class>/*.png|jpg`` below any further folders, or archives of them
 
 The python version is pickled, so it is refused. Order of the rows, and so ``core.checksum``, is equal
 between folder and archive of one layout, not between layouts: the binary version keeps the official
 order, image folders go round the classes, TFDS has its own shuffled order.
 
-50,000 training and 10,000 test rows; Fu et al. 2022 give each party the left or right half of the
-image. Get it from cs.toronto.edu/~kriz/cifar.html or TFDS.
+CIFAR has 50,000 training and 10,000 test rows; Fu et al. 2022 give each party the left or right half of the
+image. Get it from cs.toronto.edu/~kriz/cifar.html or TFDS. CINIC-10 is CIFAR-10 and downsampled ImageNet in
+CIFAR-10's classes, three parts of 90,000: 180,000 rows (train and valid, as Fu et al. 2022) and 90,000 test
+rows. Get it from github.com/BayesWatch/cinic-10.
 """
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import re
 from collections.abc import Sequence
@@ -27,16 +30,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import class_folders, images, tfds
-from vfljax.datasets.class_folders import NAMES10, Part, part_rows
-from vfljax.datasets.core import Dataset
+from vfljax.datasets import images, tfds
+from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.files import folder_of, named, without
 from vfljax.datasets.options import limited
-from vfljax.datasets.table_errors import fault
+from vfljax.datasets.table_errors import fault, one_line
+from vfljax.errors import Field, UserError
 
+NAMES10 = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
 SPLITS = ("train", "test")
 OFFICIAL = (50_000, 10_000)  # training and test rows
 PIXELS = 3 * 32 * 32
+CINIC = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
+Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
 
 
 class Version(NamedTuple):
@@ -77,22 +86,45 @@ CIFAR100 = Version(
 
 @limited()
 def cifar10(folder: str, *, rows: int = 0) -> Dataset:
-    """CIFAR-10: 50,000 training and 10,000 test images, 10 equal classes in the official order.
+    """Reads CIFAR-10, 10 equal classes in the official order.
 
-    ``rows=n`` keeps the first n training and n // 5 test rows; of image folders, whose rows go round
-    the classes, that is a balanced share.
+    Args:
+      folder: what holds it, in one of the layouts above.
+      rows: n keeps the first n training and n // 5 test rows; of image folders, whose rows go round the
+        classes, that is a balanced share. 0 is all.
     """
     return _load(folder, CIFAR10, rows, 0)
 
 
 @limited(labels=("fine", "coarse"))
 def cifar100(folder: str, *, rows: int = 0, labels: str = "fine") -> Dataset:
-    """CIFAR-100: 50,000 training and 10,000 test images of 100 equal classes.
+    """Reads CIFAR-100, 100 equal classes.
 
-    ``labels="coarse"`` takes the 20 superclasses instead; image folders do not know them. ``rows`` is
-    as of ``cifar10``. Image folders are numbered in alphabetical order, which is the official one.
+    Args:
+      folder: what holds it. Image folders are numbered in alphabetical order, which is the official one.
+      rows: as of ``cifar10``.
+      labels: "coarse" takes the 20 superclasses instead; image folders do not know them.
     """
     return _load(folder, CIFAR100, rows, int(labels == "fine"))
+
+
+@limited(validation=("drop", "train", "test"))
+def cinic10(folder: str, *, rows: int = 0, validation: str = "train") -> Dataset:
+    """Reads CINIC-10.
+
+    Args:
+      folder: what holds the image folders, or their archive.
+      rows: as of ``cifar10``.
+      validation: the part that the published validation part joins, after that part's own rows, or "drop".
+        Fu et al. (2022; their table of the attacks' results) train on the 180,000 images of both and test on
+        90,000. vfljax draws its own validation rows from the training part in any case.
+    """
+    root = folder_of(folder, CINIC)
+    splits = [(part, "valid") if validation == part else (part,) for part in ("train", "test")]
+    published, most = ("train", "valid", "test"), _part_rows(rows)
+    parts, _, left = _class_folders(root, CINIC, published, splits, NAMES10, most)
+    notes = [f"read image folders in {root}; published validation part: {validation}", *left]
+    return _joined("cinic10", parts, NAMES10, 10, notes, rows)
 
 
 def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
@@ -101,33 +133,144 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         f"{version.name}/<version>/ of TFDS, {version.folder}/, {version.archive}, or image folders "
         "train/<class>/ and test/<class>/ (or archives of them)"
     )
-    root = folder_of(folder, layouts)
-    coarse = byte < len(version.below) - 1
+    root, number, most = folder_of(folder, layouts), version.below[byte], _part_rows(rows)
     if prepared := tfds.locate(root, version.name):
-        key = "coarse_label" if coarse else "label"
-        parts, names = tfds.parts(prepared, version.name, key, part_rows(rows))
+        label = "label" if number == version.below[-1] else "coarse_label"
+        parts, names = _tfds_parts(prepared, version.name, label, most)
         notes = [f"read {prepared} (TFDS)"]
     elif files := _binary(root, version):
-        parts, names = _binary_parts(*files, version, byte, part_rows(rows))
+        parts, names = _binary_parts(*files, version, byte, most)
         notes = [f"read {files[0]} (official binary version)"]
     else:
-        present = images.find(root)
-        train = {i.parts[-2] for i in class_folders.of_splits(present, SPLITS[:1])}
-        if not class_folders.of_splits(present, SPLITS):
-            raise without(root, layouts, present.notes)
-        if coarse:
+        known, splits = NAMES10 if version is CIFAR10 else (), [("train",), ("test",)]
+        parts, names, left = _class_folders(root, layouts, SPLITS, splits, known, most)
+        if number != version.below[-1]:
             raise fault(root, "holds image folders, of fine labels only", "use labels='fine'")
-        names = sorted(train) if version is CIFAR100 else NAMES10
-        if train and len(names) != version.below[-1]:
+        if len(names) != number:
             raise fault(root / "train", f"has {len(names)} class folders and not 100")
-        parts = class_folders.parts(root, present, [[split] for split in SPLITS], names, rows)
-        notes = [f"read image folders in {root}", *class_folders.notes(present, SPLITS)]
+        notes = [f"read image folders in {root}", *left]
     has = [len(labels) for _, labels in parts]
-    if has != [min(n or full, full) for n, full in zip(part_rows(rows), OFFICIAL)]:
+    if has != [min(n or full, full) for n, full in zip(most, OFFICIAL)]:
         counts = f"{has[0]:,} training and {has[1]:,} test rows"
         notes.append(f"{counts}; the official set has 50,000 and 10,000")
     names = NAMES10 if version is CIFAR10 else names
-    return class_folders.joined(version.name, parts, names, version.below[byte], notes, rows)
+    return _joined(version.name, parts, names, number, notes, rows)
+
+
+def _part_rows(rows: int) -> tuple[int, int]:
+    """Training and test rows that ``rows=n`` asks for: n and n // 5 (one at least); 0 is all."""
+    return rows, max(rows // 5, 1) if rows else 0
+
+
+def _joined(
+    name: str,
+    parts: Sequence[Part],
+    names: Sequence[str],
+    num_classes: int,
+    notes: Sequence[str],
+    rows: int,
+) -> Dataset:
+    """One data set of a training and a test part; ``rows`` is the option that made them small."""
+    for which, (_, labels) in zip(("training", "test"), parts):
+        if rows and len(np.unique(labels)) < 2:
+            raise UserError(
+                f"leaves {len(labels)} rows of one class in the {which} part",
+                field="data.options.rows",
+                value=rows,
+                remedy=f"rows must be at least {5 * num_classes} for every class to be in the test part",
+            )
+        classes(f"{name}, {which} part", labels, num_classes)
+    return Dataset(
+        name,
+        np.concatenate([x for x, _ in parts]),
+        np.concatenate([y for _, y in parts]).astype(np.int32),
+        num_classes,
+        "image",
+        classes=tuple(map(one_line, names)),
+        test=np.repeat([False, True], [len(y) for _, y in parts]),
+        notes=tuple(notes),
+    )
+
+
+def _class_folders(
+    root: pathlib.Path,
+    layouts: str,
+    published: Sequence[str],
+    splits: Sequence[Sequence[str]],
+    names: Sequence[str],
+    rows: Sequence[int],
+) -> tuple[list[Part], Sequence[str], list[str]]:
+    """The first ``rows`` (0: all) of each part, which has some ``splits`` of the ``published`` ones; the
+    classes' names (those of the training folders where () is given); notes on what is no row."""
+    found = images.find(root)
+    folders: dict[str, dict[str, list[images.Image]]] = {split: {} for split in published}
+    outside, notes, parts = [], [], []
+    for image in found.images:
+        split, name = ("", "", *image.parts)[-3:-1]
+        if split.lower() in folders:
+            folders[split.lower()].setdefault(name, []).append(image)
+        else:
+            outside.append(image)
+    if not any(folders.values()):
+        raise without(root, layouts, found.notes)
+    names = names or sorted(folders["train"])
+    for splits_of_part, most in zip(splits, rows, strict=True):
+        every = [row for s in splits_of_part for row in _rounds(root, s, folders[s], names)]
+        chosen, labels = zip(*every[: most or None])
+        parts.append((images.pixels(chosen, shape=(32, 32)), np.array(labels, np.int64)))
+    others = [i for i in found.others if {part.lower() for part in i.parts[:-1]} & {*published}]
+    for left, kind in (
+        (outside, "images that do not lie in <split>/<class>/"),
+        (others, "files that are no PNG or JPEG, or lie too deep,"),
+    ):
+        if left:
+            example = "/".join(min(left).parts)
+            notes.append(f"{len(left):,} {kind} left out, such as {example}")
+    files = [file for split in folders.values() for file in itertools.chain(*split.values())]
+    if any(not file.parts[-1].lower().endswith(".png") for file in files):
+        notes.append(
+            "pixels were decoded from JPEG, which is lossy: they are not the official ones"
+        )
+    return parts, names, [*notes, *found.notes]
+
+
+def _rounds(
+    root: pathlib.Path, split: str, folders: dict[str, list[images.Image]], names: Sequence[str]
+) -> list[tuple[images.Image, int]]:
+    """A split's images and labels: the first image of every class, then the second of every class,
+    and so on, so that the first rows are as balanced as all."""
+    if not folders:
+        raise fault(root, f"has no image in {split}/<class>/", f"put the {split} part there")
+    for name in sorted(set(folders) ^ set(names)):
+        where = f"{root}: {split}/{name}"
+        if name in names:
+            raise fault(where, "holds no image", "fetch the data set again")
+        few = ", ".join(names) if len(names) <= 10 else f"{names[0]}, ..., {names[-1]}"
+        remedy = ("remove that folder, or correct ", Field("data.name"))
+        raise fault(where, f"is none of the classes {few}", remedy)
+    rounds = itertools.zip_longest(*(folders[name] for name in names))
+    return [(i, y) for row in rounds for y, i in enumerate(row) if i is not None]
+
+
+def _tfds_parts(
+    version: pathlib.Path, name: str, label: str, rows: Sequence[int]
+) -> tuple[list[Part], Sequence[str]]:
+    """The training and the test part, each its first ``rows`` (0: all), and the classes' names (() where
+    TFDS knows none)."""
+    from tensorflow_datasets import decode
+
+    parts, names = [], ()
+    for split, most in zip(SPLITS, rows, strict=True):
+        encoded = {"image": decode.SkipDecoding()}
+        features, records = tfds.examples(version, name, split, most=most, **encoded)
+        names = tuple(features[label].names)
+        files = [
+            images.Image((), f"{version}, {split} row {row}", data=bytes(record["image"]))
+            for row, record in enumerate(records, 1)
+        ]
+        labels = np.array([record[label] for record in records], np.int64)
+        parts.append((images.pixels(files, shape=(32, 32)), labels))
+    return parts, () if all(class_name.isdecimal() for class_name in names) else names
 
 
 def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[str, bytes]] | None:

@@ -1,8 +1,7 @@
-"""Images of a folder, or of .tar, .tar.gz and .zip archives lying in it: found, then decoded by Pillow.
+"""Images of a folder, or of the .tar, .tar.gz and .zip archives in it: found, then decoded by Pillow.
 
-What enters: a folder. What leaves: its PNG and JPEG files (by suffix, of any case) in order of their
-names, and pixels of those one chooses, 8-bit RGB or gray. Archives count only where the folder holds
-no image file itself. Hidden files are left out; links to folders are followed, not in circles.
+Images are PNG and JPEG files, by suffix in any case. Archives count only where the folder holds no image file
+itself. Hidden files are left out; links to folders are followed, but not in circles.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import concurrent.futures
 import contextlib
 import hashlib
 import io
-import itertools
 import os
 import pathlib
 import warnings
@@ -37,11 +35,12 @@ FEWER = "set rows to read fewer, or raise max_bytes"
 
 
 class Image(NamedTuple):
-    """One image file, not read yet."""
+    """One image file, not decoded yet."""
 
     parts: tuple[str, ...]  # its folders and its name, below the folder or within the archive
-    source: pathlib.Path  # the file, or the archive it lies in
+    source: Any  # the path of the file, or of the archive it lies in; with ``data`` what messages call it
     member: str = ""  # its name within the archive
+    data: bytes = b""  # its content, where it is not to be read from ``source``
 
     @property
     def where(self) -> str:
@@ -56,30 +55,51 @@ class FoundImages(NamedTuple):
     notes: tuple[str, ...]  # on what was left out
 
 
+class ImageRows(NamedTuple):
+    """The rows of an image set before any of them is decoded."""
+
+    labels: np.ndarray  # [R]
+    groups: np.ndarray | None  # [R], such as patients
+    images: Sequence[Image] | np.ndarray  # files, or pixels [R, H, W, 3] uint8
+    notes: tuple[str, ...]
+
+    def pixels(self, places: np.ndarray, **options: Any) -> np.ndarray:
+        """Returns the pixels of the rows at some ``places`` by the function ``pixels`` and its ``options``."""
+        if isinstance(self.images, np.ndarray):
+            return pixels(self.images[places], **options)
+        return pixels([self.images[place] for place in places], **options)
+
+
 def find(
     folder: pathlib.Path, key: Callable[[Image], Any] = lambda image: image.parts
 ) -> FoundImages:
-    """Every image below a folder, else of every archive in it; of those with one ``key`` the first.
+    """Finds every image below a folder, else of every archive in it.
 
-    Images of one key must be copies of one file, byte for byte: only they are read. Raises UserError
-    for two that are not, for a link to a folder above it, and for a damaged archive.
+    Args:
+      folder: it is searched up to ``DEPTH`` folders deep.
+      key: images of one key must be copies of one file, byte for byte; only the first of them is kept.
+
+    Raises:
+      UserError: for two images of one key that differ, a link to a folder above it, and a damaged archive.
     """
-    packed, notes = [p for p in inside(folder) if files.is_archive(p)], []
-    images, others = _apart(_loose(folder, (), (_real(folder),)))
+    archives, notes = [p for p in inside(folder) if files.is_archive(p)], []
+    images, others = _sorted_out(_loose(folder, (), (_real(folder),)))
     if not images:
-        images, more = _apart(
-            _packed(path, name) for path in packed for name in files.members(path)
+        images, more = _sorted_out(
+            Image(tuple(part for part in name.split("/") if part not in ("", ".")), path, name)
+            for path in archives
+            for name in files.members(path)
         )
         others += more
-    elif packed:
-        names = ", ".join(path.name for path in packed[:3]) + (", ..." if len(packed) > 3 else "")
+    elif archives:
+        names = ", ".join([*(path.name for path in archives[:3]), *["..."] * (len(archives) > 3)])
         where = f"archives not read, since images lie beside them ({images[0].where})"
         notes.append(f"{where}: {names}")
     first: dict[Any, Image] = {}
     pairs = [(first.setdefault(key(image), image), image) for image in images]
     copies = [(kept, copy) for kept, copy in pairs if kept is not copy]
-    read = list(dict.fromkeys(image for pair in copies for image in pair))
-    digests = {read[at]: hashlib.sha256(data).digest() for at, data in stored(read)}
+    compared = list(dict.fromkeys(image for pair in copies for image in pair))
+    digests = {compared[at]: hashlib.sha256(data).digest() for at, data in _stored(compared)}
     for kept, copy in copies:
         if digests[kept] != digests[copy]:
             what = f"and {copy.where} have one name and are not the same file"
@@ -89,7 +109,7 @@ def find(
     return FoundImages(list(first.values()), others, tuple(notes))
 
 
-def _apart(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
+def _sorted_out(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
     """Images in order of their names, and all other files; hidden ones are neither."""
     images, others = [], []
     for image in every:
@@ -98,10 +118,6 @@ def _apart(every: Iterable[Image]) -> tuple[list[Image], list[Image]]:
             is_image = named and (image.member or image.source.is_file())
             (images if is_image else others).append(image)
     return sorted(images), others
-
-
-def _packed(path: pathlib.Path, name: str) -> Image:
-    return Image(tuple(part for part in name.split("/") if part not in ("", ".")), path, name)
 
 
 def _loose(
@@ -124,63 +140,69 @@ def _real(folder: pathlib.Path) -> pathlib.Path:
     return pathlib.Path(os.path.realpath(folder))
 
 
-def stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
+def _stored(images: Sequence[Image]) -> Iterator[tuple[int, bytes]]:
     """(place among ``images``, the file's bytes), archives in their own order."""
     inner: dict[pathlib.Path, dict[str, int]] = {}
     for place, image in enumerate(images):
         if image.member:
             inner.setdefault(image.source, {})[image.member] = place
         else:
-            yield place, content(image.source)
+            yield place, image.data or content(image.source)
     for archive, places in inner.items():
         for name, data in files.chosen(archive, places.__contains__):
             yield places[name], data
 
 
-def pixels(images: Sequence[Image], **options: Any) -> np.ndarray:
-    """``decoded`` pixels of image files, in the order of ``images``."""
-    return decoded(stored(images), [image.where for image in images], **options)
-
-
-def decoded(
-    contents: Iterator[tuple[int, bytes]],
-    names: Sequence[str],
+def pixels(
+    images: Sequence[Image] | np.ndarray,
     *,
     gray: bool = False,
     size: int = 0,
     shape: tuple[int, int] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> np.ndarray:
-    """Pixels [R, H, W, 3], or [R, H, W] if ``gray``, uint8, of (place among ``names``, file's bytes).
+    """Returns pixels [R, H, W, 3], or [R, H, W] if ``gray``, uint8, in the order of the images.
 
-    ``size`` > 0 brings every image to size x size whatever its shape was: by the mean of the pixels
-    covered (box) where it shrinks, bilinear where it grows. Otherwise all images must have
-    ``shape``, or that of the first. Raises UserError that names the file, or the size of an array
-    above ``max_bytes``.
+    Args:
+      images: files, or their pixels [R, H, W, 3] uint8.
+      gray: whether colors become one channel.
+      size: > 0 brings every image to size x size whatever its shape was: by the mean of the pixels covered
+        (box) where it shrinks, bilinear where it grows.
+      shape: (height, width) of all images without ``size``; None is that of the first.
+      max_bytes: of the result.
+
+    Raises:
+      UserError: that names the file which cannot be decoded, or the size of a result above ``max_bytes``.
     """
-    groups = _groups(contents)
-    first = next(groups)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of metadata, which is not read
-        shape = (size, size) if size else shape or _shape(first[0][1], names[first[0][0]])
-        out = _room((len(names), *shape), gray, max_bytes)
+    names = [image.where if isinstance(image, Image) else "an image" for image in images]
+    contents: Iterable[tuple[int, Any]] = enumerate(images)
+    if not isinstance(images, np.ndarray):
+        contents = _stored(images)
+    elif not gray and (not size or images.shape[1:3] == (size, size)):
+        return images
+    out = np.empty(0, np.uint8)
 
-        def work(at: int, data: bytes) -> None:
-            out[at] = _image(data, names[at], gray, size, shape)
+    def decode(content: tuple[int, Any]) -> None:
+        at, data = content
+        out[at] = _image(data, names[at], gray, size, shape)
 
-        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            for group in itertools.chain([first], groups):
-                jobs = [pool.submit(work, at, data) for at, data in group]
-                try:
-                    for job in jobs:
-                        job.result()
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise
+    # Pillow warns of metadata, which is not read
+    with warnings.catch_warnings(), concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        warnings.simplefilter("ignore")
+        for group in _groups(contents):
+            if not out.size:
+                first, data = group[0]
+                shape = (size, size) if size else shape or _shape(data, names[first])
+                whole = (len(names), *shape) if gray else (len(names), *shape, 3)
+                fits("images", whole, 1, max_bytes, FEWER)
+                with reading("images", FEWER):
+                    out = np.empty(whole, np.uint8)
+            for _ in pool.map(decode, group):  # the first fault cancels the rest of the group
+                pass
     return out
 
 
-def _groups(contents: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+def _groups(contents: Iterable[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
     """What is in memory at a time: some files, bounded by their number and bytes."""
     group, total = [], 0
     for at, data in contents:
@@ -194,74 +216,51 @@ def _groups(contents: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, b
 
 
 @contextlib.contextmanager
-def _opened(data: bytes, name: str) -> Iterator[Any]:
-    """A file whose header was read, and its pixels not yet."""
+def _opened(data: Any, name: str) -> Iterator[Any]:
+    """An image whose header was read, and its pixels not yet; or one of pixels [H, W, 3]."""
     import PIL.Image
 
+    if isinstance(data, np.ndarray):
+        yield PIL.Image.fromarray(data)
+        return
     with reading(name, REMEDY), PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as image:
         width, height = image.size
         if width * height > LARGEST:
             raise fault(name, f"has {width}x{height} pixels", "no data set's image is so large")
+        # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
+        if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in image.tile):
+            raise fault(name, "has more than 8 bits a pixel", "save it as an 8-bit PNG")
         yield image
 
 
-def _shape(data: bytes, name: str) -> tuple[int, int]:
+def _shape(data: Any, name: str) -> tuple[int, int]:
     with _opened(data, name) as image:
         return image.height, image.width
 
 
-def _image(data: bytes, name: str, gray: bool, size: int, shape: tuple[int, int]) -> np.ndarray:
-    """One file's pixels, [H, W, 3] or [H, W] uint8."""
+def _image(data: Any, name: str, gray: bool, size: int, shape: Any) -> np.ndarray:
+    """One image's pixels, [H, W, 3] or [H, W] uint8."""
+    import PIL.Image
+
     with _opened(data, name) as image:
         if not size and (image.height, image.width) != tuple(shape):
             what = f"is {image.width}x{image.height} pixels and not {shape[1]}x{shape[0]}"
             raise fault(name, what, "all images need one size")
-        # Pillow cuts 16-bit colors to 8 bits silently; only the stored layout tells
-        if image.mode.startswith(("I", "F")) or any(";16" in str(t[3]) for t in image.tile):
-            raise fault(name, "has more than 8 bits a pixel", "save it as an 8-bit PNG")
         if size and image.format == "JPEG":
             image.draft("", (8 * size, 8 * size))  # decodes a far larger image at a reduced scale
-        return np.asarray(_changed(image, gray, size))
-
-
-def _changed(image: Any, gray: bool, size: int) -> Any:
-    import PIL.Image
-
-    picture = image.convert("L" if gray else "RGB")
-    if not size or picture.size == (size, size):
-        return picture
-    shrinks = picture.width >= size and picture.height >= size
-    way = PIL.Image.Resampling.BOX if shrinks else PIL.Image.Resampling.BILINEAR
-    return picture.resize((size, size), way)
-
-
-def changed(
-    x: np.ndarray, *, gray: bool = False, size: int = 0, max_bytes: int = MAX_BYTES
-) -> np.ndarray:
-    """Pixels [R, H, W, 3] uint8 made gray and resized as ``pixels`` does."""
-    if not gray and (not size or x.shape[1:3] == (size, size)):
-        return x
-    import PIL.Image
-
-    side = (size, size) if size else x.shape[1:3]
-    out = _room((len(x), *side), gray, max_bytes)
-    for row, image in enumerate(x):
-        out[row] = np.asarray(_changed(PIL.Image.fromarray(image), gray, size))
-    return out
-
-
-def _room(shape: tuple[int, ...], gray: bool, max_bytes: int) -> np.ndarray:
-    shape = shape if gray else (*shape, 3)
-    fits("images", shape, 1, max_bytes, FEWER)
-    with reading("images", FEWER):
-        return np.empty(shape, np.uint8)
+        picture = image.convert("L" if gray else "RGB")
+        if size and picture.size != (size, size):
+            shrinks = picture.width >= size and picture.height >= size
+            way = PIL.Image.Resampling.BOX if shrinks else PIL.Image.Resampling.BILINEAR
+            picture = picture.resize((size, size), way)
+        return np.asarray(picture)
 
 
 def shapes(images: Sequence[Image]) -> np.ndarray:
-    """(height, width) of each image by its file's header, [R, 2]."""
+    """Returns (height, width) of each image by its file's header, [R, 2]."""
     out = np.empty((len(images), 2), np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for at, data in stored(images):
+        for at, data in _stored(images):
             out[at] = _shape(data, images[at].where)
     return out

@@ -1,9 +1,9 @@
 """Skin lesions, 1 = melanoma: SIIM-ISIC 2020 (33,126 images, 1.8 %) and HAM10000 (10,015, 11 %).
 
-What enters: a folder that holds either images (.png, .jpg; in subfolders such as ``jpeg/train`` or
-``HAM10000_images_part_1``, or in archives) and one CSV file, or one .npz with x [R, H, W, 3] uint8, y
-and, if known, patient_id or lesion_id. What leaves: features [R, size, size, 3] uint8, or
-[R, size, size] of gray; groups = patients or lesions. The CSV files:
+The folder holds either images (.png, .jpg; in subfolders such as ``jpeg/train`` or ``HAM10000_images_part_1``,
+or in archives) and one CSV file, or one .npz with x [R, H, W, 3] uint8, y and, if known, patient_id or
+lesion_id. Features are [R, size, size, 3] uint8, or [R, size, size] of gray; groups are patients or lesions.
+The CSV files:
 
     SIIM-ISIC 2020  train.csv or ISIC_2020_Training_GroundTruth.csv: image_name, target, patient_id
     HAM10000        HAM10000_metadata(.csv): image_id, dx, lesion_id; y = (dx == "mel")
@@ -14,23 +14,12 @@ Get SIIM-ISIC from Kaggle (siim-isic-melanoma-classification) and HAM10000 from 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets import images
+from vfljax.datasets import files, images
 from vfljax.datasets.core import Dataset, classes, spread
-from vfljax.datasets.files import (
-    FILE,
-    MAX_BYTES,
-    csv_rows,
-    csv_table,
-    folder_of,
-    inside,
-    only,
-    without,
-)
+from vfljax.datasets.files import FILE, MAX_BYTES
 from vfljax.datasets.npz import NPZ, arrays, labels_of, numbered, rgb
 from vfljax.datasets.options import BYTES, limited
 from vfljax.datasets.table_errors import fault
@@ -45,16 +34,6 @@ LAYOUTS = (
 )
 
 
-class LesionRows(NamedTuple):
-    """What the files say of all rows."""
-
-    labels: np.ndarray
-    group: str  # "patient_id", "lesion_id" or "" where no group is known
-    groups: np.ndarray
-    notes: list[str]
-    pixels: Callable[..., np.ndarray]  # (places, size=, gray=, max_bytes=) -> pixels of these rows
-
-
 @limited(size=(0, images.MOST_SIZE), max_bytes=BYTES)
 def isic(
     folder: str,
@@ -67,59 +46,61 @@ def isic(
     max_bytes: int = MAX_BYTES,
     file: str = "",
 ) -> Dataset:
-    """SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
+    """Reads SIIM-ISIC 2020 or HAM10000, melanoma or not; the two names are of one loader.
 
-    ``size``: every image becomes size x size, each side scaled by itself (box where it shrinks,
-    bilinear where it grows); 0 keeps the files' own size, which must then be one. ``gray=True``: one
-    channel, ITU-R 601 luma. ``target`` names the CSV's 0/1 column; without a
-    column "target", HAM10000's ``dx`` is read. ``rows=n`` keeps n rows, classes in their shares and
-    spread evenly over the file (``core.spread``). ``groups=False``: rows of a patient or lesion may
-    part, as in papers that split by row; a row whose patient or lesion is not told is a group of its
-    own. ``file`` names the CSV (or .npz) file where the folder holds several. Second copies of an
-    image, which must be equal, are left out and counted in ``notes``, as are images without a row.
+    Second copies of an image, which must be equal, are left out and counted in ``notes``, as are images
+    without a row. The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray
+    images, split by row. ``gray`` and ``groups`` are not so by default.
 
-    The form of GAFM (Han and Guan 2023) is ``size=64, gray=True, groups=False``: 64x64 gray images,
-    split by row. ``gray`` and ``groups`` are not so by default.
+    Args:
+      folder: what holds it.
+      size: every image becomes size x size, each side scaled by itself (box where it shrinks, bilinear where
+        it grows); 0 keeps the files' own size, which must then be one.
+      gray: whether there is one channel, ITU-R 601 luma.
+      rows: n keeps n rows, classes in their shares and spread evenly over the file (``core.spread``); 0 is all.
+      target: the CSV's 0/1 column; without a column "target", HAM10000's ``dx`` is read.
+      groups: False lets rows of a patient or lesion part, as in papers that split by row. A row whose patient
+        or lesion is not known is a group of its own.
+      max_bytes: of the pixels in memory.
+      file: the name of the CSV (or .npz) file where the folder holds several.
     """
-    root = folder_of(folder, LAYOUTS)
+    root = files.folder_of(folder, LAYOUTS)
     path = _the_file(root, target, file)
     zipped = path.suffix.lower() == ".npz"
-    entries = _stored(path, size, max_bytes) if zipped else _files(root, path, target)
-    chosen = spread(entries.labels, rows)
+    whole, group = _of_npz(path, size, max_bytes) if zipped else _of_files(root, path, target)
+    chosen = spread(whole.labels, rows)
     numbers = None
-    if groups and entries.group:
-        every = numbered(path, entries.group, entries.groups)
+    if groups and group:
+        every = numbered(path, group, whole.groups)
         numbers = np.unique(every[chosen], return_inverse=True)[1].astype(np.int32)
     return Dataset(
-        "ham10000" if entries.group == "lesion_id" else "isic",
-        entries.pixels(chosen, size=size, gray=gray, max_bytes=max_bytes),
-        classes(f"{path}, {len(chosen)} rows", entries.labels[chosen], 2),
+        "ham10000" if group == "lesion_id" else "isic",
+        whole.pixels(chosen, size=size, gray=gray, max_bytes=max_bytes),
+        classes(f"{path}, {len(chosen)} rows", whole.labels[chosen], 2),
         2,
         "image",
         classes=("no melanoma", "melanoma"),
         groups=numbers,
-        notes=(f"read {len(chosen)} of {len(entries.labels)} rows of {path}", *entries.notes),
+        notes=(f"read {len(chosen)} of {len(whole.labels)} rows of {path}", *whole.notes),
     )
 
 
-def _stored(path: pathlib.Path, size: int, max_bytes: int) -> LesionRows:
+def _of_npz(path: pathlib.Path, size: int, max_bytes: int) -> tuple[images.ImageRows, str]:
+    """The rows, and what their groups are; "" where none are known."""
     stored = arrays(path, ("x", "y"), GROUPS, max_bytes)
     x, labels = rgb(path, "x", stored["x"]), labels_of(path, "y", stored["y"], 2)
     group = next((key for key in GROUPS if key in stored), "")
     note = f"images of {x.shape[2]}x{x.shape[1]} pixels" + f" resized to {size}x{size}" * (size > 0)
-    groups = stored.get(group, labels)
-    return LesionRows(
-        labels, group, groups, [note], lambda at, **form: images.changed(x[at], **form)
-    )
+    return images.ImageRows(labels, stored.get(group, labels), x, (note,)), group
 
 
-def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> LesionRows:
-    header, records = csv_table(path)
+def _of_files(root: pathlib.Path, path: pathlib.Path, target: str) -> tuple[images.ImageRows, str]:
+    header, records = files.csv_table(path)
     column = target if target in header else "dx"
     allowed = DIAGNOSES if column == "dx" else ("0", "1", "0.0", "1.0")
     name, group = (next((k for k in keys if k in header), "") for keys in (NAMES, GROUPS))
-    folder = images.find(root, _stem)
-    named = {_stem(image): image for image in folder.images}
+    found = images.find(root, _stem)
+    named = {_stem(image): image for image in found.images}
     lines: dict[str, int] = {}  # of each image's name
     labels, groups = [], []
     for line, record in records:
@@ -129,25 +110,20 @@ def _files(root: pathlib.Path, path: pathlib.Path, target: str) -> LesionRows:
             raise fault(path, what, line=line, column=column)
         if image_name not in named:
             what = f"names the image {image_name[:40]!r}, which is not in {root}"
-            raise fault(path, what, "; ".join(["put the images there", *folder.notes]), line=line)
+            raise fault(path, what, "; ".join(["put the images there", *found.notes]), line=line)
         if lines.setdefault(image_name, line) != line:
             what = f"names the image {image_name!r}, as does line {lines[image_name]}"
             raise fault(path, what, line=line)
         labels.append(value in ("1", "1.0", "mel"))
-        # whose patient or lesion is not said is a group alone
+        # a row without a patient or lesion is a group alone
         groups.append((record[group] if group else "") or f"row {len(labels) - 1}")
     if not labels:
         raise fault(path, "has no row")
+    more, notes = len(named) - len(lines), found.notes
+    if more:
+        notes = (f"{more:,} images that {path.name} does not name left out", *notes)
     every = [named[image_name] for image_name in lines]
-    more = len(named) - len(every)
-    notes = [f"{more:,} images that {path.name} does not name left out"] if more else []
-    return LesionRows(
-        np.array(labels, np.int64),
-        group,
-        np.array(groups),
-        [*notes, *folder.notes],
-        lambda at, **form: images.pixels([every[i] for i in at], **form),
-    )
+    return images.ImageRows(np.array(labels, np.int64), np.array(groups), every, notes), group
 
 
 def _stem(image: images.Image) -> str:
@@ -155,22 +131,23 @@ def _stem(image: images.Image) -> str:
 
 
 def _the_file(root: pathlib.Path, target: str, file: str) -> pathlib.Path:
-    """The file named, or the only .npz file, or the one CSV file that names images and says what they
-    are."""
+    """The file named, or the only .npz file, or the one CSV file with names of images and their labels."""
     if file:
         if not _tells(root / file, target):
             what = f"has no column {target!r} (or dx) beside {' or '.join(NAMES)}"
             raise fault(root / file, what, ("correct ", FILE, *options_in(" or {target}")))
         return root / file
-    if stored := only(root, NPZ):
+    if stored := files.only(root, NPZ):
         return stored
-    named = [p for p in inside(root) if p.suffix.lower() == ".csv" or p.name == "HAM10000_metadata"]
+    named = [
+        p for p in files.inside(root) if p.suffix.lower() == ".csv" or p.name == "HAM10000_metadata"
+    ]
     tables = [p for p in named if not p.name.startswith("sample_submission") and _tells(p, target)]
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise fault(root, f"holds {names}", ("name one by ", FILE))
     if not tables:
-        raise without(root, LAYOUTS, [f"no CSV file has a column {target!r}, or dx"])
+        raise files.without(root, LAYOUTS, [f"no CSV file has a column {target!r}, or dx"])
     return tables[0]
 
 
@@ -178,6 +155,6 @@ def _tells(path: pathlib.Path, target: str) -> bool:
     """Whether a file can be the one of labels; of a .npz its arrays tell later."""
     if path.suffix.lower() == ".npz":
         return True
-    _, header = next(csv_rows(path), (1, []))
+    _, header = next(files.csv_rows(path), (1, []))
     has_target = target in header or (target == "target" and "dx" in header)
     return has_target and any(name in header for name in NAMES)
