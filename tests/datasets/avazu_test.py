@@ -5,7 +5,6 @@ import datetime
 import numpy as np
 import pytest
 
-from tests.conftest import real_data
 from tests.datasets.clicks import AVAZU_ROWS, avazu_csv, coded, unique
 from vfljax.datasets.avazu import FIELDS, avazu
 
@@ -53,9 +52,3 @@ def test_an_hour_has_two_parts_where_asked(good, form):
     parts = [("hour_of_day", "code", "", 24), ("day_of_week", "code", "", 7)]
     assert [tuple(column) for column in data.columns[:2]] == parts
     np.testing.assert_array_equal(data.features[:, 2:], avazu(good, form=form).features[:, 1:])
-
-
-def test_the_real_rows_have_their_balance():
-    data = avazu(str(real_data("avazu")), form="unique")
-    assert (len(data.labels), int(data.labels.sum())) == (9999, 1706)
-    assert data.columns[0].vocabulary == 1  # all of one hour

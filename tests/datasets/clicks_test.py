@@ -140,10 +140,8 @@ def test_a_failed_prepare_leaves_nothing(tmp_path):
 
 @pytest.mark.parametrize("form", ["codes", "unique"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch, form):
-    for function in (ctr.read, ctr_forms.ClickPlan.chunks, ctr_forms.stream):
-        monkeypatch.setattr(
-            function, "__defaults__", (1 << 17,)
-        )  # 32 blocks, Arrow's most, are 4 MB
+    for function in (ctr.read, ctr_forms.stream):  # 32 blocks, Arrow's most, are 4 MB
+        monkeypatch.setattr(function, "__defaults__", (1 << 17,))
     lines = tsv(criteo_rows(50, values=400))
     peaks, arrow = [], []
     for times in (600, 1200):  # 30,000 and 60,000 rows
@@ -233,26 +231,17 @@ FILES = {  # content of a file, and what is said of it
     "the header again": (TAIL + TAIL, "line 62, column 'Label' is 'Label'"),
     "a CSV line cut": (TAIL[:-25], "line 61 has 3"),
 }  # fmt: skip
-CLICK_FILES = {  # the same of Avazu's
-    "nothing": (b"", "line 1 is empty"),
+CLICK_FILES = {  # Avazu's are read by the same code: what differs are the columns and the hour
     "no header": (CLICKS.partition(b"\n")[2], "line 1 lacks the column 'click'"),
-    "a column missing": (CLICKS.replace(b",C17,", b",", 1), "line 1 lacks the column 'C17'"),
-    "a column twice": (CLICKS.replace(b"id,", b"C17,", 1), "line 1 has 'C17' too often"),
     "Criteo's": (b"0\t1\t2\n", "line 1 lacks the column 'click'"),
-    "a line cut": (CLICKS + LINE[:60] + b"\n", "line 62 has "),
     "a label of 2": (CLICKS.replace(b",1,1410", b",2,1410", 1), "line 2, column 'click' is '2'"),
     "a day that is none": (
         CLICKS.replace(LINE.split(b",")[2], b"14023012", 1),
         "line 2, column 'hour' is '14023012', not a time YYMMDDHH",
     ),
-    "five digits": (
-        CLICKS.replace(LINE.split(b",")[2], b"14102", 1),
-        "line 2, column 'hour' is '14102', not",
-    ),
+    "five digits": (CLICKS.replace(LINE.split(b",")[2], b"14102", 1), "column 'hour' is '14102', not"),
     "a word": (CLICKS.replace(b",1,1410", b",1,noon", 1), "not a time YYMMDDHH"),
-    "one class": (avazu_csv([r for r in SETS["avazu"].rows if r[0] == "0"]), "all labels are 0"),
-    "gzip cut off": (zipped(CLICKS)[:-9], "cannot be read"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -270,11 +259,9 @@ OPTIONS = (
     ("criteo", {"rows": 61}, "has 60 rows, and config.data.options.rows=61"),
     ("criteo", {"offset": 60}, "has 0 rows after the first 60"),
     ("criteo", {"rows": -1}, f"options.rows=-1: {COUNT}"),
-    ("criteo", {"rows": 1e5}, f"options.rows=100000.0: {COUNT}"),
     ("criteo", {"rows": True}, f"options.rows=True: {COUNT}"),
     ("criteo", {"balanced": "yes"}, "options.balanced='yes': give True or False"),
     ("criteo", {"form": "code"}, "did you mean 'codes'?"),
-    ("criteo", {"form": ["codes"]}, "unknown config.data.options.form"),
     ("criteo", {"numbers": "sqrt"}, "unknown config.data.options.numbers"),
     ("criteo", {"form": "frequent", "numbers": "raw"}, "has no numbers"),
     ("criteo", {"crosses": True}, "crosses and counts are of form='hashed'"),
@@ -282,24 +269,17 @@ OPTIONS = (
     ("criteo", {"buckets": 1}, "buckets=1: give at least 2"),
     ("criteo", {"form": "unique", "buckets": 9}, "form='unique' has none"),
     ("criteo", {"buckets": 2**32}, "options.buckets=4294967296: give an integer from 0 to 16,777,216"),
-    ("criteo", {"form": "hashed", "buckets": 10**30}, "from 0 to 16,777,216"),
     ("criteo", {"file": 3}, f"options.file=3: {TEXT}"),
-    ("criteo", {"file": None}, f"options.file=None: {TEXT}"),
     ("criteo", {"file": ("train.csv",)}, f"options.file=('train.csv',): {TEXT}"),
     ("criteo", {"positive_ratio": 0.05}, "of the 60 rows read are clicks: give a larger one"),
     ("criteo", {"positive_ratio": 0.999}, "of the 60 rows read are clicks: read more rows"),
     ("criteo", {"positive_ratio": 1}, f"positive_ratio=1: {SHARE}"),
-    ("criteo", {"positive_ratio": -0.1}, f"positive_ratio=-0.1: {SHARE}"),
     ("criteo", {"positive_ratio": True}, f"positive_ratio=True: {SHARE}"),
     ("criteo", {"positive_ratio": "half"}, f"positive_ratio='half': {SHARE}"),
     ("criteo", {"positive_ratio": 0.5, "balanced": True}, "balanced=True makes it 1/2; leave one out"),
     ("avazu", {"hour": "day"}, "unknown config.data.options.hour"),
     ("avazu", {"form": "hashed"}, "unknown config.data.options.form"),
-    ("avazu", {"form": "unique", "buckets": 9}, "form='unique' has none"),
     ("avazu", {"buckets": 2**32}, "from 0 to 16,777,216"),
-    ("avazu", {"file": 3}, f"options.file=3: {TEXT}"),
-    ("avazu", {"buckets": 1}, "give at least 2"),
-    ("avazu", {"rows": 61}, "has 60 rows"),
 )  # fmt: skip
 
 

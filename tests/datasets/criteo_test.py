@@ -6,14 +6,12 @@ import zlib
 import numpy as np
 import pytest
 
-from tests.conftest import real_data
 from tests.datasets.clicks import CRITEO_ROWS as ROWS
 from tests.datasets.clicks import SETS, coded, criteo_rows, tsv, unique
 from vfljax.datasets import criteo as criteo_module
 from vfljax.datasets import ctr
 from vfljax.datasets.core import checksum
 from vfljax.datasets.criteo import CATEGORIES, NUMBERS, criteo
-from vfljax.errors import UserError
 
 
 @pytest.fixture
@@ -148,29 +146,9 @@ def test_every_row_without_a_click_is_as_likely_to_be_kept():
     rng = np.random.default_rng(1)
     counts = np.zeros(7)
     for _ in range(draws):
-        stay = ctr.draw(2, 5, rng)
+        stay = ctr._draw(2, 5, rng)
         kept = np.concatenate([stay(labels[:3]), stay(labels[3:])])
         assert kept.sum() == 4
         counts += kept
     assert (counts[[1, 5]] == draws).all()
     np.testing.assert_allclose(counts[[0, 2, 3, 4, 6]] / draws, 2 / 5, atol=0.04)
-
-
-def test_the_real_rows_have_their_balance():
-    folder = str(real_data("criteo"))
-    head = criteo(folder, file="train_head10k.txt.gz")
-    spread = criteo(folder, file="train_spread.csv.gz", form="unique")
-    assert (len(head.labels), int(head.labels.sum())) == (10_000, 2182)
-    assert (len(spread.labels), int(spread.labels.sum())) == (4370, 1081)
-    with pytest.raises(
-        UserError, match="holds train_head10k.txt.gz, train_spread.csv.gz: give the path of one"
-    ):
-        criteo(folder)
-
-
-def test_the_real_rows_hashed_as_released():
-    file = str(real_data("criteo") / "train_head10k.txt.gz")
-    data = criteo(file, form="hashed", crosses=True, counts=True, balanced=True, rows=2000)
-    assert data.features.shape == (2000, 8192)
-    assert data.labels.mean() == 0.5
-    assert (data.features.sum(1, dtype=int) == 780).all()

@@ -13,7 +13,6 @@ from vfljax.datasets.cifar import NAMES10, cifar10, cifar100, cinic10
 from vfljax.datasets.core import checksum
 from vfljax.datasets.isic import isic
 from vfljax.datasets.npz import npz
-from vfljax.datasets.partition import Parties, divide
 from vfljax.datasets.splits import split_rows
 
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -339,17 +338,6 @@ def test_any_arrays_are_images_or_a_table_that_may_miss_numbers(tmp_path):
     assert data.labels.tolist() == Y.tolist()
 
 
-def test_the_exact_rows_of_cifar10_have_their_published_labels():
-    data = cifar10(str(real_data("cifar10_exact")))
-    assert data.features.shape == (8068 + 1017, 32, 32, 3)
-    assert data.test.sum() == 1017
-    counts = np.bincount(data.labels[~data.test])
-    assert (counts.min(), counts.max()) == (777, 856)
-    # the first row of the official data_batch_1 is a frog whose first red pixel is 59
-    assert data.classes[data.labels[0]] == "frog"
-    assert data.features[0, 0, 0].tolist() == [59, 62, 63]
-
-
 def test_the_jpeg_images_of_cifar10_are_complete_and_near_the_exact_pixels():
     data = cifar10(str(real_data("cifar10_jpeg")), rows=2000)
     assert np.bincount(data.labels[~data.test]).tolist() == [200] * 10
@@ -362,39 +350,3 @@ def test_the_jpeg_images_of_cifar10_are_complete_and_near_the_exact_pixels():
     split = split_rows(data, 0, 0.8, 0.2, 1.0)
     assert not data.test[split.train].any()
     assert data.test[split.test].all()
-
-
-def test_the_exact_rows_of_cifar100_have_named_classes():
-    folder = str(real_data("cifar100_exact"))
-    fine, coarse = cifar100(folder), cifar100(folder, labels="coarse")
-    assert fine.features.shape == (486 + 916, 32, 32, 3)
-    assert fine.classes[:2] == ("apple", "aquarium_fish")
-    for y in range(100):  # a fine class lies in one coarse class
-        assert len(set(coarse.labels[fine.labels == y])) <= 1
-    assert coarse.num_classes == len(coarse.classes) == 20
-
-
-def test_real_patches_have_their_counts_and_each_party_gets_one():
-    folder = str(real_data("bhi"))
-    data = bhi(folder)
-    assert data.features.shape == (2000, 50, 50, 3)
-    assert np.bincount(data.labels).tolist() == [1000, 1000]
-    assert len(np.unique(data.groups)) == 272
-    pairs = bhi(folder, patches=2)
-    first, second = divide(pairs, Parties(passive=2, label_features=False))
-    assert first.features.shape == second.features.shape == (len(pairs.labels), 50, 50, 3)
-    for x, y, patient in zip(pairs.features[:50], pairs.labels, pairs.groups):
-        for image in x:  # every patch of a row is one of its patient and class
-            same = (data.groups == patient) & (data.labels == y)
-            assert (data.features[same] == image).all((1, 2, 3)).any()
-
-
-def test_the_real_lesions_have_their_balance():
-    folder = str(real_data("ham10000"))
-    data = isic(folder, size=0)
-    assert data.features.shape == (5984, 32, 32, 3)
-    assert data.labels.sum() == 491
-    assert len(np.unique(data.groups)) == 5984
-    some = isic(folder, size=16, gray=True, rows=1000)
-    assert some.features.shape == (1000, 16, 16)
-    assert 50 < some.labels.sum() < 120

@@ -1,8 +1,5 @@
 """WordPiece by known examples, learned vocabularies that are the same everywhere, faulty files."""
 
-import csv
-import gzip
-import itertools
 import json
 import pathlib
 import random
@@ -14,7 +11,6 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from tests.conftest import real_data
 from tests.datasets.refusals import refused
 from vfljax.datasets import wordpiece
 from vfljax.datasets.core import Vocabulary
@@ -245,15 +241,3 @@ def test_learning_from_nothing_or_with_too_small_a_size_is_one_line(texts):
     with pytest.raises(UserError, match="size=8 cannot spell 3 characters: give 11 or more"):
         learned(["abc abc"], 8)
     assert vocabulary(learned(["abc abc"], 11)).size == 11
-
-
-def test_real_reviews_are_spelled_by_what_they_taught():
-    path = real_data("imdb") / "imdb_50k.csv.gz"
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
-        reviews = [row["review"] for row in itertools.islice(csv.DictReader(stream), 300)]
-    own = learned(reviews, 2000)
-    ids = encode(own, reviews).values
-    assert vocabulary(own).size == 2000
-    assert {"the", "movie", "##ing"} <= set(tokens(own))
-    assert (ids == tokens(own).index("[UNK]")).mean() < 1e-3
-    assert len(ids) < 2 * sum(len(review.split()) for review in reviews)

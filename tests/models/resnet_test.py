@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.datasets.refusals import one_line
 from tests.harness import quick_jit
 from tests.models.drawing import draw
+from tests.models.weight_files import tensors_of
 from vfljax.errors import UserError
-from vfljax.models import BOTTOMS
+from vfljax.models import BOTTOMS, resnet
 from vfljax.models.parties import from_module
 from vfljax.models.resnet import ResNet, from_torch
 
@@ -146,21 +148,9 @@ def test_batches_far_from_0_are_normalized_by_their_variance():
 
 
 def state_of(module, x):
-    """A torchvision state dict of a tiny network, without PyTorch."""
-    rng = np.random.default_rng(0)
+    """Variables of a tiny network and a torchvision state dict of it, without PyTorch."""
     variables = zeros(module, x)
-    names = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(variables):
-        keys = [p.key for p in path[1:]]
-        leaf_name = {"mean": "running_mean", "var": "running_var", "bias": "bias"}.get(keys[-1])
-        owner = ".".join(keys[:-1]).replace("Dense_0", "fc").replace("_", ".")
-        shape = leaf.shape
-        if leaf.ndim == 4:
-            shape = tuple(shape[i] for i in (3, 2, 0, 1))
-        names[f"{owner}.{leaf_name or 'weight'}"] = rng.normal(
-            size=shape[::-1] if leaf.ndim == 2 else shape
-        )
-    return variables, {k: abs(v) if k.endswith("running_var") else v for k, v in names.items()}
+    return variables, tensors_of(resnet, variables)
 
 
 X = pixels(2, 8, 8, 3)
@@ -201,10 +191,7 @@ def test_tensors_that_are_no_weights_are_named_in_one_line(fault, partial):
     changes, message = NO_WEIGHTS[fault]
     module = ResNet(**TINY)
     variables, state = state_of(module, X)
-    with pytest.raises(UserError) as error:
-        from_torch(module, {**state, **changes}, variables, partial)
-    assert message in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
+    one_line(lambda: from_torch(module, {**state, **changes}, variables, partial), message)
 
 
 def test_imagenet_s_stem_and_classes_can_be_left_out_and_are_told():

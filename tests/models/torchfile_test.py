@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 
+from tests.datasets.refusals import refused
 from tests.models.weight_files import Attack, torch_zip
 from vfljax.errors import UserError
 from vfljax.models.weights import read
@@ -16,12 +17,10 @@ def test_a_program_hidden_in_a_torch_file_is_refused_and_not_run(tmp_path, proto
     mark = tmp_path / "mark"
     program = pickle.dumps({"w": Attack(str(mark))}, protocol=protocol)
     path = torch_zip(tmp_path / "x.pt", program)
-    with pytest.raises(UserError) as error:
-        read(path)
+    message = refused(read, path)
     assert not mark.exists()
-    assert len(str(error.value).splitlines()) == 1
     if protocol in (2, 3, 4, 5):
-        assert "'posix.mkdir'" in str(error.value) or "'nt.mkdir'" in str(error.value)
+        assert "'posix.mkdir'" in message or "'nt.mkdir'" in message
     pickle.loads(program)  # the program itself does act, so the refusal is what stopped it
     assert mark.exists()
 
@@ -44,10 +43,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_programs_that_build_anything_else_are_one_line(tmp_path, case):
-    with pytest.raises(UserError) as error:
-        read(torch_zip(tmp_path / "x.pt", REFUSED[case]))
-    assert "x.pt" in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
+    assert "x.pt" in refused(read, torch_zip(tmp_path / "x.pt", REFUSED[case]))
 
 
 def test_attributes_in_a_torch_file_are_never_set(tmp_path):

@@ -5,6 +5,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from flax.traverse_util import flatten_dict
+
+from vfljax.models import bert
+from vfljax.models.tensors import torch_shape
 
 FORMATS = (".safetensors", ".pt", ".npz")
 NUMBERS = {
@@ -28,6 +32,15 @@ def write(path, state):
         torch = pytest.importorskip("torch")
         torch.save({k: torch.from_numpy(v) for k, v in state.items()}, path)
     return str(path)
+
+
+def tensors_of(network, variables, seed=0):
+    """A checkpoint's random tensors for these variables, by a network module's names and without PyTorch."""
+    tree = variables["params"] if network is bert else variables
+    flat = {path: leaf for path, leaf in flatten_dict(tree).items() if path[0] != "linear"}
+    rng = np.random.default_rng(seed)
+    values = {network._torch_name(p): rng.normal(size=torch_shape(flat, p)) for p in flat}
+    return {name: abs(x) if name.endswith("running_var") else x for name, x in values.items()}
 
 
 def same(found, expected):

@@ -2,12 +2,10 @@
 
 Reads ``train.csv`` with the header ``id,click,hour,C1,banner_pos,...,C21``, plain or gzip. There is no
 published test part (Kaggle's has no labels). Every field is a category, as in Sun et al. 2022 (their
-Appendix); ``id`` is not read.
+Appendix), who give all columns to one party; ``id`` is not read.
 
     codes   [R, 22] int32: codes by hash, each in a table of ``buckets``
     unique  one code a value, in sorted order over the rows read, the empty value's among them
-
-Sun et al. 2022 give all columns to one party.
 
 Get it from Kaggle (avazu-ctr-prediction).
 """
@@ -16,7 +14,6 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,8 +30,8 @@ FIELDS = (
 FORMS = {"codes": 10_000, "unique": 0}  # and the buckets that buckets=0 means
 
 
-def _time(value: str) -> datetime.datetime | None:
-    """Of YYMMDDHH; None of any other text."""
+def _time(value: str) -> Any:
+    """The datetime of YYMMDDHH; None of any other text."""
     try:
         right = re.fullmatch("[0-9]{8}", value)
         return datetime.datetime.strptime(value, "%y%m%d%H") if right else None
@@ -42,25 +39,27 @@ def _time(value: str) -> datetime.datetime | None:
         return None
 
 
-def _part(name: str, size: int, number_of: Callable[[Any], int]) -> ctr_forms.Coding:
-    column = Column(name, "code", "", size)
-    return ctr_forms.Coding(
-        column, "hour", lambda v: np.array([number_of(_time(value)) for value in v])
-    )
+def _hours(values: list[str]) -> list[int]:
+    return [_time(value).hour for value in values]
 
 
-HOURS = (lambda v: np.array([bool(_time(value)) for value in v.to_pylist()]), "a time YYMMDDHH")
-PARTS = [
-    _part("hour_of_day", 24, lambda time: time.hour),
-    _part("day_of_week", 7, lambda time: time.weekday()),
-]
+def _weekdays(values: list[str]) -> list[int]:
+    return [_time(value).weekday() for value in values]
+
+
+PARTS = (
+    ctr_forms.Coding(Column("hour_of_day", "code", "", 24), "hour", _hours),
+    ctr_forms.Coding(Column("day_of_week", "code", "", 7), "hour", _weekdays),
+)
 LAYOUT = ctr.ClickLayout(
     "avazu",
     "click",
     FIELDS,
     ignored="id",
     headless=False,
-    valid={"hour": HOURS},
+    valid={
+        "hour": (lambda v: [_time(value) is not None for value in v.to_pylist()], "a time YYMMDDHH")
+    },
     source="the folder or file of Avazu's train.csv (Kaggle 2014)",
 )
 
@@ -77,23 +76,26 @@ def planned(
     balanced: bool = False,
     file: str = "",
 ) -> ctr_forms.ClickPlan:
-    """Read Avazu; every fault of the file is one clear line.
+    """Plans how Avazu is read.
 
-    ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
-    is 10,000. ``hour``: "category", each hour of the ten days its own value; or "parts", two columns
-    ``hour_of_day`` (0-23) and ``day_of_week`` (0 = Monday) in its place. After ``offset`` rows the
-    first ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label
-    are dropped, 50/50 to one row.
+    Args:
+      folder: the file, or what holds it.
+      form: of the forms above.
+      buckets: of codes; 0 is 10,000.
+      hour: "category", each hour of the ten days its own value; or "parts", two columns ``hour_of_day`` (0-23)
+        and ``day_of_week`` (0 = Monday) in its place.
+      rows, offset, balanced: after ``offset`` rows the first ``rows`` (0: all) are read; if ``balanced`` they
+        are counted after rows of a repeated label are dropped, 50/50 to one row.
+      file: the file's name where the folder holds several.
     """
     selection = ctr.RowSelection(rows, offset, balanced)
-    plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
-    parts = PARTS if hour == "parts" else []
-    names = FIELDS[1:] if parts else FIELDS
+    plan, buckets = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
+    parts, names = (PARTS, FIELDS[1:]) if hour == "parts" else ((), FIELDS)
     if form == "unique":
         codes = ctr_forms.numbered(plan, dict.fromkeys(names, str))
     else:
-        codes = [ctr_forms.bucketed(name, plan.buckets) for name in names]
-    return ctr_forms.columned(plan, [*parts, *codes], np.int32)
+        codes = [ctr_forms.bucketed(name, buckets) for name in names]
+    return plan._replace(codings=(*parts, *codes), dtype=np.int32)
 
 
 avazu = ctr_forms.loader(planned)

@@ -26,7 +26,7 @@ import itertools
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -261,7 +261,7 @@ def _tfds_parts(
 
     parts, names = [], ()
     for split, most in zip(SPLITS, rows, strict=True):
-        encoded = {"image": decode.SkipDecoding()}
+        encoded: Any = {"image": decode.SkipDecoding()}
         features, records = tfds.examples(version, name, split, most=most, **encoded)
         names = tuple(features[label].names)
         files = [

@@ -17,18 +17,21 @@ Reads ``train.txt`` (tab-separated, no header: label, I1-I13, C1-C26) and the CS
             row's (``balanced``: labels are 0, 1, 0, 1, ...). Their hash is Python's own, seeded anew
             by each process: ours is ``ctr_forms.crc``, so columns are other columns, alike in law.
 
-Sun et al. 2022 give all columns to one party.
-
-Get it from Criteo AI Lab or Kaggle (criteo-display-ad-challenge).
+Sun et al. 2022 give all columns to one party. Get it from Criteo AI Lab or Kaggle
+(criteo-display-ad-challenge).
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import numpy as np
 
 from vfljax.datasets import ctr, ctr_forms
+from vfljax.datasets.core import Column
+from vfljax.datasets.ctr_forms import ClickPlan, Coding
 from vfljax.datasets.options import limited
 from vfljax.errors import UserError
 
@@ -37,6 +40,7 @@ CATEGORIES = tuple(f"C{j}" for j in range(1, 27))
 # and the buckets that buckets=0 means
 FORMS = {"codes": 10_000, "hashed": 8192, "unique": 0, "frequent": 0}
 LEAST = 10  # rows of a frequent word
+COUNTED = 1 << 22  # buckets of the rows that are hashed at a time
 LAYOUT = ctr.ClickLayout(
     "criteo",
     "Label",
@@ -62,54 +66,56 @@ def planned(
     balanced: bool = False,
     positive_ratio: float = 0.0,
     file: str = "",
-) -> ctr_forms.ClickPlan:
-    """Read Criteo; every fault of the file is one clear line.
+) -> ClickPlan:
+    """Plans how Criteo is read.
 
-    ``folder`` is the file, or holds it (``file`` names it where there are several). ``buckets``: 0
-    is 10,000 for "codes" and 8,192 for "hashed". ``numbers``: "log", sign(x) log(1 + |x|), or "raw";
-    missing ones are 0; "codes" and "unique" alone have numbers. After ``offset`` rows the first
-    ``rows`` (0: all) are read; with ``balanced`` they are counted after rows of a repeated label are
-    dropped, 50/50 to one row. Of the rows read, ``positive_ratio`` leaves out random ones of label 0,
-    by a fixed draw, until that share of the rest are clicks (0: none is left out): Sun et al. 2022,
-    Appendix G.
+    Args:
+      folder: the file, or what holds it.
+      form: of the forms above.
+      buckets: 0 is 10,000 for "codes" and 8,192 for "hashed".
+      numbers: "log", sign(x) log(1 + |x|), or "raw", of "codes" and "unique"; missing ones are 0.
+      crosses, counts: of "hashed".
+      rows, offset, balanced: after ``offset`` rows the first ``rows`` (0: all) are read; if ``balanced`` they
+        are counted after rows of a repeated label are dropped, 50/50 to one row.
+      positive_ratio: of the rows read, random ones of label 0 are left out, by a fixed draw, until this share
+        of the rest are clicks (0: none is left out): Sun et al. 2022, Appendix G.
+      file: the file's name where the folder holds several.
     """
     selection = ctr.RowSelection(rows, offset, balanced)
-    plan = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
+    plan, buckets = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)
     if (crosses or counts) and form != "hashed":
         what = f"crosses and counts are of form='hashed', not {form!r}"
         raise UserError(what, remedy="leave them out")
     if numbers != "log" and form not in ("codes", "unique"):
         what = f"is given for form={form!r}, which has no numbers"
         raise UserError(what, field="data.options.numbers", value=numbers, remedy="leave it out")
-    if crosses and plan.buckets & (plan.buckets - 1):
+    if crosses and buckets & (buckets - 1):
         what = "must be a power of two: XORs stay below no other."
-        raise UserError(what, field="data.options.buckets", value=plan.buckets)
+        raise UserError(what, field="data.options.buckets", value=buckets)
     if positive_ratio and balanced:
-        raise UserError(
-            field="data.options.positive_ratio",
-            value=positive_ratio,
-            remedy="balanced=True makes it 1/2; leave one out",
-        )
+        remedy = "balanced=True makes it 1/2; leave one out"
+        raise UserError(field="data.options.positive_ratio", value=positive_ratio, remedy=remedy)
     if positive_ratio:
-        selection = ctr.down_sampled(plan.path, LAYOUT, selection, positive_ratio)
-        plan = plan._replace(selection=selection)
+        plan = plan._replace(selection=_down_sampled(plan, positive_ratio))
     if form == "hashed":
-        return ctr_forms.hashed(plan, crosses, counts)
+        return _hashed(plan, buckets, crosses, counts)
     words = dict.fromkeys(CATEGORIES, str)
     if form == "frequent":
         words = {**dict.fromkeys(NUMBERS, word), **words}
-        return ctr_forms.columned(plan, ctr_forms.numbered(plan, words, LEAST), np.int32)
-    codes = [ctr_forms.bucketed(name, plan.buckets) for name in CATEGORIES]
-    codes = ctr_forms.numbered(plan, words) if form == "unique" else codes
-    scaled = [ctr_forms.number(name, numbers) for name in NUMBERS]
-    return ctr_forms.columned(plan, [*scaled, *codes], np.float32)
+        return plan._replace(codings=ctr_forms.numbered(plan, words, LEAST), dtype=np.int32)
+    if form == "unique":
+        codes = ctr_forms.numbered(plan, words)
+    else:
+        codes = [ctr_forms.bucketed(name, buckets) for name in CATEGORIES]
+    scale = functools.partial(_scaled, numbers)
+    return plan._replace(codings=[*(Coding(Column(name), name, scale) for name in NUMBERS), *codes])
 
 
 criteo = ctr_forms.loader(planned)
 
 
 def word(value: str) -> str:
-    """What form "frequent" makes of an integer.
+    """Returns what form "frequent" makes of an integer.
 
     >>> [word(value) for value in ("", "-1", "2", "3", "1000")]
     ['NULL', '-3', '0', '1', '47']
@@ -118,3 +124,48 @@ def word(value: str) -> str:
         return "NULL"
     number = int(value)
     return str(int(math.log(number) ** 2)) if number > 2 else str(number - 2)
+
+
+def _scaled(numbers: str, values: list[str]) -> np.ndarray:
+    x = np.array([int(value or 0) for value in values], np.float64)
+    return np.sign(x) * np.log1p(np.abs(x)) if numbers == "log" else x
+
+
+def _hashed(plan: ClickPlan, buckets: int, crosses: bool, counts: bool) -> ClickPlan:
+    """The plan with features [r, buckets] uint8: into which buckets the hashes of a row's fields, and with
+    ``crosses`` their pairwise XORs, fall; with ``counts`` how many, at most 255."""
+
+    def encode(name: str, values: list[str]) -> np.ndarray:
+        return ctr_forms.crc(name, values) % buckets
+
+    def wide(hashes: np.ndarray) -> np.ndarray:
+        if crosses:
+            first, second = np.triu_indices(hashes.shape[1], 1)
+            hashes = np.concatenate([hashes, hashes[:, first] ^ hashes[:, second]], axis=1)
+        flat = hashes + np.arange(len(hashes))[:, None] * buckets
+        out = np.bincount(flat.ravel(), minlength=len(hashes) * buckets)
+        return np.minimum(out, 255 if counts else 1).astype(np.uint8).reshape(-1, buckets)
+
+    names = plan.layout.fields
+    codings = [Coding(Column(name), name, functools.partial(encode, name)) for name in names]
+    at_once = max(1, min(512, COUNTED // buckets))
+    return plan._replace(codings=codings, dtype=np.int64, finish=wide, rows_at_once=at_once)
+
+
+def _down_sampled(plan: ClickPlan, ratio: float) -> ctr.RowSelection:
+    """The selection with as many of its rows of label 0 as make the others this share of all. It takes a
+    pass through the file. Raises UserError where even all of them are too few."""
+    chunks = ctr.read(plan.path, LAYOUT, plan.selection)
+    counts: Any = sum(np.bincount(chunk.labels, minlength=2) for chunk in chunks)
+    negative, positive = counts.tolist()
+    kept = round(positive * (1 - ratio) / ratio)
+    if not 0 < kept <= negative:
+        rows = negative + positive
+        remedy = "give a larger one, for only others are left out"
+        raise UserError(
+            f"cannot be had of {plan.path}: {positive / rows:.2%} of the {rows:,} rows read are clicks",
+            field="data.options.positive_ratio",
+            value=ratio,
+            remedy=remedy if kept and negative else "read more rows",
+        )
+    return plan.selection._replace(negatives=(kept, negative))

@@ -1,9 +1,8 @@
 """Click-through files: rows of text fields with a label 0 or 1, read in chunks of bounded memory.
 
-What enters: a file (plain or gzip; tab-separated without header, or CSV with one), its fields' names
-and which rows are selected. What leaves: ``ClickChunk`` after ``ClickChunk``, each field as distinct values and
-each row's place among them, so that whatever is computed of a value is computed once. What becomes
-of the values is ``ctr_forms``' business.
+A file is plain or gzip, tab-separated without a header or CSV with one. Each field of a chunk is its distinct
+values and each row's place among them, so that whatever is computed of a value is computed once. What becomes
+of the values is decided in ``ctr_forms``.
 """
 
 from __future__ import annotations
@@ -60,19 +59,23 @@ class RowSelection(NamedTuple):
     negatives: tuple[int, int] = (0, 0)  # (kept, of how many) rows of label 0; (0, 0): all are
 
 
-def spread(field: Any, values: np.ndarray) -> np.ndarray:
-    """Each row's entry of ``values``, which has one a distinct value of the field."""
-    return values[field.indices.to_numpy()]
-
-
 def read(
     path: pathlib.Path, layout: ClickLayout, selection: RowSelection, size: int = SIZE
 ) -> Iterator[ClickChunk]:
-    """The selected rows of a file, in its order; every fault is one UserError that names the line.
-    Chunks come of ``size`` bytes of text; what they hold together does not depend on it."""
+    """Yields the selected rows of a file, in its order.
+
+    Args:
+      path: the file.
+      layout: of its fields.
+      selection: which rows.
+      size: bytes of text of a chunk, on which what the chunks hold together does not depend.
+
+    Raises:
+      UserError: for a fault of a row read, which it names by its line, and for too few rows.
+    """
     skipped = kept = 0
     last = 1  # as in Fu et al.'s released code: the first row kept is a 0
-    drawn = draw(*selection.negatives, np.random.default_rng(0))
+    drawn = _draw(*selection.negatives, np.random.default_rng(0))
     for chunk in _parsed(path, layout, size):
         rows = np.arange(len(chunk.labels))[max(0, selection.offset - skipped) :]
         skipped += len(chunk.labels) - len(rows)
@@ -99,29 +102,7 @@ def read(
         )
 
 
-def down_sampled(
-    path: pathlib.Path, layout: ClickLayout, selection: RowSelection, ratio: float
-) -> RowSelection:
-    """``selection`` with as many of its rows of label 0 as make the others this share of all. It takes a
-    pass through the file. Raises UserError where even all of them are too few."""
-    counts = np.zeros(2, int)
-    for chunk in read(path, layout, selection):
-        counts += np.bincount(chunk.labels, minlength=2)
-    negative, positive = counts.tolist()
-    kept = round(positive * (1 - ratio) / ratio)
-    if not 0 < kept <= negative:
-        rows = negative + positive
-        remedy = "give a larger one, for only others are left out"
-        raise UserError(
-            f"cannot be had of {path}: {positive / rows:.2%} of the {rows:,} rows read are clicks",
-            field="data.options.positive_ratio",
-            value=ratio,
-            remedy=remedy if kept and negative else "read more rows",
-        )
-    return selection._replace(negatives=(kept, negative))
-
-
-def draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+def _draw(kept: int, whole: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     """A random sample of ``kept`` of the ``whole`` rows of label 0, all equally likely, as chunks come
     by: which rows of labels [r] stay. Each next one does with probability (still to keep) / (still to
     come) (Knuth, algorithm 3.4.2S), whatever the size of the chunks. Of 0 rows all stay."""
@@ -156,7 +137,7 @@ def _checked(path: pathlib.Path, layout: ClickLayout, chunk: ClickChunk) -> Clic
         for right, words in {PLAIN, layout.valid.get(name, PLAIN)}:
             right_values = np.asarray(right(field.dictionary))
             if not right_values.all():
-                row = int(np.argmin(spread(field, right_values)))
+                row = int(np.argmin(right_values[field.indices.to_numpy()]))
                 what = f"is {field[row].as_py()[:40]!r}, not {words}"
                 raise fault(path, what, line=chunk.lines[row], column=name)
     return chunk
@@ -237,7 +218,7 @@ def _chunk(
         fields[name] = pa.DictionaryArray.from_arrays(field.indices, values)
     label = fields.pop(layout.label)
     codes = pc.index_in(label.dictionary, value_set=pa.array(["0", "1"])).fill_null(-1)
-    labels = spread(label, codes.to_numpy())
+    labels = codes.to_numpy()[label.indices.to_numpy()]
     if len(labels) and labels.min() < 0:
         row = int(np.argmin(labels))
         what = f"is {label[row].as_py()[:40]!r}, not 0 or 1"

@@ -59,7 +59,7 @@ class ImageRows(NamedTuple):
     """The rows of an image set before any of them is decoded."""
 
     labels: np.ndarray  # [R]
-    groups: np.ndarray | None  # [R], such as patients
+    groups: np.ndarray  # [R], such as patients
     images: Sequence[Image] | np.ndarray  # files, or pixels [R, H, W, 3] uint8
     notes: tuple[str, ...]
 

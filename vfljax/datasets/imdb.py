@@ -47,6 +47,16 @@ IDENTITY = re.compile(r"([0-9]{1,9})(?:_[0-9]{1,9})?")
 TFDS = pathlib.Path("imdb_reviews", "plain_text", "1.0.0")
 
 
+class _Review(NamedTuple):
+    """One review; records sort by published part, class and id."""
+
+    test: bool
+    label: int  # 1 = positive
+    number: tuple[int, int]  # (id, rating) within its part and class, or (place in the file, 0)
+    place: int  # in the file: equal ids keep its order
+    text: str
+
+
 @limited(**texts.LIMITS)
 def imdb(
     folder: str,
@@ -60,14 +70,11 @@ def imdb(
     rows: int = 0,
     split: str = "published",
 ) -> Dataset:
-    """Read IMDB; every fault of the files is one clear line.
+    """Reads IMDB.
 
     Args:
-      form: "words": kind "table", [R, words] uint8, 1 where a review has the word (GAFM's input; see
-        ``vfljax.datasets.texts`` for the difference); "wordpiece": kind "text", token ids.
-      words: how many of the published training part's most frequent words.
-      length, vocabulary, vocabulary_size, lowercase: of "wordpiece": tokens a party reads; a vocab.txt
-        ("" learns one from the published training texts), its size, whether case is dropped.
+      folder: what holds it, or the file itself.
+      form, words, length, vocabulary, vocabulary_size, lowercase: as of ``texts.to_dataset``.
       rows: 0 takes all; n takes the first n training and n test rows in the order above, classes
         balanced (of a set without published test part: n rows in all).
       split: "published" keeps the published test part, which Kaggle's CSV does not have. "redrawn"
@@ -85,48 +92,37 @@ def imdb(
     kept = [review for part in parts for review in part]
     labels = np.array([review.label for review in kept], np.int32)
     held = np.array([review.test for review in kept], bool) if published else None
-    features = texts.TextForm(form, words, length, vocabulary, vocabulary_size, lowercase)
-    data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, features)
+    form_of = form, words, length, vocabulary, vocabulary_size, lowercase
+    data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, *form_of)
     notes = list(data.notes)
     if rows == 0 and published and [len(part) for part in parts] != [OFFICIAL, OFFICIAL]:
-        counts = " and ".join(
-            f"{len(part):,} {name}" for part, name in zip(parts, ("training", "test"))
-        )
-        notes.append(f"{counts} rows; the official set has 25,000 each")
+        training, test = map(len, parts)
+        counts = f"{training:,} training and {test:,} test rows"
+        notes.append(f"{counts}; the official set has 25,000 each")
     if split == "redrawn" and published:
         notes.append("the published test part is not kept apart: every seed divides all rows")
         data = data._replace(test=None)
     return data._replace(notes=tuple(notes))
 
 
-def _read(folder: str) -> tuple[list[Review], bool]:
+def _read(folder: str) -> tuple[list[_Review], bool]:
     """(Every labeled review in its order, whether there is a published test part)."""
     path = pathlib.Path(folder)
     if folder and (path / TFDS.parts[0]).is_dir():
-        return list(tfds_reviews(path)), True
+        return list(_of_tfds(path)), True
     for root in (path / "aclImdb", path) if folder else ():
         if (root / "train").is_dir() or (root / "test").is_dir():
-            return sorted(official_reviews(root)), True
+            return sorted(_official(root)), True
     path = find(folder, LAYOUTS, [ARCHIVE.lower()], ["*.csv", "*.csv.gz"])
     if path.name.endswith((".tar.gz", ".tgz")):
-        return sorted(official_reviews(path)), True
+        return sorted(_official(path)), True
     if not path.name.endswith((".csv", ".csv.gz")):
         raise fault(path, "is no file of IMDB", f"give {LAYOUTS}")
-    reviews, published = csv_reviews(path)
+    reviews, published = _of_csv(path)
     return sorted(reviews) if published else reviews, published
 
 
-class Review(NamedTuple):
-    """One review; records sort by published part, class and id."""
-
-    test: bool
-    label: int  # 1 = positive
-    number: tuple[int, int]  # (id, rating) within its part and class, or (place in the file, 0)
-    place: int  # in the file: equal ids keep its order
-    text: str
-
-
-def official_reviews(path: pathlib.Path) -> Iterator[Review]:
+def _official(path: pathlib.Path) -> Iterator[_Review]:
     """Reviews of an unpacked aclImdb folder, or of aclImdb_v1.tar.gz, read in place; ``unsup`` and files of
     other kinds are ignored."""
     seen = set()
@@ -143,7 +139,7 @@ def official_reviews(path: pathlib.Path) -> Iterator[Review]:
         if number is None:
             raise fault(where, "is not named id_rating.txt, as IMDB's reviews are", "remove it")
         place = (int(number[1]), int(number[2]))
-        yield Review(split == "test", LABELS[label], place, 0, decoded(raw, where))
+        yield _Review(split == "test", LABELS[label], place, 0, decoded(raw, where))
 
 
 def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
@@ -156,11 +152,8 @@ def _loose(root: pathlib.Path) -> Iterator[tuple[str, bytes]]:
             yield f"aclImdb/{split}/{label}/{path.name}", content(path)
 
 
-def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
-    """(Reviews of a CSV with a header, whether it says which are training and test rows).
-
-    Columns split, label, review and perhaps id; or Kaggle's review, sentiment. Others are ignored.
-    """
+def _of_csv(path: pathlib.Path) -> tuple[list[_Review], bool]:
+    """(Reviews of a CSV, whether it has a column of training and test rows); other columns are ignored."""
     header, records = csv_table(path)
     published = {"split", "label", "review"} <= set(header)
     if not published and not {"review", "sentiment"} <= set(header):
@@ -184,11 +177,11 @@ def csv_reviews(path: pathlib.Path) -> tuple[list[Review], bool]:
         number = int(record["id"].partition("_")[0]) if "id" in columns else line
         is_test = published and record["split"] == "test"
         label = LABELS[record[labeled].strip().lower()]
-        reviews.append(Review(is_test, label, (number, 0), line, record["review"]))
+        reviews.append(_Review(is_test, label, (number, 0), line, record["review"]))
     return reviews, published
 
 
-def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
+def _of_tfds(folder: pathlib.Path) -> Iterator[_Review]:
     """Reviews of imdb_reviews/plain_text, prepared by TensorFlow Datasets as array_record or Parquet."""
     home = folder / TFDS
     for split in SPLITS:
@@ -197,4 +190,4 @@ def tfds_reviews(folder: pathlib.Path) -> Iterator[Review]:
             where, label = f"{home}, row {place + 1} of {split}", int(record["label"])
             if label not in (0, 1):
                 raise fault(where, f"has the label {label}, not 0 or 1")
-            yield Review(split == "test", label, (place, 0), 0, decoded(record["text"], where))
+            yield _Review(split == "test", label, (place, 0), 0, decoded(record["text"], where))

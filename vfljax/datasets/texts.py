@@ -1,15 +1,14 @@
 """From labeled texts to a ``Dataset``: a table of frequent words, or token ids, which parties share.
 
-What enters: texts, classes, the published test part. What leaves: a ``Dataset`` of kind "table"
-(``form="words"``) or "text" (``form="wordpiece"``). Words are chosen and vocabularies learned on the
-published training part alone, where there is one: test texts choose nothing.
+Words are chosen and vocabularies learned on the published training part alone, where there is one, so that test
+texts choose nothing.
 
 GAFM one-hot encodes "the top 500 words" of a preprocessed IMDB, by its description Keras' copy. The token
 rule is that of ``keras.preprocessing.text.Tokenizer`` (lower case; the signs in ``SEPARATORS`` part
 words, apostrophes do not): it finds its 88,582 words in the 25,000 training reviews. Words rank by all
 their occurrences in the training set, as Keras documents; ties are alphabetical here, undocumented
 there. All 500 columns are words here; Keras' ``load_data(num_words=500)`` leaves 496, for 0 to 3 are
-padding, beginning, other words and unused. Which of the two GAFM had is not said.
+padding, beginning, other words and unused. The paper does not tell which of the two GAFM had.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -39,34 +38,35 @@ LIMITS = {
 }
 
 
-class TextForm(NamedTuple):
-    """What texts become: the options that all loaders of texts have."""
-
-    form: str
-    words: int
-    length: int
-    vocabulary: str
-    vocabulary_size: int
-    lowercase: bool
-
-
 def at_least_one_a_class(num_classes: int, **counts: int) -> None:
-    """Raise UserError for an option of so few balanced rows that a class has none; 0 is all rows."""
+    """Raises UserError for an option of so few balanced rows that a class has none.
+
+    Args:
+      num_classes: C.
+      **counts: the options by name; 0 is all rows.
+    """
     for option, count in counts.items():
         if 0 < count < num_classes:
-            raise UserError(
-                "leaves a class without a row",
-                field=f"data.options.{option}",
-                value=count,
-                remedy=f"give 0 for all rows, or {num_classes} or more",
-            )
+            remedy = f"give 0 for all rows, or {num_classes} or more"
+            what = "leaves a class without a row"
+            raise UserError(what, field=f"data.options.{option}", value=count, remedy=remedy)
 
 
 def balanced(
     rows: Iterable[tuple[int, Any]], most: int, classes: Sequence[str], where: str
 ) -> Iterator[tuple[int, Any]]:
-    """(label, anything) of all rows where ``most`` is 0, else of the first of each class that make
-    ``most``: equally many, of the first classes one more. Nothing is read past the last one."""
+    """Yields all labeled rows, or the first ones of each class.
+
+    Args:
+      rows: (label, anything).
+      most: 0 is all; else how many make up the classes equally, the first classes one more. Nothing is read
+        past the last row needed.
+      classes: their names.
+      where: what messages call the rows.
+
+    Raises:
+      UserError: where a class has too few rows.
+    """
     quotas = [most // len(classes) + (c < most % len(classes)) for c in range(len(classes))]
     left = list(quotas)
     for label, row in rows:
@@ -90,10 +90,33 @@ def to_dataset(
     labels: np.ndarray,
     test: np.ndarray | None,
     classes: Sequence[str],
-    form: TextForm,
+    form: str,
+    words: int,
+    length: int,
+    vocabulary: str,
+    vocabulary_size: int,
+    lowercase: bool,
 ) -> Dataset:
-    """The data set of these rows [R]; raises UserError for a part without a row of some class, too few
-    different words, or any fault of the vocabulary file."""
+    """Returns the data set of texts.
+
+    Args:
+      name: of the data set.
+      texts: R of them.
+      labels: [R] int32.
+      test: [R] bool, the published test part, or None.
+      classes: their names.
+      form: "words": kind "table", [R, words] uint8, 1 where a text has the word (GAFM's input but for the
+        difference above); "wordpiece": kind "text", token ids.
+      words: how many of the published training part's most frequent words.
+      length: of "wordpiece", as are the next ones: tokens that a party reads.
+      vocabulary: a vocab.txt; "" learns one from the published training texts.
+      vocabulary_size: of the one learned.
+      lowercase: whether case is dropped.
+
+    Raises:
+      UserError: for a part without a row of some class, too few different words, or any fault of the
+        vocabulary file.
+    """
     train = np.ones(len(labels), bool) if test is None else ~test
     parts = {"training part": train, "test part": test} if test is not None else {"data set": train}
     for part, rows in parts.items():
@@ -101,38 +124,35 @@ def to_dataset(
             raise UserError(f"{name}: the {part} has no row of class {classes[min(lacking)]!r}.")
     rows = np.flatnonzero(train)
     data = Dataset(name, None, labels, len(classes), classes=tuple(classes), test=test)
-    if form.form == "words":
-        matrix, words = top_words(texts, form.words, rows)
-        note = f"{len(words)} words, the most frequent of {len(rows):,} rows"
-        return data._replace(features=matrix, columns=tuple(map(Column, words)), notes=(note,))
-    if form.vocabulary:
-        tokenizer = wordpiece.from_file(form.vocabulary, form.lowercase)
-        source = f"of {form.vocabulary}"
+    if form == "words":
+        matrix, top = _top_words(texts, words, rows)
+        note = f"{words} words, the most frequent of {len(rows):,} rows"
+        return data._replace(features=matrix, columns=tuple(map(Column, top)), notes=(note,))
+    if vocabulary:
+        tokenizer = wordpiece.from_file(vocabulary, lowercase)
+        source = f"of {vocabulary}"
     else:
         learned_from = [texts[row] for row in rows.tolist()]
-        tokenizer = wordpiece.learned(learned_from, form.vocabulary_size, form.lowercase)
+        tokenizer = wordpiece.learned(learned_from, vocabulary_size, lowercase)
         source = f"learned from {len(rows):,} rows: no pretrained BERT fits it"
     known = wordpiece.vocabulary(tokenizer)
     return data._replace(
         features=wordpiece.encode(tokenizer, texts),
         kind="text",
         tokens=known,
-        length=form.length,
+        length=length,
         notes=(f"vocabulary of {known.size:,} tokens {source}",),
     )
 
 
-def top_words(
-    texts: Sequence[str], most: int = 500, rows: Iterable[int] | None = None
+def _top_words(
+    texts: Sequence[str], most: int, rows: Iterable[int]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """([R, most] uint8, 1 where the text has the word; the words by falling frequency).
-
-    Frequency is counted over ``rows`` (all by default). Raises UserError where those have fewer
-    than ``most`` different words.
-    """
+    """([R, most] uint8, 1 where the text has the word; the words by falling frequency in ``rows``). Raises
+    UserError where those have fewer than ``most`` different words."""
     tokens = CountVectorizer(token_pattern=WORD).build_analyzer()
     counts: Counter[str] = Counter()
-    for row in range(len(texts)) if rows is None else rows:
+    for row in rows:
         counts.update(tokens(texts[row]))
     if most < 1 or len(counts) < most:
         raise UserError(
@@ -149,15 +169,21 @@ def top_words(
 def spans(
     ragged: Ragged, parts: int | Sequence[float], length: int, cls: int, sep: int, pad: int
 ) -> tuple[np.ndarray, ...]:
-    """Each party's contiguous part of every row as [CLS] part [SEP]: one [R, length] int32 a party.
+    """Divides every row between parties: one [R, length] int32 a party, [CLS] part [SEP] in each row.
 
-    ``parts`` is their number, or their shares of a row's n tokens, in proportion. Party p of P equal
-    ones has tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks Against Vertical
-    Federated Learning, USENIX Security 2022: the attacker has the first half of the text). This
-    deviates from their released code, which halves the text by characters before it is tokenized (a word
-    may be cut in two) and adds no [CLS] and [SEP]: here tokens are divided, and both are added. A part
-    longer than ``length - 2`` loses its end, not [SEP]; a shorter one is filled up with ``pad``; a
-    part without tokens is [CLS] [SEP]. Raises UserError for parts or lengths that cannot be.
+    Party p of P equal ones has a row's tokens p n // P to (p + 1) n // P (Fu et al., Label Inference Attacks
+    Against Vertical Federated Learning, USENIX Security 2022: the attacker has the first half of the text).
+    This deviates from their released code, which halves the text by characters before it is tokenized (a word
+    may be cut in two) and adds no [CLS] and [SEP]: here tokens are divided, and both are added.
+
+    Args:
+      ragged: token ids.
+      parts: the number of parties, or their shares of a row's n tokens, in proportion.
+      length: a part longer than ``length - 2`` loses its end, not [SEP]. A part without tokens is [CLS] [SEP].
+      cls, sep, pad: ids of the special tokens; ``pad`` fills a shorter part up.
+
+    Raises:
+      UserError: for parts or lengths that cannot be.
     """
     shares = np.ones(max(parts, 0)) if isinstance(parts, int) else np.asarray(parts, np.float64)
     if shares.ndim != 1 or not len(shares) or not (np.isfinite(shares) & (shares > 0)).all():

@@ -1,9 +1,5 @@
 """WordPiece: from texts to the token ids BERT reads, by the ``tokenizers`` library.
 
-What enters: a released vocab.txt, or texts to learn a vocabulary from. What leaves: a tokenizer, its
-``Vocabulary`` and the ids of texts as ``Ragged`` rows. Dividing rows between parties is
-``vfljax.datasets.partition``'s business.
-
 Text is cleaned, lowercased, freed of accents and split at spaces and punctuation as BERT's own code
 does (Devlin et al. 2019, tokenization.py); each word is then cut into the longest known pieces.
 Special tokens written in a text, such as "[SEP]", are text.
@@ -33,10 +29,16 @@ BATCH = 4096  # texts encoded at once: bounds the memory of the library's record
 
 
 def from_file(path: str, lowercase: bool = True) -> Tokenizer:
-    """The tokenizer of a vocab.txt (one token a line, UTF-8), as the released BERTs come with.
+    """Returns the tokenizer of a file.
 
-    ``lowercase`` (and strip accents) for the uncased ones. Raises UserError for a file that is
-    missing, no text, empty or has a token twice, no [UNK], [CLS] or [SEP], or not [PAD] first."""
+    Args:
+      path: of a vocab.txt (one token a line, UTF-8), as the released BERTs come with.
+      lowercase: (and strip accents) for the uncased ones.
+
+    Raises:
+      UserError: for a file that is missing, no text, empty or has a token twice, no [UNK], [CLS] or [SEP], or
+        not [PAD] first.
+    """
     remedy = "give a BERT's vocab.txt"
     if not os.path.isfile(path):
         raise fault(path, "is missing, or is not a file", remedy)
@@ -59,13 +61,18 @@ def from_file(path: str, lowercase: bool = True) -> Tokenizer:
 
 
 def learned(texts: Iterable[str], size: int = 8192, lowercase: bool = True) -> Tokenizer:
-    """A tokenizer of at most ``size`` tokens learned from ``texts``; the same texts, in any order,
-    give the same one.
+    """Returns a tokenizer learned from texts; the same ones, in any order, give the same one.
 
     Special tokens come first, then the 1,000 most frequent characters, inside words (##) and alone,
     then pieces joined while the most frequent pair occurs twice or more. The library's trainer
-    numbers characters in the order of a hash table, which breaks ties anew in each process: so they
-    are counted and numbered here."""
+    numbers characters in the order of a hash table, which breaks ties anew in each process, so they
+    are counted and numbered here.
+
+    Args:
+      texts: at least one with a character.
+      size: tokens at most.
+      lowercase: as of ``from_file``.
+    """
     tokenizers = _library()
     texts = _strings(texts)
     draft = _tokenizer(SPECIAL, lowercase)
@@ -106,8 +113,12 @@ def vocabulary(tokenizer: Tokenizer) -> Vocabulary:
 
 
 def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
-    """Each text's ids, without special tokens; a word that cannot be spelled, or of more than 100
-    characters, is one [UNK]. Raises UserError for a row that is no text."""
+    """Returns each text's ids, without special tokens.
+
+    Args:
+      tokenizer: a word that it cannot spell, or of more than 100 characters, is one [UNK].
+      texts: a row that is no text is a UserError.
+    """
     texts = iter(texts)
     values, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
     while batch := list(itertools.islice(texts, BATCH)):

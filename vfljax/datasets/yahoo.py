@@ -45,10 +45,11 @@ def yahoo(
     train_rows: int = 0,
     test_rows: int = 0,
 ) -> Dataset:
-    """Read Yahoo! Answers, rows in file order, training part first; faults are one clear line.
+    """Reads Yahoo! Answers, rows in file order, training part first.
 
     Args:
-      form, words, length, vocabulary, vocabulary_size, lowercase: as ``vfljax.datasets.imdb``.
+      folder: what holds the files.
+      form, words, length, vocabulary, vocabulary_size, lowercase: as of ``texts.to_dataset``.
       fields: which make the text, joined with a space in this order; empty ones are left out.
       train_rows, test_rows: the first of each class in file order, classes balanced; 0 takes all.
         Reading stops at the last row needed: what follows is not checked.
@@ -62,15 +63,14 @@ def yahoo(
     rows = first + list(texts.balanced(_rows(test, columns), test_rows, names, str(test)))
     labels = np.array([label for label, _ in rows], np.int32)
     held = np.arange(len(rows)) >= len(first)
-    features = texts.TextForm(form, words, length, vocabulary, vocabulary_size, lowercase)
-    return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, features)
+    form_of = form, words, length, vocabulary, vocabulary_size, lowercase
+    return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, *form_of)
 
 
 def _columns(fields: Any) -> list[int]:
     fields = (fields,) if isinstance(fields, str) else fields
-    if (
-        not isinstance(fields, list | tuple) or not fields
-    ):  # a set or a dict has no order to join by
+    # a set or a dict has no order to join by
+    if not isinstance(fields, list | tuple) or not fields:
         raise UserError(
             (Field("data.options.fields"), f"={one_line(repr(fields))[:80]} must be a list"),
             remedy=f"choose from {', '.join(FIELDS)}, one or more",

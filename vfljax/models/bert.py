@@ -22,7 +22,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from vfljax.errors import Field, UserError
 from vfljax.models.mlp import ACTIVATIONS
-from vfljax.models.tensors import as_weight
+from vfljax.models.tensors import as_variable, torch_shape
 from vfljax.types import Array, PyTree
 
 PAD = 0  # [PAD]'s id in every released vocabulary
@@ -142,9 +142,10 @@ def from_torch(
       UserError: for a tensor that is missing, of another shape or type, or of another encoder.
     """
     given = _renamed(state)
-    layout = _layout(module)
-    params: dict[Any, Any] = dict(flatten_dict(variables["params"]))
-    for name, (path, shape) in layout.items():
+    flat: dict[Any, Any] = dict(flatten_dict(variables["params"]))
+    names = {_torch_name(path): path for path in flat if path[0] != "linear"}
+    for name, path in names.items():
+        shape = torch_shape(flat, path)
         if name not in given:
             hint = "; give pooled=False" if name.startswith("pooler.") else ""
             raise UserError(f"tensor {name!r} {list(shape)} is missing from the weights{hint}.")
@@ -156,16 +157,14 @@ def from_torch(
                 data = ("give ", option, "=vocab.txt, the checkpoint's, and ")
             what = f"tensor {original!r} has shape {list(value.shape)} and the model needs {list(shape)}"
             raise UserError(what, remedy=(*data, _SIZES))
-        value = as_weight(original, value)
-        value = value.T if path[-1] == "kernel" else value
-        params[path] = jnp.asarray(value.reshape(params[path].shape))
-    left_out = {name: original for name, (original, _) in given.items() if name not in layout}
+        flat[path] = as_variable(original, value, flat[path], path[-1] == "kernel")
+    left_out = {name: original for name, (original, _) in given.items() if name not in names}
     for name, original in left_out.items():
         buffer = name in ("embeddings.position_ids", "embeddings.token_type_ids")
         if name.startswith(("embeddings.", "encoder.")) and not buffer:
             what = f"tensor {original!r} has no place in this encoder of {module.layers} layers"
             raise UserError(what, remedy=f"{_SIZES}, or choose a plain BERT's weights")
-    return {**variables, "params": unflatten_dict(params)}, sorted(left_out.values())
+    return {**variables, "params": unflatten_dict(flat)}, sorted(left_out.values())
 
 
 def _renamed(state: dict[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
@@ -181,32 +180,25 @@ def _renamed(state: dict[str, np.ndarray]) -> dict[str, tuple[str, np.ndarray]]:
     return given
 
 
-def _layout(module: Bert) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-    """transformers' name -> (path among the parameters, PyTorch's shape)."""
-    width, table = module.hidden, {}
+# transformers' names of the parts
+_PARTS = {
+    **{
+        f"{kind}_embeddings": f"embeddings.{kind}_embeddings"
+        for kind in ("word", "position", "token_type")
+    },
+    "embeddings_norm": "embeddings.LayerNorm",
+    **{part: f"attention.self.{part}" for part in ("query", "key", "value")},
+    "out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "expand": "intermediate.dense",
+    "contract": "output.dense",
+    "output_norm": "output.LayerNorm",
+    "pooler": "pooler.dense",
+}
 
-    def linear(name: str, path: Any, inputs: int, outputs: int) -> None:
-        table[f"{name}.weight"] = ((*path, "kernel"), (outputs, inputs))
-        table[f"{name}.bias"] = ((*path, "bias"), (outputs,))
 
-    def norm(name: str, path: Any) -> None:
-        table[f"{name}.weight"] = ((*path, "scale"), (width,))
-        table[f"{name}.bias"] = ((*path, "bias"), (width,))
-
-    rows = {"word": module.vocabulary, "position": module.positions, "token_type": SEGMENTS}
-    for kind, count in rows.items():
-        name = f"{kind}_embeddings"
-        table[f"embeddings.{name}.weight"] = ((name, "embedding"), (count, width))
-    norm("embeddings.LayerNorm", ("embeddings_norm",))
-    for n in range(module.layers):
-        layer, path = f"encoder.layer.{n}", f"layer_{n}"
-        for part in ("query", "key", "value"):
-            linear(f"{layer}.attention.self.{part}", (path, "attention", part), width, width)
-        linear(f"{layer}.attention.output.dense", (path, "attention", "out"), width, width)
-        norm(f"{layer}.attention.output.LayerNorm", (path, "attention_norm"))
-        linear(f"{layer}.intermediate.dense", (path, "expand"), width, module.intermediate)
-        linear(f"{layer}.output.dense", (path, "contract"), module.intermediate, width)
-        norm(f"{layer}.output.LayerNorm", (path, "output_norm"))
-    if module.pooled:
-        linear("pooler.dense", ("pooler",), width, width)
-    return table
+def _torch_name(path: tuple[str, ...]) -> str:
+    """("layer_0", "attention", "out", "kernel") -> "encoder.layer.0.attention.output.dense.weight"."""
+    kind, _, number = path[0].partition("_")
+    layer = f"encoder.layer.{number}." if kind == "layer" else ""
+    return f"{layer}{_PARTS[path[-2]]}.{'bias' if path[-1] == 'bias' else 'weight'}"

@@ -21,7 +21,7 @@ from flax import traverse_util
 from vfljax.errors import UserError
 from vfljax.models.convolution import conv, images
 from vfljax.models.mlp import ACTIVATIONS, dense
-from vfljax.models.tensors import as_weight
+from vfljax.models.tensors import as_variable, torch_shape
 from vfljax.types import Array, PyTree
 
 BLOCKS = ("basic", "bottleneck")
@@ -147,51 +147,36 @@ def from_torch(
     flat: dict[Any, Any] = dict(traverse_util.flatten_dict(dict(variables)))
     names = {_torch_name(path): path for path in flat if path[0] in ("params", "batch_stats")}
     state = {name: a for name, a in state.items() if not name.endswith("num_batches_tracked")}
+    faults = {}
+    for name, path in names.items():
+        expected = torch_shape(flat, path)
+        if name not in state:
+            faults[name] = f"tensor {name!r} is missing"
+        elif state[name].shape != expected:
+            what = f"tensor {name!r} is of shape {state[name].shape}"
+            faults[name] = f"{what}, expected {expected}"
     left_out = []
     for part in (("conv1.", "bn1."), ("fc.",)) if partial else ():
-        if any(_fault(n, state, flat[path]) for n, path in names.items() if n.startswith(part)):
+        if any(name.startswith(part) for name in faults):
             left_out += [name for name in state if name.startswith(part)]
             names = {n: path for n, path in names.items() if not n.startswith(part)}
     for name, path in names.items():
-        if fault := _fault(name, state, flat[path]):
-            raise UserError(f"{fault}: these are not the weights of this {_words(module)}.")
-        # a copy: jax may otherwise share the memory of a network that trains on
-        value = _from_layout(as_weight(name, state[name]))
-        flat[path] = jnp.array(value, flat[path].dtype, copy=True)
+        if name in faults:
+            raise UserError(f"{faults[name]}: these are not the weights of this {_words(module)}.")
+        flat[path] = as_variable(name, state[name], flat[path], path[-1] == "kernel")
     for name in state:
         if name not in names and name not in left_out:
             raise UserError(f"tensor {name!r} has no place in this {_words(module)}.")
     return traverse_util.unflatten_dict(flat), left_out
 
 
+_LEAVES = {"kernel": "weight", "scale": "weight", "mean": "running_mean", "var": "running_var"}
+
+
 def _torch_name(path: tuple[str, ...]) -> str:
     """("params", "layer1_0", "conv1", "kernel") -> "layer1.0.conv1.weight"."""
-    leaf = {
-        "kernel": "weight",
-        "scale": "weight",
-        "bias": "bias",
-        "mean": "running_mean",
-        "var": "running_var",
-    }
     owner = [part.replace("_", ".") for part in path[1:-1]]
-    return ".".join([*owner, leaf[path[-1]]]).replace("Dense.0.", "fc.")
-
-
-def _from_layout(tensor: np.ndarray) -> np.ndarray:
-    """Kernels [O, C, k, k] -> [k, k, C, O], [out, in] -> [in, out]; vectors as they are."""
-    return tensor.transpose(2, 3, 1, 0) if tensor.ndim == 4 else tensor.T
-
-
-def _fault(name: str, state: Mapping[str, np.ndarray], leaf: Array) -> str | None:
-    if name not in state:
-        return f"tensor {name!r} is missing"
-    expected = leaf.shape[-1:] + leaf.shape[-2::-1] if leaf.ndim == 2 else leaf.shape
-    if leaf.ndim == 4:
-        expected = tuple(leaf.shape[i] for i in (3, 2, 0, 1))
-    shape = tuple(np.shape(state[name]))
-    if shape != expected:
-        return f"tensor {name!r} is of shape {shape}, expected {expected}"
-    return None
+    return ".".join([*owner, _LEAVES.get(path[-1], path[-1])]).replace("Dense.0.", "fc.")
 
 
 def _words(module: ResNet) -> str:

@@ -1,18 +1,44 @@
-"""The check of a file's tensor before it becomes a weight."""
+"""PyTorch's tensors as flax's variables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import jax.numpy as jnp
 import numpy as np
 
 from vfljax.errors import UserError
+from vfljax.types import Array
+
+Path = tuple[str, ...]
 
 
-def as_weight(name: str, value: np.ndarray) -> np.ndarray:
-    """Returns a tensor as float32.
+def torch_shape(flat: Mapping[Path, Array], path: Path) -> tuple[int, ...]:
+    """Returns the shape of PyTorch's tensor of a variable.
+
+    Args:
+      flat: all variables of the network by path.
+      path: of a kernel, [out, in] or [out, in, k, k] there, of an embedding, or of a vector.
+    """
+    shape = flat[path].shape
+    if path[-1] != "kernel":
+        return shape if path[-1] == "embedding" else (flat[path].size,)
+    if len(shape) == 4:
+        return tuple(shape[axis] for axis in (3, 2, 0, 1))
+    outputs = flat[
+        *path[:-1], "bias"
+    ].size  # attention's kernels have an axis of heads on either side
+    return outputs, flat[path].size // outputs
+
+
+def as_variable(name: str, value: np.ndarray, like: Array, kernel: bool) -> Array:
+    """Returns a tensor as a variable.
 
     Args:
       name: of the tensor, for messages.
-      value: of any shape.
+      value: of ``torch_shape``.
+      like: the variable in whose place it comes.
+      kernel: whether it is a kernel, whose axes PyTorch orders otherwise.
 
     Raises:
       UserError: if it is not of a floating type, has numbers that float32 cannot hold, or is a running
@@ -29,4 +55,7 @@ def as_weight(name: str, value: np.ndarray) -> np.ndarray:
     if name.endswith("running_var") and (value < 0).any():
         what = f"tensor {name!r} has the variance {value.min():g}, and none is below 0"
         raise UserError(what, remedy="the weights are damaged; fetch them again")
-    return value
+    if kernel:
+        value = value.transpose(2, 3, 1, 0) if value.ndim == 4 else value.T
+    # a copy: jax may otherwise share the memory of a network that trains on
+    return jnp.array(value.reshape(like.shape), like.dtype, copy=True)

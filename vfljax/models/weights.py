@@ -20,7 +20,7 @@ from vfljax.errors import UserError
 from vfljax.models import bert, resnet, torchfile
 from vfljax.types import PyTree
 
-# (module, tensors, variables) -> (variables, names left out); what is placed is ``tensors.as_weight``
+# (module, tensors, variables) -> (variables, names left out); what is placed is ``tensors.as_variable``
 FromTorch = Callable[[Any, dict[str, np.ndarray], PyTree], tuple[PyTree, list[str]]]
 
 FROM_TORCH: dict[type[nn.Module], FromTorch] = {
