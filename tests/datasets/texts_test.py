@@ -110,29 +110,29 @@ def test_a_vocabulary_that_cannot_be_used_is_one_line(folder):
 def plain(texts, most, rows):
     """The matrix and the words by counting one at a time."""
     counts = {}
-    for row in rows:
-        for word in split(texts[row]):
+    for text in texts[:rows]:
+        for word in split(text):
             counts[word] = counts.get(word, 0) + 1
     words = [word for _, word in sorted((-count, word) for word, count in counts.items())][:most]
     return np.array([[word in split(text) for word in words] for text in texts]), words
 
 
 def test_words_are_parted_as_keras_does():
-    matrix, words = _top_words(["It's<br />GOOD, good-ish; it's\u00a0so\ta_b"], 6, [0])
+    matrix, words = _top_words(["It's<br />GOOD, good-ish; it's\u00a0so\ta_b"], 6, 1)
     assert words == ("good", "a", "b", "br", "ish", "it's")
     assert matrix.tolist() == [[1] * 6]
     assert split("It's<br />GOOD")[0] == "it's"
 
 
 def test_every_occurrence_counts_and_ties_are_alphabetical():
-    matrix, words = _top_words(["b b b a", "a c", ""], 3, range(3))
+    matrix, words = _top_words(["b b b a", "a c", ""], 3, 3)
     assert words == ("b", "a", "c")
     assert matrix.dtype == np.uint8
     assert matrix.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
 
 
 def test_only_the_given_rows_count():
-    _, words = _top_words(["x", "y y", "x x x x"], 1, rows=[0, 1])
+    _, words = _top_words(["x", "y y", "x x x x"], 1, rows=2)
     assert words == ("y",)
 
 
@@ -142,8 +142,8 @@ def test_only_the_given_rows_count():
     )
 )
 def test_the_matrix_is_that_of_a_plain_restatement(texts):
-    rows = list(range((len(texts) + 1) // 2))
-    different = len({word for row in rows for word in split(texts[row])})
+    rows = (len(texts) + 1) // 2
+    different = len({word for text in texts[:rows] for word in split(text)})
     for most in {1, different} - {0}:
         if different < most:
             continue
@@ -156,4 +156,4 @@ def test_the_matrix_is_that_of_a_plain_restatement(texts):
 @pytest.mark.parametrize("most", [0, -1, 4])
 def test_more_words_than_there_are_is_one_line(most):
     with pytest.raises(UserError, match=f"words={most}: the texts have 3 different words"):
-        _top_words(["a b c"], most, [0])
+        _top_words(["a b c"], most, 1)

@@ -84,9 +84,7 @@ def planned(
       buckets: of codes; 0 is 10,000.
       hour: "category", each hour of the ten days its own value; or "parts", two columns ``hour_of_day`` (0-23)
         and ``day_of_week`` (0 = Monday) in its place.
-      rows, offset, balanced: after ``offset`` rows the first ``rows`` (0: all) are read; if ``balanced`` they
-        are counted after rows of a repeated label are dropped, 50/50 to one row.
-      file: the file's name where the folder holds several.
+      rows, offset, balanced, file: as of Criteo.
     """
     selection = ctr.RowSelection(rows, offset, balanced)
     plan, buckets = ctr_forms.plan_of(LAYOUT, FORMS, folder, file, form, buckets, selection)

@@ -64,7 +64,12 @@ class ImageRows(NamedTuple):
     notes: tuple[str, ...]
 
     def pixels(self, places: np.ndarray, **options: Any) -> np.ndarray:
-        """Returns the pixels of the rows at some ``places`` by the function ``pixels`` and its ``options``."""
+        """Returns the pixels of some rows.
+
+        Args:
+          places: [N] of the rows.
+          **options: of the function ``pixels``.
+        """
         if isinstance(self.images, np.ndarray):
             return pixels(self.images[places], **options)
         return pixels([self.images[place] for place in places], **options)

@@ -24,8 +24,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from vfljax.datasets import files, texts, tfds
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.files import LONGEST, content, csv_table, decoded, find
@@ -87,13 +85,10 @@ def imdb(
     parts = []
     for test in (False, True)[: 1 + published]:
         where = f"{folder}: the {'test' if test else 'training'} part" if published else folder
-        part = ((review.label, review) for review in reviews if review.test == test)
-        parts.append([row for _, row in texts.balanced(part, rows, CLASSES, where)])
-    kept = [review for part in parts for review in part]
-    labels = np.array([review.label for review in kept], np.int32)
-    held = np.array([review.test for review in kept], bool) if published else None
+        part = ((review.label, review.text) for review in reviews if review.test == test)
+        parts.append(list(texts.balanced(part, rows, CLASSES, where)))
     form_of = form, words, length, vocabulary, vocabulary_size, lowercase
-    data = texts.to_dataset("imdb", [row.text for row in kept], labels, held, CLASSES, *form_of)
+    data = texts.to_dataset("imdb", parts, CLASSES, *form_of)
     notes = list(data.notes)
     if rows == 0 and published and [len(part) for part in parts] != [OFFICIAL, OFFICIAL]:
         training, test = map(len, parts)

@@ -1,16 +1,12 @@
 """The prepared form: a folder that holds a ``Dataset`` as memory-mapped arrays.
 
-What enters: a ``Dataset``, or blocks of rows one after another (``begin``). What leaves: a folder
-with ``vfljax.json`` (what the set is) beside ``features.npy`` (of texts ``values.npy`` and
-``offsets.npy``), ``labels.npy`` and, where there are such, ``test.npy`` and ``groups.npy``; and from
-such a folder the ``Dataset`` again, its features mapped from disk, not read.
+The folder has ``vfljax.json``, which describes the set, ``features.npy`` (of texts ``values.npy`` and
+``offsets.npy``), ``labels.npy`` and, where there are such, ``test.npy`` and ``groups.npy``. It appears under
+its name when it is whole, by one rename; until then it is a sibling ``.NAME.partial-*`` that nothing reads.
+Nothing is pickled.
 
-A folder appears under its name when it is whole, by one rename; until then it is a sibling
-``.NAME.partial-*`` that nothing reads. Nothing is pickled.
-
-Features larger than ``data.resident_gb`` stay in this file and are fetched a batch at a time, however
-columns or pixels are divided; texts are padded in memory, at 4 bytes a token. Criteo and Avazu are
-prepared chunk by chunk.
+Features larger than ``data.resident_gb`` stay in their file and are fetched a batch at a time, however
+columns or pixels are divided; texts are padded in memory, at 4 bytes a token.
 """
 
 from __future__ import annotations
@@ -90,32 +86,39 @@ class Writer:
     def append(
         self, features: Any, labels: np.ndarray, *, test: Any = None, groups: Any = None
     ) -> None:
-        """Rows [r, ...] (or a ``Ragged``), their labels [r] and, in all blocks or in none, whether
-        they are of the published test part and their groups."""
+        """Adds rows.
+
+        Args:
+          features: [r, ...], or a ``Ragged``.
+          labels: [r].
+          test: [r], whether they are of the published test part, in all blocks or in none; so are groups.
+          groups: [r].
+        """
         if isinstance(features, Ragged):
             before = self._files["values"].rows if "values" in self._files else 0
             shared = int("offsets" in self._files)  # a block starts where the last one ended
-            self._add("values", features.values)
-            self._add("offsets", (features.offsets + before)[shared:])
+            arrays = {"values": features.values, "offsets": (features.offsets + before)[shared:]}
         else:
-            self._add("features", features)
-        self._add("labels", labels)
+            arrays = {"features": features}
         self._classes.update(np.unique(labels).tolist())
-        for name, array in (("test", test), ("groups", groups)):
+        for name, array in {**arrays, "labels": labels, "test": test, "groups": groups}.items():
             if array is not None:
-                self._add(name, array)
-
-    def _add(self, name: str, array: np.ndarray) -> None:
-        if name not in self._files:
-            self._files[name] = Growing(self.partial / f"{name}.npy", array)
-        self._files[name].append(array)
+                if name not in self._files:
+                    self._files[name] = Growing(self.partial / f"{name}.npy", array)
+                self._files[name].append(array)
 
     def finish(
         self, name: str, num_classes: int, *, options: Any = None, loader: str = "", **about: Any
     ) -> Dataset:
-        """Close the files, record what they hold and let the folder appear; its ``Dataset``.
-        ``loader`` (its name in the table of data sets; "" for rows of no loader) made the rows, with
-        ``options``; ``about`` are those fields of a ``Dataset`` that are no arrays."""
+        """Closes the files, records what they hold, lets the folder appear and returns its ``Dataset``.
+
+        Args:
+          name: of the data set.
+          num_classes: C.
+          options: with which the loader made the rows.
+          loader: its name in the table of data sets; "" for rows of no loader.
+          **about: those fields of a ``Dataset`` that are no arrays.
+        """
         if len(self._classes) < 2:
             held = f"all labels are {min(self._classes)}" if self._classes else "there are no rows"
             raise UserError(f"{name}: {held}: at least two classes are needed.")
@@ -168,13 +171,19 @@ def begin(folder: Folder) -> Writer:
 
 
 def write(dataset: Dataset, folder: Folder, options: Any = None, loader: str = "") -> Dataset:
-    """The whole data set into the new ``folder``; the same, read from there. Without a ``loader`` it
-    is loaded by the name "prepared"."""
+    """Writes a whole data set and returns it as it is read from there.
+
+    Args:
+      dataset: of any kind.
+      folder: a new one.
+      options: as of ``Writer.finish``.
+      loader: the same; without one the folder is loaded by the name "prepared".
+    """
     with begin(folder) as writer:
         writer.append(dataset.features, dataset.labels, test=dataset.test, groups=dataset.groups)
         about: Any = {field: getattr(dataset, field) for field in ABOUT}
-        about |= {"options": options, "loader": loader}
-        return writer.finish(dataset.name, dataset.num_classes, **about)
+        name, classes = dataset.name, dataset.num_classes
+        return writer.finish(name, classes, options=options, loader=loader, **about)
 
 
 def is_prepared(folder: Folder) -> bool:

@@ -86,9 +86,7 @@ def balanced(
 
 def to_dataset(
     name: str,
-    texts: list[str],
-    labels: np.ndarray,
-    test: np.ndarray | None,
+    parts: Sequence[Sequence[tuple[int, str]]],
     classes: Sequence[str],
     form: str,
     words: int,
@@ -101,9 +99,7 @@ def to_dataset(
 
     Args:
       name: of the data set.
-      texts: R of them.
-      labels: [R] int32.
-      test: [R] bool, the published test part, or None.
+      parts: (label, text) of the training part and of the published test part, or of the one part there is.
       classes: their names.
       form: "words": kind "table", [R, words] uint8, 1 where a text has the word (GAFM's input but for the
         difference above); "wordpiece": kind "text", token ids.
@@ -117,24 +113,24 @@ def to_dataset(
       UserError: for a part without a row of some class, too few different words, or any fault of the
         vocabulary file.
     """
-    train = np.ones(len(labels), bool) if test is None else ~test
-    parts = {"training part": train, "test part": test} if test is not None else {"data set": train}
-    for part, rows in parts.items():
-        if lacking := set(range(len(classes))) - set(labels[rows].tolist()):
-            raise UserError(f"{name}: the {part} has no row of class {classes[min(lacking)]!r}.")
-    rows = np.flatnonzero(train)
+    for which, part in zip(("training part", "test part") if parts[1:] else ("data set",), parts):
+        if lacking := set(range(len(classes))) - {label for label, _ in part}:
+            raise UserError(f"{name}: the {which} has no row of class {classes[min(lacking)]!r}.")
+    rows = len(parts[0])
+    labels = np.array([label for part in parts for label, _ in part], np.int32)
+    texts = [text for part in parts for _, text in part]
+    test = np.arange(len(labels)) >= rows if parts[1:] else None
     data = Dataset(name, None, labels, len(classes), classes=tuple(classes), test=test)
     if form == "words":
         matrix, top = _top_words(texts, words, rows)
-        note = f"{words} words, the most frequent of {len(rows):,} rows"
+        note = f"{words} words, the most frequent of {rows:,} rows"
         return data._replace(features=matrix, columns=tuple(map(Column, top)), notes=(note,))
     if vocabulary:
         tokenizer = wordpiece.from_file(vocabulary, lowercase)
         source = f"of {vocabulary}"
     else:
-        learned_from = [texts[row] for row in rows.tolist()]
-        tokenizer = wordpiece.learned(learned_from, vocabulary_size, lowercase)
-        source = f"learned from {len(rows):,} rows: no pretrained BERT fits it"
+        tokenizer = wordpiece.learned(texts[:rows], vocabulary_size, lowercase)
+        source = f"learned from {rows:,} rows: no pretrained BERT fits it"
     known = wordpiece.vocabulary(tokenizer)
     return data._replace(
         features=wordpiece.encode(tokenizer, texts),
@@ -145,15 +141,13 @@ def to_dataset(
     )
 
 
-def _top_words(
-    texts: Sequence[str], most: int, rows: Iterable[int]
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """([R, most] uint8, 1 where the text has the word; the words by falling frequency in ``rows``). Raises
-    UserError where those have fewer than ``most`` different words."""
+def _top_words(texts: Sequence[str], most: int, rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """([R, most] uint8, 1 where the text has the word; the words by falling frequency in the first ``rows``).
+    Raises UserError where those have fewer than ``most`` different words."""
     tokens = CountVectorizer(token_pattern=WORD).build_analyzer()
     counts: Counter[str] = Counter()
-    for row in rows:
-        counts.update(tokens(texts[row]))
+    for text in texts[:rows]:
+        counts.update(tokens(text))
     if most < 1 or len(counts) < most:
         raise UserError(
             field="data.options.words",

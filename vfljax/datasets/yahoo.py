@@ -17,8 +17,6 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from vfljax.datasets import texts
 from vfljax.datasets.core import Dataset
 from vfljax.datasets.files import content, csv_rows, decoded, find, folder_of
@@ -59,12 +57,12 @@ def yahoo(
     root = str(folder_of(folder, LAYOUT))
     train, test = (find(root, LAYOUT, [f"{p}.csv"], [f"{p}.csv.gz"]) for p in ("train", "test"))
     names = _names(train.parent / "classes.txt")
-    first = list(texts.balanced(_rows(train, columns), train_rows, names, str(train)))
-    rows = first + list(texts.balanced(_rows(test, columns), test_rows, names, str(test)))
-    labels = np.array([label for label, _ in rows], np.int32)
-    held = np.arange(len(rows)) >= len(first)
+    parts = [
+        list(texts.balanced(_rows(path, columns), most, names, str(path)))
+        for path, most in ((train, train_rows), (test, test_rows))
+    ]
     form_of = form, words, length, vocabulary, vocabulary_size, lowercase
-    return texts.to_dataset("yahoo", [text for _, text in rows], labels, held, names, *form_of)
+    return texts.to_dataset("yahoo", parts, names, *form_of)
 
 
 def _columns(fields: Any) -> list[int]:
