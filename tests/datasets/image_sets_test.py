@@ -211,14 +211,16 @@ def test_patches_of_one_file_are_put_in_order_of_name(tmp_path):
 @pytest.mark.parametrize("below", ["", "train/", "jpeg/train/"])
 @pytest.mark.parametrize("form", ["PNG", "JPEG"])
 def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path, below, form):
-    table = small.SIIM.replace(b"ISIC_3", b"\r\nISIC_3") + b"\r\n\r\n"  # blank lines are no rows
+    table = (
+        small.SIIM.replace(b"ISIC_3,IP_2", b"\r\nISIC_3,") + b"\r\n\r\n"
+    )  # blank lines are no rows
     folder = small.write(tmp_path, {**small.photos(below, form), "train.csv": table})
     data = isic(folder)
     assert (data.name, data.kind) == ("isic", "image")
     assert data.features.shape == (4, 64, 64, 3)
     assert data.labels.tolist() == [0, 1, 0, 0]
     assert data.groups[0] == data.groups[1]
-    assert len(set(data.groups.tolist())) == 3  # a patient who is not told is a group of its own
+    assert len(set(data.groups.tolist())) == 3  # rows without a patient are each a group
     gray = isic(folder, gray=True)
     assert gray.features.shape == (4, 64, 64)
     if form == "PNG":
@@ -227,13 +229,6 @@ def test_siim_images_of_any_shape_get_one_size_and_their_patients(tmp_path, belo
         np.testing.assert_allclose(data.features[3], means, atol=1)
         luma = small.picture(2, 64, 64) @ [0.299, 0.587, 0.114]
         np.testing.assert_allclose(gray.features[1], luma, atol=1)
-
-
-def test_patients_who_are_not_told_are_each_a_group_of_their_own(tmp_path):
-    table = small.SIIM.replace(b"ISIC_3,IP_2", b"ISIC_3,")
-    data = isic(small.write(tmp_path, {**small.photos(), "train.csv": table}), size=4)
-    assert data.groups[0] == data.groups[1]
-    assert len(set(data.groups.tolist())) == 3
 
 
 def test_ham10000_is_melanoma_or_not_in_the_table_s_order_with_its_lesions(tmp_path):

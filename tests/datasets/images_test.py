@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import io
-import pathlib
 import tarfile
 import threading
 import zipfile
@@ -170,19 +169,6 @@ def test_no_memory_and_no_package_are_not_called_damage(tmp_path, monkeypatch, e
     said = refused(read, tmp_path)
     assert words in said
     assert "damaged" not in said
-
-
-def test_an_unreadable_file_or_folder_is_named(tmp_path, monkeypatch):
-    small.write(tmp_path, {"a.png": PNG})
-    entries = entries_of(tmp_path)
-
-    def deny(*args):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(pathlib.Path, "read_bytes", deny)
-    assert "a.png may not be read: check its permissions" in refused(images.pixels, entries)
-    monkeypatch.setattr(pathlib.Path, "iterdir", deny)
-    assert str(tmp_path) in refused(entries_of, tmp_path)
 
 
 def encrypted():

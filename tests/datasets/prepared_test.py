@@ -1,7 +1,6 @@
 """The prepared form: what is written is read again, whole or not at all."""
 
 import json
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -66,22 +65,6 @@ def test_blocks_give_what_the_whole_gives(tmp_path_factory, name, cuts):
     prepared.write(data, folder / "whole")
     for file in (folder / "whole").iterdir():
         assert file.read_bytes() == (folder / "blocks" / file.name).read_bytes()
-
-
-def test_what_a_writer_holds_does_not_grow(tmp_path):
-    peaks = []
-    block = np.zeros((1000, 50), np.float32), np.arange(1000, dtype=np.int32) % 2
-    for blocks in (20, 80):
-        tracemalloc.start()
-        with prepared.begin(tmp_path / str(blocks)) as writer:
-            for _ in range(blocks):
-                writer.append(*block)
-            writer.finish("x", 2)
-        peaks.append(
-            tracemalloc.get_traced_memory()[1] - 4 * 1000 * blocks
-        )  # the labels it returns
-        tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_unfinished_nothing_appears(tmp_path):

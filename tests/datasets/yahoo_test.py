@@ -50,9 +50,11 @@ def matrix_of(rows, data):
     return [[column.name in keras_words(text) for column in data.columns] for text in texts]
 
 
+@pytest.mark.parametrize("inside", ["\\n", "\n"])  # as published, or a newline inside quotes
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_rows_stand_in_file_order_and_the_test_part_is_published(tmp_path, newline):
-    data = yahoo(write(tmp_path, newline=newline), form="words", words=18)
+def test_rows_stand_in_file_order_and_the_test_part_is_published(tmp_path, newline, inside):
+    train = [line.replace("\\nreally", f"{inside}really") for line in lines(3)]
+    data = yahoo(write(tmp_path, train=train, newline=newline), form="words", words=18)
     rows = plain(3) + plain(2, first=7)
     np.testing.assert_array_equal(data.features, matrix_of(rows, data))
     assert data.labels.tolist() == [c for c, _ in rows]
@@ -101,13 +103,6 @@ def test_zipped_files_load(tmp_path):
     np.testing.assert_array_equal(
         yahoo(str(tmp_path), form="words", words=8).features, want.features
     )
-
-
-def test_a_newline_inside_quotes_is_part_of_its_field(tmp_path):
-    train = [line.replace("\\nreally", "\nreally") for line in lines(3)]
-    data = yahoo(write(tmp_path, train=train), form="words", words=18)
-    want = yahoo(write(tmp_path), form="words", words=18)
-    np.testing.assert_array_equal(data.features, want.features)
 
 
 GOOD = lines(3)

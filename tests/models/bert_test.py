@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.datasets.refusals import one_line
-from tests.models.drawing import draw
+from tests.models.drawing import applied, draw, run
 from tests.models.weight_files import tensors_of
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, bert, parties
@@ -26,17 +26,6 @@ def token_ids(rows=6, length=9, seed=0):
     ids = rng.integers(1, SIZES["vocabulary"], (rows, length))
     lengths = np.linspace(3, length, rows).astype(int)
     return np.where(np.arange(length) < lengths[:, None], ids, 0).astype(np.float32)
-
-
-@functools.cache
-def applied(module):
-    return jax.jit(module.apply)
-
-
-@functools.cache
-def run(module):
-    """A party's outputs and layers: of (variables, x, train, key)."""
-    return jax.jit(parties.from_module(module).apply, static_argnums=2)
 
 
 @functools.cache  # tests must not change it

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.harness import quick_jit
+from tests.models.drawing import pixels
 from tests.sweeps import plan_of, tiny
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, CNN
@@ -21,10 +22,6 @@ NETS = {
         16,
     ),
 }
-
-
-def pixels(*shape, seed=0):
-    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
 
 
 def variables_of(nets, net, channels):

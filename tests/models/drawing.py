@@ -1,8 +1,29 @@
-"""Networks' variables without compiling ``init``, which takes longer than most tests of them."""
+"""What tests of networks share: images, compiled functions, and variables without compiling ``init``, which
+takes longer than most tests."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from tests.harness import quick_jit
+from vfljax.models.parties import from_module
+
+
+def pixels(*shape, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+
+
+@functools.cache
+def applied(module):
+    return quick_jit(module.apply)
+
+
+@functools.cache
+def run(module):
+    """A party's outputs and layers: of (variables, x, train, key)."""
+    return quick_jit(from_module(module).apply, static_argnums=2)
 
 
 def draw(init, *inputs, members=0, seed=1):

@@ -7,17 +7,13 @@ import pytest
 from scipy import stats
 
 from tests.datasets.refusals import one_line
-from tests.harness import quick_jit
-from tests.models.drawing import draw
+from tests.harness import assert_close, quick_jit
+from tests.models.drawing import draw, pixels
 from tests.models.weight_files import tensors_of
 from vfljax.errors import UserError
 from vfljax.models import BOTTOMS, resnet
 from vfljax.models.parties import from_module
 from vfljax.models.resnet import ResNet, from_torch
-
-
-def pixels(*shape, seed=0):
-    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
 
 
 def shapes(module, x):
@@ -112,8 +108,7 @@ def test_evaluation_and_one_training_step_are_pytorch_s(name, stem):
     )
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
     statistics = from_torch(module, arrays(net), variables)[0]["batch_stats"]
-    for a, b in zip(jax.tree.leaves(moved["batch_stats"]), jax.tree.leaves(statistics)):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+    assert_close(moved["batch_stats"], statistics, 1e-4)
 
 
 def test_gradients_are_pytorch_s():
@@ -159,18 +154,19 @@ X = pixels(2, 8, 8, 3)
 def test_a_missing_ill_shaped_or_foreign_tensor_is_named():
     module = ResNet(**TINY)
     variables, state = state_of(module, X)
-    from_torch(module, {**state, "bn1.num_batches_tracked": np.array(3)}, variables)
-    with pytest.raises(UserError, match=r"'layer2.0.downsample.1.running_var' is missing"):
-        from_torch(
-            module,
-            {k: v for k, v in state.items() if "downsample.1.running_var" not in k},
-            variables,
-        )
-    short = {"layer1.0.conv1.weight": np.zeros((4, 4, 1, 1))}
-    with pytest.raises(UserError, match=r"'layer1.0.conv1.weight' is of shape \(4, 4, 1, 1\)"):
-        from_torch(module, {**state, **short}, variables)
-    with pytest.raises(UserError, match=r"'layer3.0.conv1.weight' has no place"):
-        from_torch(module, {**state, "layer3.0.conv1.weight": np.zeros(3)}, variables)
+    more = {**state, "bn1.num_batches_tracked": np.array(3)}
+    for partial in (False, True):  # everything fits: nothing is left out
+        loaded, left_out = from_torch(module, more, variables, partial)
+        assert not left_out
+        kernel = loaded["params"]["Dense_0"]["kernel"]
+        np.testing.assert_allclose(kernel, state["fc.weight"].T, rtol=1e-6)
+    without = {k: v for k, v in state.items() if "downsample.1.running_var" not in k}
+    for tensors, message in (
+        (without, "'layer2.0.downsample.1.running_var' is missing"),
+        ({**state, CONV: np.zeros((4, 4, 1, 1))}, f"'{CONV}' is of shape (4, 4, 1, 1)"),
+        ({**state, "layer3.0.conv1.weight": np.zeros(3)}, "'layer3.0.conv1.weight' has no place"),
+    ):
+        one_line(lambda t=tensors: from_torch(module, t, variables), message)
 
 
 CONV = "layer1.0.conv1.weight"
@@ -227,13 +223,3 @@ def test_convolutions_start_kaiming_normal_by_the_fan_out_and_the_linear_as_aske
     for values in params["Dense_0"].values():
         law = stats.uniform(-bound, 2 * bound)
         assert stats.kstest(np.ravel(values), law.cdf).pvalue > 1e-3
-
-
-def test_partial_loads_the_stem_and_the_linear_where_they_fit():
-    module = ResNet(**TINY)
-    variables, state = state_of(module, X)
-    loaded, left_out = from_torch(module, state, variables, partial=True)
-    assert not left_out
-    np.testing.assert_allclose(
-        loaded["params"]["Dense_0"]["kernel"], state["fc.weight"].T, rtol=1e-6
-    )

@@ -9,6 +9,7 @@ import pytest
 from tests.datasets.refusals import refused
 from tests.models.weight_files import Attack, torch_zip
 from vfljax.errors import UserError
+from vfljax.models import weights
 from vfljax.models.weights import read
 
 
@@ -50,9 +51,7 @@ def test_attributes_in_a_torch_file_are_never_set(tmp_path):
     program = (
         b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\nN}X\x0c\x00\x00\x00__defaults__K\x01s\x86b0}."
     )
-    from vfljax.models import torchfile
-
-    rebuild = torchfile._NAMES["torch._utils._rebuild_tensor_v2"]
+    rebuild = weights._NAMES["torch._utils._rebuild_tensor_v2"]
     with pytest.raises(UserError, match="holds no tensor"):
         read(torch_zip(tmp_path / "x.pt", program))
     assert rebuild.__defaults__ is None

@@ -242,7 +242,7 @@ def test_load_places_the_file_s_weights_by_the_module_s_rule(tmp_path, suffix):
 def test_load_names_the_file_and_the_networks_that_have_a_rule(tmp_path):
     path = write(tmp_path / "x.npz", {"w": np.ones(2)})
     variables = draw(TINY.init, jnp.ones((2, 4)))
-    with pytest.raises(UserError, match=r"x\.npz: tensor 'embeddings.word_embeddings.weight'"):
+    with pytest.raises(UserError, match=r"x\.npz: tensor 'embeddings\..*is missing"):
         load(TINY, variables, path)
     with pytest.raises(UserError, match=r"MLP has no rule for weights from a file .*: use .*Bert"):
         load(MLP((), 2), {}, path)

@@ -1,7 +1,5 @@
 """Wide & deep: PyTorch's numbers, codes that fit no table, published sizes."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.harness import quick_jit
-from tests.models.drawing import draw
+from tests.models.drawing import applied, draw, run
 from vfljax.models import BOTTOMS, WideDeep
 from vfljax.models.parties import from_module
 
@@ -29,17 +27,6 @@ def start(module, x=None):
 
 def initial(module, x):
     return quick_jit(from_module(module).init)(jax.random.key(0), x)
-
-
-@functools.cache
-def applied(module):
-    return quick_jit(module.apply)
-
-
-@functools.cache
-def run(module):
-    """A party's outputs and layers: of (variables, x, train, key)."""
-    return quick_jit(from_module(module).apply, static_argnums=2)
 
 
 def variables_of(nets, net):

@@ -1,23 +1,33 @@
 """Pretrained weights from a user's file: .safetensors, a PyTorch state dict, .npz, or a Hugging Face folder.
 
-Nothing in a file is run: no pickled object is ever made. Each network's ``from_torch`` places the tensors.
+Each network's ``from_torch`` places the tensors. Nothing in a file is run: no pickled object is ever made.
+
+PyTorch is not needed. A file of torch.save (1.6 and later) is a zip archive of ``data.pkl`` and one record of
+raw numbers a storage. A pickle is a program; here it may only build plain containers and the inert records
+below. The operations it may use and the names it may refer to are listed, anything else is refused by name, and
+tensors are made from the records once the program has ended.
 """
 
 from __future__ import annotations
 
+import collections
 import functools
 import hashlib
+import io
+import math
 import os
 import pathlib
+import pickle
+import zipfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
 
 from vfljax.errors import UserError
-from vfljax.models import bert, resnet, torchfile
+from vfljax.models import bert, resnet
 from vfljax.types import PyTree
 
 # (module, tensors, variables) -> (variables, names left out); what is placed is ``tensors.as_variable``
@@ -32,6 +42,8 @@ FROM_TORCH: dict[type[nn.Module], FromTorch] = {
 FOLDER = ("model.safetensors", "pytorch_model.bin")  # of a Hugging Face model, the first found
 
 LARGEST = 8 << 30  # bytes that a .npz may unpack to
+LARGEST_REPEAT = 2**24  # elements a tensor may have beyond its storage's (an expanded tensor)
+WEIGHTS_ONLY = "save the weights alone, torch.save(model.state_dict(), file), or as .safetensors"
 
 
 def digest(path: str) -> str:
@@ -111,7 +123,7 @@ def _file(path: str) -> pathlib.Path:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from error
     if start.startswith(b"version https://"):
         raise UserError(f"{file} is a Git LFS pointer: fetch the weights with git lfs pull.")
-    if start.startswith(b"\x80") and _READERS[suffix] is torchfile.read:
+    if start.startswith(b"\x80") and _READERS[suffix] is _read_torch:
         what = f"{file} is in PyTorch's format from before 1.6, which is not read"
         raise UserError(what, remedy="torch.load it with weights_only=True and torch.save it again")
     if suffix != ".safetensors" and not start.startswith(b"PK"):
@@ -153,8 +165,130 @@ def _read_npz(file: pathlib.Path) -> dict[str, np.ndarray]:
     return state
 
 
+_TYPES = {
+    "Double": "<f8", "Float": "<f4", "Half": "<f2", "BFloat16": jnp.bfloat16, "Bool": "?",
+    "Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "i1", "Byte": "u1",
+}  # fmt: skip
+
+
+class _Storage(NamedTuple):
+    """What a persistent id names: ``count`` numbers in the record ``data/<key>``."""
+
+    dtype: np.dtype
+    key: str
+    count: int
+
+
+class _Tensor(NamedTuple):
+    """A view of a storage; offset and strides count elements."""
+
+    storage: _Storage
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+_NAMES: dict[str, Any] = {
+    "collections.OrderedDict": collections.OrderedDict,
+    "torch.Size": tuple,
+    # the rest: whether a gradient is needed, hooks, metadata
+    "torch._utils._rebuild_tensor_v2": lambda *args: _Tensor(*args[:4]),
+    "torch._utils._rebuild_parameter": lambda tensor, *rest: tensor,
+    # only ever arguments
+    **{f"torch.{name}Storage": np.dtype(kind) for name, kind in _TYPES.items()},
+}
+
+# What torch.save writes under pickle protocols 2 and 4. Not among them: every way to make an object
+# other than calling a listed name, and BYTEARRAY8, which reserves memory before it reads.
+_OPERATIONS = (
+    "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "GLOBAL", "STACK_GLOBAL", "REDUCE",
+    "BUILD", "BINPERSID", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "NONE",
+    "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE",
+    "SHORT_BINUNICODE", "EMPTY_DICT", "SETITEM", "SETITEMS", "EMPTY_LIST", "APPEND", "APPENDS",
+    "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3",
+)  # fmt: skip
+
+
+class _TensorUnpickler(pickle._Unpickler):
+    """pickle's reader written in Python: the one in C reserves memory by numbers found in the file."""
+
+    dispatch: ClassVar[dict[int, Any]] = {
+        code: pickle._Unpickler.dispatch[code]
+        for code in (getattr(pickle, name)[0] for name in _OPERATIONS)
+    }
+
+    stack: list[Any]  # the base class's
+
+    def __init__(self, path: pathlib.Path, program: bytes):
+        super().__init__(io.BytesIO(program))
+        self.path = path
+
+    def find_class(self, module: str, name: str) -> Any:
+        if f"{module}.{name}" not in _NAMES:
+            what = f"{self.path} refers to {f'{module}.{name}'!r}, no part of plain tensors"
+            raise UserError(what, remedy=f"refused, nothing of it was run; {WEIGHTS_ONLY}")
+        return _NAMES[f"{module}.{name}"]
+
+    def persistent_load(self, pid: Any) -> _Storage:
+        kind, dtype, key, _, count = pid
+        if kind != "storage" or not isinstance(dtype, np.dtype):
+            raise ValueError("an unknown kind of storage")
+        return _Storage(dtype, key, count)
+
+    def load_build(self) -> None:
+        self.stack.pop()  # attributes (a state dict's _metadata) are never set: nothing changes here
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+
+def _read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The tensors of what torch.save writes, bfloat16 as ``ml_dtypes`` has it; a dict {'state_dict': ...} or
+    {'model': ...} is opened."""
+    with zipfile.ZipFile(path) as archive:
+        programs = [n for n in archive.namelist() if n.split("/")[-1] == "data.pkl"]
+        if len(programs) != 1:
+            raise UserError(f"{path} holds no data.pkl: it is not a file of torch.save.")
+        folder = programs[0].removesuffix("data.pkl")
+
+        @functools.cache  # tensors share storages
+        def record(name: str) -> bytes:
+            if archive.getinfo(folder + name).compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{name} is compressed, which torch.save never does")
+            return archive.read(folder + name)
+
+        if folder + "byteorder" in archive.namelist() and record("byteorder") != b"little":
+            raise UserError(f"{path} was written on a big-endian machine, which is not read.")
+        state = _TensorUnpickler(path, record("data.pkl")).load()
+        for wrapper in ("state_dict", "model"):
+            if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
+                state = state[wrapper]
+                break
+        if not isinstance(state, dict):
+            what = f"{path} holds no state dict, but a {type(state).__name__}"
+            raise UserError(what, remedy=WEIGHTS_ONLY)
+        for name, tensor in state.items():
+            if not isinstance(name, str) or not isinstance(tensor, _Tensor):
+                what = f"{path}: {str(name)[:80]!r} is a {type(tensor).__name__}, not a tensor"
+                raise UserError(what, remedy=WEIGHTS_ONLY)
+        return {name: _array(name, tensor, record) for name, tensor in state.items()}
+
+
+def _array(name: str, tensor: _Tensor, record: Callable[[str], bytes]) -> np.ndarray:
+    """The tensor as an array of its own; NumPy checks that the view lies within its storage."""
+    (dtype, key, count), offset, size, stride = tensor
+    raw = record(f"data/{key}")
+    if len(raw) != count * dtype.itemsize:
+        raise ValueError(f"storage {key} has {len(raw)} bytes, not {count} numbers of {dtype}")
+    if len(size) != len(stride) or min((offset, *size, *stride)) < 0:
+        raise ValueError(f"tensor {name!r} has no valid shape")
+    if math.prod(size) > max(count, LARGEST_REPEAT):
+        raise ValueError(f"tensor {name!r} repeats {count} numbers {math.prod(size)} times")
+    steps = [step * dtype.itemsize for step in stride]
+    return np.ndarray(size, dtype, raw, offset * dtype.itemsize, steps).copy()
+
+
 _READERS: dict[str, Callable[[pathlib.Path], dict[str, np.ndarray]]] = {
     ".safetensors": _read_safetensors,
-    **dict.fromkeys((".pt", ".pth", ".bin"), torchfile.read),
+    **dict.fromkeys((".pt", ".pth", ".bin"), _read_torch),
     ".npz": _read_npz,
 }
