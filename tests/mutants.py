@@ -301,13 +301,13 @@ SCORING = (
     Mutant("ties-are-losses-in-the-auc", "(below[left] + below[right]) / 2", "below[left]"),
     Mutant(
         "a-broken-batch-has-an-auc",
-        "(positives * negatives > 0) & (broken == 0)",
+        "(positives * negatives > 0) & (total(broken) == 0)",
         "positives * negatives > 0",
     ),
     Mutant(
         "recall-over-absent-classes-too",
-        "jnp.sum(recall * present) / jnp.maximum(present.sum(), 1.0)",
-        "jnp.sum(recall * present) / classes",
+        "jnp.sum(values * present) / jnp.maximum(present.sum(), 1.0)",
+        "jnp.sum(values * present) / len(values)",
     ),
     Mutant(
         "permuted-labels-count-rows-left-out",

@@ -151,7 +151,7 @@ def test_a_rule_that_is_not_linear_needs_hidden_units():
 
 
 def test_bad_options_are_refused_with_the_remedy():
-    with pytest.raises(ValueError, match=r"rounds=5 is out of range: choose 0 to 4"):
+    with pytest.raises(ValueError, match=r"rounds=5 must be a whole number from 0 to 4"):
         joint(cases.BOTTOMS, 2, rounds=5)
     coded = (WideDeep(4, (3, 0)),)
     with pytest.raises(ValueError, match=r"codes and not numbers: choose blocks='exchange'"):

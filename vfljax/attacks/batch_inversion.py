@@ -1,4 +1,4 @@
-"""Batch inversion: the direct attack for who sees no row's gradient, without model splitting.
+"""Batch inversion: the direct attack of a party that sees no row's gradient, without model splitting.
 
 Where the exchange is encrypted, a party computes its parameter gradient under encryption and decrypts only
 the sum over a batch. Of its last linear layer, whose inputs a_i it knows, that sum is
@@ -10,8 +10,8 @@ exact where A has rank B, which takes a batch of at most H + 1 rows, and fades b
 
 Reference: Zou et al. "Defending Batch-Level Label Inference and Replacement Attacks in Vertical Federated
 Learning", IEEE Transactions on Big Data 2022, arXiv 2112.05409, which descends on dummy labels and logits
-for 10,000 steps. This closed form is ours, and needs no trainable head. A defense of encryption alone is what
-it speaks to: whoever receives rows' gradients has stronger attacks.
+for 10,000 steps. This closed form is ours, and needs no trainable head. It is meant
+for defenses by encryption alone: a party that receives rows' gradients has stronger attacks.
 
 The equations are orthogonalized one by one, that with most left first, until none has ``TOLERANCE`` of its
 length left. They are consistent, so that the scale of an equation does not matter.
@@ -19,15 +19,12 @@ length left. They are consistent, so that the scale of an equation does not matt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import RULES
 from vfljax.models.last_layer import with_bias
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
@@ -61,28 +58,25 @@ def least_solution(equations: Array, sums: Array) -> Array:
 
 
 def batch_inversion(
-    bottoms: tuple[nn.Module, ...], num_classes: int, *, rule: str = "most_negative", epoch: int = 0
+    bottoms: Bottoms, num_classes: int, *, rule: str = "most_negative", epoch: int = 0
 ) -> Attack:
     """Solve each batch's parameter gradient for its rows' gradients, and read the labels off their signs.
 
+    Each colluder solves for the rows alone, and they average.
+
     Args:
-      bottoms: not read.
-      num_classes: not read. Each colluder solves for the rows alone, and they average.
       rule: which entry is the label's, a name in ``direct.RULES``.
       epoch: a recorded one, -1 for the last.
 
     Returns:
       An attack whose scores [N, C] are those of ``direct`` on the rows' gradients it finds: NaN for rows
       not sent in that epoch and for rows without a guess.
-
-    Raises:
-      ValueError: for an option out of range.
     """
     del bottoms, num_classes
     core.check_choice("rule", rule, RULES)
     core.check_whole("epoch", epoch, -1)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
         assert view.inputs is not None
         assert view.parameter_gradients is not None
@@ -97,7 +91,7 @@ def batch_inversion(
             return jnp.mean(solve(inputs, sums), axis=0)
 
         g = by_batch.scatter(jax.lax.map(invert, of_batch), len(sent))
-        return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
+        return core.scored(RULES[rule](g), sent)
 
     return Attack(run, (NO_SPLIT,), adaptive=True, epoch=epoch, parameter_gradients=True)
 

@@ -17,14 +17,13 @@ half of a batch positive, so that for a positive rate p <= 1/2 its leak AUC is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, MALICIOUS, SPLIT, Array, Known, Scores, View
 
 SCORES = ("nearest", "distance")
@@ -40,10 +39,10 @@ def _centers(
     core.check_epoch(epoch)
     core.check_choice("scores", scores, SCORES)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
         g, sent = core.received(view, epoch)
-        labels = jnp.full(len(g), -1).at[known.rows].set(known.labels)
+        labels = core.labels_by_row(known, len(g))
 
         def distance(c: Array) -> Array:
             members = (labels == c) & sent
@@ -54,19 +53,19 @@ def _centers(
         if scores == "nearest":  # of two classes, ties go to class 1, as published
             best = num_classes - 1 - jnp.argmax(near[:, ::-1], axis=-1)
             near = jnp.where(jnp.isnan(near), jnp.nan, jax.nn.one_hot(best, num_classes))
-        return Scores(jnp.where(sent[:, None], near, jnp.nan))
+        return core.scored(near, sent)
 
     return Attack(
         run,
         KINDS,
-        knobs={} if oracle else {"known": 40.0},
+        knobs={} if oracle else core.KNOWN,
         oracle=oracle,
         **core.reads_epoch(epoch, adaptive=scores == "distance"),
     )
 
 
 def mean(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     epoch: int | str = -1,
@@ -76,8 +75,6 @@ def mean(
     """Assign each row to the class whose mean gradient is nearest (Han and Guan 2023, equation 8).
 
     Args:
-      bottoms: not read.
-      num_classes: C.
       epoch: which gradients are read, see ``core.received``.
       oracle: whether the centers are those of all rows' labels (published) instead of the known ones.
       scores: "nearest" for 1 at the nearest class and 0 elsewhere; "distance" for minus the distances
@@ -91,7 +88,7 @@ def mean(
 
 
 def median(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     epoch: int | str = -1,
@@ -103,7 +100,7 @@ def median(
     return _centers(lambda g: jnp.nanmedian(g, axis=0), num_classes, epoch, oracle, scores)
 
 
-def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int = -1) -> Attack:
+def global_median(bottoms: Bottoms, num_classes: int, *, epoch: int = -1) -> Attack:
     """Call a row positive where its gradient's sum exceeds the median of its batch in ``epoch``.
 
     This is GAFM's released median attack, for two classes. The scores [N, 2] are 1 for the class called
@@ -115,7 +112,7 @@ def global_median(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: in
     if isinstance(epoch, str):
         raise ValueError(f"epoch={epoch!r} has no batches: choose 0, 1, ..., or -1 (the last).")
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
         by_batch = core.batches(view, epoch)
         total = jnp.sum(view.gradients[core.place_of(view, epoch)], axis=-1)

@@ -25,12 +25,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core, divisions
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms
 from vfljax.attacks.divisions import Formula, Pushes
 from vfljax.types import Array
 
@@ -79,12 +78,7 @@ def direction_weights(p: Array) -> tuple[Array, Array]:
 
 
 def charge(
-    bottoms: tuple[nn.Module, ...],
-    num_classes: int,
-    *,
-    names: str = "known",
-    rounds: int = 5,
-    starts: int = 4,
+    bottoms: Bottoms, num_classes: int, *, names: str = "known", rounds: int = 5, starts: int = 4
 ) -> Attack:
     """Score each row by how well its class's forces under PELoss explain the gradients it received.
 
@@ -95,7 +89,7 @@ def charge(
 
 
 @functools.wraps(charge, assigned=())  # the same options
-def correlation(bottoms: tuple[nn.Module, ...], num_classes: int, **options: Any) -> Attack:
+def correlation(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
     """Score each row by how well its class's pull under dCor explains the gradients it received, as ``charge``
     does; ``softening`` is the attacker's own."""
     formula = Formula(directions, direction_weights)

@@ -40,14 +40,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from vfljax import keys
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.mixmatch import Mixing, mixmatch_loss, mixup, sharpen
 from vfljax.models import Head
 from vfljax.models.parties import Party, from_module, together
@@ -109,7 +108,7 @@ def complete(
     key: Array,
     view: View,
     known: Known,
-    knobs: Mapping[str, Array],
+    knobs: Knobs,
     *,
     bottom: Party,
     head: Party,
@@ -240,7 +239,7 @@ def complete(
 
 @functools.cache  # one object, hence one program, for equal options, however they are spelled
 def completion_run(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     finetune_bottom: bool,
     layers: int,
@@ -250,14 +249,13 @@ def completion_run(
     threshold: str,
 ) -> Callable[[Array, View, Known, Mapping[str, Array]], Scores]:
     """What completes a model with the options of ``passive``: the ``run`` of an attack."""
-    for option, value in (("layers", layers), ("steps", steps), ("batch_size", batch_size)):
-        core.check_whole(option, value, 1)
+    core.check_whole("layers", layers, 1, 5)
+    core.check_whole("steps", steps, 1)
+    core.check_whole("batch_size", batch_size, 1)
     if type(finetune_bottom) is not bool:
         raise ValueError(f"finetune_bottom={finetune_bottom!r} must be True or False.")
     if batch_size == 1:
         raise ValueError("batch_size=1 has no batch statistics: choose 2 or more.")
-    if layers > 5:
-        raise ValueError(f"layers={layers} is out of range: choose 1 to 5.")
     if head_init not in ("", "ones", "default"):
         raise ValueError(f"head_init={head_init!r} is unknown: choose 'ones' or 'default'.")
     core.check_choice("threshold", threshold, THRESHOLDS)
@@ -279,7 +277,7 @@ def completion_run(
 
 
 def passive(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     finetune_bottom: bool = False,
@@ -295,8 +293,6 @@ def passive(
     those.
 
     Args:
-      bottoms: the attackers' bottom models.
-      num_classes: C.
       finetune_bottom: whether the bottom is trained with the head.
       layers: of the head, 1 to 5.
       head_init: "ones" (released), "default" (flax's initializers), or empty for ones with one layer
@@ -310,9 +306,6 @@ def passive(
     Returns:
       An attack whose scores are class probabilities of training rows [N, C] and test rows [M, C]; for
       "known_share", minus and plus half the log odds less their threshold.
-
-    Raises:
-      ValueError: for an option out of range.
     """
     run = completion_run(
         bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
@@ -321,7 +314,7 @@ def passive(
 
 
 @functools.wraps(passive, assigned=())  # the same options
-def active(bottoms: tuple[nn.Module, ...], num_classes: int, **options: Any) -> Attack:
+def active(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
     """Complete the model of an active attacker: ``passive`` on a run in which its optimizer was
     malicious."""
     return passive(bottoms, num_classes, **options)._replace(federations=(MALICIOUS,))

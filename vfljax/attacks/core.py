@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,11 +35,19 @@ OVER_EPOCHS = ("mean", "votes")
 """The values of ``epoch`` that read the sums over all epochs instead of one recorded epoch."""
 
 ADAMW = {"learning_rate": 1e-2, "weight_decay": 1e-2}
-"""The knobs of ``minimize``."""
+"""The knobs of ``adamw``."""
 
 # the default product keeps only some ten bits of each factor on accelerators
 multiply = functools.partial(jnp.matmul, precision="highest")
 
+KNOWN = {"known": 40.0}
+"""The knob of an attack that is given the labels of a few rows, and its usual value."""
+
+Bottoms = tuple[nn.Module, ...]
+"""The attackers' bottom models."""
+
+Knobs = Mapping[str, Array]
+"""The numeric options of an attack by name, [] each."""
 
 HostReader = Callable[[HostArray, HostArray, HostArray, int, int], HostArray]
 """Scores [N, C] of features [N, W], known rows [K], their labels [K], C and a seed; NaN where features are."""
@@ -51,7 +60,7 @@ class Attack(NamedTuple):
     trials. The other fields say what the attack needs and how its figures are to be read.
     """
 
-    run: Callable[[Array, View, Known, Mapping[str, Array]], Scores]
+    run: Callable[[Array, View, Known, Knobs], Scores]
     # the kinds of federation it is defined on, some of types.KINDS: it runs on each that was trained.
     # The first is the one that papers attack; it is trained where ``config.federations`` names none
     federations: tuple[str, ...]
@@ -80,8 +89,9 @@ class AttackRow:
     """
 
     factory: Callable[..., Attack]
-    """``factory(bottoms, num_classes, *, static options) -> Attack``. It raises ValueError for a bad
-    option, in one line that names the value and the remedy."""
+    """``factory(bottoms, num_classes, *, static options) -> Attack``, of the attackers' ``Bottoms`` and
+    the number of classes C. It raises ValueError for a bad option, in one line that names the value and the
+    remedy."""
 
     published_steps: int = 0
     """Optimizer steps of the published attack, 0 where it trains nothing."""
@@ -122,10 +132,11 @@ def check_epoch(epoch: int | str) -> None:
         )
 
 
-def check_whole(name: str, value: Any, low: int) -> None:
-    """Raise ValueError unless the option ``name`` holds a whole number of at least ``low``."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}.")
+def check_whole(name: str, value: Any, low: int, high: float = math.inf) -> None:
+    """Raise ValueError unless the option ``name`` holds a whole number from ``low`` to ``high``."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        bounds = f"of at least {low}" if math.isinf(high) else f"from {low} to {high}"
+        raise ValueError(f"{name}={value!r} must be a whole number {bounds}.")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
@@ -134,21 +145,23 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(choices)}.")
 
 
-def number_of(epoch: int | str) -> int:
-    """The recorded epoch that an attack on ``epoch`` needs: -1, always recorded, for sums."""
-    return epoch if isinstance(epoch, int) else -1
-
-
 def reads_epoch(epoch: int | str, adaptive: bool = False) -> dict[str, Any]:
-    """The fields of ``Attack`` that say what it reads, ``epoch`` being checked. Whoever averages over epochs
-    knows of a defense, hence is adaptive."""
-    sums = isinstance(epoch, str)
-    return {"epoch": number_of(epoch), "over_epochs": sums, "adaptive": adaptive or sums}
+    """The fields of ``Attack`` that describe what it reads, ``epoch`` being checked.
+
+    Sums over epochs need no recorded epoch but the last. An attack that averages over epochs assumes a
+    defense, hence is adaptive.
+    """
+    if isinstance(epoch, str):
+        return {"epoch": -1, "over_epochs": True, "adaptive": True}
+    return {"epoch": epoch, "adaptive": adaptive}
 
 
-def place_of(view: View, epoch: int) -> Array | int:
-    """The index of a recorded ``epoch`` along the axis E of ``view``; -1 stands for the last."""
-    return -1 if epoch == -1 else jnp.argmax(view.epochs == epoch)
+def place_of(view: View, epoch: int | str) -> Array | int:
+    """The index of a recorded ``epoch`` along the axis E of ``view``; that of the last for -1 and for sums
+    over epochs."""
+    if isinstance(epoch, str) or epoch == -1:
+        return -1
+    return jnp.argmax(view.epochs == epoch)
 
 
 def received(view: View, epoch: int | str) -> tuple[Array, Array]:
@@ -239,6 +252,16 @@ def with_mates(view: View) -> View:
     )
 
 
+def labels_by_row(known: Known, rows: int) -> Array:
+    """The known labels by row [N] int32, N = ``rows``; -1 where the label is not known."""
+    return jnp.full(rows, -1).at[known.rows].set(known.labels)
+
+
+def scored(scores: Array, sent: Array) -> Scores:
+    """The ``scores`` [N, C] of the rows ``sent`` [N] bool; NaN for the other rows."""
+    return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+
+
 def two_sided(score: Array, sent: Array) -> Array:
     """Class scores [N, 2] from one number a row [N] that is larger for positives.
 
@@ -280,21 +303,29 @@ def columns_of(features: Sequence[Array]) -> Array:
     return jnp.concatenate([x.reshape(len(x), -1) for x in features], axis=-1)
 
 
-def minimize(
-    loss: Callable[[PyTree], Array], params: PyTree, knobs: Mapping[str, Array], steps: int
-) -> PyTree:
-    """The parameters after ``steps`` of AdamW on a ``loss(params) -> scalar`` over all rows at once.
-
-    ``knobs`` are those of ``ADAMW``. Nothing is drawn.
-    """
+def adamw(knobs: Knobs) -> optax.GradientTransformation:
+    """AdamW with the ``knobs`` of ``ADAMW``."""
     # optax's 1e-8 makes whole steps of a gradient that is 0 but for rounding: that of a bias where as
     # many labels of each class are known
-    optimizer = optax.adamw(knobs["learning_rate"], eps=1e-6, weight_decay=knobs["weight_decay"])
+    return optax.adamw(knobs["learning_rate"], eps=1e-6, weight_decay=knobs["weight_decay"])
 
-    def step(_: Array, carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+
+def minimize(
+    loss: Callable[..., Array],
+    params: PyTree,
+    optimizer: optax.GradientTransformation,
+    steps: int,
+    *drawn: Array,
+) -> PyTree:
+    """The parameters after ``steps`` of an ``optimizer`` on ``loss(params, *batch) -> scalar``.
+
+    ``drawn`` [steps, ...] holds the batch of each step. Without it every step reads all rows.
+    """
+
+    def step(carry: tuple[PyTree, PyTree], batch: Any) -> tuple[tuple[PyTree, PyTree], None]:
         params, state = carry
-        update, state = optimizer.update(jax.grad(loss)(params), state, params)
-        return optax.apply_updates(params, update), state
+        update, state = optimizer.update(jax.grad(loss)(params, *batch), state, params)
+        return (optax.apply_updates(params, update), state), None
 
-    params, _ = jax.lax.fori_loop(0, steps, step, (params, optimizer.init(params)))
-    return params
+    carry = (params, optimizer.init(params))
+    return jax.lax.scan(step, carry, drawn, length=steps)[0][0]

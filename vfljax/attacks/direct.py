@@ -31,15 +31,14 @@ received.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 
@@ -91,17 +90,11 @@ RULES: dict[str, Callable[[Array], Array]] = {
 
 
 def direct(
-    bottoms: tuple[nn.Module, ...],
-    num_classes: int,
-    *,
-    rule: str = "first_negative",
-    epoch: int | str = 0,
+    bottoms: Bottoms, num_classes: int, *, rule: str = "first_negative", epoch: int | str = 0
 ) -> Attack:
     """Read the label off the signs of what was received, without model splitting.
 
     Args:
-      bottoms: not read.
-      num_classes: C. Colluders' gradients, concatenated to a multiple of C, are averaged.
       rule: which entry is the label's, a name in ``RULES``.
       epoch: which gradients are read, see ``core.received``.
 
@@ -112,12 +105,12 @@ def direct(
     core.check_choice("rule", rule, RULES)
     core.check_epoch(epoch)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
         g, sent = core.received(view, epoch)
         # without a top model every party receives the same gradient: colluders average theirs
         g = jnp.mean(core.by_party(g, num_classes), axis=1)
-        return Scores(jnp.where(sent[:, None], RULES[rule](g), jnp.nan))
+        return core.scored(RULES[rule](g), sent)
 
     adaptive = rule != "first_negative" or epoch != 0  # released: epoch 0
     return Attack(run, (NO_SPLIT,), **core.reads_epoch(epoch, adaptive))

@@ -5,9 +5,9 @@ depends on the classes of the batch. If row i is of class c it is, with p_jc the
 
     M_ic = alpha sum_j U_ij w_jc(p)   on average,   V_ic = alpha^2 sum_j |U_ij|^2 v_jc(p)   in all entries.
 
-Whoever holds the embeddings of a batch knows U (``Pushes``), and w and v of any p (``Formula``). The rest of
-the gradient is taken for noise of a share r of its square. With s_ic = V_ic + r |g_i|^2 a class has the log
-likelihood
+An attacker that holds the embeddings of a batch knows U (``Pushes``), and w and v of any p (``Formula``).
+The rest of the gradient is taken for noise of a share r of its square. With s_ic = V_ic + r |g_i|^2 a class
+has the log likelihood
 
     l_ic = -D |g_i - M_ic|^2 / (2 s_ic) - D / 2 log s_ic.
 
@@ -34,17 +34,16 @@ Such an attack needs the batch mates of the rows that it is scored on: where few
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import sequential_vmap
 
 from vfljax.attacks import core, ranks
-from vfljax.attacks.core import Attack
+from vfljax.attacks.core import Attack, Bottoms, Knobs
 from vfljax.types import NO_SPLIT, SPLIT, Array, Known, Scores, View
 
 MOST = 4.0  # of logits, either way: log odds of two classes reach twice that
@@ -53,7 +52,8 @@ NAMES = ("known", "none")
 NOISES = (1.0, 0.25, 0.05)  # r: the share of |g|^2 that is no force
 MOST_TAUGHT = 256  # known labels that L0 is learned from
 EXPLAINED = 0.02  # of |g|^2 is left: other divisions of the rows leave more
-SETTLE, BEGIN, END, REFINE = range(4)  # passes: for figures of ``BatchEvidence``, or logits
+# what a pass over all batches is made for: one of the figures of ``BatchEvidence``, or new logits
+SLOPE, SIZE, MISFIT, LOGITS = range(4)
 SURE = 1e3  # the logit of a class that is taken for certain
 
 
@@ -94,8 +94,12 @@ class Division(NamedTuple):
     """The rows' classes, as the batches of all parties give them."""
 
     logits: Array  # [N, C]
-    told: Array  # [N, C] what all batches tell of each row's class by them, of known rows too
+    by_batches: Array  # [N, C] the sum over all batches of each row's l, of known rows too
     misfit: Array  # [] the median of |g - M|^2 / |g|^2
+
+
+def _centered(x: Array) -> Array:
+    return x - jnp.mean(x, axis=-1, keepdims=True)
 
 
 def _beside(x: Array, direction: Array) -> Array:
@@ -139,10 +143,6 @@ def evidence(
     return BatchEvidence(jnp.where(counts[:, None], logits, 0.0), *figures)
 
 
-def _centered(x: Array) -> Array:
-    return x - jnp.mean(x, axis=-1, keepdims=True)
-
-
 def guess(view: View, known: Known, classes: int) -> Array:
     """L0 [N, C], of variance 1/4: a kernel ridge regression of the known labels on ranks of the exchange."""
     exchange = jnp.concatenate([view.embeddings, view.gradients], axis=-1)
@@ -161,23 +161,15 @@ def divided(
     fixed: Array,
     rounds: int,
 ) -> Division:
-    """What the batches of all parties make of one L0.
-
-    Args:
-      formula: the defense's.
-      parties: what each attacker sent and received.
-      pushed: of all batches of each.
-      start: [N, C] L0.
-      fixed: [N, C] the logits of known rows, 0 of all others.
-      rounds: of each of ``NOISES``.
-    """
+    """What the batches of all parties, with their pushes, make of one L0, ``start`` [N, C]; the other
+    arguments are those of ``explained``."""
     known = jnp.any(fixed != 0, axis=-1, keepdims=True)
 
     def pass_over(logits: Array, alpha: Array, noise: Array) -> tuple[Array, BatchEvidence]:
-        """What all batches tell of each row's class [N, C], and each of its rows."""
+        """The sum over all batches of each row's l [N, C], and the evidence of each batch."""
         p = jax.nn.softmax(logits)
         p = jnp.concatenate([p, jnp.zeros_like(p[:1])])
-        total, found = jnp.zeros_like(p), []
+        total, of_batches = jnp.zeros_like(p), []
         for party, push in zip(parties, pushed, strict=True):
 
             def of_batch(batch: tuple[PartyBatches, Pushes]) -> BatchEvidence:
@@ -185,36 +177,29 @@ def divided(
                 sent = jnp.where(b.sent[:, None], p[b.rows], 0.0)
                 return evidence(formula, between, b.gradients, sent, alpha, noise)
 
-            found.append(jax.lax.map(of_batch, (party, push)))
-            total = total.at[party.rows].add(found[-1].logits)
-        return total[:-1], jax.tree.map(lambda *x: jnp.concatenate(x), *found)
+            of_batches.append(jax.lax.map(of_batch, (party, push)))
+            total = total.at[party.rows].add(of_batches[-1].logits)
+        return total[:-1], jax.tree.map(lambda *x: jnp.concatenate(x), *of_batches)
 
     def step(carry: tuple[Array, Array, Division], at: tuple[Array, Array]) -> tuple[Any, None]:
-        (logits, alpha, _), (does, noise) = carry, at
-        shown = jnp.where((does == SETTLE) | (does == END), _certain(logits), logits)
-        told, found = pass_over(shown, alpha, noise)
-        new = jnp.clip(PRIOR * start + told, -MOST, MOST)
+        (logits, alpha, _), (wanted, noise) = carry, at
+        certain = SURE * jax.nn.one_hot(jnp.argmax(logits, axis=-1), logits.shape[-1])
+        shown = jnp.where((wanted == SLOPE) | (wanted == MISFIT), certain, logits)
+        by_batches, of_rows = pass_over(shown, alpha, noise)
+        new = jnp.clip(PRIOR * start + by_batches, -MOST, MOST)
         new = jnp.where(known, fixed, KEPT * logits + (1 - KEPT) * new)
-        logits = jnp.where(does == REFINE, new, logits)
-        # one program of a pass over all batches for every step: only the figure that is asked for is sorted
-        asked = jax.lax.switch(does, [lambda x=x: _median(x) for x in found[1:]] + [lambda: alpha])
-        alpha = jnp.where(does == END, alpha, asked)
-        return (logits, alpha, Division(logits, told, asked)), None
+        logits = jnp.where(wanted == LOGITS, new, logits)
+        # one program of a pass over all batches for every step: only the figure that is wanted is sorted
+        medians = [lambda x=x: jnp.nan_to_num(jnp.nanmedian(x)) for x in of_rows[1:]]
+        figure = jax.lax.switch(wanted, [*medians, lambda: alpha])
+        alpha = jnp.where(wanted == MISFIT, alpha, figure)
+        return (logits, alpha, Division(logits, by_batches, figure)), None
 
-    rounds_of = [[(REFINE, r)] * rounds + [(SETTLE, r)] for r in NOISES]
-    steps = [(BEGIN, 1.0), *itertools.chain(*rounds_of), (END, NOISES[-1])]
-    does, noises = (jnp.array(x) for x in zip(*steps, strict=True))
+    rounds_of = [[(LOGITS, r)] * rounds + [(SLOPE, r)] for r in NOISES]
+    steps = [(SIZE, 1.0), *itertools.chain(*rounds_of), (MISFIT, NOISES[-1])]
+    wanted, noises = (jnp.array(x) for x in zip(*steps, strict=True))
     first = (start, jnp.float32(1), Division(start, jnp.zeros_like(start), jnp.float32(0)))
-    return jax.lax.scan(step, first, (does, noises))[0][2]
-
-
-def _median(x: Array) -> Array:
-    return jnp.nan_to_num(jnp.nanmedian(x))
-
-
-def _certain(logits: Array) -> Array:
-    likeliest = jnp.argmax(logits, axis=-1)
-    return SURE * jax.nn.one_hot(likeliest, logits.shape[-1])
+    return jax.lax.scan(step, first, (wanted, noises))[0][2]
 
 
 def explained(
@@ -247,9 +232,9 @@ def explained(
 
     def another(carry: tuple[Array, Division]) -> tuple[Array, Division]:
         number, best = carry
-        found = divided(formula, parties, pushed, draw(number), fixed, rounds)
-        better = found.misfit < best.misfit
-        return number + 1, jax.tree.map(lambda a, b: jnp.where(better, a, b), found, best)
+        division = divided(formula, parties, pushed, draw(number), fixed, rounds)
+        better = division.misfit < best.misfit
+        return number + 1, jax.tree.map(lambda a, b: jnp.where(better, a, b), division, best)
 
     nothing = Division(fixed, jnp.zeros_like(fixed), jnp.float32(jnp.inf))
     return jax.lax.while_loop(more, another, (jnp.int32(0), nothing))[1]
@@ -258,7 +243,7 @@ def explained(
 def attack_of(
     formula: Formula,
     softening: float,
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     names: str,
     rounds: int,
@@ -272,16 +257,12 @@ def attack_of(
       formula: the defense's.
       softening: the published or usual value of that knob.
       bottoms: the attackers' bottom models, whose widths part the cut.
-      num_classes: C.
       names: whether the classes are named by "known" labels, or by "none".
       rounds: how often the logits are refined under each of ``NOISES``.
       starts: how many L0 are tried at most.
 
     Returns:
       An attack whose scores [N, C] are logits, of either sign; NaN for rows never sent.
-
-    Raises:
-      ValueError: for a bad option.
     """
     public = {"softening": softening}
     core.check_choice("names", names, NAMES)
@@ -306,21 +287,21 @@ def attack_of(
         labels = 2 * MOST * _centered(jax.nn.one_hot(known.labels, num_classes)) * teaches
         fixed = jnp.zeros((rows, num_classes)).at[known.rows].set(labels)
         parties = [_exchange(whole, *ends, scale) for ends in itertools.pairwise(places)]
-        logits, told, _ = explained(formula, parties, draw, fixed, softening, rounds, starts)
+        logits, by_batches, _ = explained(formula, parties, draw, fixed, softening, rounds, starts)
         if num_classes == 2:  # more classes have too many orders
-            exchanged = jnp.sum(told * fixed) < 0
+            exchanged = jnp.sum(by_batches * fixed) < 0
             logits = jnp.where(exchanged & (fixed == 0), -logits, logits)
         return logits
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         logits = solve(key, core.with_mates(view), known, knobs["softening"])
-        sent = (view.sums.count > 0)[:, None]
-        return Scores(jnp.where(sent, logits[: len(sent)], jnp.nan))
+        sent = view.sums.count > 0
+        return core.scored(logits[: len(sent)], sent)
 
     return Attack(
         run,
         (SPLIT, NO_SPLIT),  # a malicious optimizer adds nothing to what it is sent
-        {"known": 40.0, **public} if names == "known" else public,
+        {**core.KNOWN, **public} if names == "known" else public,
         baselines=("logistic",) if names == "known" else (),
         **core.reads_epoch("mean"),
     )

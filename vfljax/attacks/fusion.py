@@ -19,28 +19,23 @@ logits of one party: what a party sends has no entry of a class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 SIGNS = {"subtract": -1.0, "add": 1.0}
 
 
-def fusion(bottoms: tuple[nn.Module, ...], num_classes: int, *, sign: str = "subtract") -> Attack:
+def fusion(bottoms: Bottoms, num_classes: int, *, sign: str = "subtract") -> Attack:
     """Score each row by its standardized logits less its standardized mean gradient.
 
     The knob ``weight`` is w. Of colluders, what they sent is added, as the federation adds it, and what
     they received is averaged.
 
     Args:
-      bottoms: not read.
-      num_classes: C.
       sign: whether the gradient is subtracted ("subtract") or added ("add").
 
     Returns:
@@ -50,14 +45,14 @@ def fusion(bottoms: tuple[nn.Module, ...], num_classes: int, *, sign: str = "sub
     del bottoms
     core.check_choice("sign", sign, SIGNS)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known
         g, sent = core.received(view, "mean")
         g = jnp.mean(core.by_party(g, num_classes), axis=1)
         logits = jnp.sum(core.by_party(view.embeddings[-1], num_classes), axis=1)
         scores = standardized(logits, view.sent[-1])
         scores += SIGNS[sign] * knobs["weight"] * standardized(g, sent)
-        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+        return core.scored(scores, sent)
 
     return Attack(run, (NO_SPLIT,), {"weight": 1.0}, adaptive=True, over_epochs=True)
 

@@ -18,14 +18,13 @@ attacker has only what it received, which is what is used by default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import chex
-import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 
@@ -66,7 +65,7 @@ def _hints(
     more than two classes the mean of all known rows of the class."""
     core.check_epoch(epoch)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
         g, sent = core.received(view, epoch)
         if oracle:
@@ -84,12 +83,12 @@ def _hints(
             return likeness(g, source[_first(known, label, usable, count)])
 
         scores = jnp.stack([like(label) for label in range(num_classes)], axis=-1)
-        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+        return core.scored(scores, sent)
 
     return Attack(
         run,
         KINDS,
-        knobs={} if oracle else {"known": 40.0},
+        knobs={} if oracle else core.KNOWN,
         oracle=oracle,
         diagnostic=core.CLEAN if oracle else "",
         **core.reads_epoch(epoch),
@@ -97,7 +96,7 @@ def _hints(
 
 
 def cosine(
-    bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1, oracle: bool = False
+    bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1, oracle: bool = False
 ) -> Attack:
     """Score each row by the cosine of its gradient with that of one known positive.
 
@@ -115,7 +114,7 @@ def cosine(
 
 
 def inner(
-    bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1, oracle: bool = False
+    bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1, oracle: bool = False
 ) -> Attack:
     """``cosine`` with the inner product in place of the cosine, in squared gradient units."""
     del bottoms
@@ -123,7 +122,7 @@ def inner(
 
 
 def hint(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     count: int = 1,

@@ -30,16 +30,13 @@ log odds of the class called, for the same reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
@@ -52,6 +49,13 @@ SCALES = ("column", "block")
 
 TENTHS = (1, 2, 4, 8)
 """The share of the rows called each class that a round learns from, in tenths."""
+
+
+def check_blocks(bottoms: Bottoms, blocks: str) -> None:
+    """Raise ValueError unless ``blocks`` is a name in ``BLOCKS`` whose columns are numbers."""
+    core.check_choice("blocks", blocks, BLOCKS)
+    if BLOCKS[blocks][0]:
+        core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
 
 
 def exchanged(view: View) -> list[Array]:
@@ -92,7 +96,7 @@ def most_confident(logits: Array, usable: Array, tenths: Array | int) -> Array:
 
 
 def joint(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     blocks: str = "all",
@@ -107,8 +111,6 @@ def joint(
     ``ridge``.
 
     Args:
-      bottoms: the attackers' bottom models, which say whether their columns are numbers.
-      num_classes: C.
       blocks: what the classifier reads, a name in ``BLOCKS``.
       scale: whether each "column" has the same weight, or each "block".
       hidden: units of its hidden layer, 0 for a linear model, which starts at 0.
@@ -119,21 +121,17 @@ def joint(
       An attack whose scores are logits [N, C], NaN for rows never sent. Those rows teach nothing.
 
     Raises:
-      ValueError: for an option out of range, and where columns to be read are codes or token ids.
+      ValueError: where columns to be read are codes or token ids.
     """
-    core.check_choice("blocks", blocks, BLOCKS)
-    core.check_choice("scale", scale, SCALES)
+    check_blocks(bottoms, blocks)
     with_columns, with_exchange = BLOCKS[blocks]
-    if with_columns:
-        core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
+    core.check_choice("scale", scale, SCALES)
     core.check_whole("hidden", hidden, 0)
-    core.check_whole("rounds", rounds, 0)
+    core.check_whole("rounds", rounds, 0, len(TENTHS))
     core.check_whole("steps", steps, 1)
-    if rounds > len(TENTHS):
-        raise ValueError(f"rounds={rounds!r} is out of range: choose 0 to {len(TENTHS)}.")
     model = from_module(MLP((hidden,) if hidden else (), num_classes))
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         parts = exchanged(view) if with_exchange else []
         if with_columns:
             columns = core.columns_of(view.features)
@@ -142,7 +140,7 @@ def joint(
             parts = [part / part.shape[1] ** 0.5 for part in parts]
         x = jnp.concatenate(parts, axis=1)
         sent = view.sums.count > 0
-        labels = jnp.full(len(x), -1).at[known.rows].set(known.labels)
+        labels = core.labels_by_row(known, len(x))
         taught = (labels >= 0) & sent
         start = model.init(keys.fold(key, "model"), x[:1])["params"]
         if not hidden:
@@ -166,16 +164,16 @@ def joint(
                 total = jnp.sum(weights * each) + knobs["ridge"] / 2 * size
                 return total / jnp.maximum(jnp.sum(weights), 1e-12)
 
-            return logits_of(core.minimize(loss, start, knobs, steps)).T, None
+            return logits_of(core.minimize(loss, start, core.adamw(knobs), steps)).T, None
 
         tenths = jnp.array((0, *TENTHS[:rounds]))
         logits, _ = jax.lax.scan(train, jnp.zeros((len(x), num_classes)), tenths)
-        return Scores(jnp.where(sent[:, None], logits, jnp.nan))
+        return core.scored(logits, sent)
 
     return Attack(
         run,
         KINDS,
-        {"known": 40.0, **core.ADAMW, "tau": 0.5, "ridge": 1.0},
+        {**core.KNOWN, **core.ADAMW, "tau": 0.5, "ridge": 1.0},
         {"tau": (0.0, 1.0)},
         baselines=("logistic",),
         adaptive=True,

@@ -9,17 +9,14 @@ max(a, 1 - a), which grants the attacker the direction; it would know that from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import flax.linen as nn
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 
-def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = -1) -> Attack:
+def norm(bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1) -> Attack:
     """Score each row by the length of its gradient.
 
     ``epoch`` says which gradients are read (``core.received``). The scores [N, 2] are minus and plus
@@ -28,7 +25,7 @@ def norm(bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str =
     del bottoms, num_classes
     core.check_epoch(epoch)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
         g, sent = core.received(view, epoch)
         return Scores(core.two_sided(jnp.linalg.norm(g, axis=-1), sent))

@@ -22,29 +22,24 @@ A row's own y~ also is among the labels p is fitted to: with few rows and many c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import direct
 from vfljax.attacks.probe import standardized
 from vfljax.types import NO_SPLIT, Array, Known, PyTree, Scores, View
 
 
 def posterior(
-    bottoms: tuple[nn.Module, ...], num_classes: int, *, epoch: int | str = "mean", steps: int = 500
+    bottoms: Bottoms, num_classes: int, *, epoch: int | str = "mean", steps: int = 500
 ) -> Attack:
     """Score each row by the log posterior of its label, given the noisy one and its columns.
 
     Knobs: ``epsilon``, that of the mechanism, and AdamW's ``learning_rate`` and ``weight_decay``.
 
     Args:
-      bottoms: the attackers' bottom models, which say whether their columns are numbers.
-      num_classes: C.
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
         learned, the most negative entry is that of y~; a mean over epochs is of what noise it memorized, too.
       steps: optimizer steps, each on all rows.
@@ -60,7 +55,7 @@ def posterior(
     core.check_whole("steps", steps, 1)
     first = direct(bottoms, num_classes, rule="most_negative", epoch=epoch)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         guesses = first.run(key, view, known, {}).train
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         noisy = jnp.where(guessed, jnp.argmax(guesses, axis=-1), -1)
@@ -79,9 +74,9 @@ def posterior(
             return -jnp.mean(jax.nn.logsumexp(log_p(params) + bonus, axis=0))
 
         start = (jnp.zeros((len(x), num_classes)), jnp.zeros(num_classes))
-        params = core.minimize(loss, start, knobs, steps)
+        params = core.minimize(loss, start, core.adamw(knobs), steps)
         sent = core.received(view, epoch)[1]
-        return Scores(jnp.where(sent[:, None], (log_p(params) + bonus).T, jnp.nan))
+        return core.scored((log_p(params) + bonus).T, sent)
 
     return Attack(
         run,

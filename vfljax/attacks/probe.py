@@ -10,17 +10,14 @@ baselines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from vfljax import keys
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
 from vfljax.models.rows import over_chunks
@@ -48,7 +45,7 @@ def standardized(x: Array, sent: Array) -> Array:
 
 
 def probe(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     inputs: str = "both",
@@ -60,8 +57,6 @@ def probe(
     """Train a classifier on the known rows, and score all rows sent.
 
     Args:
-      bottoms: not read.
-      num_classes: C.
       inputs: what the classifier reads, "embeddings", "gradients" or "both", as they crossed the wire.
       hidden: units of its hidden layer, 0 for a linear model.
       epoch: which gradients are read, see ``core.received``; "mean" and "votes" stand beside the last
@@ -80,10 +75,10 @@ def probe(
     core.check_whole("batch_size", batch_size, 1)
     model = from_module(MLP((hidden,) if hidden else (), num_classes))
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         g, sent = core.received(view, epoch)
-        z = view.embeddings[core.place_of(view, core.number_of(epoch))]
-        sent &= view.sent[core.place_of(view, core.number_of(epoch))]
+        place = core.place_of(view, epoch)
+        z, sent = view.embeddings[place], sent & view.sent[place]
         parts = {"both": (z, g), "embeddings": (z,), "gradients": (g,)}[inputs]
         x = jnp.concatenate([standardized(part, sent) for part in parts], axis=-1)
         params = model.init(keys.fold(key, "model"), x[:1])["params"]
@@ -91,35 +86,27 @@ def probe(
         def logits_of(params: PyTree, rows: Array) -> Array:
             return model.apply({"params": params}, x[rows], False, None)[0]
 
-        optimizer = optax.adamw(knobs["learning_rate"], weight_decay=knobs["weight_decay"])
+        def loss(params: PyTree, places: Array) -> Array:
+            rows, labels = known.rows[places], known.labels[places]
+            weights = sent[rows].astype(jnp.float32)  # nothing crossed for the others
+            each = optax.softmax_cross_entropy_with_integer_labels(logits_of(params, rows), labels)
+            return jnp.sum(weights * each) / jnp.maximum(jnp.sum(weights), 1.0)
+
+        adamw = optax.adamw(knobs["learning_rate"], weight_decay=knobs["weight_decay"])
         drawn = jax.random.randint(
             keys.fold(key, "draws"), (steps, batch_size), 0, jnp.maximum(known.count, 1)
         )
-
-        def step(carry: tuple[PyTree, PyTree], places: Array) -> tuple[tuple[PyTree, PyTree], None]:
-            params, state = carry
-            rows, labels = known.rows[places], known.labels[places]
-            weights = sent[rows].astype(jnp.float32)  # nothing crossed for the others
-
-            def loss(params: PyTree) -> Array:
-                logits = logits_of(params, rows)
-                each = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-                return jnp.sum(weights * each) / jnp.maximum(jnp.sum(weights), 1.0)
-
-            update, state = optimizer.update(jax.grad(loss)(params), state, params)
-            return (optax.apply_updates(params, update), state), None
-
-        (params, _), _ = jax.lax.scan(step, (params, optimizer.init(params)), drawn)
+        params = core.minimize(loss, params, adamw, steps, drawn)
         probabilities = over_chunks(
             lambda rows: jax.nn.softmax(logits_of(params, rows)), jnp.arange(len(x))
         )
-        return Scores(jnp.where(sent[:, None], probabilities, jnp.nan))
+        return core.scored(probabilities, sent)
 
     baselines = core.BASELINES if inputs == "embeddings" else ("logistic", "all_labels")
     return Attack(
         run,
         KINDS,
-        {"known": 40.0, **core.ADAMW},
+        {**core.KNOWN, **core.ADAMW},
         baselines=baselines,
         steps=steps,
         **core.reads_epoch(epoch, adaptive=True),

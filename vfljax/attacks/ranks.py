@@ -22,18 +22,16 @@ are one linear solve, and nothing is drawn.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
-from vfljax.attacks.joint import BLOCKS
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
+from vfljax.attacks.joint import BLOCKS, check_blocks
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 WIDTH = 12**0.5  # a uniform variable of this width has variance 1
@@ -158,7 +156,7 @@ def both(x: Array, sent: Array, known: Taught) -> Array:
 
 
 def ranks(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     learner: str = "kernel",
@@ -170,8 +168,6 @@ def ranks(
     Knobs: how many labels are ``known``.
 
     Args:
-      bottoms: the attackers' bottom models, which say whether their columns are numbers.
-      num_classes: C.
       learner: "ridge", "kernel", "lda" or "both" of the last two.
       blocks: what is read: "all", the attacker's own "columns" or the "exchange".
       most: known labels that are learned from; further ones are left out, so that the solve stays small.
@@ -180,24 +176,20 @@ def ranks(
       An attack whose scores [N, C] are of either sign, NaN for rows never sent. Those rows teach nothing.
 
     Raises:
-      ValueError: for an option out of range, and where columns to be read are codes or token ids.
+      ValueError: where columns to be read are codes or token ids.
     """
     core.check_choice("learner", learner, LEARNERS)
-    core.check_choice("blocks", blocks, BLOCKS)
     core.check_whole("most", most, 2)
-    if BLOCKS[blocks][0]:
-        core.check_numeric(bottoms, f"choose blocks='exchange' instead of blocks={blocks!r}")
+    check_blocks(bottoms, blocks)
     learn = {"ridge": ridge, "kernel": kernel, "lda": lda, "both": both}[learner]
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
         sent = view.sums.count > 0
         scores = learn(features(view, blocks), sent, taught(known, sent, num_classes, most))
-        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+        return core.scored(scores, sent)
 
-    return Attack(
-        run, KINDS, {"known": 40.0}, baselines=("logistic",), adaptive=True, over_epochs=True
-    )
+    return Attack(run, KINDS, core.KNOWN, baselines=("logistic",), adaptive=True, over_epochs=True)
 
 
 ROW = AttackRow(ranks)

@@ -20,15 +20,12 @@ are found within the batch, whose rows were all computed by the same weights; a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.spectral import centered, two_clusters
 from vfljax.types import KINDS, Array, Known, Scores, View
 
@@ -62,9 +59,7 @@ def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
     return jnp.where((sent & ~alone)[:, None], g - expected, 0.0)
 
 
-def residual(
-    bottoms: tuple[nn.Module, ...], num_classes: int, *, neighbors: int = 16, epoch: int = -1
-) -> Attack:
+def residual(bottoms: Bottoms, num_classes: int, *, neighbors: int = 16, epoch: int = -1) -> Attack:
     """Score each row by its residual among its k = ``neighbors`` nearest rows of the batch.
 
     ``epoch`` is a recorded one, -1 for the last. The scores [N, 2] are minus and plus the score of the
@@ -74,7 +69,7 @@ def residual(
     core.check_whole("neighbors", neighbors, 1)
     core.check_whole("epoch", epoch, -1)
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, known, knobs
         by_batch, place = core.batches(view, epoch), core.place_of(view, epoch)
         z, g = by_batch.gather(view.embeddings[place]), by_batch.gather(view.gradients[place])
@@ -88,7 +83,7 @@ def residual(
             s = -r[:, 0]
         else:
             s = two_clusters(r, sent.astype(jnp.float32), absolute=False, minority=True)
-        return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
+        return core.scored(jnp.stack([-s, s], axis=-1), sent)
 
     return Attack(run, KINDS, binary=True, adaptive=True, epoch=epoch)
 

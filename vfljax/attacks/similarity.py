@@ -26,17 +26,16 @@ Deviations:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, Array, Known, Scores, View
 
 SIGNALS = ("gradients", "embeddings")
@@ -86,7 +85,7 @@ def clusters(metric: Metric, x: Array, known: Known, sent: Array, num_classes: i
 
     ``x`` [N, D] is prepared. Rows not ``sent`` [N] bool move no center and name none.
     """
-    labels = jnp.full(len(x), -1).at[known.rows].set(known.labels)
+    labels = core.labels_by_row(known, len(x))
     of_class = jax.nn.one_hot(labels, num_classes) * sent[:, None]  # -1 is no class: a row of zeros
 
     def means(members: Array, otherwise: Array) -> Array:
@@ -117,7 +116,7 @@ RULES = {"nearest": nearest, "clusters": clusters}
 
 
 def similarity(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     signal: str = "gradients",
@@ -127,8 +126,6 @@ def similarity(
     """Give each row the class of the known rows whose signal is most like its own.
 
     Args:
-      bottoms: not read.
-      num_classes: C.
       signal: what is compared, "gradients" by cosine or "embeddings" by distance.
       rule: "nearest" for the most alike known row, "clusters" for k-means.
       epoch: which signals are read; "mean" and "votes" for gradients only, see ``core.received``.
@@ -136,9 +133,6 @@ def similarity(
     Returns:
       An attack whose scores [N, C] are NaN for rows never sent: cosines, or minus distances in the
       embeddings' units.
-
-    Raises:
-      ValueError: for unknown options, and for options that exclude each other.
     """
     del bottoms
     core.check_epoch(epoch)
@@ -150,19 +144,19 @@ def similarity(
         )
     metric = COSINE if signal == "gradients" else EUCLID
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del key, knobs
         x, sent = core.received(view, epoch)
         if signal == "embeddings":
-            x = view.embeddings[core.place_of(view, core.number_of(epoch))]
+            x = view.embeddings[core.place_of(view, epoch)]
         x = metric.prepare(jnp.where(sent[:, None], x, 0.0))
         scores = RULES[rule](metric, x, known, sent, num_classes)
-        return Scores(jnp.where(sent[:, None], scores, jnp.nan))
+        return core.scored(scores, sent)
 
     return Attack(
         run,
         KINDS,
-        {"known": 40.0},
+        core.KNOWN,
         baselines=("untrained", "logistic") if signal == "embeddings" else ("logistic",),
         **core.reads_epoch(epoch),
     )

@@ -27,15 +27,12 @@ Deviations:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import KINDS, SPLIT, Array, Known, Scores, View
 
 SIGNALS = ("embeddings", "gradients")
@@ -176,14 +173,14 @@ def named(clusters: Array, known: Known, sent: Array, num_classes: int) -> Array
     chex.assert_rank([clusters, sent], 1)
     chex.assert_equal_shape([clusters, sent])
     chex.assert_type(clusters, int)
-    labels = jnp.full(len(clusters), -1).at[known.rows].set(known.labels)
+    labels = core.labels_by_row(known, len(clusters))
     ballots = jax.nn.one_hot(labels, num_classes) * sent[:, None]  # -1 is no class: a row of zeros
     votes = jax.ops.segment_sum(ballots, clusters, num_classes)
     return (votes / jnp.maximum(jnp.sum(votes, axis=1, keepdims=True), 1.0))[clusters]
 
 
 def spectral(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     signal: str = "embeddings",
@@ -196,8 +193,6 @@ def spectral(
     """Cluster rows along their directions of largest variance.
 
     Args:
-      bottoms: not read.
-      num_classes: C.
       signal: what is clustered: what was sent ("embeddings"), received ("gradients"), or computed, by a
         layer's name such as "party0.hidden.0" or "top.hidden.0". It is a diagnostic where the layer is
         not the attacker's, and layers are looked at in the honest federation with splitting only.
@@ -211,9 +206,6 @@ def spectral(
     Returns:
       An attack whose scores are NaN for rows never sent. For two classes they [N, 2] are above 0 for the
       class called; for more they [N, C] are the classes' shares among the known rows of the cluster.
-
-    Raises:
-      ValueError: for unknown options, and for options that exclude each other.
     """
     del bottoms
     core.check_epoch(epoch)
@@ -237,20 +229,18 @@ def spectral(
     if oracle and num_classes == 2:
         raise ValueError("oracle=True names more than two clusters by all labels: C is 2 here.")
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del knobs
-        if signal == "gradients":
-            x, sent = core.received(view, epoch)
-        else:
-            sent = view.sent[core.place_of(view, core.number_of(epoch))]
-            embeddings = view.embeddings[core.place_of(view, core.number_of(epoch))]
+        x, sent = core.received(view, epoch)
+        if signal != "gradients":
+            embeddings = view.embeddings[core.place_of(view, epoch)]
             x = embeddings if signal == "embeddings" else view.diagnostics[signal]
         if num_classes > 2:
             z = centered(x, sent.astype(jnp.float32))
             z = core.multiply(z, directions(z, min(num_classes - 1, z.shape[1])))
             clusters = k_means(key, z, sent.astype(jnp.float32), num_classes)
             shares = named(clusters, known, sent, num_classes)
-            return Scores(jnp.where(sent[:, None], shares, jnp.nan))
+            return core.scored(shares, sent)
 
         def cluster(x: Array, weights: Array) -> Array:
             return two_clusters(x, weights, scores == "absolute", heuristic == "minority")
@@ -258,15 +248,15 @@ def spectral(
         if whole:
             s = cluster(x, sent.astype(jnp.float32))
         else:
-            by_batch = core.batches(view, core.number_of(epoch))
+            by_batch = core.batches_at(view, core.place_of(view, epoch))
             parts = jax.vmap(cluster)(by_batch.gather(x), by_batch.sent.astype(jnp.float32))
             s = by_batch.scatter(parts, len(x))
-        return Scores(jnp.where(sent[:, None], jnp.stack([-s, s], axis=-1), jnp.nan))
+        return core.scored(jnp.stack([-s, s], axis=-1), sent)
 
     return Attack(
         run,
         KINDS if signal in SIGNALS else (SPLIT,),
-        knobs={"known": 40.0} if num_classes > 2 and not oracle else {},
+        knobs=core.KNOWN if num_classes > 2 and not oracle else {},
         baselines=("untrained",) if signal == "embeddings" and not oracle else (),
         oracle=oracle,
         diagnostic="" if signal in SIGNALS else signal,

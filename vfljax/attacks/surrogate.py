@@ -34,18 +34,17 @@ z and g are of one recorded epoch. The top model moves within it, which the surr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
 from vfljax import keys
 from vfljax.attacks import core
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.probe import standardized
 from vfljax.models import MLP
 from vfljax.models.parties import from_module
@@ -53,8 +52,6 @@ from vfljax.types import MALICIOUS, SPLIT, Array, Known, PyTree, Scores, View
 
 NAMES = ("known", "none")
 KNOBS = {"learning_rate": 5e-2, "cross_entropy": 0.1, "balance": 1.0, "anchor": 0.05}
-
-
 SURE = -20.0  # the logarithm that stands for a q of 0
 
 
@@ -76,7 +73,7 @@ def seen_of(view: View, known: Known, epoch: int) -> Seen:
     within = sent[:, None]
     spread = jnp.std(z, axis=0, where=within, keepdims=True)
     g = jnp.where(within, view.agreed.batch_size * spread * g, 0.0)
-    labels = jnp.full(len(z), -1).at[known.rows].set(known.labels)
+    labels = core.labels_by_row(known, len(z))
     return Seen(standardized(z, sent), g, sent, labels)
 
 
@@ -87,7 +84,7 @@ def length(x: Array) -> Array:
 
 
 def make_loss(
-    logits_of: Callable[[PyTree, Array], Array], seen: Seen, knobs: Mapping[str, Array]
+    logits_of: Callable[[PyTree, Array], Array], seen: Seen, knobs: Knobs
 ) -> Callable[[tuple[PyTree, Array]], Array]:
     """The loss of the module's docstring as a function of ``(surrogate's parameters, u [N, C])``.
 
@@ -125,7 +122,7 @@ def labels_of(u: Array, labels: Array) -> Array:
 
 
 def surrogate(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     names: str = "known",
@@ -139,8 +136,6 @@ def surrogate(
     ``cross_entropy``, ``balance`` and ``anchor``.
 
     Args:
-      bottoms: not read.
-      num_classes: C.
       names: "known" for classes named by the known rows, "none" for an attacker without any label.
       hidden: units of the surrogate's hidden layer, 0 for a linear surrogate.
       epoch: a recorded one, -1 for the last.
@@ -149,9 +144,6 @@ def surrogate(
     Returns:
       An attack whose scores [N, C] are the logarithms of q, NaN for rows not sent in that epoch. Known rows
       score their label.
-
-    Raises:
-      ValueError: for an option out of range.
     """
     del bottoms
     core.check_choice("names", names, NAMES)
@@ -159,7 +151,7 @@ def surrogate(
         core.check_whole(name, value, low)
     model = from_module(MLP((hidden,) if hidden else (), num_classes, "tanh"))
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         seen = seen_of(view, known, epoch)
         if names == "none":
             seen = seen._replace(labels=jnp.full_like(seen.labels, -1))
@@ -167,26 +159,19 @@ def surrogate(
         def logits_of(params: PyTree, z: Array) -> Array:
             return model.apply({"params": params}, z, False, None)[0]
 
-        loss = make_loss(logits_of, seen, knobs)
-        optimizer = optax.adam(knobs["learning_rate"])
         params = model.init(keys.fold(key, "model"), seen.z[:1])["params"]
         start = (params, jnp.zeros((len(seen.z), num_classes)))
 
-        def step(carry: tuple[PyTree, PyTree], _: None) -> tuple[tuple[PyTree, PyTree], None]:
-            parameters, state = carry
-            update, state = optimizer.update(jax.grad(loss)(parameters), state)
-            return (optax.apply_updates(parameters, update), state), None
-
-        carry = start, optimizer.init(start)
-        ((_, u), _), _ = jax.lax.scan(step, carry, None, length=steps)
+        loss, adam = make_loss(logits_of, seen, knobs), optax.adam(knobs["learning_rate"])
+        _, u = core.minimize(loss, start, adam, steps)
         known_labels = jnp.where(jax.nn.one_hot(seen.labels, num_classes) > 0, 0.0, SURE)
         scores = jnp.where((seen.labels >= 0)[:, None], known_labels, jax.nn.log_softmax(u))
-        return Scores(jnp.where(seen.sent[:, None], scores, jnp.nan))
+        return core.scored(scores, seen.sent)
 
     return Attack(
         run,
         (SPLIT, MALICIOUS),
-        {"known": 40.0, **KNOBS} if names == "known" else KNOBS,
+        {**core.KNOWN, **KNOBS} if names == "known" else KNOBS,
         baselines=("logistic",) if names == "known" else (),
         adaptive=True,
         steps=steps,

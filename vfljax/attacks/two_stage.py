@@ -6,21 +6,18 @@ section 4.3. The stages are ``direct`` and ``completion``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from vfljax import keys
 from vfljax.attacks.completion import KNOBS, PUBLISHED_STEPS, RANGES, completion_run
-from vfljax.attacks.core import Attack, AttackRow
+from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.direct import direct
 from vfljax.types import Array, Known, Scores, View
 
 
 def two_stage(
-    bottoms: tuple[nn.Module, ...],
+    bottoms: Bottoms,
     num_classes: int,
     *,
     rule: str = "first_negative",
@@ -44,7 +41,7 @@ def two_stage(
         bottoms, num_classes, finetune_bottom, layers, head_init, steps, batch_size, threshold
     )
 
-    def run(key: Array, view: View, known: Known, knobs: Mapping[str, Array]) -> Scores:
+    def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         del known
         guesses = first.run(key, view, _nothing_known(view), {}).train
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)

@@ -1,7 +1,6 @@
 """How well a trained federation predicts: its final weights, or those of every step of an epoch.
 
-What enters: weights and the ``Table``. What leaves: figures of one member, by pure functions that
-``vfljax.sweep.batch_layout`` maps over trials and devices.
+The functions are pure and of one member; ``vfljax.sweep.batch_layout`` maps them over trials and devices.
 """
 
 from __future__ import annotations

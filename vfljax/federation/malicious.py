@@ -40,7 +40,7 @@ import optax
 from vfljax.types import Array, PyTree
 
 
-class MaliciousState(NamedTuple):
+class _State(NamedTuple):
     """What the rules remember between steps."""
 
     count: Array  # [] int32, steps done
@@ -59,20 +59,18 @@ def scale_by_malicious(gamma: Array | float) -> optax.GradientTransformation:
     Returns:
       A transformation of updates with the structure and shapes of the parameters.
     """
-
-    def direction(v: Array, s: Array, first: Array) -> Array:
-        del s, first
-        return v
-
-    return _amplify(direction, gamma)
+    return _amplify(lambda v, s, first: v, gamma)
 
 
 def trace_released(momentum: Array | float, gamma: Array | float) -> optax.GradientTransformation:
     """Momentum and amplification of the released class where gradients are zeroed in place.
 
     The gradient G_t overwrites the buffer with which it is one tensor, so that ``mu * buffer + gradient``
-    is 2 mu G_t: there is no memory but s_{t-1}. Both numbers may be traced; gamma = 0 is
-    ``optax.trace(momentum)``.
+    is 2 mu G_t: there is no memory but s_{t-1}.
+
+    Args:
+      momentum: mu, which may be traced.
+      gamma: that of ``scale_by_malicious``; at 0 this is ``optax.trace(momentum)``.
     """
 
     def direction(g: Array, s: Array, first: Array) -> Array:
@@ -89,15 +87,13 @@ def trace_released_torch2(
     """Momentum and amplification of the released class where gradients are set to None.
 
     The amplified step s_t becomes the momentum buffer. On a constant gradient each step is
-    mu (1 + gamma mu) times the one before, so that long runs diverge. Both numbers may be traced;
-    gamma = 0 is ``optax.trace(momentum)``.
+    mu (1 + gamma mu) times the one before, so that long runs diverge.
+
+    Args:
+      momentum: mu, which may be traced.
+      gamma: that of ``scale_by_malicious``; at 0 this is ``optax.trace(momentum)``.
     """
-
-    def direction(g: Array, s: Array, first: Array) -> Array:
-        del first
-        return g + momentum * s
-
-    return _amplify(direction, gamma)
+    return _amplify(lambda g, s, first: g + momentum * s, gamma)
 
 
 def _amplify(
@@ -106,8 +102,8 @@ def _amplify(
     """The transformation s_t = r_t v_t, where v_t = direction(update, s_{t-1}, whether t = 1)."""
     chex.assert_rank(gamma, 0)
 
-    def init(params: PyTree) -> MaliciousState:
-        return MaliciousState(jnp.zeros([], jnp.int32), jax.tree.map(jnp.zeros_like, params))
+    def init(params: PyTree) -> _State:
+        return _State(jnp.zeros([], jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
     def update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
         del params
@@ -124,6 +120,6 @@ def _amplify(
             return jnp.where(first | (gamma == 0), v, r * v)
 
         scaled = jax.tree.map(amplify, updates, state.scaled)
-        return scaled, MaliciousState(state.count + 1, scaled)
+        return scaled, _State(state.count + 1, scaled)
 
     return optax.GradientTransformation(init, update)

@@ -18,11 +18,15 @@ import optax
 from vfljax.federation.malicious import scale_by_malicious, trace_released, trace_released_torch2
 from vfljax.types import Array, HParams
 
+Factory = Callable[[HParams, Array, Array], optax.GradientTransformation]
+
 
 def learning_rate(hparams: HParams, epoch: Array) -> Array:
-    """The learning rate of an ``epoch``, a scalar: times ``decay`` at each milestone reached.
+    """The learning rate of an epoch, a scalar: times ``decay`` at each milestone reached.
 
-    A milestone is reached in the epoch it names. Without milestones the rate stays.
+    Args:
+      hparams: of the trial. A milestone is reached in the epoch it names; without milestones the rate stays.
+      epoch: [] int32.
     """
     chex.assert_rank([epoch, hparams.milestones], [0, 1])
     passed = jnp.sum(epoch >= hparams.milestones)
@@ -30,63 +34,36 @@ def learning_rate(hparams: HParams, epoch: Array) -> Array:
 
 
 def _descent(
-    hparams: HParams, rate: Array, *direction: optax.GradientTransformation
-) -> optax.GradientTransformation:
-    """Steps of -rate along the direction of the gradient with coupled weight decay."""
-    return optax.chain(
-        optax.add_decayed_weights(hparams.weight_decay), *direction, optax.scale(-rate)
-    )
+    directions: Callable[[HParams, Array], tuple[optax.GradientTransformation, ...]],
+) -> Factory:
+    """Steps of -rate along the direction that ``directions(hparams, gamma)`` make of the gradient with
+    coupled weight decay."""
+
+    def optimizer(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
+        decay = optax.add_decayed_weights(hparams.weight_decay)
+        return optax.chain(decay, *directions(hparams, gamma), optax.scale(-rate))
+
+    return optimizer
 
 
-def sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """SGD with momentum and coupled weight decay, as PyTorch's.
-
-    v <- momentum v + g + weight_decay theta,   theta <- theta - rate v
-    """
-    del gamma
-    return _descent(hparams, rate, optax.trace(hparams.momentum))
-
-
-def malicious_sgd(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """``sgd`` whose direction the intended malicious rule amplifies; gamma = 0 is ``sgd``."""
-    return _descent(hparams, rate, optax.trace(hparams.momentum), scale_by_malicious(gamma))
-
-
-def malicious_sgd_released(
-    hparams: HParams, rate: Array, gamma: Array
-) -> optax.GradientTransformation:
-    """The released malicious SGD where gradients are zeroed in place; gamma = 0 is ``sgd``."""
-    return _descent(hparams, rate, trace_released(hparams.momentum, gamma))
-
-
-def malicious_sgd_released_torch2(
-    hparams: HParams, rate: Array, gamma: Array
-) -> optax.GradientTransformation:
-    """The released malicious SGD where gradients are set to None; gamma = 0 is ``sgd``."""
-    return _descent(hparams, rate, trace_released_torch2(hparams.momentum, gamma))
-
-
-def adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """Adam with coupled weight decay, as PyTorch's ``Adam(weight_decay=...)``.
-
-    The trial's momentum is not read. Decoupled weight decay would be AdamW.
-    """
-    del gamma
-    return _descent(hparams, rate, optax.scale_by_adam())
-
-
-def malicious_adam(hparams: HParams, rate: Array, gamma: Array) -> optax.GradientTransformation:
-    """``adam`` whose direction the malicious rule amplifies; gamma = 0 is ``adam``."""
-    return _descent(hparams, rate, optax.scale_by_adam(), scale_by_malicious(gamma))
-
-
-TABLE: dict[str, Callable[[HParams, Array, Array], optax.GradientTransformation]] = {
-    "sgd": sgd,
-    "adam": adam,
-    "malicious_sgd": malicious_sgd,
-    "malicious_sgd_released": malicious_sgd_released,
-    "malicious_sgd_released_torch2": malicious_sgd_released_torch2,
-    "malicious_adam": malicious_adam,
+# each malicious one is the honest one at gamma = 0
+TABLE: dict[str, Factory] = {
+    # as PyTorch's: v <- momentum v + g + weight_decay theta, theta <- theta - rate v
+    "sgd": _descent(lambda hparams, gamma: (optax.trace(hparams.momentum),)),
+    # as PyTorch's Adam(weight_decay=...), which is not AdamW; it has no momentum of its own
+    "adam": _descent(lambda hparams, gamma: (optax.scale_by_adam(),)),
+    "malicious_sgd": _descent(
+        lambda hparams, gamma: (optax.trace(hparams.momentum), scale_by_malicious(gamma))
+    ),
+    "malicious_sgd_released": _descent(
+        lambda hparams, gamma: (trace_released(hparams.momentum, gamma),)
+    ),
+    "malicious_sgd_released_torch2": _descent(
+        lambda hparams, gamma: (trace_released_torch2(hparams.momentum, gamma),)
+    ),
+    "malicious_adam": _descent(
+        lambda hparams, gamma: (optax.scale_by_adam(), scale_by_malicious(gamma))
+    ),
 }
 
 MALICIOUS = {

@@ -46,8 +46,9 @@ def cross_entropy(top: Party, class_weights: tuple[float, ...] = ()) -> LossFn:
     weights w it is sum_bc w_c t_bc (-log q_bc) / sum_bc w_c t_bc, which for one-hot targets is
     PyTorch's weighted mean (Fu et al. 2022, BHI: .3 and 1) and for equal weights the mean again.
 
-    The loss takes the aggregated cut f [B, D], the embeddings [B, D] of the passive parties and
-    targets [B, C].
+    Args:
+      top: the label party's top model.
+      class_weights: w; () for none.
     """
 
     def loss(

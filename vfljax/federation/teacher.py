@@ -1,8 +1,8 @@
 """The label party's teachers: trained on its own columns alone, before the federation starts.
 
-What leaves: class probabilities of the training rows, ``[T, N, C]``, a data column read by every
-(epsilon, k). A teacher depends on the seed and on the labels it may see: those a chain's ``teach``
-slot gives, so that under label DP it never sees the true ones. Trials that agree in both share one.
+Their class probabilities of the training rows [T, N, C] are a data column. A teacher depends on the seed and
+on the labels it may see: those that a chain's ``teach`` slot gives, so that under label DP it never sees the
+true ones. Trials that agree in both share one.
 
 KDk (Arazzi et al. 2024) trains ResNet-50, BERT or FCNN-4 with Adam for 20 epochs, the rate times 0.1
 at 50 % and 80 %. ``config.teacher.network`` names the network; an MLP unless it does.
@@ -44,7 +44,13 @@ class Lessons(NamedTuple):
 
 
 def teacher_start(table: Table, teacher: TeacherSpec, seed: int) -> PyTree:
-    """The random variables of a seed's teacher, for weights of a file to be put into."""
+    """The random variables of a seed's teacher, for weights of a file to be put into.
+
+    Args:
+      table: the data, of which the teacher reads the last party's columns.
+      teacher: what is trained.
+      seed: of the draw.
+    """
     x = jnp.zeros((1, *table.features[-1].shape[1:]), jnp.float32)
     key = keys.fold(keys.run_key(jnp.uint32(seed)), "teacher")
     return jax.device_get(jax.jit(from_module(teacher.network).init)(keys.fold(key, "init"), x))
@@ -54,7 +60,14 @@ def teacher_scores(
     table: Table, seeds: Array, lessons: Lessons, teacher: TeacherSpec, start: PyTree = None
 ) -> Array:
     """Probabilities [T, N, C] on every teacher's training rows, from the last party's columns.
-    ``start``: variables [Q, ...] that each seed's teachers start from, in place of random ones."""
+
+    Args:
+      table: the data.
+      seeds: [Q].
+      lessons: what each teacher is trained on.
+      teacher: what is trained.
+      start: variables [Q, ...] that each seed's teachers start from, in place of random ones.
+    """
     model = from_module(teacher.network)
     rows = table.train.shape[1]
     batch = min(teacher.batch_size, rows)

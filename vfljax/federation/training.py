@@ -1,10 +1,9 @@
 """One trial, trained: epochs as scans over the protocol's step, recorded and evaluated.
 
-What enters: a static ``Spec``, the data of every seed (``Table``, shared by all trials) and one
-trial's ``Member``. What leaves: ``run``, a pure function of one member, which
-``vfljax.sweep.batch_layout`` maps over trials and devices. One call trains one epoch, so that the host may
-report, record and save between calls; what every trial of a seed shares (the order of rows) is
-made once, outside them.
+``make_run`` makes of a static ``Spec`` a pure function of one trial's ``Member`` and the data of every seed
+(``Table``), which ``vfljax.sweep.batch_layout`` maps over trials and devices. One call trains one epoch, so
+that the host may report, record and save between calls. What all trials of a seed share, the order of rows,
+is made once, outside them.
 """
 
 from __future__ import annotations
@@ -76,24 +75,14 @@ class Snapshot(NamedTuple):
     record: Record
 
 
-def _observe_nothing(state: State, member: Member, table: Table) -> PyTree:
-    del state, member, table
-    return ()
-
-
-def _keep(observed: Array, number: Array, pieces: list[PyTree]) -> Array:
-    del number, pieces
-    return observed
-
-
 class Observer(NamedTuple):
     """What a caller wants to know of the steps of an epoch beside the exchange; by default nothing."""
 
     # (state after the step, member, table) -> arrays of that step
-    step: Callable[[State, Member, Table], PyTree] = _observe_nothing
+    step: Callable[[State, Member, Table], PyTree] = lambda state, member, table: ()
     # (observed [epochs], epoch, the steps' arrays with steps flattened into their first axis, one
     # entry for the full batches and one for the rest) -> observed
-    end: Callable[[Array, Array, list[PyTree]], Array] = _keep
+    end: Callable[[Array, Array, list[PyTree]], Array] = lambda observed, number, pieces: observed
 
 
 def unobserved(spec: Spec) -> Observer:
@@ -103,7 +92,7 @@ def unobserved(spec: Spec) -> Observer:
 
 
 def check_table(table: Table) -> None:
-    """Assert the ranks and leading axes that ``Table`` says."""
+    """Assert the ranks and leading axes of ``Table``."""
     parts = [table.train, table.validation, table.test]
     chex.assert_rank([table.labels, *parts], [1, 2, 2, 2])
     chex.assert_equal_shape_prefix([table.labels, *table.features], 1)
@@ -119,7 +108,13 @@ def _check_member(member: Member) -> None:
 
 
 def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
-    """Every bottom's scaled columns [n, ...] of raw ``rows`` [n]."""
+    """Every bottom's scaled columns [n, ...] of raw rows.
+
+    Args:
+      table: the data.
+      seed: [] whose training rows scale the columns.
+      rows: [n] int32 places in ``Table.features``.
+    """
     chex.assert_rank([seed, rows], [0, 1])
     return tuple(
         scaled_rows(features, mean, scale, seed, rows)
@@ -127,7 +122,7 @@ def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
     )
 
 
-def empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
+def _empty_record(spec: Spec, cut: tuple[Any, ...]) -> Record:
     """The record of a run that has not begun; ``cut`` are all parties' embeddings [..., D]."""
     rows = spec.recorded_rows
     zeros = tuple(jnp.zeros((rows, z.shape[-1]), jnp.float32) for z in cut[: spec.passive])
@@ -164,7 +159,7 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
         cut = jax.eval_shape(lambda: embed(weights, rows_of(table, member.seed, batch)))
         cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)
         state = init(keys.run_key(member.seed), weights, member.hparams, data, cut)
-        return Snapshot(state, empty_record(spec, cut))
+        return Snapshot(state, _empty_record(spec, cut))
 
     return start
 
@@ -172,11 +167,16 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
 def make_epoch(
     spec: Spec, observe: Callable[[Spec], Observer] = unobserved
 ) -> Callable[[Snapshot, Member, Table, Epoch], Snapshot]:
-    """One epoch: a scan over full batches, then one step of the N mod B rows left (never padded:
-    padding corrupts batch statistics and norms). The exchange is recorded of the first
-    ``spec.recorded_rows`` training rows: of all at once after the epoch, of fewer as it goes, so that
-    memory does not grow with the rows that are only trained on. ``observe`` makes the ``Observer`` of a
-    spec; by default nothing is observed."""
+    """One epoch: a scan over full batches, then one step of the N mod B rows left, which are never padded:
+    padding corrupts batch statistics and norms.
+
+    The exchange is recorded of the first ``spec.recorded_rows`` training rows: of all at once after the
+    epoch, of fewer as it goes, so that memory does not grow with the rows that are only trained on.
+
+    Args:
+      spec: of the program.
+      observe: makes the ``Observer`` of the spec.
+    """
     step, observer = make_step(spec), observe(spec)
     inputs_of = last_layer.make_inputs(spec)
     full = spec.num_rows // spec.batch_size
@@ -273,6 +273,10 @@ def make_run(
 
     At epoch 0 the snapshot given is ignored and the run starts from its seed's ``initial`` weights
     [Q, ...]. ``finite`` is False once a loss or a weight is not finite.
+
+    Args:
+      spec: of the program.
+      observe: makes the ``Observer`` of the spec.
     """
     start, epoch = make_start(spec), make_epoch(spec, observe)
 
@@ -293,8 +297,13 @@ def make_run(
 
 @functools.partial(jax.jit, static_argnames="rows")
 def epoch_of(number: Array, seeds: Array, rows: int) -> Epoch:
-    """The order of ``rows`` rows in epoch ``number`` for each of the ``seeds`` [Q]; from the seed
-    alone, once for all trials."""
+    """The order of the training rows in an epoch, of each seed alone: one for all trials.
+
+    Args:
+      number: [] int32 of the epoch.
+      seeds: [Q].
+      rows: how many, N.
+    """
     chex.assert_rank([number, seeds], [0, 1])
 
     def draw(seed: Array) -> tuple[Array, Array]:
