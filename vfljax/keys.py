@@ -23,6 +23,10 @@ def run_key(seed: Array | int) -> Array:
 def fold(key: Array, *path: str | int | Array) -> Array:
     """Fold names (by CRC-32, stable between processes) and numbers into a key, in order.
 
+    Args:
+      key: [] of a run, or one folded already.
+      path: names and numbers.
+
     >>> key = run_key(0)
     >>> bool(fold(key, "step", 3) == fold(fold(key, "step"), 3))
     True

@@ -156,8 +156,8 @@ def leak_error(scores: Array, labels: Array, weights: Array | None = None) -> Ar
     if scores.shape[1] > 2:
         recall, count = _recall(_guess(scores), labels, scores.shape[1], weights)
         present = (count > 0).astype(jnp.float32)
-        variance = jnp.sum(present * recall * (1 - recall) / jnp.maximum(count, 1e-12))
-        return jnp.sqrt(variance) / present.sum()
+        of_mean = jnp.sum(present * recall * (1 - recall) / jnp.maximum(count, 1e-12))
+        return jnp.sqrt(of_mean) / present.sum()
     ranks = _ranks(_difference(scores))
 
     def variance(members: Array, others: Array) -> Array:

@@ -29,7 +29,7 @@ regression on the same labels without any federation, and the same attack knowin
 upper bound)."""
 
 CLEAN = "clean"
-"""Names the gradients [N, D] of the undefended loss at the final weights, which nobody receives."""
+"""Names the gradients [N, D] of the undefended loss at the final weights, which no party receives."""
 
 OVER_EPOCHS = ("mean", "votes")
 """The values of ``epoch`` that read the sums over all epochs instead of one recorded epoch."""

@@ -59,8 +59,8 @@ def probe(
     Args:
       inputs: what the classifier reads, "embeddings", "gradients" or "both", as they crossed the wire.
       hidden: units of its hidden layer, 0 for a linear model.
-      epoch: which gradients are read, see ``core.received``; "mean" and "votes" stand beside the last
-        epoch's embeddings.
+      epoch: which gradients are read, see ``core.received``; "mean" and "votes" are joined with the
+        last epoch's embeddings.
       steps: optimizer steps.
       batch_size: known rows a step. Rows that were not sent in the epoch do not count in the loss.
 

@@ -34,8 +34,8 @@ def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
     """The residuals [B, D] of one batch's embeddings z [B, D'] and gradients g [B, D].
 
     They are in units of the batch's root mean square gradient, so that a positive factor of g changes
-    nothing; nor does one of z, or its origin. Rows that were not ``sent`` [B] bool are 0 and nobody's
-    neighbors, and a row without neighbors is 0. With fewer than ``neighbors`` other rows, all are taken.
+    nothing; nor does one of z, or its origin. Rows that were not ``sent`` [B] bool are 0 and are neighbors of
+    no row, and a row without neighbors is 0. With fewer than ``neighbors`` other rows, all are taken.
     """
     chex.assert_rank([z, g, sent], [2, 2, 1])
     chex.assert_equal_shape_prefix([z, g, sent], 1)

@@ -19,7 +19,7 @@ VFLAIR's released code. There CE applies a softmax to what is one already, which
 the mean over batch AND classes of -p ln p, so that ``confusion`` does not carry over between codes.
 
 Guarantee: none. The code is one of the classes, not of the row.
-    - Whoever knows a labeled row of each class reads codes as well as labels.
+    - An attacker that knows a labeled row of each class reads codes as well as labels.
     - No label is needed either. With some confusion a code gives nearly no mass to its own class and
       some to every other, so that the label is the class whose gradient is the most POSITIVE while
       predictions are near uniform (``direct``, rule="most_positive").

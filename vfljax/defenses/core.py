@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -253,6 +254,28 @@ def per_party(
         return sent, state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+
+def with_gradient(x: Array, gradient: Array) -> Array:
+    """0, whose gradient with respect to ``x`` is ``gradient``."""
+    return jnp.sum(gradient * (x - jax.lax.stop_gradient(x)))
+
+
+def moments_by_class(g: Array, labels: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """(mean [D], biased variance [D]) of the rows of ``g`` [B, D] of label 0, and of those of label 1.
+
+    Those of a class that is absent are 0.
+    """
+    chex.assert_rank([g, labels], [2, 1])
+    chex.assert_equal_shape_prefix([g, labels], 1)
+
+    def moments(weights: Array) -> tuple[Array, Array]:
+        weights = weights / jnp.maximum(jnp.sum(weights), 1.0)
+        mean = weights @ g
+        return mean, weights @ (g - mean[None, :]) ** 2
+
+    positive = (labels == 1).astype(g.dtype)
+    return moments(1 - positive), moments(positive)
 
 
 def for_two_classes(name: str) -> Callable[[Array, TrainingData], PyTree]:

@@ -243,20 +243,17 @@ def gafm(
 
             # a loss whose value is L_GAN + L_CE and whose gradients are the ones above
             value = gan + ce
-            value += _with_gradient(f, by_f)
+            value += core.with_gradient(f, by_f)
             if terms != "ce":
-                value += sum(map(_with_gradient, *map(jax.tree.leaves, (active, by_active))), 0.0)
+                value += sum(
+                    map(core.with_gradient, *map(jax.tree.leaves, (active, by_active))), 0.0
+                )
             scoped = scoped._replace(state=GAFMState(params, adam_state))
             return value, (logits, variables, scoped)
 
         return defended
 
     return core.Defense(init=init, loss=loss, replaces=True)
-
-
-def _with_gradient(x: Array, gradient: Array) -> Array:
-    """0, whose gradient with respect to ``x`` is ``gradient``."""
-    return jnp.sum(gradient * (x - jax.lax.stop_gradient(x)))
 
 
 def _check_cut_layer(cut_layer: CutLayer) -> None:

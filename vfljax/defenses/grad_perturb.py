@@ -161,7 +161,7 @@ def _on_the_cut(drawn: Any) -> Any:
             difference = by_f(where, noisy) - by_f(where, targets)
             value, aux = loss_fn(active, f, embeddings, targets, context, scoped)
             for z, part in zip(embeddings, _parts(difference, context.cut_layer)):
-                value += jnp.sum(jax.lax.stop_gradient(part) * (z - jax.lax.stop_gradient(z)))
+                value += core.with_gradient(z, jax.lax.stop_gradient(part))
             return value, aux
 
         return defended

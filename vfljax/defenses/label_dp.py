@@ -259,7 +259,7 @@ ROW = DefenseRow(
     factory=label_dp,
     example={"epsilon": 1.0},
     known_by={
-        # the likeliest label given the noisy one is the noisy one: whoever reads it has guessed best
+        # the likeliest label given the noisy one is the noisy one: to read it is the best guess
         # (label-only); model completion and the posterior add what the columns tell
         "no_split": (Knower("direct"), Knower("two_stage"), Knower("posterior")),
         # noise that is drawn once is learned away: embeddings average over rows

@@ -64,19 +64,10 @@ def statistics(gradients: Array, labels: Array) -> Statistics:
 
     A class that is absent has mean and variance 0.
     """
-    chex.assert_rank([gradients, labels], [2, 1])
-    chex.assert_equal_shape_prefix([gradients, labels], 1)
-    positive = (labels == 1).astype(gradients.dtype)
-    p = jnp.mean(positive)
-
-    def of(weights: Array) -> tuple[Array, Array]:
-        weights = weights / jnp.maximum(jnp.sum(weights), 1.0)
-        mean = weights @ gradients
-        return mean, jnp.mean(weights @ (gradients - mean[None, :]) ** 2)
-
-    (mean0, u), (mean1, v) = of(1 - positive), of(positive)
+    (mean0, variance0), (mean1, variance1) = core.moments_by_class(gradients, labels)
     delta = mean1 - mean0
-    return Statistics(delta, u, v, jnp.sum(delta**2), p)
+    p = jnp.mean((labels == 1).astype(gradients.dtype))
+    return Statistics(delta, jnp.mean(variance0), jnp.mean(variance1), jnp.sum(delta**2), p)
 
 
 def sum_kl(lambdas: tuple[Array, ...], u: Array, v: Array, g: Array, d: Array | int) -> Array:

@@ -45,16 +45,8 @@ def noise_deviations(
     ``gradients`` are [B, D] with ``labels`` [B] in {0, 1}; variances are biased, as released. All
     deviations are 0 if a class is absent.
     """
-    chex.assert_rank([gradients, labels, inverse_sum_kl], [2, 1, 0])
-    chex.assert_equal_shape_prefix([gradients, labels], 1)
-    positive = (labels == 1).astype(gradients.dtype)
-
-    def of(weights: Array) -> tuple[Array, Array]:
-        weights = weights / jnp.maximum(jnp.sum(weights), 1.0)
-        mean = weights @ gradients
-        return mean, weights @ (gradients - mean[None, :]) ** 2
-
-    (mean0, variance0), (mean1, variance1) = of(1 - positive), of(positive)
+    chex.assert_rank(inverse_sum_kl, 0)
+    (mean0, variance0), (mean1, variance1) = core.moments_by_class(gradients, labels)
     both = jnp.any(labels == 1) & jnp.any(labels != 1)
     target = gradients.shape[1] * (mean1 - mean0) ** 2 * inverse_sum_kl
 
