@@ -140,14 +140,6 @@ def test_the_range_of_a_block_is_one_number_for_all_its_pixels():
     assert (mean, scale) == (2, 10)
 
 
-def test_a_code_that_no_training_row_has_is_read_as_it_is():
-    """A network has a row for it, unlike a one-hot category, which reads 0."""
-    x = np.array([[0.0, 1], [0, 0], [7, 1]], np.float32)
-    columns = (Column("k", "code", vocabulary=9), Column("c", "category", "v"))
-    mean, scale = statistics(x, np.arange(2), "standard", columns)
-    np.testing.assert_array_equal((x - mean) / scale, x)
-
-
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "range"])
 @pytest.mark.parametrize("rows", ["train", "all"])
 def test_token_ids_are_never_scaled(scaling, rows):

@@ -30,10 +30,7 @@ def test_rare_categories_are_pooled_by_their_count():
     data = from_frame(frame, label="y", max_categories=4)
     assert [c.value for c in data.columns[:4]] == ["r000", "r299", "(other)", "(missing)"]
     assert data.features[:, :4].sum(0).tolist() == [2, 3, 596, 1]
-    assert (
-        "a (298) has rare values that became one, (other): max_categories= keeps more."
-        in data.notes
-    )
+    assert "rare values became one, (other): a (298); max_categories= keeps more." in data.notes
     assert from_frame(frame, label="y", max_categories=301).features.shape == (602, 302)
     assert from_frame(frame, label="y", encoding="codes").columns[0].vocabulary == 301
     test = made(a=["r000", "r001", "new", None], n=range(4))
@@ -109,15 +106,15 @@ def test_notes_say_what_a_person_must_know():
         "one value in all rows: same (x), flat (7).",
         "another whole number in every row: id; drop an identifier.",
         "whole numbers above 16,777,216 are rounded to float32: big.",
-        "2 columns have missing values: gap (1), odd (1); a missing number reads as its training mean, a "
+        "missing values: gap (1), odd (1); a missing number reads as its training mean, a "
         "missing category as (missing).",
         "read as missing: ? in odd (1); keep_default_na=False reads only empty fields and na_values= so.",
-        "same (1) is a category, one-hot.",
+        "categories, one-hot: same (1).",
     ):
         assert note in notes
     alone = from_frame(frame[["y", "code"]], label="y").notes
     assert alone == (
-        "code: 5 distinct whole numbers, taken as a number; name it in categorical= if it is a code.",
+        "few distinct whole numbers, taken as numbers: code (5); name those that are codes in categorical=.",
     )
     assert from_frame(frame[["y", "code"]], label="y", numeric="code").notes == ()
 

@@ -8,6 +8,7 @@ set: it holds what the loader once made.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,7 +64,12 @@ def _complete(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reader_of(name: str, folder: str) -> int:
-    """The version of what reads the data set ``name`` there: of a prepared folder, what read it then."""
+    """Returns the version of what reads a data set; of a prepared folder, of what read it then.
+
+    Args:
+      name: of ``TABLE``.
+      folder: the folder or file that holds it.
+    """
     if folder and prepared.is_prepared(folder):
         return prepared.description(folder).get("reader", 1)
     return READERS.get(name, 1)
@@ -87,14 +93,13 @@ def load(name: str, folder: str, options: Mapping[str, Any]) -> Dataset:
         _were(name, folder, options)
         return prepared.read(folder)
     if folder and name in EMBEDDED:
-        raise UserError(
-            f"is not a prepared data set, and {name} comes with this package",
-            field="data.dir",
-            value=folder,
-            remedy="leave it empty",
-        )
+        what = f"is not a prepared data set, and {name} comes with this package"
+        raise UserError(what, field="data.dir", value=folder, remedy="leave it empty")
     values = _complete(name, options)
-    asking.needed(name, values)
+    for option, value in values.items():
+        if value is inspect.Parameter.empty:
+            what = f"is needed by the data set {name}"
+            raise UserError(what, field=f"data.options.{option}", remedy="give it")
     return TABLE[name](folder, **values)
 
 
@@ -137,8 +142,14 @@ def _same(asked: Mapping[str, Any], recorded: Mapping[str, Any], forms: Mapping[
 
 @permitted()
 def prepare(name: str, folder: str, out: str, options: Mapping[str, Any]) -> Dataset:
-    """The data set ``name`` into the new folder ``out`` in its prepared form, chunk by chunk where
-    its loader can; what ``load`` then reads there. Raises UserError as ``load`` does."""
+    """Writes a data set's prepared form, chunk by chunk where its loader can, and returns what ``load`` reads.
+
+    Args:
+      name: as of ``load``; so are the next and the last.
+      folder: the folder or file that holds it.
+      out: a new folder.
+      options: the loader's.
+    """
     if name not in TABLE:
         raise unknown(Field("data.name"), name, TABLE)
     if name in STREAMS and not prepared.is_prepared(folder):

@@ -6,8 +6,9 @@ numbers, numbers named as categories are texts. The training file's rows decide;
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from vfljax.datasets.number_formats import (
+    FLOAT,
+    SHARE,
     TEXT,
     Notation,
     Series,
@@ -24,10 +27,10 @@ from vfljax.datasets.number_formats import (
     matches,
     moments,
     numbers,
-    of_digits,
     refuse_mixture,
 )
-from vfljax.datasets.table_errors import Place, shown
+from vfljax.datasets.table_errors import Place, fault, shown
+from vfljax.errors import options_in
 
 NAN = ("", "NaN", "nan", "-NaN", "-nan", "NAN")
 # pandas' (3.1, pandas._libs.parsers.STR_NA_VALUES), the question mark, and two more of ours
@@ -39,9 +42,6 @@ MISSING = (
 NONE = "(missing)"  # the category of a missing value
 OTHER = "(other)"  # the category that pools the rarest
 NEARLY = (20, 0.9)  # more distinct texts than this, and in this share of the rows: an identifier
-SHARE = "^.*%$"
-NO_VALUE = ("has no value in row {row} and missing='refuse'", "fill it, or {missing}='keep'")
-Part = tuple[Place, Series]  # a column in one file
 
 
 class Rule(NamedTuple):
@@ -71,131 +71,220 @@ class Source(NamedTuple):
     merged: int = 0  # different numbers that are equal as float32
 
 
-def source(name: str, parts: Sequence[Part], rule: Rule, kind: str = "") -> Source:
+def source(values: Series, place: Place, rule: Rule, kind: str = "") -> Source:
     """Finds out what a column of a table is, and reads it.
 
     Args:
-      name: the column's name.
-      parts: where it is and its values as of ``reading.framed``: of the training file, which decides, and
-        then of the test file if there is one.
+      values: [R] the column, as ``joined`` returns it.
+      place: where its rows are.
       rule: how it is read.
       kind: "number", "category", or "": what it looks like.
 
     Raises:
       UserError: with column and row, for what could be read in two ways, or as nothing that helps.
     """
-    read, words = [], Counter()
-    for place, column in parts:
-        place = place.at(name)
-        values, met = _cleaned(place, column, rule)
-        words.update(met)
-        read.append((place, values))
-    column = None if kind == "category" else _numeric(read, rule, kind)
-    column = column or _category(read, rule, kind)
-    words.update(column.words)
-    return column._replace(words=words)
+    values, words = _cleaned(values, rule)
+    column = None if kind == "category" else _numeric(values, place, rule, kind)
+    column = column or _category(values, place, rule, kind)
+    return column._replace(words=Counter(words) + Counter(column.words))
 
 
-def words_of(place: Place, column: Series, rule: Rule) -> Series:
+def joined(name: str, columns: Mapping[str, Series], decimal: str) -> Series:
+    """Returns the rows of all files as one column: as texts where the files have different types.
+
+    Args:
+      name: of the column.
+      columns: by the files' names.
+      decimal: how texts write the decimal point.
+
+    Raises:
+      UserError: for a type that is neither number nor text.
+    """
+    kinds = {file: _type(column) for file, column in columns.items()}
+    for file, kind in kinds.items():
+        scalar = pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or _numeric_type(kind)
+        if not scalar and columns[file].dtype != TEXT:
+            what = f"is of type {shown(kind)[1:-1]}, neither number nor text"
+            remedy = options_in("name it in {drop}=, or write it as columns of numbers or texts")
+            raise fault(file, what, remedy, column=name)
+    parts = list(columns.values())
+    if len({part.dtype for part in parts}) > 1:
+        if all(map(_numeric_type, kinds.values())):
+            parts = [
+                pd.Series(part.to_numpy(float, na_value=np.nan), dtype=FLOAT) for part in parts
+            ]
+        else:
+            parts = [_texts(part, decimal) for part in parts]
+    return pd.concat(parts, ignore_index=True)
+
+
+def words_of(column: Series, rule: Rule) -> Series:
     """Returns a column as trimmed texts of ``TEXT``, null where one is missing.
 
     Args:
-      place: the column's, for messages.
-      column: as of ``reading.framed``.
+      column: [R] as of ``reading.framed``.
       rule: which words are missing values.
     """
-    return _texts(_cleaned(place, column, rule)[0])
+    return _texts(_cleaned(column, rule)[0])
 
 
 def ordered(values: Iterable[str]) -> list[str]:
     """Numbers by size, if all are such; else texts by character. ``NONE`` is the last."""
     values = list(values)
-    numbers = all(is_number(value) for value in values if value != NONE)
-    return sorted(values, key=lambda v: (v == NONE, numbers and v != NONE and float(v), v))
+    numeric = all(is_number(value) for value in values if value != NONE)
+    return sorted(values, key=lambda v: (v == NONE, numeric and v != NONE and float(v), v))
 
 
-def _cleaned(place: Place, column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
+def _type(values: Series) -> Any:
+    return values.dtype.pyarrow_dtype
+
+
+def _numeric_type(kind: Any) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _cleaned(column: Series, rule: Rule) -> tuple[Series, dict[str, int]]:
     """(booleans, whole numbers, floats, times or trimmed texts, null where missing; the words met)."""
-    kind = _type(column)
     if column.dtype == TEXT:
         column = column.str.strip()
         gone = column.isin(rule.missing)
         words = column[gone].value_counts(sort=False).drop("", errors="ignore").to_dict()
         return column.mask(gone), words
-    if pa.types.is_boolean(kind) or pa.types.is_temporal(kind):
+    if not _numeric_type(_type(column)):
         return column, {}
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise place.fault(
-            f"is of type {shown(kind)[1:-1]}, neither number nor text",
-            "name it in {drop}=, or write it as columns of numbers or texts",
-        )
     floats, words = _without(column.to_numpy(float, na_value=np.nan), rule)
     return column.mask(np.isnan(floats)), words
 
 
-def _texts(values: Series) -> Series:
-    """Any cleaned column as texts: whole numbers without a decimal point, however the file wrote them."""
+def _without(values: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]]:
+    """(the numbers, NaN where one is a missing value however it is spelled; those, and how often)."""
+    gone = np.isin(values, [float(word) for word in rule.missing if is_number(word)])
+    met, counts = np.unique(values[gone], return_counts=True)
+    words = {f"{x:g}": int(n) for x, n in zip(met, counts, strict=True)}
+    return np.where(gone, np.nan, values), words
+
+
+def _texts(values: Series, decimal: str = ".") -> Series:
+    """A column as texts: whole numbers without a decimal point, however the file wrote them."""
     kind = _type(values)
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         codes, distinct = pd.factorize(values)
-        names = [*map(repr, distinct.tolist()), None]  # -1 of a missing one is the last
-        values = pd.Series(pd.array(names, TEXT)).take(codes).reset_index(drop=True)
-    text = values.astype(TEXT).str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True)
+        names = [*(repr(v).replace(".", decimal) for v in distinct.tolist()), None]
+        values = pd.Series(pd.array(names, TEXT)).take(codes).reset_index(drop=True)  # -1: the last
+    point = re.escape(decimal)
+    text = values.astype(TEXT).str.replace(rf"^([+-]?\d+){point}0+$", r"\1", regex=True)
     return text.str.replace("^-0$", "0", regex=True)
 
 
-def _numeric(parts: Sequence[Part], rule: Rule, kind: str) -> Source | None:
+def _numeric(values: Series, place: Place, rule: Rule, kind: str) -> Source | None:
     """A column of numbers or dates; None if the training rows hold words."""
-    notation, since, percent = rule.notation, None, None
-    read, merged, padded, words = [], 0, "", Counter()
-    for place, values in parts:
-        first = not read
-        percent = _check_percent(place, values, notation, percent)
-        temporal = pa.types.is_temporal(_type(values))
-        form = notation.date_format if first and not kind else ""
-        digits = bool(form) and of_digits(_texts(values), form)
-        if digits or (since and not temporal):
-            values = _texts(values)
-        dated = (since or digits or temporal) and values.notna().any()
-        x = None if dated else _floats(values, notation)
-        if x is None and (first or since):
-            x, since = days(place, values, notation.date_format, since) or (None, since)
-        if x is None and first and not kind:
-            refuse_mixture(place, values, notation)
+    training, present, notation = ~place.held, values.notna().to_numpy(bool), rule.notation
+    since, words, padded = None, {}, ""
+    if notation.date_format and not kind and _of_digits(_texts(values[training]), notation):
+        values = _texts(values)
+        x, truth = np.full(len(values), np.nan), ~present
+    else:
+        x, truth = _floats(values, place, notation)
+    unread = present & np.isnan(x)
+    if unread[training].any():
+        if dates := days(values, place, notation.date_format):
+            x, since = dates
+            unread = present & np.isnan(x)
+        elif not kind:
+            refuse_mixture(values[training], place, notation)
             return None
-        if x is None:
-            _refuse_words(place, values, notation, kind, since)
-        assert x is not None  # or it was refused
-        with np.errstate(over="ignore"):
-            wrong = np.isinf(x.astype(np.float32))
-        what = "is infinite" if np.isinf(x[np.argmax(wrong)]) else "is too large for float32"
-        remedy = "correct it, or leave it empty if it is missing"
-        place.check(wrong, f"has {{value}} in row {{row}}, which {what}", remedy, x)
-        merged = max(merged, _merged(values, x))
-        if since is None:
-            x, met = _without(x, rule)
-            words.update(met)
-            if values.dtype == TEXT and not padded:
-                padded = next(iter(values[matches(values, r"^0\d+$")]), "")
-        place.check(np.isnan(x) & rule.refuse, *NO_VALUE)
-        read.append(x)
-    if since is None and len(parts) > 1:
-        _check_truth(parts, read)
-    x = np.concatenate(read)
-    name, missing = parts[0][0].column, np.isnan(x)
-    found = Source(name=name, missing=missing, numbers=x, words=words, since=since)
+    if notation.percent and since is None and values.dtype == TEXT:
+        _check_percent(values, x, place, place.held)
+    kept = "name it in {categorical}= (the training rows have numbers)"
+    place.check(
+        unread,
+        "has {value} in row {row}, which is no "
+        + ("date as the training rows'" if since else "number"),
+        "correct it, leave it empty or name it in {na_values}= where it is missing, or "
+        + ("take the name out of {numeric}=" if kind else kept),
+        _texts(values),
+    )
+    with np.errstate(over="ignore"):
+        infinite = np.isinf(x.astype(np.float32))
+    why = "is infinite" if np.isinf(x[np.argmax(infinite)]) else "is too large for float32"
+    remedy = "correct it, or leave it empty if it is missing"
+    place.check(infinite, f"has {{value}} in row {{row}}, which {why}", remedy, x)
+    merged = _merged(values, x)
+    if since is None:
+        _check_truth(x, truth, place)
+        x, words = _without(x, rule)
+        if values.dtype == TEXT:
+            padded = next(iter(values[matches(values, r"^0\d+$")]), "")
+    missing = np.isnan(x)
+    _check_missing(missing, place, rule)
+    found = Source(name=place.column, missing=missing, numbers=x, words=words, since=since)
     return found._replace(padded=padded, merged=merged)
 
 
-def _category(parts: Sequence[Part], rule: Rule, kind: str) -> Source:
-    place, rows = parts[0][0], len(parts[0][1])
-    text = pd.concat([_texts(values) for _, values in parts], ignore_index=True)
+def _check_missing(missing: np.ndarray, place: Place, rule: Rule) -> None:
+    what = "has no value in row {row} and missing='refuse'"
+    place.check(missing & rule.refuse, what, "fill it, or {missing}='keep'")
+
+
+def _floats(values: Series, place: Place, notation: Notation) -> tuple[np.ndarray, np.ndarray]:
+    """([R] float64, NaN where a row holds no number; which rows hold true or false, in a file that holds
+    nothing else: they are 1 and 0)."""
+    if values.dtype != TEXT:
+        kind = _type(values)
+        truth = np.full(len(values), pa.types.is_boolean(kind)) & values.notna().to_numpy(bool)
+        if pa.types.is_temporal(kind):
+            return np.full(len(values), np.nan), truth
+        return values.to_numpy(float, na_value=np.nan), truth
+    x = numbers(values, notation)
+    if notation.percent:
+        _check_percent(values, x, place, ~place.held)
+    lower = values.str.lower().fillna("")
+    words = np.asarray(lower.isin(["true", "false"]), bool)
+    fits = words | np.asarray(lower == "", bool)
+    truth = words & np.where(place.held, fits[place.held].all(), fits[~place.held].all())
+    return np.where(truth, np.asarray(lower == "true", bool), x), truth
+
+
+def _check_percent(values: Series, x: np.ndarray, place: Place, rows: np.ndarray) -> None:
+    """Raise UserError where one of the rows holds a number with a % and the training rows' have none, or the
+    other way round: it would be a hundred times as large as is meant, or as it looks."""
+    signed = matches(values, SHARE)
+    percent = bool(signed[~place.held].any())
+    elsewhere = f"numbers {'with' if percent else 'without'} a % elsewhere"
+    what = f"has {{value}} in row {{row}}, and {elsewhere}"
+    remedy = "write all of a column with it, or none"
+    place.check((signed != percent) & ~np.isnan(x) & rows, what, remedy, values)
+
+
+def _check_truth(x: np.ndarray, truth: np.ndarray, place: Place) -> None:
+    """Raise UserError where true and false in one file meet numbers beside 0 and 1 in the other."""
+    logical = [bool(truth[rows].any()) for rows in (~place.held, place.held)]
+    beside = ~truth & ~np.isnan(x) & ~np.isin(x, (0, 1))
+    if logical[0] != logical[1] and beside.any():
+        names = ("numbers beside 0 and 1", "true and false")
+        place.check(
+            place.held & (truth if logical[1] else beside),
+            f"has {names[logical[1]]} (row {{row}}), and the training rows have {names[logical[0]]}",
+            "write both files alike, or name it in {categorical}=",
+        )
+
+
+def _of_digits(texts: Series, notation: Notation) -> bool:
+    """Whether all texts are equally many digits, six or more, that the named format reads: 20200131."""
+    texts = texts.dropna()
+    fixed = matches(texts, r"^\d{6,14}$").all() and texts.str.len().nunique() == 1
+    return bool(fixed) and moments(list(texts.unique()), notation.date_format) is not None
+
+
+def _category(values: Series, place: Place, rule: Rule, kind: str) -> Source:
+    text, training = _texts(values), ~place.held
     gone = text.isna().to_numpy(bool)
-    places, found = pd.factorize(text.fillna(NONE))
-    counts = dict(zip(found.tolist(), np.bincount(places[:rows], minlength=len(found)).tolist()))
+    text = text.fillna(NONE)
+    places, found = pd.factorize(text)
+    counts = dict(zip(found.tolist(), np.bincount(places[training], minlength=len(found)).tolist()))
     values = ordered(value for value, count in counts.items() if count)
-    missing = bool(gone[:rows].any())
-    distinct, present = len(values) - missing, int((~gone[:rows]).sum())
+    missing = bool(gone[training].any())
+    distinct, present = len(values) - missing, int((~gone[training]).sum())
     if not kind and distinct > NEARLY[0] and distinct >= NEARLY[1] * present:
         first = shown(next(value for value in counts if value != NONE))
         raise place.fault(
@@ -212,102 +301,19 @@ def _category(parts: Sequence[Part], rule: Rule, kind: str) -> Source:
     code = {value: k for k, value in enumerate(values) if k != rest}
     codes = np.asarray([code.get(value, rest) for value in counts], np.int32)[places]
     unknown = codes < 0  # in test rows alone
-    for where, part in parts:
-        where.check(part.isna().to_numpy(bool) & rule.refuse, *NO_VALUE)
-    if len(parts) > 1 and not rule.ignore:
-        parts[1][0].check(
-            unknown[rows:],
-            "has {value} in row {row}, an unknown category at test time (no training row has it)",
-            "correct it, or {unknown}='ignore' reads it as "
-            + ("the code of a missing one" if rule.codes else "none of the known"),
-            text.fillna(NONE)[rows:],
-        )
+    _check_missing(gone, place, rule)
+    place.check(
+        unknown & (not rule.ignore),
+        "has {value} in row {row}, an unknown category at test time (no training row has it)",
+        "correct it, or {unknown}='ignore' reads it as "
+        + ("the code of a missing one" if rule.codes else "none of the known"),
+        text,
+    )
     if unknown.any() and rule.codes:
         values = values if NONE in values else [*values, NONE]
         codes[unknown] = len(values) - 1
     found = Source(name=place.column, missing=gone, codes=codes, values=tuple(values))
     return found._replace(pooled=pooled, unknown=int(unknown.sum()))
-
-
-def _type(values: Series) -> Any:
-    return values.dtype.pyarrow_dtype
-
-
-def _without(numbers: np.ndarray, rule: Rule) -> tuple[np.ndarray, dict[str, int]]:
-    """(the numbers, NaN where one is a missing value however it is spelled; those, and how often)."""
-    gone = np.isin(numbers, [float(word) for word in rule.missing if is_number(word)])
-    met, counts = np.unique(numbers[gone], return_counts=True)
-    words = {f"{x:g}": int(n) for x, n in zip(met, counts, strict=True)}
-    return np.where(gone, np.nan, numbers), words
-
-
-def _floats(values: Series, notation: Notation) -> np.ndarray | None:
-    """[R] float64 with NaN for null; None for texts that are not all numbers, or all true and false."""
-    truth = _truth(values)
-    if truth is None and values.dtype == TEXT:
-        read = numbers(values, notation)
-        return None if np.isnan(read).sum() > values.isna().sum() else read
-    if pa.types.is_temporal(_type(values)):  # all null
-        return np.full(len(values), np.nan)
-    return (values if truth is None else truth).to_numpy(float, na_value=np.nan)
-
-
-def _truth(values: Series) -> Series | None:
-    """The booleans of a column of true and false; None of any other."""
-    if values.dtype == TEXT:
-        lower = values.str.lower()
-        return lower == "true" if lower.isin(["true", "false", pd.NA]).all() else None
-    return values if pa.types.is_boolean(_type(values)) else None
-
-
-def _check_truth(parts: Sequence[Part], read: Sequence[np.ndarray]) -> None:
-    """Raise UserError where true and false in one file meet numbers beside 0 and 1 in the other."""
-    truths = [_truth(values) for _, values in parts]
-    logical = [truth is not None and bool(truth.notna().any()) for truth in truths]
-    rows = [~np.isnan(x) & (truth | ~np.isin(x, (0, 1))) for x, truth in zip(read, logical)]
-    if logical[0] != logical[1] and rows[logical.index(False)].any():
-        names = ("numbers beside 0 and 1", "true and false")
-        parts[1][0].check(
-            rows[1],
-            f"has {names[logical[1]]} (row {{row}}), and the training rows have {names[logical[0]]}",
-            "write both files alike, or name it in {categorical}=",
-        )
-
-
-def _check_percent(
-    place: Place, values: Series, notation: Notation, percent: bool | None
-) -> bool | None:
-    """Raise UserError where a number without a % stands among numbers with one, here or in the training
-    file (``percent``, None of itself): it would be a hundred times as large as is meant, or as it looks."""
-    if not notation.percent or values.dtype != TEXT:
-        return bool(percent)
-    signed = matches(values, SHARE)
-    percent = bool(signed.any()) if percent is None else percent
-    odd = ~signed & ~np.isnan(numbers(values, notation)) if percent else signed
-    elsewhere = f"numbers {'with' if percent else 'without'} a % elsewhere"
-    remedy = "write all of a column with it, or none"
-    place.check(odd, f"has {{value}} in row {{row}}, and {elsewhere}", remedy, values)
-    return percent
-
-
-def _refuse_words(
-    place: Place, values: Series, notation: Notation, named: str, since: Since | None
-) -> None:
-    """Raise UserError for the first word where numbers, or the training file's dates, must be."""
-    words = _texts(values)
-    if since:
-        wrong = [not pd.isna(word) and moments([word], since[0]) is None for word in words]
-    else:
-        wrong = np.isnan(numbers(words, notation)) & words.notna().to_numpy()
-    kind = "date as the training rows'" if since else "number"
-    kept = "name it in {categorical}= (the training rows have numbers)"
-    place.check(
-        np.asarray(wrong),
-        f"has {{value}} in row {{row}}, which is no {kind}",
-        "correct it, leave it empty or name it in {na_values}= where it is missing, or "
-        + ("take the name out of {numeric}=" if named else kept),
-        words,
-    )
 
 
 def _merged(column: Series, values: np.ndarray) -> int:

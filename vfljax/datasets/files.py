@@ -32,12 +32,16 @@ Member = tuple[str, int, Callable[[], Any]]  # its name and bytes, and what open
 
 
 def folder_of(folder: str, layouts: str) -> pathlib.Path:
-    """``config.data.dir`` as an existing folder; ``layouts`` says what it should hold."""
+    """Returns ``config.data.dir`` as an existing folder, or raises UserError.
+
+    Args:
+      folder: its path.
+      layouts: what it should hold, for messages.
+    """
     path = pathlib.Path(folder)
     if not folder or not path.is_dir():
         kind = "is a file" if path.is_file() else "is not a folder"
-        remedy = f"give the folder that holds {layouts}"
-        raise _not_there(folder, kind, remedy)
+        raise _not_there(folder, kind, f"give the folder that holds {layouts}")
     return path
 
 
@@ -94,7 +98,13 @@ def only(
 
 
 def without(root: pathlib.Path, layouts: str, notes: Sequence[str] = ()) -> UserError:
-    """A folder that holds nothing of a set's ``layouts``; ``notes`` may say why."""
+    """Returns the error for a folder that holds nothing of a data set.
+
+    Args:
+      root: the folder.
+      layouts: what it should hold.
+      notes: reasons that are known.
+    """
     reasons = "".join(f" ({note})" for note in notes)
     return fault(root, f"does not hold {layouts}{reasons}", ("correct ", FOLDER))
 
@@ -106,7 +116,12 @@ def inside(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def content(path: pathlib.Path, largest: int = LARGEST) -> bytes:
-    """A file's bytes."""
+    """Returns a file's bytes, or raises UserError.
+
+    Args:
+      path: the file.
+      largest: bytes beyond which it is not read.
+    """
     _is_file(path)
     with reading(path, "check the file and its permissions"):
         if path.stat().st_size > largest:
@@ -120,14 +135,28 @@ def _is_file(path: pathlib.Path) -> None:
 
 
 def fits(what: object, shape: Sequence[int], itemsize: int, most: int, remedy: str) -> None:
-    """Refuse an array that would not fit before it is made."""
+    """Raises UserError for an array that would not fit, before it is made.
+
+    Args:
+      what: the array's name, for messages.
+      shape: as its header claims.
+      itemsize: bytes of a value.
+      most: bytes that may be.
+      remedy: what to do.
+    """
     if (size := math.prod(map(int, shape)) * itemsize) > most:
         values = f"{what}: {'x'.join(map(str, shape))} values"
         raise fault(values, f"take {size:,} bytes, more than {most:,}", remedy)
 
 
 def decoded(raw: bytes, where: Any, line: int = 0) -> str:
-    """UTF-8 bytes as text, if they are such and not too many."""
+    """Returns UTF-8 bytes as text; raises UserError where they are none, or too many.
+
+    Args:
+      raw: the bytes.
+      where: the name of their file.
+      line: their line in it; 0 is none.
+    """
     if len(raw) >= LONGEST:
         what = f"is over {LONGEST:,} bytes long"
         raise fault(where, what, "it is no text of the data set", line=line)
@@ -191,8 +220,16 @@ def members(path: pathlib.Path) -> list[str]:
 def chosen(
     path: pathlib.Path, selected: Callable[[str], Any], largest: int = LARGEST
 ) -> Iterator[tuple[str, bytes]]:
-    """(name, bytes) of each file of an archive whose name is ``selected``, in one reading; raises UserError
-    for a damaged archive, a name that comes twice or a file of more than ``largest`` bytes."""
+    """Yields the name and the bytes of each selected file of an archive, in one reading.
+
+    Args:
+      path: the archive.
+      selected: whether a file of this name is.
+      largest: bytes that one may have.
+
+    Raises:
+      UserError: for a damaged archive, a name that comes twice or a file that is too large.
+    """
     for name, size, opened in _walk(path, selected):
         where = f"{path}: {name}"
         if size > largest:
@@ -205,8 +242,15 @@ def chosen(
 
 
 def named(place: pathlib.Path, selected: Callable[[str], Any]) -> dict[str, bytes]:
-    """The files of a folder, or of any folder in an archive, whose name is ``selected``; {} where the
-    place is neither. Raises as ``chosen``, also for one name in two folders."""
+    """Returns the bytes of files by their names, {} where there is no such place.
+
+    Args:
+      place: a folder, or an archive, of which all folders count.
+      selected: whether a file of this name is read.
+
+    Raises:
+      UserError: as ``chosen``, and for one name in two folders.
+    """
     if place.is_dir():
         return {path.name: content(path) for path in inside(place) if selected(path.name)}
     contents: dict[str, bytes] = {}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 
 import numpy as np
 
 from vfljax.datasets.column_types import MISSING, NONE, OTHER, Source
-from vfljax.datasets.number_formats import first_day, is_number
+from vfljax.datasets.number_formats import EPOCH, Since, is_number
 from vfljax.datasets.schema import Roles, Target
 from vfljax.datasets.table_errors import alike, one_line, shown
 
 FEW = 20  # distinct whole numbers that make a person ask whether they are codes
 EXACT = 2**24  # above it, float32 does not hold every whole number
 MOST = 8  # names that a sentence lists
+
+Row = tuple[
+    str, Sequence[str]
+]  # a sentence, and the names that stand for its {}; without names it is none
 
 
 def notes(
@@ -36,71 +41,62 @@ def notes(
       options: encoding and na_values are read.
     """
     training = slice(None) if held is None else ~held
-    tested = [] if held is None else [f"{held.sum():,} of {len(held):,}"]
     how = "one-hot" if options.encoding == "onehot" else "as codes"
-    categories = {c.name: len(c.values) for c in columns if c.codes is not None}
-    dates = [f"{c.name} ({first_day(c.since)})" for c in columns if c.since]
+    tested = [] if held is None else [f"{held.sum():,} of {len(held):,}"]
+    dates = [f"{c.name} ({_first_day(c.since)})" for c in columns if c.since]
     words = [f"{word} in {c.name} ({n:,})" for c in columns for word, n in c.words.items()]
     padded = [f"{c.name} ({shown(c.padded)})" for c in columns if c.padded]
     twice = [c.name for c in columns if len(set(map(alike, c.values))) < len(c.values)]
     rows = (
         *_of_labels(target),
-        ("left out, as drop= asks: ", roles.dropped, "."),
-        ("", roles.index, ": a data frame's index, left out."),
-        ("", nameless, ": no name and no value, left out (rows that end in a delimiter?)."),
-        ("", tested, " rows are the published test part."),
-        _count(categories, "is a category", "are categories", f", {how}."),
-        _count(
-            {c.name: c.pooled for c in columns},
-            "has rare values",
-            "have rare values",
-            f" that became one, {OTHER}: max_categories= keeps more.",
-        ),
-        ("dates or times, taken as days since the first: ", dates, "."),
-        *_of_numbers(columns, roles.features, training),
-        *_rounded(columns),
+        ("left out, as drop= asks: {}.", roles.dropped),
+        ("{}: a data frame's index, left out.", roles.index),
+        ("{}: no name and no value, left out (rows that end in a delimiter?).", nameless),
+        ("{} rows are the published test part.", tested),
+        (f"categories, {how}: {{}}.", _sizes((c.name, len(c.values)) for c in columns)),
         (
-            "read as missing: ",
+            f"rare values became one, {OTHER}: {{}}; max_categories= keeps more.",
+            _sizes((c.name, c.pooled) for c in columns),
+        ),
+        ("dates or times, taken as days since the first: {}.", dates),
+        *_of_numbers(columns, roles.features, training),
+        (
+            "read as missing: {}; keep_default_na=False reads only empty fields and na_values= so.",
             words,
-            "; keep_default_na=False reads only empty fields and na_values= so.",
         ),
-        ("zeros before a number are lost: ", padded, "; name codes so written in categorical=."),
-        ("some categories differ in case, spaces or invisible characters only: ", twice, "."),
-        _count(
-            {c.name: int(c.missing.sum()) for c in columns},
-            "has missing values",
-            "have missing values",
-            f"; a missing number reads as its training mean, a missing category as {NONE}.",
+        ("zeros before a number are lost: {}; name codes so written in categorical=.", padded),
+        ("some categories differ in case, spaces or invisible characters only: {}.", twice),
+        (
+            f"missing values: {{}}; a missing number reads as its training mean, a missing category as {NONE}.",
+            _sizes((c.name, int(c.missing.sum())) for c in columns),
         ),
-        _count(
-            {c.name: c.unknown for c in columns},
-            "has test rows",
-            "have test rows",
-            " of a category that no training row has; it reads as none.",
+        (
+            "test rows of a category that no training row has, which reads as none: {}.",
+            _sizes((c.name, c.unknown) for c in columns),
         ),
-        ("na_values: no feature holds ", _unmet(options.na_values, columns, target), "."),
+        ("na_values: no feature holds {}.", _unmet(options.na_values, columns, target)),
     )
-    return [_sentence(*row) for row in rows if row[1]]
+    return [_sentence(text, names) for text, names in rows if names]
 
 
-Row = tuple[str, Sequence[str], str]  # what stands before names, the names, what stands after them
-
-
-def _sentence(before: str, names: Sequence[str], after: str) -> str:
+def _sentence(text: str, names: Sequence[str]) -> str:
     more = f", ... ({len(names)})" if len(names) > MOST else ""
-    return f"{before}{', '.join(names[:MOST])}{more}{after}"
+    return text.replace("{}", ", ".join(names[:MOST]) + more)
 
 
-def _count(counts: Mapping[str, int], single: str, several: str, after: str) -> Row:
-    """The columns that count something, and how much."""
-    sizes = _sizes(counts)
-    if len(sizes) == 1:
-        return "", sizes, f" {single}{after}"
-    return f"{len(sizes)} columns {several}: ", sizes, after
+def _sizes(counts: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{name} ({count:,})" for name, count in counts if count]
 
 
-def _sizes(counts: Mapping[str, int]) -> list[str]:
-    return [f"{name} ({count:,})" for name, count in counts.items() if count]
+def _first_day(since: Since) -> str:
+    """The first date of a column and its format; the format alone for times of day and durations."""
+    if since.dated:
+        try:
+            first = EPOCH + datetime.timedelta(microseconds=since.first)
+        except OverflowError:
+            return since.form
+        return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {since.form}"
+    return since.form
 
 
 def _of_labels(target: Target) -> list[Row]:
@@ -109,26 +105,34 @@ def _of_labels(target: Target) -> list[Row]:
         named = []
     words = [name for name in target.classes if name in MISSING]
     are = "is a class" if len(words) == 1 else "are classes"
-    after = f" {are}: name such words in na_values= if they stand for a missing label."
     padded = [t for t in target.spellings if t not in target.classes and t.startswith("0")]
     unlabeled = [f"{target.unlabeled:,}"] if target.unlabeled else []
+    remedy = "name such words in na_values= if they stand for a missing label."
     return [
-        ("classes: ", [*named[:6], *["..."] * (len(named) > 6)], "."),
-        ("of the labels, ", words, after),
-        ("of the labels, zeros before a number are lost: ", padded, "."),
-        ("rows without a label, left out: ", unlabeled, "."),
+        ("classes: {}.", [*named[:6], *["..."] * (len(named) > 6)]),
+        (f"of the labels, {{}} {are}: {remedy}", words),
+        ("of the labels, zeros before a number are lost: {}.", padded),
+        ("rows without a label, left out: {}.", unlabeled),
     ]
 
 
 def _of_numbers(
     columns: Sequence[Source], kinds: Mapping[str, str], training: slice | np.ndarray
 ) -> list[Row]:
-    few, constant, identifiers = {}, [], []
+    few, constant, identifiers, whole, equal = [], [], [], [], []
     for column in columns:
-        if column.codes is not None:
+        if column.numbers is None:
+            assert column.codes is not None
             first, *others = np.unique(column.codes[training])
             constant += [] if others else [f"{column.name} ({clip(column.values[first])})"]
-        if column.numbers is None or column.since:
+            continue
+        x = column.numbers[~column.missing]
+        large = not column.since and len(x) and np.abs(x).max() > EXACT and (x == np.floor(x)).all()
+        if large and (column.merged or (x.astype(np.float32) != x).any()):
+            whole.append(column.name)
+        elif column.merged and column.merged >= 0.01 * len(np.unique(x)):
+            equal.append((column.name, column.merged))
+        if column.since:
             continue
         numbers = column.numbers[training]
         distinct = np.unique(numbers[~np.isnan(numbers)])
@@ -142,35 +146,14 @@ def _of_numbers(
         if len(distinct) == len(numbers) and (index or len(distinct) > FEW):
             identifiers.append(column.name)
         elif len(distinct) <= FEW and not kinds[column.name]:
-            few[column.name] = len(distinct)
-    before, names = "few distinct whole numbers, taken as numbers: ", _sizes(few)
-    after = "; name those that are codes in categorical=."
-    for name, count in few.items() if len(few) == 1 else ():
-        before, names = f"{name}: ", [f"{count} distinct whole numbers"]
-        after = ", taken as a number; name it in categorical= if it is a code."
+            few.append((column.name, len(distinct)))
+    codes = "taken as numbers: {}; name those that are codes in categorical=."
     return [
-        (before, names, after),
-        ("one value in all rows: ", constant, "."),
-        ("another whole number in every row: ", identifiers, "; drop an identifier."),
-    ]
-
-
-def _rounded(columns: Sequence[Source]) -> list[Row]:
-    """Lists the columns whose values collide as float32: whole numbers, and columns where at least 1 % of
-    the distinct values become equal."""
-    whole, equal = [], {}
-    for column in columns:
-        if column.numbers is None:
-            continue
-        x = column.numbers[~column.missing]
-        large = not column.since and len(x) and np.abs(x).max() > EXACT and (x == np.floor(x)).all()
-        if large and (column.merged or (x.astype(np.float32) != x).any()):
-            whole.append(column.name)
-        elif column.merged and column.merged >= 0.01 * len(np.unique(x)):
-            equal[column.name] = column.merged
-    return [
-        (f"whole numbers above {EXACT:,} are rounded to float32: ", whole, "."),
-        ("different values that are equal as float32: ", _sizes(equal), "."),
+        (f"few distinct whole numbers, {codes}", _sizes(few)),
+        ("one value in all rows: {}.", constant),
+        ("another whole number in every row: {}; drop an identifier.", identifiers),
+        (f"whole numbers above {EXACT:,} are rounded to float32: {{}}.", whole),
+        ("different values that are equal as float32: {}.", _sizes(equal)),
     ]
 
 

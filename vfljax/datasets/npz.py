@@ -24,11 +24,15 @@ NPZ = ("*.npz",)
 def npz(
     folder: str, *, x: str = "x", y: str = "y", groups: str = "", max_bytes: int = MAX_BYTES
 ) -> Dataset:
-    """Any .npz with features ``x`` and labels ``y`` (integers 0..C-1), named by these options.
+    """Any .npz of features and labels, a table or images, under the names that these options give.
 
-    x [R, H, W] or [R, H, W, channels] is of kind "image", kept as it is if uint8 and float32 otherwise;
-    x [R, F] is a "table", float32, NaN being a missing number. ``groups`` names an array [R] of numbers
-    or words, such as patients: rows of a group stay in one part.
+    Args:
+      folder: the file, or the folder that holds it.
+      x: features: [R, F] is a "table", float32, NaN being a missing number; [R, H, W] or
+        [R, H, W, channels] is of kind "image", kept as it is if uint8 and float32 otherwise.
+      y: labels [R], integers 0..C-1.
+      groups: [R] numbers or words, such as patients: rows of a group stay in one part; "" is none.
+      max_bytes: of the arrays together.
     """
     keys = [x, y, *([groups] if groups else [])]
     path = find(folder, "one .npz file, or the folder that holds it", NPZ)

@@ -18,6 +18,8 @@ pc: Any = pyarrow.compute  # its functions are made when imported: no type check
 
 Series = Any  # of pandas, whose annotations do not tell what an operation on one returns
 TEXT = pd.ArrowDtype(pa.large_string())  # holds more than 2 GiB of texts
+FLOAT = pd.ArrowDtype(pa.float64())
+SHARE = "^.*%$"
 SIGNS = "$\u20ac\u00a3\u00a5\u2212"  # a minus sign that is no hyphen too: no option reads these
 # 1,000 or 1 000.5, 0,5, 5%, $1.00; plain numbers too
 DIGITS = "(\\d{1,3}([.,' \u00a0\u202f]\\d{3})+([.,]\\d+)?|\\d*[.,]?\\d+)"
@@ -40,10 +42,16 @@ FORMATS = (  # of datetime.strptime; ISO 8601 is read before
 )
 ISO = "ISO 8601"
 SEVERAL = 3  # values of one notation among words: fewer may well be the names of categories
+MICROSECONDS = 86_400_000_000  # of a day
 EPOCH, TICK = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
-TICKS = 86_400_000_000  # microseconds of a day
 
-Since = tuple[str, float]  # a column's format of dates, and its first in microseconds since 1970
+
+class Since(NamedTuple):
+    """What a column's days count from: the first date or time of the training rows."""
+
+    form: str  # of the dates
+    dated: bool  # whether they are dates, and not times of a day or durations
+    first: float  # microseconds since 1970, or of the day
 
 
 class Notation(NamedTuple):
@@ -80,14 +88,11 @@ def matches(texts: Series, pattern: str) -> np.ndarray:
 
 
 def numbers(texts: Series, notation: Notation) -> np.ndarray:
-    """Reads numbers.
+    """Returns the numbers that texts hold, [R] float64, NaN for a missing text and for one that is no number.
 
     Args:
-      texts: [R], null where one is missing.
+      texts: [R].
       notation: how they are written.
-
-    Returns:
-      [R] float64, NaN where a text is missing or no number in this notation.
     """
     point, mark = re.escape(notation.decimal), re.escape(notation.thousands)
     if notation.thousands == " ":  # and those that do not break a line
@@ -97,13 +102,13 @@ def numbers(texts: Series, notation: Notation) -> np.ndarray:
     digits = rf"({whole}({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
     share = " ?%?" if notation.percent else ""
     texts = texts.where(matches(texts, rf"^[+-]?({digits}{share}|(?i:inf(inity)?))$"))
-    signed = matches(texts, "^.*%$")
+    signed = matches(texts, SHARE)
     texts = texts.str.rstrip(" %")
     if mark:
         texts = texts.str.replace(notation.thousands, "", regex=False)
     if notation.decimal != ".":
         texts = texts.str.replace(notation.decimal, ".", regex=False)
-    values = texts.astype(pd.ArrowDtype(pa.float64())).to_numpy(float, na_value=np.nan)
+    values = texts.astype(FLOAT).to_numpy(float, na_value=np.nan)
     return np.where(signed, values / 100, values)
 
 
@@ -112,83 +117,116 @@ def _ways(texts: Series, notation: Notation) -> str:
     as of 1,000, it names both."""
     ranked = []
     bare = texts.str.replace(f"[{SIGNS}]", "", regex=True).str.strip()
-    for without_signs, candidates in ((False, texts), (True, bare)):
-        for way in ({}, *WAYS) if without_signs else WAYS:
-            other = notation._replace(**way)
-            if (other != notation or without_signs) and other.thousands != other.decimal:
-                named = " and ".join(f"{{{option}}}={value!r}" for option, value in way.items())
+    for candidates, changes in ((texts, WAYS), (bare, ({}, *WAYS))):
+        for way in changes:
+            other, signs = notation._replace(**way), candidates is bare
+            if (other != notation or signs) and other.thousands != other.decimal:
+                options = " and ".join(f"{{{option}}}={value!r}" for option, value in way.items())
                 read = int((~np.isnan(numbers(candidates, other))).sum())
-                remedy = "write them without a sign such as $" if without_signs else named
-                ranked.append(((read, not without_signs, -len(way)), remedy))
+                remedy = "write them without a sign such as $" if signs else f"give {options}"
+                ranked.append(((read, not signs, -len(way)), remedy))
     best = max(rank for rank, _ in ranked)
-    names = " or ".join(dict.fromkeys(remedy for rank, remedy in ranked if rank == best))
-    return names if names.startswith("write") else f"give {names}"
+    first, *others = dict.fromkeys(remedy for rank, remedy in ranked if rank == best)
+    return " or ".join([first, *(other.removeprefix("give ") for other in others)])
 
 
-def days(
-    place: Place, column: Series, date_format: str, since: Since | None
-) -> tuple[np.ndarray, Since] | None:
+def moments(texts: Sequence[str], form: str) -> np.ndarray | None:
+    """Returns dates and times as microseconds since 1970, [R] float64; None where one text is none.
+
+    Args:
+      texts: [R], none missing.
+      form: their format, as of ``strptime``, or ``ISO``.
+    """
+    if form != ISO:
+        try:
+            dates = [datetime.datetime.strptime(text, form) for text in texts]
+            return np.asarray([(date.replace(tzinfo=None) - EPOCH) / TICK for date in dates], float)
+        except ValueError:
+            return None
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return pc.cast(pc.cast(pa.array(texts, pa.string()), kind), pa.int64()).to_numpy() * 1.0
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def days(values: Series, place: Place, date_format: str) -> tuple[np.ndarray, Since] | None:
     """Reads a column of dates or times.
 
     Args:
-      place: where the column is, for messages.
-      column: texts, or Arrow's dates, times or durations.
+      values: [R] texts, or Arrow's dates, times or durations, null where one is missing.
+      place: where its rows are.
       date_format: the format of texts that several formats read; "" is none.
-      since: the training file's, where this is a test file's column.
 
     Returns:
-      Days since the first date or time [R], NaN where missing, and what tells them; None for a column that
-      holds neither dates nor times.
+      Days since the training rows' first date or time [R], NaN where a row has none, and what they count
+      from; None for a column of neither dates nor times.
 
     Raises:
       UserError: for dates that can be read in several ways, or in none.
     """
-    kind = column.dtype.pyarrow_dtype
+    kind = values.dtype.pyarrow_dtype
     if pa.types.is_temporal(kind):
+        form, dated = f"type {kind}", not (pa.types.is_time(kind) or pa.types.is_duration(kind))
         try:
-            form, ticks = f"type {kind}", _microseconds(column, kind)
+            ticks = _microseconds(values, kind)
         except pa.ArrowInvalid as error:
             raise place.fault(f"holds dates out of bounds ({error})", "correct them") from error
-    elif column.dtype == TEXT:
-        codes, distinct = pd.factorize(column)
-        values = list(distinct)
-        if since is not None:
-            formats = [since[0]]
-        elif date_format and moments(values, date_format) is not None:
+    elif values.dtype == TEXT:
+        codes, distinct = pd.factorize(values)
+        known = 1 + codes[~place.held].max()  # the training rows come first
+        training, tested = list(distinct[:known]), list(distinct[known:])
+        if date_format and moments(training, date_format) is not None:
             formats = [date_format]
-        elif matches(pd.Series(distinct), DATE).all():
-            formats = FORMATS if moments(values, ISO) is None else [ISO]
+        elif matches(pd.Series(distinct[:known]), DATE).all():
+            formats = FORMATS if moments(training, ISO) is None else [ISO]
         else:
             return None
         readings: dict[bytes, tuple[str, np.ndarray]] = {}  # those that differ
         for form in formats:
-            if (ticks := moments(values, form)) is not None:
+            if (ticks := moments(training, form)) is not None:
                 readings.setdefault(ticks.tobytes(), (form, ticks))
-        if since is not None and not readings:
-            return None
         if len(readings) != 1:
             named = " or ".join(f"{{date_format}}={form!r}" for form, _ in readings.values())
-            row = place.row(np.argmax(codes == 0))
+            row = place.rows[np.argmax(codes == 0)]
             how = "may be read in several ways" if readings else "no form reads in all rows"
             raise place.fault(
-                f"holds dates or times ({shown(values[0])} in row {row}) that {how}",
+                f"holds dates or times ({shown(training[0])} in row {row}) that {how}",
                 f"give {named or '{date_format}= as of strptime'}, write all as 2020-01-31, or name it in "
                 "{drop}= or {categorical}=",
             )
         ((form, ticks),) = readings.values()
-        ticks = np.append(ticks, np.nan)[codes]  # -1 of a missing one is the last
+        dated = form == ISO or "%y" in form.lower()
+        later = []
+        for text in tested:  # ISO 8601: as dates of a file that is no text are written
+            tried = [moments([text], way) for way in (form, ISO)]
+            later += [*(x[0] for x in tried if x is not None), np.nan][:1]
+        ticks = np.array([*ticks, *later, np.nan])[codes]  # -1 of a missing one is the last
     else:
         return None
-    since = since or (form, float(np.nanmin(ticks)))
-    return (ticks - since[1]) / TICKS, since
+    since = Since(form, dated, float(np.nanmin(ticks[~place.held])))
+    return (ticks - since.first) / MICROSECONDS, since
 
 
-def refuse_mixture(place: Place, column: Series, notation: Notation) -> None:
-    """Raise UserError where a column of texts is mostly numbers or dates.
+def _microseconds(column: Series, kind: Any) -> np.ndarray:
+    """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+    else:
+        unit = pa.timestamp("us", getattr(kind, "tz", None))
+    # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
+    fine = getattr(kind, "unit", "day") == "ns"
+    ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
+    return pc.cast(ticks, pa.float64(), safe=False).to_numpy()
+
+
+def refuse_mixture(column: Series, place: Place, notation: Notation) -> None:
+    """Raises UserError where a column of texts is mostly numbers or dates.
 
     Args:
-      place: the column's, for messages.
-      column: [R] texts, null where one is missing.
+      column: the training rows' texts, null where one is missing.
+      place: where its rows are.
       notation: how numbers are written.
     """
     codes, distinct = pd.factorize(column)
@@ -196,7 +234,7 @@ def refuse_mixture(place: Place, column: Series, notation: Notation) -> None:
 
     def first(which: np.ndarray) -> str:
         code = int(np.argmax(which))
-        return f"{shown(values.iloc[code])} in row {place.row(np.argmax(codes == code))}"
+        return f"{shown(values.iloc[code])} in row {place.rows[np.argmax(codes == code)]}"
 
     dates, noted = matches(values, DATE), matches(values, NOTED)
     numeric = ~np.isnan(numbers(values, notation))
@@ -218,63 +256,3 @@ def refuse_mixture(place: Place, column: Series, notation: Notation) -> None:
             "correct it, name such words in {na_values}= if they stand for missing values, or the column in "
             f"{{categorical}}= if it holds no {kind}",
         )
-
-
-def of_digits(texts: Series, form: str) -> bool:
-    """Returns whether all texts are equally many digits, six or more, that a format reads: 20200131.
-
-    Args:
-      texts: [R], null where one is missing.
-      form: the format, as of ``strptime``.
-    """
-    texts = texts.dropna()
-    fixed = matches(texts, r"^\d{6,14}$").all() and texts.str.len().nunique() == 1
-    return bool(fixed) and moments(list(texts.unique()), form) is not None
-
-
-def moments(texts: Sequence[str], form: str) -> np.ndarray | None:
-    """Reads dates and times.
-
-    Args:
-      texts: [R], none missing.
-      form: their format, as of ``strptime``, or ``ISO``.
-
-    Returns:
-      Microseconds since 1970 [R] float64; None where a text is no date or time of this format.
-    """
-    if form != ISO:
-        try:
-            dates = [datetime.datetime.strptime(text, form) for text in texts]
-            return np.asarray([(date.replace(tzinfo=None) - EPOCH) / TICK for date in dates], float)
-        except ValueError:
-            return None
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            return pc.cast(pc.cast(pa.array(texts, pa.string()), kind), pa.int64()).to_numpy() * 1.0
-        except pa.ArrowInvalid:
-            continue
-    return None
-
-
-def first_day(since: Since) -> str:
-    """What tells a column's dates, for a person: the first, and the format."""
-    form, microseconds = since
-    if form.startswith(("%H", "%I", "type time[", "type time3", "type time6", "type duration")):
-        return form  # of no day
-    try:
-        first = EPOCH + datetime.timedelta(days=microseconds / TICKS)
-    except OverflowError:
-        return form
-    return f"{first:%Y-%m-%d %H:%M}".removesuffix(" 00:00") + f", {form}"
-
-
-def _microseconds(column: Series, kind: Any) -> np.ndarray:
-    """[R] microseconds of Arrow's dates, times or durations: since 1970, midnight or nothing."""
-    if pa.types.is_duration(kind) or pa.types.is_time(kind):
-        unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
-    else:
-        unit = pa.timestamp("us", getattr(kind, "tz", None))
-    # nanoseconds are cut off; coarser units may be out of bounds, which is not to pass
-    fine = getattr(kind, "unit", "day") == "ns"
-    ticks = pc.cast(pc.cast(column.array.__arrow_array__(), unit, safe=not fine), pa.int64())
-    return pc.cast(ticks, pa.float64(), safe=False).to_numpy()

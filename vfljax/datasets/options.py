@@ -31,24 +31,21 @@ def of(loader: Callable[..., Any]) -> dict[str, Any]:
 
 
 def complete(name: str, loader: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the data set ``name`` with defaults for those not given, sequences as tuples;
-    raises UserError for an unknown one, or a value that is no number, text or sequence of such."""
+    """Returns all options of a data set, sequences as tuples.
+
+    Args:
+      name: the data set's, for messages.
+      loader: its loader.
+      given: those that are not left at their defaults.
+
+    Raises:
+      UserError: for an unknown option, or a value that is no number, text or sequence of such.
+    """
     known = of(loader)
     for option in given:
         if option not in known:
             raise unknown(f"option of the data set {name}", str(option), known)
     return known | {option: _plain(option, value) for option, value in given.items()}
-
-
-def needed(name: str, values: Mapping[str, Any]) -> None:
-    """Raise UserError where ``complete``'s answer lacks an option that has no default."""
-    for option, value in values.items():
-        if value is inspect.Parameter.empty:
-            raise UserError(
-                f"is needed by the data set {name}",
-                field=f"data.options.{option}",
-                remedy="give it",
-            )
 
 
 def recorded(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +107,14 @@ def limited(**limits: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def check(name: Field, value: Any, kind: type, limit: Any = None) -> None:
-    """Raise UserError where an option's value is not of its default's type, or not in its ``limit``."""
+    """Raises UserError where an option's value is not of its default's type, or not in its limit.
+
+    Args:
+      name: the option.
+      value: what was given.
+      kind: the type of its default.
+      limit: the least and the most of an integer, or the words that a text may be; None is any.
+    """
     remedy = ""
     if kind is bool and not isinstance(value, bool | np.bool_):
         remedy = "True or False"
@@ -148,31 +152,32 @@ def flag_of(field: Field, flags: Mapping[str, str] = FLAGS) -> str:
     return flags.get(field.path, default)
 
 
-def of_text(text: str, default: Any) -> Any:
+def _of_text(text: str, default: Any) -> Any:
     """What a flag's text means for an option: a Python literal, else a text, or several.
 
-    >>> of_text("0.5", 1), of_text("true", False), of_text("x", "")
+    >>> _of_text("0.5", 1), _of_text("true", False), _of_text("x", "")
     (0.5, True, 'x')
-    >>> of_text("a,b*", ()), of_text("1,2", ())
+    >>> _of_text("a,b*", ()), _of_text("1,2", ())
     (('a', 'b*'), (1, 2))
     """
     if isinstance(default, bool) and text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
         return ast.literal_eval(text)
-    except (
-        ValueError,
-        TypeError,
-        SyntaxError,
-        MemoryError,
-        RecursionError,
-    ):  # what literal_eval raises
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return tuple(filter(None, text.split(","))) if isinstance(default, tuple) else text
 
 
 def of_flags(texts: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of ``--option=name=value`` flags, by the defaults of the ``known`` ones. Raises UserError
-    for a text without a value and an option that is given twice; names are checked where they are used."""
+    """Returns the options of ``--option=name=value`` flags; their names are checked where they are used.
+
+    Args:
+      texts: "name=value" each.
+      known: the loader's options and their defaults, which tell what a text means.
+
+    Raises:
+      UserError: for a text without a value, and for an option that is given twice.
+    """
     options: dict[str, Any] = {}
     for option in texts:
         name, equals, text = option.partition("=")
@@ -180,5 +185,5 @@ def of_flags(texts: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
             raise UserError(f"--option={option!r} must be name=value.")
         if name in options:
             raise UserError(f"--option={name}=... is given twice: give one (a list for several).")
-        options[name] = of_text(text, known.get(name))
+        options[name] = _of_text(text, known.get(name))
     return options

@@ -14,7 +14,7 @@ import io
 import itertools
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +26,13 @@ import pyarrow.parquet
 from vfljax.datasets.files import MAX_BYTES, fits
 from vfljax.datasets.npz import arrays
 from vfljax.datasets.number_formats import TEXT, is_number
+from vfljax.datasets.options import check
 from vfljax.datasets.table_errors import all_different, fault, narrow, one_line, reading, shown
 from vfljax.errors import Field, Text, UserError, options_in
 
 pc: Any = pyarrow.compute  # its functions are made when imported: no type checker knows them
 AGAIN = "it is damaged, cut off or of another format; write it again"
+WRITE = "write the table again"
 FEWER = "give fewer rows or columns"
 COLUMNAR = (".parquet", ".pq", ".npz")
 LIKELY = (".csv", ".tsv", ".txt", ".data", ".gz", *COLUMNAR)  # named where a folder is given
@@ -72,21 +74,25 @@ def read(
     if not file.is_file():
         remedy = ("put the table there, or correct ", Field("data.dir"))
         raise fault(path, "is missing", (*remedy, *options_in(" or {test_file}")))
-    if not (start := _start(path)):
-        raise fault(path, "is empty", "write the table again")
-    columnar = path.lower().endswith(COLUMNAR) or start == b"PAR1"
-    if start[:2] == b"PK" and not columnar:
+    with reading(path, AGAIN), file.open("rb") as stream:
+        start = stream.read(4)
+    if not start:
+        raise fault(path, "is empty", WRITE)
+    if path.lower().endswith(".npz"):
+        return framed(_npz(file), path)
+    if path.lower().endswith(COLUMNAR) or start == b"PAR1":
+        return framed(_parquet(path), path)
+    if start[:2] == b"PK":
         what = "is a ZIP archive or an Excel workbook"
         raise fault(path, what, "save the table as CSV or Parquet")
-    if columnar:
-        table = framed(_npz(file) if file.suffix.lower() == ".npz" else _parquet(path), path)
-    else:
-        table = framed(_text(path, delimiter, header, file_encoding), path)
+    opened: Any = gzip.open if start[:2] == b"\x1f\x8b" else open
+    data = _utf8(path, _bounded(path, opened), file_encoding)
+    table = framed(_text(path, data, delimiter, header), path)
     names = [*table.frame.columns, *table.nameless]
     odd = [name for name in names if is_number(name)]
     if len(names) == 1:
         return table._replace(hint=options_in(" It has but one column: give {delimiter}=."))
-    if columnar or not header or not odd or _counted(names):
+    if not header or not odd or _counted(names):
         return table
     first = f" Its first line names the columns, {shown(odd[0])} one of them: "
     return table._replace(hint=(first, *options_in("{header}=False if it is a row.")))
@@ -110,7 +116,7 @@ def framed(table: Any, place: str) -> Read:
     names = [one_line(name) or f"Unnamed: {j}" for j, name in enumerate(table.column_names)]
     all_different(names, place)
     if not names or table.num_rows == 0:
-        raise fault(place, f"has {len(names)} columns and no row", "write the table again")
+        raise fault(place, f"has {len(names)} columns and no row", WRITE)
     columns, categories, nameless = {}, set(), []
     for name, old, column in zip(names, table.column_names, table.columns, strict=True):
         values = pd.Series(pd.arrays.ArrowExtensionArray(_uniform(column)))
@@ -189,26 +195,24 @@ def _npz(path: pathlib.Path) -> pa.Table:
         )
 
 
-def _text(path: str, delimiter: str, header: bool, file_encoding: str) -> pa.Table:
+def _text(path: str, data: bytes, delimiter: str, header: bool) -> pa.Table:
     """Its names from the header (they may repeat; without one, "0", "1", ...), all its fields as texts."""
     delimiter = "\t" if delimiter == "tab" else delimiter
     single = isinstance(delimiter, str) and len(delimiter) == 1
     if delimiter != "auto" and not (single and delimiter.isascii() and delimiter not in '"\r\n'):
         remedy = "give one character, 'tab' or 'auto'"
         raise UserError(field="data.options.delimiter", value=delimiter, remedy=remedy)
-    if not isinstance(header, bool):
-        raise UserError(field="data.options.header", value=header, remedy="give True or False")
-    data = _utf8(path, _bounded(path), file_encoding)
+    check(Field("data.options.header"), header, bool)
     mark = re.match(rb'"?sep=([^\r\n"])"?\r?\n', data, re.IGNORECASE)  # for Excel alone
     if mark:
         delimiter = mark[1].decode() if delimiter == "auto" else delimiter
         data = data[mark.end() :].lstrip(b"\r\n")
     if not data:
-        raise fault(path, "is empty", "write the table again")
+        raise fault(path, "is empty", WRITE)
     if header and not re.search(rb"[\r\n]", data[: LONGEST_HEADER + 1].rstrip()):
         if len(data) > LONGEST_HEADER:
             raise fault(path, "has a first line of more than 64 MiB", "no table starts so")
-        raise fault(path, "has a header and no row", "write the table again")
+        raise fault(path, "has a header and no row", WRITE)
     first, delimiter, same = _cut(path, data, delimiter, header)
     if first[0].lstrip().startswith("#") and (len(first) == 1 or not same):
         what = f"begins with a comment, {shown(delimiter.join(first))}, and no row"
@@ -235,16 +239,10 @@ def _counted(names: list[str]) -> bool:
     return names in ([str(j + first) for j in range(len(names))] for first in (0, 1))
 
 
-def _start(path: str) -> bytes:
-    with reading(path, AGAIN), open(path, "rb") as file:
-        return file.read(4)
-
-
-def _bounded(path: str) -> bytes:
+def _bounded(path: str, opened: Callable[..., Any]) -> bytes:
     """The file's bytes, unless those are more than ``MOST_TEXT``: a few kilobytes of gzip can hold more
     text than there is memory."""
     out = io.BytesIO()
-    opened: Any = gzip.open if _start(path)[:2] == b"\x1f\x8b" else open
     with reading(path, AGAIN), opened(path, "rb") as stream:
         while piece := stream.read(PIECE):
             out.write(piece)
@@ -257,30 +255,27 @@ def _bounded(path: str) -> bytes:
 def _utf8(path: str, data: bytes, encoding: str) -> bytes:
     """The text as UTF-8 without a byte order mark or blank lines before it."""
     field = Field("data.options.file_encoding")
-    if not isinstance(encoding, str) or not encoding:
-        remedy = "give a name, such as 'utf-8' or 'latin-1'"
-        raise UserError(field=field, value=encoding, remedy=remedy)
+    check(field, encoding, str)
     if encoding == "utf-8" and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         what = f"is not {encoding.upper()} text, by byte {data[error.start]:#04x}"
-        other = (
-            "save it as UTF-8, or name its encoding, such as {file_encoding}='latin-1' or 'cp1252'"
-        )
+        example = "such as {file_encoding}='latin-1' or 'cp1252'"
+        remedy = options_in(f"save it as UTF-8, or name its encoding, {example}")
         line = data.count(b"\n", 0, error.start) + 1
-        raise fault(path, what, options_in(other), line=line) from None
+        raise fault(path, what, remedy, line=line) from None
     except (LookupError, ValueError) as error:
         what = f"is no encoding that Python knows ({error})"
         raise UserError(what, field=field, value=encoding, remedy="try 'latin-1'") from None
     nul = text.find("\0")
     if nul >= 0:
-        other = (
+        remedy = (
             "it is damaged, no text, or of another encoding, such as {file_encoding}='utf-16-le'"
         )
         line = text.count("\n", 0, nul) + 1
-        raise fault(path, "holds a NUL byte", options_in(other), line=line)
+        raise fault(path, "holds a NUL byte", options_in(remedy), line=line)
     data = data if encoding == "utf-8" else text.encode("utf-8", "replace")
     return data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
 

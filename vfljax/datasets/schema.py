@@ -1,4 +1,4 @@
-"""Which column of a user's table is what, and the classes and groups of its rows."""
+"""Which column of a user's table is what, and the classes of its rows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ import numpy as np
 import pandas as pd
 
 from vfljax.datasets.column_types import Rule, ordered, words_of
-from vfljax.datasets.number_formats import is_number
+from vfljax.datasets.number_formats import Series, is_number
 from vfljax.datasets.table_errors import Place, alike, fault, one_line, shown
-from vfljax.errors import Field, UserError, options_in, unknown
+from vfljax.errors import Field, Text, UserError, options_in, unknown
 
 MOST_CLASSES = 1000
 LARGEST = 10**18  # of a label that is a number; larger ones are read as words
 INDEX = "__index_level_"  # pandas writes an unnamed index so
-
-
-File = tuple[Place, pd.DataFrame]  # where messages say it is, and its rows
 
 
 class Roles(NamedTuple):
@@ -43,30 +40,49 @@ class Target(NamedTuple):
     unlabeled: int  # rows without a label, left out
 
 
-def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Roles:
+def roles_of(file: str, names: Sequence[str], options: SimpleNamespace, hint: Text = "") -> Roles:
     """Finds the columns that ``user_table.table``'s options name.
 
     Args:
-      place: where the table is, for messages.
+      file: the table's name, for messages.
       names: its columns.
       options: label, groups, drop, categorical and numeric are read.
+      hint: what may be wrong with the table where a column is not there.
 
     Raises:
       UserError: for a name that is in no column, or in two roles.
     """
-    label, groups = _name("label", options.label), _name("groups", options.groups)
-    dropped = _matching("drop", options.drop, names, place)
+
+    def columns_of(option: str, patterns: Any, globs: bool = True) -> set[str]:
+        several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
+        matching: set[str] = set()
+        for pattern in patterns if several and globs else [patterns]:
+            field = Field(f"data.options.{option}", option)
+            if pattern is None or isinstance(pattern, bool):
+                remedy = "give the name of a column"
+                raise UserError(field=field.path, value=pattern, remedy=remedy)
+            name = one_line(pattern)  # a number is the name of a column called so
+            hits = {name} & {*names} or {*fnmatch.filter(names, name)} & (
+                {*names} if globs else set()
+            )
+            if not hits:
+                kind = ("column in ", field, "=")
+                raise UserError((f"{file}: ", *unknown(kind, name, names, hint).parts))
+            matching |= hits
+        return matching
+
+    (label,) = columns_of("label", options.label, globs=False)
+    (groups,) = columns_of("groups", options.groups, globs=False) if options.groups != "" else [""]
+    dropped = columns_of("drop", options.drop)
+    words = columns_of("categorical", options.categorical)
+    numbers = columns_of("numeric", options.numeric)
     for option, name in (("label", label), ("groups", groups)):
-        if name not in names and (name or option == "label"):
-            raise _absent(option, name, names, place)
-        if name and name in dropped:
+        if name in dropped:
             what, field = options_in("is also in {drop}="), f"data.options.{option}"
             raise UserError(what, field=field, value=name, remedy="take it out of one")
     if label == groups:
         what, remedy = options_in("is also {groups}="), "name another column"
         raise UserError(what, field="data.options.label", value=label, remedy=remedy)
-    words = _matching("categorical", options.categorical, names, place)
-    numbers = _matching("numeric", options.numeric, names, place)
     if words & numbers:
         what = options_in(" is in {categorical}= and in {numeric}=.")
         raise UserError((f"column {min(words & numbers)!r}", *what))
@@ -76,88 +92,50 @@ def roles_of(place: Place, names: Sequence[str], options: SimpleNamespace) -> Ro
         if name not in dropped | {label, groups} and not name.startswith(INDEX)
     }
     if not features:
-        raise fault(place.name, f"has no column beside {label!r} left", "drop fewer columns")
+        raise fault(file, f"has no column beside {label!r} left", "drop fewer columns")
     gone = tuple(name for name in names if name in dropped)
     index = tuple(name for name in names if name.startswith(INDEX))
     return Roles(label=label, groups=groups, features=features, dropped=gone, index=index)
 
 
-def _absent(option: str, name: str, names: Sequence[str], place: Place) -> UserError:
-    kind = ("column in ", Field(f"data.options.{option}", option), "=")
-    return UserError((f"{place.name}: ", *unknown(kind, name, names, place.hint).parts))
-
-
-def _name(option: str, value: Any) -> str:
-    """A column's name as it stands in the table; a number is the name of a column called so."""
-    if value is None or isinstance(value, bool):
-        remedy = "give the name of a column"
-        raise UserError(field=f"data.options.{option}", value=value, remedy=remedy)
-    return one_line(value)
-
-
-def _matching(option: str, patterns: Any, names: Sequence[str], place: Place) -> set[str]:
-    """The columns that any of an option's names and globs match; each must match one."""
-    found: set[str] = set()
-    several = isinstance(patterns, Iterable) and not isinstance(patterns, str)
-    for pattern in patterns if several else [patterns]:
-        pattern = _name(option, pattern)
-        hits = {pattern} & set(names) or set(fnmatch.filter(names, pattern))
-        if not hits:
-            raise _absent(option, pattern, names, place)
-        found |= hits
-    return found
-
-
-def labeled(
-    files: Sequence[File], label: str, rule: Rule, drop: bool, positive: str
-) -> tuple[list[File], Target]:
-    """Reads the labels, and leaves out the rows without one.
+def labels_of(
+    column: Series, place: Place, name: str, rule: Rule, drop: bool, positive: str
+) -> tuple[np.ndarray, Target]:
+    """Reads the labels.
 
     Args:
-      files: the training file, and the test file if there is one.
-      label: their column.
+      column: their column [R].
+      place: where its rows are.
+      name: the column's.
       rule: which words are missing labels.
-      drop: whether such rows are left out; they are refused otherwise.
+      drop: whether rows without a label are left out; they are refused otherwise.
       positive: of two classes, the one that becomes class 1; or "".
 
     Returns:
-      The files' rows that have a label, and the labels of all.
+      The rows that have a label, [R] bool, and their labels.
 
     Raises:
       UserError: for labels that are missing, are no classes, or are none of the training file's.
     """
-    kept, texts, rows = [], [], 0
-    for place, frame in files:
-        rows += len(frame)
-        text = words_of(place.at(label), frame[label], rule)
-        gone = text.isna().to_numpy(bool)
-        _at(place, label).check(
-            gone & (not drop or gone.all()),
-            f"is missing in {gone.sum():,} of {len(frame):,} rows, first in row {{row}}",
+    place = place._replace(files=tuple(f"{file}: label {name!r}" for file in place.files))
+    text = words_of(column, rule)
+    gone = text.isna().to_numpy(bool)
+    for rows in (~place.held, place.held):
+        missing, total = (gone & rows).sum(), rows.sum()
+        place.check(
+            gone & rows & (not drop or missing == total),
+            f"is missing in {missing:,} of {total:,} rows, first in row {{row}}",
             "fill it, or {drop_unlabeled}=True leaves such rows out",
         )
-        if gone.any():
-            left = np.flatnonzero(~gone)
-            place, frame = place._replace(rows=left), frame.iloc[left].reset_index(drop=True)
-        kept.append((place, frame))
-        texts.append(text[~gone])
-    spellings = ordered(texts[0].unique())
-    classes = _class_names(f"{files[0][0].name}: label {label!r}", spellings, positive)
-    number = {name: k for k, name in enumerate(classes)}
+    spellings = ordered(text[~gone & ~place.held].unique())
+    classes = _class_names(place.files[0], spellings, positive)
+    number = {value: k for k, value in enumerate(classes)}
     same = spelled if all(map(is_number, classes)) else str
-    labels = []
-    for (place, _), text in zip(kept, texts, strict=True):
-        codes, found = pd.factorize(text)
-        numbers = np.asarray([number.get(same(value), -1) for value in found], np.int32)[codes]
-        remedy = f"a test row needs one of the training file's {len(classes)} classes"
-        _at(place, label).check(numbers < 0, "is {value} in row {row}", remedy, text)
-        labels.append(numbers)
-    both = np.concatenate(labels)
-    return kept, Target(both, classes, spellings, unlabeled=rows - len(both))
-
-
-def _at(place: Place, label: str) -> Place:
-    return place._replace(name=f"{place.name}: label {label!r}")
+    codes, distinct = pd.factorize(text)
+    labels = np.asarray([*(number.get(same(value), -1) for value in distinct), 0], np.int32)[codes]
+    remedy = f"a test row needs one of the training file's {len(classes)} classes"
+    place.check(labels < 0, "is {value} in row {row}", remedy, text)
+    return ~gone, Target(labels[~gone], classes, spellings, unlabeled=int(gone.sum()))
 
 
 def spelled(value: str) -> str:
@@ -177,17 +155,11 @@ def spelled(value: str) -> str:
     return str(int(number))
 
 
-def _size(name: str) -> float:
-    return int(name) if name.lstrip("-").isdigit() else float(name)
-
-
 def _class_names(where: str, spellings: list[str], positive: str) -> tuple[str, ...]:
     """The names of the classes in order. Of labels that are all numbers, a whole one is one class however it
     is spelled (1, +1, 01, 1.0, 1e0)."""
     numeric = all(map(is_number, spellings))
-    names = tuple(spellings)
-    if numeric:
-        names = tuple(sorted(set(map(spelled, names)), key=_size))
+    names = tuple(ordered({*map(spelled, spellings)}) if numeric else spellings)
     same_word = "differ in case, spaces or invisible characters only"
     for same, why in ((spelled, "are one number, among words"), (alike, same_word)):
         first: dict[str, str] = {}

@@ -11,7 +11,7 @@ from vfljax.datasets.column_types import Rule, source
 from vfljax.datasets.core import Dataset, classes
 from vfljax.datasets.files import find
 from vfljax.datasets.reading import read
-from vfljax.datasets.table_errors import Place, fault
+from vfljax.datasets.table_errors import fault, place_of
 
 ROWS, COLUMNS = 4601, 57
 FILE = "spambase.data"
@@ -26,8 +26,8 @@ def spambase(folder: str) -> Dataset:
         raise fault(
             path, f"{has}, UCI's has {ROWS} of {COLUMNS + 1}: it is cut off or not Spambase"
         )
-    place, rule = Place(str(path)), Rule(missing=())  # every number is there
-    columns = [source(name, [(place, frame[name])], rule, "number") for name in frame]
+    place, rule = place_of({str(path): ROWS}), Rule(missing=())  # every number is there
+    columns = [source(frame[name], place.at(name), rule, "number") for name in frame]
     values = np.stack([np.asarray(column.numbers) for column in columns], 1)
     return Dataset(
         "spambase", values[:, :-1].astype(np.float32), classes(str(path), values[:, -1], 2), 2

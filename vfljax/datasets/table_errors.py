@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,43 +98,47 @@ def alike(text: str) -> str:
 
 
 class Place(NamedTuple):
-    """Where a table's faults are: the name of its file, and which of the file's rows are left."""
+    """Where the rows of a user's table are: those of the training file, and then those of a test file."""
 
-    name: str
-    rows: np.ndarray | None = None  # [R] from 0; None: all
-    hint: Text = ""  # what may be wrong where a column is not there
+    files: tuple[str, ...]  # names of the files
+    held: np.ndarray  # [R] bool: the rows of the test file
+    rows: np.ndarray  # [R] each row's number in its file, from 1
     column: str = ""  # whose faults these are
-
-    def row(self, index: Any) -> int:
-        """A row's number in the file, from 1."""
-        return 1 + int(index if self.rows is None else self.rows[index])
 
     def at(self, column: str) -> Place:
         return self._replace(column=column)
 
     def fault(self, what: str, remedy: str) -> UserError:
-        """Returns the ``fault`` of the column.
+        """Returns the ``fault`` of the column in the training file.
 
         Args:
-          what: as of ``fault``; it names the row.
+          what: as of ``fault``.
           remedy: options stand in it in braces.
         """
-        return fault(self.name, what, options_in(remedy), column=self.column)
+        return fault(self.files[0], what, options_in(remedy), column=self.column)
 
     def check(self, wrong: np.ndarray, what: str, remedy: str, values: Any = None) -> None:
-        """Raise the ``fault`` of the first row that is wrong.
+        """Raises the ``fault`` of the first row that is wrong.
 
         Args:
           wrong: [R] bool.
           what: {row} and {value} in it are the row's number and value.
-          remedy: as of ``fault``.
+          remedy: options stand in it in braces.
           values: [R] texts or numbers.
         """
         if wrong.any():
             k = int(np.argmax(wrong))
             value = "" if values is None else np.asarray(values, object)[k]
             value = f"{value:g}" if isinstance(value, float) else shown(value)
-            raise self.fault(what.format(row=self.row(k), value=value), remedy)
+            what = what.format(row=self.rows[k], value=value)
+            raise fault(self.files[int(self.held[k])], what, options_in(remedy), column=self.column)
+
+
+def place_of(lengths: Mapping[str, int]) -> Place:
+    """The place of all rows of files, by their names and numbers of rows."""
+    held = np.repeat(np.arange(len(lengths)) > 0, list(lengths.values()))
+    rows = np.concatenate([np.arange(1, count + 1) for count in lengths.values()])
+    return Place(tuple(lengths), held, rows)
 
 
 def narrow(file: Any, columns: int) -> None:

@@ -14,16 +14,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from vfljax.datasets import options as asking
-from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, source, words_of
+from vfljax.datasets.column_types import MISSING, NAN, Rule, Source, joined, source, words_of
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.files import MAX_BYTES
 from vfljax.datasets.notes import notes
 from vfljax.datasets.number_formats import Notation
 from vfljax.datasets.reading import Read, framed, read
-from vfljax.datasets.schema import File, Roles, labeled, roles_of
-from vfljax.datasets.table_errors import MOST_COLUMNS, Place, fault, one_line, shown
+from vfljax.datasets.schema import labels_of, roles_of
+from vfljax.datasets.table_errors import MOST_COLUMNS, fault, one_line, place_of, shown
 from vfljax.errors import Field, UserError, options_in
 from vfljax.errors import unknown as no_such
 
@@ -40,7 +41,6 @@ LIMITS = {  # of an option's value; None: any of its type
     "max_categories": (1, asking.MOST),
     **dict.fromkeys(("keep_default_na", "drop_unlabeled", "percent", "date_format")),
 }
-
 TEST = Field("data.options.test_file")
 OF_FILE = ("path", "delimiter", "test_file", "header", "file_encoding")  # options of ``table``
 
@@ -111,8 +111,7 @@ def table(
     """
     options = {name: value for name, value in locals().items() if name not in OF_FILE}
     asking.check(TEST, test_file, str)
-    layout = (delimiter, header, file_encoding)
-    training, test = read(path, *layout), None
+    files = {path: read(path, delimiter, header, file_encoding)}
     if test_file:
         beside = pathlib.Path(path).parent / test_file
         if beside.exists() or not pathlib.Path(test_file).exists():
@@ -120,11 +119,11 @@ def table(
         if pathlib.Path(test_file).exists() and pathlib.Path(test_file).samefile(path):
             remedy = "give another file, or leave it out"
             raise UserError("is the table itself", field=TEST, value=test_file, remedy=remedy)
-        test = read(test_file, *layout)
-    dataset = _dataset(path, training, test_file, test, options)
-    more = ["".join(map(str, training.hint)).strip()] if training.hint else []
-    more += [f"the test rows are of {test_file}."] if test_file else []
-    return dataset._replace(notes=(*dataset.notes, *map(one_line, more)))
+        files[test_file] = read(test_file, delimiter, header, file_encoding)
+    dataset = _dataset(files, options)
+    hint = "".join(map(str, files[path].hint)).strip()
+    more = [f"the test rows are of {test_file}."] if test_file else []
+    return dataset._replace(notes=(*dataset.notes, *map(one_line, filter(None, [hint, *more]))))
 
 
 def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> Dataset:
@@ -136,31 +135,54 @@ def from_frame(frame: Any, *, label: str, test: Any = None, **options: Any) -> D
       test: a frame of the same columns, the published test part.
       **options: the other options of ``table`` that are not of a file.
     """
-    training = framed(frame, "the frame")
-    held = None if test is None else framed(test, "the test frame")
-    return _dataset("the frame", training, "the test frame", held, {"label": label, **options})
-
-
-def _dataset(
-    name: str, training: Read, test_name: str, test: Read | None, options: dict[str, Any]
-) -> Dataset:
-    o, rule, label_rule = _checked(options)
-    columns = [*training.frame.columns]
-    roles = roles_of(Place(name, hint=training.hint), columns, o)
-    files = [(Place(name), training.frame)]
+    files = {"the frame": framed(frame, "the frame")}
     if test is not None:
-        _check_columns([*test.frame.columns], test_name, columns, name, roles)
-        files.append((Place(test_name), test.frame))
-    files, target = labeled(files, roles.label, label_rule, o.drop_unlabeled, str(o.positive))
-    held = None if test is None else np.arange(len(target.labels)) >= len(files[0][1])
+        files["the test frame"] = framed(test, "the test frame")
+    return _dataset(files, {"label": label, **options})
+
+
+def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
+    """The data set of a training file and, if there is one, a test file."""
+    o, rule, label_rule = _checked(options)
+    (name, training), *tested = files.items()
+    names = [*training.frame.columns]
+    roles = roles_of(name, names, o, training.hint)
+    used = [roles.label, *filter(None, [roles.groups]), *roles.features]
+    for test_name, test in tested:
+        _check_columns(test_name, [*test.frame.columns], name, names, used)
+    parts = {file: table.frame for file, table in files.items()}
+    frame = pd.DataFrame(
+        {c: joined(c, {file: part[c] for file, part in parts.items()}, o.decimal) for c in used}
+    )
+    place = place_of({file: len(part) for file, part in parts.items()})
+    kept, target = labels_of(
+        frame[roles.label], place, roles.label, label_rule, o.drop_unlabeled, str(o.positive)
+    )
+    if not kept.all():
+        frame = frame[kept].reset_index(drop=True)
+        place = place._replace(held=place.held[kept], rows=place.rows[kept])
+    held = place.held if tested else None
     sources = []
     for column, kind in roles.features.items():
-        if not kind and column in training.marked:
-            kind = "category"
-        parts = [(place, frame[column]) for place, frame in files]
-        sources.append(source(column, parts, rule, kind))
-    groups = _groups(files, roles.groups, rule) if roles.groups else None
-    _check_date_format(name, sources, o.date_format)
+        kind = kind or ("category" if column in training.marked else "")
+        sources.append(source(frame[column], place.at(column), rule, kind))
+    groups = None
+    if roles.groups:
+        texts = words_of(frame[roles.groups], rule)
+        where = place.at(roles.groups)
+        where.check(texts.isna(), "names groups and has no value in row {row}", "fill it")
+        if both := set(texts[~place.held]) & set(texts[place.held]):
+            what = (
+                f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
+            )
+            remedy = "leave them out of one file"
+            raise UserError((*options_in("{groups}="), f"{roles.groups!r}: {what}"), remedy=remedy)
+        groups = np.unique(list(texts), return_inverse=True)[1].astype(np.int32)
+    formats = dict.fromkeys(column.since.form for column in sources if column.since)
+    if o.date_format and o.date_format not in formats:
+        dates = f" (dates are read as {', '.join(formats)})" if formats else ""
+        what = f"has no column of dates for date_format={o.date_format!r}{dates}"
+        raise fault(name, what, "correct it, or leave it out")
     columns, features = _encode(sources, o.encoding)
     return Dataset(
         name=one_line(pathlib.PurePath(name).name),
@@ -174,20 +196,6 @@ def _dataset(
         notes=tuple(map(one_line, notes(roles, training.nameless, target, sources, held, o))),
         reader=READER,
     )
-
-
-def _groups(files: Sequence[File], name: str, rule: Rule) -> np.ndarray:
-    """The group of each row [R] int32. Raises UserError for a row without one, and for one in both files."""
-    texts = [words_of(place.at(name), frame[name], rule) for place, frame in files]
-    for (place, _), text in zip(files, texts, strict=True):
-        gone = text.isna().to_numpy(bool)
-        place.at(name).check(gone, "names groups and has no value in row {row}", "fill it")
-    if both := set(texts[0]).intersection(*texts[1:]) if len(texts) > 1 else ():
-        what = f"{shown(min(both))} has rows in both files, and rows of a group stay in one part"
-        remedy = "leave them out of one file"
-        raise UserError((*options_in("{groups}="), f"{name!r}: {what}"), remedy=remedy)
-    every = [text for column in texts for text in column]
-    return np.unique(every, return_inverse=True)[1].astype(np.int32)
 
 
 def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
@@ -209,7 +217,7 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
         raise UserError(field="data.options.na_values", value=o.na_values, remedy=remedy)
     o.na_values = tuple(str(word).strip() for word in words)
     missing = ("", *o.na_values)
-    every = Rule(
+    rule = Rule(
         missing=(*missing, *(MISSING if o.keep_default_na else ())),
         notation=Notation(o.decimal, o.thousands, o.percent, o.date_format),
         refuse=o.missing == "refuse",
@@ -218,14 +226,13 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
         ignore=o.unknown == "ignore",
     )
     words = (*NAN, "?") if o.keep_default_na else ()
-    return o, every, every._replace(missing=(*missing, *words))
+    return o, rule, rule._replace(missing=(*missing, *words))
 
 
 def _check_columns(
-    test: Sequence[str], test_name: str, names: Sequence[str], name: str, roles: Roles
+    test_name: str, test: Sequence[str], name: str, names: Sequence[str], used: Sequence[str]
 ) -> None:
     """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
-    used = [roles.label, *filter(None, [roles.groups]), *roles.features]
     lacking = [column for column in used if column not in set(test)]
     more = [column for column in test if column not in set(names)]
     if lacking or more:
@@ -233,15 +240,6 @@ def _check_columns(
         what += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
         remedy = f"give it the columns of {name}, in any order"
         raise fault(test_name, " and ".join(what), remedy)
-
-
-def _check_date_format(name: str, sources: Sequence[Source], date_format: str) -> None:
-    """Raise UserError for a format of dates that no column has."""
-    formats = dict.fromkeys(column.since[0] for column in sources if column.since)
-    if date_format and date_format not in formats:
-        read = f" (dates are read as {', '.join(formats)})" if formats else ""
-        what = f"has no column of dates for date_format={date_format!r}{read}"
-        raise fault(name, what, "correct it, or leave it out")
 
 
 def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
@@ -256,12 +254,9 @@ def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...
         else:
             columns += [Column(column.name, "category", value) for value in column.values]
     if len(columns) > MOST_COLUMNS:
-        field, remedy = (
-            "data.options.encoding",
-            "choose 'codes', or drop columns of many categories",
-        )
         what = f"makes {len(columns):,} columns, more than {MOST_COLUMNS:,}"
-        raise UserError(what, field=field, value="onehot", remedy=remedy)
+        remedy = "choose 'codes', or drop columns of many categories"
+        raise UserError(what, field="data.options.encoding", value="onehot", remedy=remedy)
     rows = len(sources[0].missing)
     size = 4 * rows * len(columns)
     if size > MAX_BYTES:
@@ -270,13 +265,13 @@ def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...
         remedy += "name columns in {drop}=, or give fewer rows"
         raise UserError(what, remedy=options_in(remedy))
     features = np.zeros((rows, len(columns)), np.float32)
-    place = 0
+    first = 0
     for column in sources:
         if column.codes is not None and encoding == "onehot":
             known = np.flatnonzero(column.codes >= 0)
-            features[known, place + column.codes[known]] = 1
-            place += len(column.values)
+            features[known, first + column.codes[known]] = 1
+            first += len(column.values)
         else:
-            features[:, place] = column.codes if column.numbers is None else column.numbers
-            place += 1
+            features[:, first] = column.codes if column.numbers is None else column.numbers
+            first += 1
     return tuple(columns), features
