@@ -118,10 +118,10 @@ def test_a_call_whose_width_nobody_stores_takes_fewer_members_at_once_of_the_sam
     monkeypatch, sums
 ):
     layout, arguments, expected, (needed, running) = sums
-    whole = programs.fitting_program(make_sum, (), layout, *arguments)
+    whole = programs.program(make_sum, (), layout, *arguments, fitting=True)
     assert whole.layout == layout == batch_layout.Layout(8, 4)
     accelerator(monkeypatch, (needed - 0.4 * running) / machine.FITS)
-    program = programs.fitting_program(make_sum, (), layout, *arguments)
+    program = programs.program(make_sum, (), layout, *arguments, fitting=True)
     assert program.layout.capacity == 8
     assert program.layout.width < 4
     np.testing.assert_array_equal(batch_layout.unpad(program(*arguments), 8), expected)

@@ -34,11 +34,14 @@ def test_a_grid_is_the_product_of_its_axes_times_federations_times_seeds():
 
 
 def test_honest_and_malicious_settings_share_one_program():
-    groups = groups_of(attacks={"active": {}})
+    parties = {"parties.passive": 2, "malicious.parties": ((0,), (0, 1))}
+    groups = groups_of(attacks={"active": {}}, **parties)
     assert len(groups) == 2  # kdk with undefended inside, and noise
-    gamma = grid.members_of(groups[0].spec, groups[0].trials, []).hparams.gamma
-    malicious = np.array([bool(s.federation.malicious) for s in groups[0].trials])
-    np.testing.assert_array_equal(gamma, np.outer(malicious, [1.0, 0.0]))
+    trials = groups[0].trials
+    assert {s.federation.name for s in trials} == {"split", "malicious-0", "malicious-0-1"}
+    gamma = grid.members_of(groups[0].spec, trials, []).hparams.gamma
+    malicious = [[p in s.federation.malicious for p in range(3)] for s in trials]
+    np.testing.assert_array_equal(gamma, np.float32(malicious))
 
 
 @pytest.mark.parametrize("rule", optimizers.RULES)
@@ -51,20 +54,6 @@ def test_the_malicious_rule_chooses_the_passive_parties_optimizer_and_no_others(
 def test_a_rule_is_no_matter_where_nobody_is_malicious():
     changes = {"attacks": {}, "training.optimizer": "adam", "malicious.rule": "released"}
     assert {group.spec.optimizers for group in groups_of(**changes)} == {("adam",) * 3}
-
-
-def test_which_parties_are_malicious_is_an_axis():
-    groups = groups_of(
-        **{
-            "attacks": {"active": {}},
-            "parties.passive": 2,
-            "malicious.parties": ((0,), (0, 1)),
-            "grid": {"undefended": {}},
-        }
-    )
-    assert len(groups) == 1
-    names = {s.federation.name for s in groups[0].trials}
-    assert names == {"split", "malicious-0", "malicious-0-1"}
 
 
 def test_undefended_settings_ride_along_at_neutral_knobs():

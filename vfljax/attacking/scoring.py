@@ -287,7 +287,8 @@ class Scorer:
         layout = batch_layout.Layout(capacity, batch_layout.dividing_width(capacity, self._width))
         count, on_host = len(output.seed), output._replace(scores=())._asdict()
         padded = AttackOutput(**{**layout.pad(on_host), "scores": output.scores})
-        program = programs.fitting_program(
-            make_scorer, (batch_size,), layout, padded, self._true, self._level
+        arguments = padded, self._true
+        program = programs.program(
+            make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
         )
         return batch_layout.unpad(program(padded, self._true), count)

@@ -78,7 +78,7 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         plan: Plan, workdir: pathlib.Path, todo: Sequence[Shard], done: Sequence[Shard]
     ) -> None:
         job = _job(worker.train_shards, workdir, plan.experiment, *asked)
-        steps = {shard.name: train.steps_of(plan, shard) for shard in todo}
+        steps = {shard.name: plan.steps(shard) for shard in todo}
         trials = {shard.name: len(shard.trials) for shard in todo}
         failed, _ = send(
             engine,

@@ -73,6 +73,11 @@ class Plan(NamedTuple):
         """The table without teachers' scores: what evaluation and attacks read."""
         return self.table._replace(scores=None)
 
+    def steps(self, shard: Shard) -> int:
+        """Steps of training that a shard takes, over all its trials."""
+        spec = self.groups[shard.group].spec
+        return len(shard.trials) * spec.epochs * spec.steps_per_epoch
+
 
 def make_plan(experiment: Experiment) -> Plan:
     """Load the data and plan every trial; nothing is trained and nothing is written."""
@@ -251,33 +256,25 @@ def _effort(groups: Sequence[grid.Group], variants: Sequence[AttackVariant]) -> 
     return Effort(*(QUICK if max(seconds) < PAYS else None for seconds in (training, attacks)))
 
 
-def stored_shards(plan: Plan, header: Mapping[str, Any]) -> list[Shard]:
-    """Returns the shards that a sweep was divided into when it was begun.
+def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
+    """Returns the plan with the shards, devices and effort of a stored sweep, which a resume elsewhere keeps.
+
+    Where it was planned for another kind of device, the devices are those that are here.
 
     Args:
       plan: of the sweep. Shards of groups that it does not have are left out.
       header: of the stored sweep.
     """
     number = {group.name: i for i, group in enumerate(plan.groups)}
-    return [
+    shards = [
         Shard(**{**shard, "group": number[shard["group"]], "trials": tuple(shard["trials"])})
         for shard in header["shards"]
         if shard["group"] in number
     ]
-
-
-def divided_as(plan: Plan, header: Mapping[str, Any]) -> Plan:
-    """Returns the plan with the shards, devices and effort of a stored sweep, which a resume on another machine
-    keeps; where it was planned for another kind of device, the devices are those that are here.
-
-    Args:
-      plan: of the sweep.
-      header: of the stored sweep.
-    """
     same = header.get("backend") == jax.default_backend()
     devices = header["devices"] if same else jax.device_count()
     effort = Effort(**header.get("effort", {}))
-    return plan._replace(shards=stored_shards(plan, header), devices=devices, effort=effort)
+    return plan._replace(shards=shards, devices=devices, effort=effort)
 
 
 def recorded(plan: Plan) -> Plan:

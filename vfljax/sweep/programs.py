@@ -232,6 +232,7 @@ def program(
     shared: PyTree,
     into: PyTree = None,
     level: int | None = None,
+    fitting: bool = False,
 ) -> Program:
     """Returns the program of ``make(*static)`` for arguments of these shapes: equal ones share one.
 
@@ -243,35 +244,15 @@ def program(
       shared: likewise.
       into: likewise.
       level: of ``compiler_options``.
-    """
-    key = (make, static, layout, level, _abstract((members, shared, into)))
-    return _cached(key, lambda: Program(make(*static), layout, level))
-
-
-def fitting_program(
-    make: Callable[..., Callable[[PyTree, PyTree], PyTree]],
-    static: tuple[Hashable, ...],
-    layout: Layout,
-    members: PyTree,
-    shared: PyTree,
-    level: int | None = None,
-) -> Program:
-    """Returns ``program``, or one of the same capacity that maps fewer members at once where those of the
-    layout do not fit into a device's memory: for calls whose width is stored nowhere.
-
-    Args:
-      make: as for ``program``.
-      static: its arguments.
-      layout: of the members, at most.
-      members: arguments of a call.
-      shared: likewise.
-      level: of ``compiler_options``.
+      fitting: whether fewer members of the same capacity are mapped at once where those of the layout do not
+        fit into a device's memory: for calls whose width is stored nowhere.
     """
     while True:
-        found = program(make, static, layout, members, shared, level=level)
-        if machine.offered().cpu:
+        key = (make, static, layout, level, _abstract((members, shared, into)))
+        found = _cached(key, lambda layout=layout: Program(make(*static), layout, level))
+        if not fitting or machine.offered().cpu:
             return found
-        found.compile(members, shared)
+        found.compile(members, shared, into)
         too_large = found.too_large()
         if too_large is None:
             return found

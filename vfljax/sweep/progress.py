@@ -81,5 +81,6 @@ class Progress:
         self.stream.write("\r\x1b[2K" * self.stream.isatty() + line + "\n")
         self.stream.flush()
 
-    def close(self, note: str = "") -> None:
-        self._show(note, end=True)
+    def close(self) -> None:
+        """Show the line for the last time."""
+        self._show("", end=True)

@@ -17,7 +17,7 @@ from vfljax import store
 from vfljax.machine import bytes_text, free_disk, free_memory
 from vfljax.models.last_layer import recorded_width
 from vfljax.sweep import teachers
-from vfljax.sweep.plan import Plan, Shard, stored_shards
+from vfljax.sweep.plan import Plan, Shard, divided_as
 from vfljax.types import Spec
 
 NUMBER = 4  # bytes of a float32 or int32
@@ -105,7 +105,7 @@ def unfinished(plan: Plan, workdir: pathlib.Path) -> list[Shard]:
     header = store.header_of(workdir)
     if header is None:
         return plan.shards
-    shards = stored_shards(plan, header)
+    shards = divided_as(plan, header).shards
     return [shard for shard in shards if not (workdir / "shards" / shard.name).is_dir()]
 
 

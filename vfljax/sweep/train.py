@@ -218,17 +218,6 @@ def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
     return plan._replace(table=table, teachers=teacher_of, codebooks=books)
 
 
-def steps_of(plan: Plan, shard: Shard) -> int:
-    """Returns the steps of training that a shard takes, over all its trials.
-
-    Args:
-      plan: of the sweep.
-      shard: one of it.
-    """
-    spec = plan.groups[shard.group].spec
-    return len(shard.trials) * spec.epochs * spec.steps_per_epoch
-
-
 def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Progress:
     """Returns the progress line of training.
 
@@ -238,10 +227,10 @@ def progress_of(plan: Plan, todo: Sequence[Shard], done: Sequence[Shard]) -> Pro
       done: those that are finished.
     """
     every = [*todo, *done]
-    steps = sum(steps_of(plan, shard) for shard in every)
+    steps = sum(plan.steps(shard) for shard in every)
     progress = Progress("train", sum(len(shard.trials) for shard in every), steps)
     for shard in done:
-        progress.resume(len(shard.trials), steps_of(plan, shard))
+        progress.resume(len(shard.trials), plan.steps(shard))
     return progress
 
 

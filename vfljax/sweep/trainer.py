@@ -154,8 +154,9 @@ class Trainer:
         trained = self.evaluation_layout.pad((seeds, weights, states))
         bare = self.table._replace(scores=None)  # evaluation has no teacher
         static = (initial.models(self.group.spec, self.readers),)
-        program = programs.fitting_program(
-            make_evaluate, static, self.evaluation_layout, trained, bare, self.level
+        layout, level = self.evaluation_layout, self.level
+        program = programs.program(
+            make_evaluate, static, layout, trained, bare, level=level, fitting=True
         )
         bottoms = {str(p): bottom for p, bottom in enumerate(weights.bottoms)}
         tree = {"bottoms": bottoms, "active": weights.active}
