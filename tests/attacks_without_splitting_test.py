@@ -20,7 +20,7 @@ from tests.attacks_contract_test import (
     labels_of,
 )
 from vfljax import attacks
-from vfljax.contract.planted import SHARES, shares
+from vfljax.contract.planted import SHARES
 from vfljax.types import NO_SPLIT
 
 
@@ -47,7 +47,7 @@ def case_without_splitting(name, classes, leaky):
     rng = np.random.default_rng(7)
     labels = labels_of(name, np.arange(ROWS_OF_A_RUN), classes)
     leaked = labels if leaky else rng.permutation(labels)
-    arrays = SHARES.get(ROWS[name].leak, shares)(rng, leaked, classes)
+    arrays = SHARES.get(ROWS[name].leak, SHARES["shares"])(rng, leaked, classes)
     return labels, cases.make_case(labels, classes, known=KNOWN, cut=classes, **arrays)
 
 

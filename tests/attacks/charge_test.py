@@ -9,7 +9,7 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import charge as reference
 from vfljax.attacks import charge, divisions
-from vfljax.contract import planted
+from vfljax.contract.planted import LEAKS
 from vfljax.defenses.dcor import penalty
 from vfljax.defenses.pe_loss import energy
 
@@ -79,7 +79,7 @@ def test_the_division_is_the_twin_s(name, classes):
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.3, 100.0])
 def test_labels_are_read_at_any_strength(alpha):
-    arrays = planted.charges(np.random.default_rng(3), LABELS, 2, alpha)
+    arrays = LEAKS["charges"](np.random.default_rng(3), LABELS, 2, alpha)
     case = cases.make_case(LABELS, 2, known=10, **arrays)
     scores = np.asarray(cases.attack(cases.build(charge.ROW, 2), case, known=10).train)
     assert np.mean(scores.argmax(1) == LABELS) > 0.95

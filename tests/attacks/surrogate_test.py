@@ -11,7 +11,7 @@ from tests.reference import surrogate as reference
 from tests.reference.posterior import adamw
 from vfljax.attacks import surrogate as module
 from vfljax.attacks.surrogate import KNOBS, NAMES, Seen, labels_of, make_loss, seen_of, surrogate
-from vfljax.contract import planted
+from vfljax.contract.planted import LEAKS
 from vfljax.types import MALICIOUS, SPLIT
 
 ROWS, CLASSES, CUT, HIDDEN = 7, 3, 2, 4
@@ -91,7 +91,7 @@ def tops(seed=7, classes=CLASSES, rows=120, known=12, sent=None, changes=()):
     """A run with the exact gradients of a top model, whose embeddings overlap."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(rows) % classes
-    arrays = {**planted.tops(rng, labels, classes), **dict(changes)}
+    arrays = {**LEAKS["tops"](rng, labels, classes), **dict(changes)}
     return labels, cases.make_case(labels, classes, known=known, sent=sent, **arrays)
 
 

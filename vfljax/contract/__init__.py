@@ -16,17 +16,18 @@ The contract does not cover what a defense is worth, nor whether ``known_by`` na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from vfljax import attacks, defenses
 from vfljax.attacks import Attack
 from vfljax.contract import of_attacks, of_defenses
-from vfljax.contract.keeping import ContractError
+from vfljax.contract.keeping import ContractError, broken
 from vfljax.contract.keeping import rule as keeping
 from vfljax.errors import unknown, unknown_row
-from vfljax.types import SPLIT, Origin
+from vfljax.types import SPLIT
 
 __all__ = ["ContractError", "check", "check_plugins", "rules"]
 
@@ -73,20 +74,28 @@ def check(
     """
     if rule is not None and rule not in rules(name):
         raise unknown("rule", rule, rules(name))
-    for tried in rules(name) if rule is None else (rule,):
+    for promise in rules(name) if rule is None else (rule,):
         if name in defenses.TABLE:
-            row = defenses.TABLE[name]
-            for count in classes or ((2,) if row.two_classes else (2, MANY)):
-                tested = of_defenses.TestedDefense(name, options, count, federation)
-                with keeping(name, tried, row.factory):
-                    of_defenses.RULES[tried](tested, tried)
+            row, table = defenses.TABLE[name], of_defenses.RULES
+            counts = classes or ((2,) if row.two_classes else (2, MANY))
+            cases = [of_defenses.TestedDefense(name, options, n, federation) for n in counts]
         else:
-            for count in classes or _classes_of(name, options):
-                of_attacks.RULES[tried](of_attacks.TestedAttack(name, options, count, knobs), tried)
+            row, table = attacks.TABLE[name], of_attacks.RULES
+            counts = classes or _classes_of(name, options)
+            cases = [of_attacks.TestedAttack(name, options, n, knobs) for n in counts]
+        for tested in cases:
+            _keep(name, promise, row.factory, table[promise], tested)
+
+
+def _keep(name: str, promise: str, factory: Any, keeps: Callable[[Any], str], tested: Any) -> None:
+    with keeping(name, promise, factory):
+        why = keeps(tested)
+    if why:
+        raise broken(name, promise, why)
 
 
 def _classes_of(name: str, options: Mapping[str, Any]) -> tuple[int, ...]:
-    with keeping(name, next(iter(of_attacks.RULES)), attacks.TABLE[name].factory):
+    with keeping(name, of_attacks.SHAPES, attacks.TABLE[name].factory):
         attack = attacks.TABLE[name](of_attacks.BOTTOMS, 2, **options)
     return (2,) if isinstance(attack, Attack) and attack.binary else (2, MANY)
 
@@ -108,23 +117,13 @@ def check_plugins(
     """
     for name, pairs in points.items():
         row = defenses.TABLE[name]
-        for options in _distinct(options for _, options in pairs) if _in_use(row.origin) else ():
-            for kind in row.known_by:
-                of_defenses.slots(name, options, 2, kind == SPLIT)
+        if row.origin is None or not row.origin.loaded:
+            continue  # ``plugins.required`` refuses rows whose plugin is not at hand
+        distinct = {repr(dict(options)): options for _, options in pairs}
+        for options, kind in itertools.product(distinct.values(), row.known_by):
+            of_defenses.slots(of_defenses.TestedDefense(name, options, 2), kind == SPLIT)
     for name, variants in requests.items():
-        for options in variants if _in_use(attacks.TABLE[name].origin) else ():
+        row = attacks.TABLE[name]
+        for options in variants if row.origin is not None and row.origin.loaded else ():
             tested = of_attacks.TestedAttack(name, options, _classes_of(name, options)[-1])
-            of_attacks.shapes(tested, next(iter(of_attacks.RULES)))
-
-
-def _in_use(origin: Origin | None) -> bool:
-    """Whether a row is of a plugin that is at hand; ``plugins.required`` refuses those that are not."""
-    return origin is not None and origin.loaded
-
-
-def _distinct(mappings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    out: list[Mapping[str, Any]] = []
-    for mapping in mappings:
-        if mapping not in out:
-            out.append(mapping)
-    return out
+            _keep(name, of_attacks.SHAPES, row.factory, of_attacks.shapes, tested)

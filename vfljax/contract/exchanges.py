@@ -66,6 +66,7 @@ def make_case(
     embeddings = np.zeros((epochs, rows, width)) if embeddings is None else np.asarray(embeddings)
     sent = np.ones((epochs, rows), bool) if sent is None else np.asarray(sent)
     total = rows + len(test_features)
+    kernel = np.eye(WIDTH, cut, dtype=np.float32)
     received = np.where(sent[:, :, None], gradients, 0.0).astype(np.float32)
     run = AttackInput(
         seed=_host(0, np.int32),
@@ -83,16 +84,7 @@ def make_case(
             "sum_count": _host(sent.sum(0), np.int32),
             **({} if inputs is None else {"inputs": _host(inputs)}),
         },
-        bottoms=(
-            {
-                "params": {
-                    "Dense_0": {
-                        "kernel": np.eye(WIDTH, cut, dtype=np.float32),
-                        "bias": np.zeros(cut, np.float32),
-                    }
-                }
-            },
-        ),
+        bottoms=({"params": {"Dense_0": {"kernel": kernel, "bias": np.zeros(cut, np.float32)}}},),
     )
     by_class = np.argsort(labels, kind="stable")
     turn = np.concatenate([np.arange(np.sum(labels == c)) for c in range(num_classes)])
@@ -112,6 +104,10 @@ def seen_of(run: AttackInput, common: CommonData) -> tuple[View, Known]:
     """Returns what the attacker sees and knows of a case.
 
     Its diagnostics, the clean gradients and one layer, are the received gradients and the embeddings.
+
+    Args:
+      run: the stored run.
+      common: what all runs share.
     """
     known = known_rows(common, run.seed, run.knobs["known"])
     e = run.exchange

@@ -47,7 +47,14 @@ def make_spec(num_classes: int = 5, defenses: Any = (), **changes: Any) -> Spec:
 
 
 def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes: Any) -> HParams:
-    """Returns the numbers of a trial; ``defenses`` holds knobs by name, ``gamma`` one number a bottom."""
+    """Returns the numbers of a trial.
+
+    Args:
+      spec: its federation.
+      defenses: knobs by defense; None for none.
+      gamma: one number a bottom; None for honest parties.
+      changes: other fields of ``HParams``.
+    """
     values = {
         "learning_rate": 0.1,
         "momentum": 0.9,
@@ -64,14 +71,19 @@ def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes:
 
 
 def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
-    """Returns a batch of Gaussian columns, uniform labels and a random teacher."""
+    """Returns a batch of Gaussian columns, uniform labels and a random teacher.
+
+    Args:
+      spec: the federation.
+      seed: of the draws.
+      rows: B; None for the federation's batch size.
+    """
     rows = spec.batch_size if rows is None else rows
     return _batch(len(spec.bottoms), spec.num_classes, spec.num_rows, rows, seed)
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=512)  # made once for all defenses that are tried on it
 def _batch(bottoms: int, num_classes: int, num_rows: int, rows: int, seed: int) -> Batch:
-    """Made once for all defenses that are tried on it."""
     rng = np.random.default_rng(seed)
     scores = rng.dirichlet(np.ones(num_classes), rows)
     with jax.ensure_compile_time_eval():  # arrays, also where a test asks within a traced function
@@ -87,7 +99,12 @@ def _batch(bottoms: int, num_classes: int, num_rows: int, rows: int, seed: int) 
 
 
 def make_context(rows: int, step: int = 0) -> Context:
-    """Returns the context of a batch of two-class rows, as the gradient slot sees it."""
+    """Returns the context of a batch of two-class rows, as the gradient slot sees it.
+
+    Args:
+      rows: B.
+      step: of the training, from which its key follows.
+    """
     return Context(
         index=jnp.arange(rows),
         labels=jnp.arange(rows) % 2,
@@ -113,7 +130,12 @@ def _labels(num_classes: int, num_rows: int) -> jax.Array:
 
 @functools.cache
 def make_weights(spec: Spec, seed: int) -> Weights:
-    """Returns Gaussian kernels and biases; batch norms start at mean 0, variance 1."""
+    """Returns Gaussian kernels and biases; batch norms start at mean 0, variance 1.
+
+    Args:
+      spec: the federation.
+      seed: of the draws.
+    """
     rng = np.random.default_rng(seed)
     examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
     shapes = jax.eval_shape(protocol.make_weights(spec), jax.random.key(0), examples)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vfljax.errors import UserError, shown
@@ -20,7 +19,7 @@ BRANCHES = (
     jax.errors.TracerArrayConversionError,
     jax.errors.ConcretizationTypeError,
 )
-LONGEST = 200  # characters of what somebody's code raised
+LONGEST = 200  # characters of what a row's code raised
 
 
 class ContractError(UserError):
@@ -40,7 +39,7 @@ def rule(name: str, promise: str, factory: Any) -> Iterator[None]:
         yield
     except UserError:  # a line for a person already: a broken rule, or a plugin that is not in use
         raise
-    except Exception as error:  # it is somebody's code
+    except Exception as error:  # a row's factory may raise anything
         where = _line(error, factory)
         if isinstance(error, BRANCHES):
             why = (
@@ -55,7 +54,13 @@ def rule(name: str, promise: str, factory: Any) -> Iterator[None]:
 
 
 def broken(name: str, promise: str, why: str) -> ContractError:
-    """Returns the error of the row ``name`` that breaks the rule ``promise``, and why."""
+    """Returns the error of a broken rule.
+
+    Args:
+      name: of the row.
+      promise: the rule.
+      why: what was found instead.
+    """
     return ContractError(
         f"{name} breaks a rule of the contract, {promise!r}: {why.removesuffix('.')}."
     )
@@ -77,27 +82,17 @@ def shape(tree: Any) -> str:
     return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
 
 
-def same_shape(name: str, promise: str, what: str, before: Any, after: Any) -> None:
-    """Raises ContractError if ``what`` has another structure, shape or type after than before."""
-    if jax.tree.structure(before) != jax.tree.structure(after) or shape(before) != shape(after):
-        raise broken(name, promise, f"{what} is {shape(after)} where {shape(before)} is due")
-
-
-def numbers(tree: Any) -> list[np.ndarray]:
-    """Returns all leaves of a tree as NumPy arrays; of keys their data."""
-
-    def host(leaf: Any) -> np.ndarray:
-        key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(jax.random.key_data(leaf) if key else leaf)
-
-    return [host(leaf) for leaf in jax.tree.leaves(tree)]
-
-
 def same_bits(a: Any, b: Any) -> bool:
-    """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal."""
-    return all(np.array_equal(x, y) for x, y in zip(numbers(a), numbers(b), strict=True))
+    """Returns whether all numbers of two trees are equal, not just close; 0 and -0 are equal, and NaNs.
+
+    Args:
+      a: a tree of arrays without keys.
+      b: a tree of the same structure.
+    """
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
 
 
 def finite(tree: Any) -> bool:
     """Returns whether every number is finite."""
-    return all(np.all(np.isfinite(leaf)) for leaf in numbers(tree))
+    return all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(tree))

@@ -22,7 +22,7 @@ from vfljax import attacks
 from vfljax.attacks import Attack, AttackRow
 from vfljax.attacks.core import BASELINES
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, Case, make_case, seen_of
-from vfljax.contract.keeping import broken, finite, numbers, rule, shape
+from vfljax.contract.keeping import finite, same_bits, shape
 from vfljax.contract.planted import LEAKS
 from vfljax.models import MLP
 from vfljax.types import KINDS, NO_SPLIT, HostArray, Scores, View
@@ -57,11 +57,20 @@ class TestedAttack(NamedTuple):
     @property
     def split(self) -> bool:
         """Whether it is tried with a top model, as the attack's first federation has it."""
-        attack = attacks.TABLE[self.name](BOTTOMS, self.num_classes, **self.options)
+        attack = self.row(BOTTOMS, self.num_classes, **self.options)
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
     def case(self) -> Case:
         return _case(self.num_classes, self.split)
+
+    def scores(self, case: Case | None = None) -> Scores:
+        """Returns what it makes of a case, by default of ``case()``."""
+        case = self.case() if case is None else case
+        view, known = _seen(*case)
+        knobs = {knob: jnp.float32(value) for knob, value in self.knobs.items()}
+        attack = self.attack()
+        scores = jax.device_get(_jitted(attack.run)(jax.random.key(0), view, known, knobs))
+        return finished(attack, scores, case, self.num_classes)
 
 
 @functools.cache
@@ -97,43 +106,37 @@ def _case(num_classes: int, split: bool) -> Case:
     )
 
 
-def shapes(tested: TestedAttack, promise: str) -> None:
-    """Checks that it gives scores [N, C], and perhaps [M, C] of test rows, with traced knobs."""
-    name, factory, classes = tested.name, tested.row.factory, tested.num_classes
-    with rule(name, promise, factory):
-        attack = tested.attack()
+def shapes(tested: TestedAttack) -> str:
+    """Returns why it does not give scores [N, C], and perhaps [M, C] of test rows, with traced knobs, or ""."""
+    attack = tested.attack()
     if not isinstance(attack, Attack):
-        raise broken(name, promise, f"the factory returned {type(attack).__name__} and no Attack")
+        return f"the factory returned {type(attack).__name__} and no Attack"
     for field, values, known in (
         ("federations", attack.federations, KINDS),
         ("baselines", attack.baselines, BASELINES),
     ):
         if not isinstance(values, tuple) or not set(values) <= set(known):
-            raise broken(name, promise, f"{field}={values!r} and not some of {', '.join(known)}")
+            return f"{field}={values!r} and not some of {', '.join(known)}"
     if not attack.federations:
-        raise broken(name, promise, "federations=() names none")
+        return "federations=() names none"
     for knob, value in attack.knobs.items():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
-            raise broken(name, promise, f"the knob {knob}={value!r} is no number")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value):
+            return f"the knob {knob}={value!r} is no number"
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in attack.knobs}
     view, known = jax.eval_shape(seen_of, *tested.case())
-    with rule(name, promise, factory):
-        scores = jax.eval_shape(attack.run, jax.random.key(0), view, known, knobs)
+    scores = jax.eval_shape(attack.run, jax.random.key(0), view, known, knobs)
     if not isinstance(scores, Scores):
-        raise broken(name, promise, f"run returned {type(scores).__name__} and no Scores")
-    due = (("train", ROWS), ("test", len(view.test_features[0])))
-    for field, rows in due:
-        given, expected = getattr(scores, field), f"float32[{rows}, {classes}]"
+        return f"run returned {type(scores).__name__} and no Scores"
+    for field, rows in (("train", ROWS), ("test", len(view.test_features[0]))):
+        given, expected = getattr(scores, field), f"float32[{rows}, {tested.num_classes}]"
         if given is None and field == "test":
             continue
         if attack.host and isinstance(given, jax.ShapeDtypeStruct):
             expected = f"float32[{rows}, {given.shape[-1]}]"  # features, of any number
         if not isinstance(given, jax.ShapeDtypeStruct) or shape(given) != expected:
-            raise broken(name, promise, f"{field} is {shape(given)} where {expected} is due")
+            return f"{field} is {shape(given)} where {expected} is due"
+    return ""
 
 
 _seen = jax.jit(seen_of)
@@ -144,20 +147,15 @@ def _jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
     return jax.jit(run)
 
 
-def _scores(tested: TestedAttack) -> Scores:
-    return _scores_of(tested, tested.case())
-
-
-def _scores_of(tested: TestedAttack, case: Case) -> Scores:
-    view, known = _seen(*case)
-    knobs = {knob: jnp.float32(value) for knob, value in tested.knobs.items()}
-    attack = tested.attack()
-    scores = jax.device_get(_jitted(attack.run)(jax.random.key(0), view, known, knobs))
-    return finished(attack, scores, case, tested.num_classes)
-
-
 def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores:
-    """Returns what ``attack.run`` gave for a case, or the scores that its reader on the host makes of that."""
+    """Returns the scores that the attack's reader on the host makes, if it has one.
+
+    Args:
+      attack: the attack.
+      scores: what its ``run`` gave for the case.
+      case: the stored run.
+      classes: C.
+    """
     if attack.host is None:
         return scores
     rows = np.asarray(case.common.known_order[0])[: int(case.run.knobs["known"])]
@@ -165,56 +163,41 @@ def finished(attack: Attack, scores: Scores, case: Case, classes: int) -> Scores
     return Scores(attack.host(np.asarray(scores.train), rows, labels[rows], classes, 0))
 
 
-def _pure(tested: TestedAttack, promise: str) -> None:
-    with rule(tested.name, promise, tested.row.factory):
-        first, again = _scores(tested), _scores(tested)
-    if not all(
-        np.array_equal(a, b, equal_nan=True) for a, b in zip(numbers(first), numbers(again))
-    ):
-        raise broken(
-            tested.name, promise, "the same attack twice gives other scores: draw from key"
-        )
+def _pure(tested: TestedAttack) -> str:
+    same = same_bits(tested.scores(), tested.scores())
+    return "" if same else "the same attack twice gives other scores: draw from key"
 
 
-def _numbers(tested: TestedAttack, promise: str) -> None:
-    with rule(tested.name, promise, tested.row.factory):
-        scores = _scores(tested)
-    if not finite(scores.train):
-        raise broken(tested.name, promise, "some scores of rows that were sent are infinite or NaN")
+def _numbers(tested: TestedAttack) -> str:
+    sound = finite(tested.scores().train)
+    return "" if sound else "some scores of rows that were sent are infinite or NaN"
 
 
-def _members(tested: TestedAttack, promise: str) -> None:
-    attack = tested.attack()
-    with rule(tested.name, promise, tested.row.factory):
-        case = tested.case()
-        view, known = _seen(*case)
-        knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in tested.knobs.items()}
-        key = jnp.stack([jax.random.key(0)] * 2)
-        views: View = jax.tree.map(lambda a: jnp.stack([a, a]), view)
-        mapped = jax.jit(jax.vmap(attack.run, in_axes=(0, 0, None, 0)))(key, views, known, knobs)
-        first = finished(attack, Scores(mapped.train[0]), case, tested.num_classes)
-        alone = _scores(tested)
-    agreed = np.mean(np.argmax(first.train, axis=-1) == np.argmax(alone.train, axis=-1))
-    if agreed < AGREED:
-        raise broken(
-            tested.name, promise, f"a member guesses {1 - agreed:.0%} of the rows otherwise"
-        )
+def _members(tested: TestedAttack) -> str:
+    attack, case = tested.attack(), tested.case()
+    view, known = _seen(*case)
+    knobs = {knob: jnp.full(2, value, jnp.float32) for knob, value in tested.knobs.items()}
+    key = jnp.stack([jax.random.key(0)] * 2)
+    views: View = jax.tree.map(lambda a: jnp.stack([a, a]), view)
+    mapped = jax.jit(jax.vmap(attack.run, in_axes=(0, 0, None, 0)))(key, views, known, knobs)
+    first = finished(attack, Scores(mapped.train[0]), case, tested.num_classes)
+    guesses = (np.argmax(scores.train, axis=-1) for scores in (first, tested.scores()))
+    agreed = np.mean(np.equal(*guesses))
+    return "" if agreed >= AGREED else f"a member guesses {1 - agreed:.0%} of the rows otherwise"
 
 
-def _planted(tested: TestedAttack, promise: str) -> None:
+def _planted(tested: TestedAttack) -> str:
     best = 0.0
     cut = CUT if tested.split else tested.num_classes
     for labels, arrays in _giveaways(tested.num_classes, tested.split):
         case = make_case(labels, tested.num_classes, known=PLANTED_KNOWN, cut=cut, **arrays)
-        with rule(tested.name, promise, tested.row.factory):
-            scores = _scores_of(tested, case)
+        scores = tested.scores(case)
         rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:PLANTED_KNOWN])
         best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
         if best >= READ:
-            return
+            return ""
     scale = "AUC" if tested.num_classes == 2 else "balanced top-1"
-    reason = f"of labels given away in {len(LEAKS)} ways it reads {best:.2f} at most ({scale})"
-    raise broken(tested.name, promise, reason)
+    return f"of labels given away in {len(LEAKS)} ways it reads {best:.2f} at most ({scale})"
 
 
 def _leak(scores: HostArray, labels: HostArray) -> float:
@@ -225,8 +208,8 @@ def _leak(scores: HostArray, labels: HostArray) -> float:
 
 
 def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str, Any]]]:
-    """Labels [N], and arrays that give them away: each of ``LEAKS``, with gradients of either sign, for classes
-    of one size and, where they are two, for a rare second one."""
+    """Yields labels [N], and arrays that give them away: each of ``LEAKS``, with gradients of either sign, for
+    classes of one size and, where they are two, for a rare second one."""
     places = np.arange(PLANTED_ROWS)
     balanced, rare = places % classes, (places % 5 == 0).astype(places.dtype)
     for labels in (balanced, rare)[: 2 if classes == 2 else 1]:
@@ -244,11 +227,12 @@ def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str,
             yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
 
 
-RULES: dict[str, Callable[[TestedAttack, str], None]] = {
-    "it gives scores [N, C], and knobs may be traced": shapes,
+SHAPES = "it gives scores [N, C], and knobs may be traced"
+RULES: dict[str, Callable[[TestedAttack], str]] = {
+    SHAPES: shapes,
     "the same key gives the same scores": _pure,
     "every row that was sent has a finite score": _numbers,
     "members mapped together equal each alone": _members,
     "it reads labels that are given away": _planted,
 }
-"""The rules of every attack, in the order in which they are tried."""
+"""The rules of every attack, in the order in which they are tried; each returns why it is broken, or ""."""

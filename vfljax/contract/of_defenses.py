@@ -28,7 +28,7 @@ from vfljax.contract.federations import (
     make_spec,
     make_weights,
 )
-from vfljax.contract.keeping import broken, finite, numbers, rule, same_bits, same_shape
+from vfljax.contract.keeping import broken, finite, rule, same_bits, shape
 from vfljax.defenses import DefenseRow, TrainingData
 from vfljax.errors import unknown_row
 from vfljax.federation import protocol
@@ -37,30 +37,50 @@ from vfljax.types import NO_SPLIT, SPLIT, Array, Batch, DefenseSpec, HParams, Py
 Options = Mapping[str, Any]
 BATCH, STEPS = 8, 4
 CLOSE = 1e-4  # between members mapped together and each alone, relative and absolute
+SLOTS = "slots return what they received, and knobs may be traced"
 
 
-def slots(
-    name: str,
-    options: Options,
-    num_classes: int,
-    split: bool,
-    changes: Options = MappingProxyType({}),
-) -> None:
+class TestedDefense(NamedTuple):
+    """A defense with its options fixed, and the federation it is tried in."""
+
+    name: str
+    options: Options
+    num_classes: int
+    changes: Options = MappingProxyType({})  # of the federation
+
+    @property
+    def row(self) -> DefenseRow:
+        return defenses.TABLE[self.name]
+
+    def spec(self, split: bool = True) -> Spec:
+        member = DefenseSpec(self.name, tuple(sorted(self.options.items())))
+        values = {"passive": 1, "split": split, "batch_size": BATCH, **self.changes}
+        return make_spec(self.num_classes, (member,), **values)
+
+    def run(self, knobs: Mapping[str, float], batches: Batch | None = None) -> Any:
+        """Returns the final state, exchanges and metrics of some steps."""
+        spec = self.spec()
+        return _ran(spec, make_hparams(spec, {self.name: dict(knobs)}), batches)
+
+    def run_undefended(self, batches: Batch | None = None) -> Any:
+        """Returns the same without the defense."""
+        spec = dataclasses.replace(self.spec(), defenses=())
+        return _ran(spec, make_hparams(spec), batches)
+
+
+def slots(tested: TestedDefense, split: bool) -> None:
     """Checks that every slot takes traced knobs and returns what it received in shape and type.
 
     Args:
-      name: of the defense.
-      options: its static options.
-      num_classes: C.
+      tested: the defense.
       split: whether there is a top model.
-      changes: of the federation.
 
     Raises:
       ContractError: for the first slot that does not.
     """
-    row, promise = defenses.TABLE[name], "slots return what they received, and knobs may be traced"
+    name, num_classes, row = tested.name, tested.num_classes, tested.row
     knobs = {knob: jax.ShapeDtypeStruct((), jnp.float32) for knob in row.knobs}
-    spec = _spec(name, options, num_classes, split, changes)
+    spec = tested.spec(split)
     data = _training_data(spec)
     context = make_context(BATCH)._replace(
         scores=jnp.full((BATCH, num_classes), 1 / num_classes), cut_layer=spec.cut_layer
@@ -71,20 +91,22 @@ def slots(
 
     def tried(slot: str, use: Callable[..., Any], *arguments: Any) -> Any:
         def run(values: Any, *arrays: Any) -> Any:
-            return use(row(**values, **dict(options)), *arrays)
+            return use(row(**values, **dict(tested.options)), *arrays)
 
-        with rule(name, f"{promise} ({slot})", row.factory):
+        with rule(name, f"{SLOTS} ({slot})", row.factory):
             return jax.eval_shape(run, knobs, *arguments)
 
     def same(slot: str, before: Any, after: Any) -> None:
-        same_shape(name, f"{promise} ({slot})", f"what {slot} returns", before, after)
+        if jax.tree.structure(before) != jax.tree.structure(after) or shape(before) != shape(after):
+            why = f"what {slot} returns is {shape(after)} where {shape(before)} is due"
+            raise broken(name, f"{SLOTS} ({slot})", why)
 
     tried("factory", lambda d: jnp.zeros(()))
     state = tried("init", lambda d: d.init(key, data))
     taught = tried("teach", lambda d: d.teach(key, data.labels, num_classes))
     same("teach", (data.labels, jnp.ones(data.labels.shape)), taught)
     same("labels", data.labels, tried("labels", lambda d, s: d.labels(s, data.labels), state))
-    softened = tried("targets", lambda d, s: _targets(d, targets, context, s), state)
+    softened = tried("targets", lambda d, s: d.targets(targets, context, s)[::2], state)
     same("targets", (targets, state), softened)
 
     def gradient(d: Any) -> Any:
@@ -96,23 +118,12 @@ def slots(
     before, sent, after = tried("gradient", gradient)
     same("gradient", (cut, before), (tuple(sent), after))
     same("read", targets, tried("read", lambda d, s: d.read(s, targets), state))
-    with rule(name, f"{promise} (loss, or a whole step)", row.factory):
+    with rule(name, f"{SLOTS} (loss, or a whole step)", row.factory):
         hparams = make_hparams(spec)._replace(defenses={name: knobs})
         batch = make_batch(spec, 0)
         start = jax.eval_shape(lambda numbers: _start(spec, numbers), hparams)
         ended, _, _ = jax.eval_shape(protocol.make_step(spec), start, batch, hparams)
     same("a whole step", start, ended)
-
-
-def _targets(defense: Any, targets: Array, context: Any, state: PyTree) -> Any:
-    out, _, changed = defense.targets(targets, context, state)
-    return out, changed
-
-
-def _spec(name: str, options: Options, num_classes: int, split: bool, changes: Options) -> Spec:
-    member = DefenseSpec(name, tuple(sorted(options.items())))
-    values = {"passive": 1, "split": split, "batch_size": BATCH, **changes}
-    return make_spec(num_classes, (member,), **values)
 
 
 def _training_data(spec: Spec) -> TrainingData:
@@ -121,7 +132,7 @@ def _training_data(spec: Spec) -> TrainingData:
 
 
 def _start(spec: Spec, hparams: HParams, seed: Any = 0, rows: int = BATCH) -> State:
-    """The protocol's initial state with random weights."""
+    """Returns the protocol's initial state with random weights."""
     networks = dataclasses.replace(spec, defenses=(), optimizers=(), scope="all")
     cut = tuple(jnp.zeros((rows, bottom.out)) for bottom in spec.bottoms)
     weights, data = make_weights(networks, 0), _training_data(spec)
@@ -149,10 +160,10 @@ def _batches(spec: Spec, rows: int = BATCH) -> Batch:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
 
 
-def _ran(spec: Spec, name: str, knobs: Mapping[str, float], batches: Batch, seed: int = 0) -> Any:
-    hparams = make_hparams(spec, {name: dict(knobs)} if spec.defenses else {})
+def _ran(spec: Spec, hparams: HParams, batches: Batch | None) -> Any:
+    batches = _batches(spec) if batches is None else batches
     program = _program(spec, batches.labels.shape[1])
-    return jax.device_get(_without_keys(program(hparams, jnp.int32(seed), batches)))
+    return jax.device_get(_without_keys(program(hparams, jnp.int32(0), batches)))
 
 
 def _without_keys(tree: PyTree) -> PyTree:
@@ -168,41 +179,23 @@ def _shared(run: Any) -> Any:
     return state.weights, state.optimizer, seen
 
 
-class TestedDefense(NamedTuple):
-    """A defense with its options fixed, and the federation it is tried in."""
-
-    name: str
-    options: Options
-    num_classes: int
-    changes: Options
-
-    @property
-    def row(self) -> DefenseRow:
-        return defenses.TABLE[self.name]
-
-    def spec(self, split: bool = True) -> Spec:
-        return _spec(self.name, self.options, self.num_classes, split, self.changes)
-
-
-def _known(tested: TestedDefense, promise: str) -> None:
-    row, name = tested.row, tested.name
+def _known(tested: TestedDefense) -> str:
+    row = tested.row
     due = {SPLIT} if row.needs_top else {SPLIT, NO_SPLIT}
     if set(row.known_by) != due:
-        raise broken(name, promise, f"known_by names {sorted(row.known_by)} and not {sorted(due)}")
+        return f"known_by names {sorted(row.known_by)} and not {sorted(due)}"
     for kind, knowers in row.known_by.items():
         if not knowers:
-            raise broken(name, promise, f"known_by has no attack for {kind!r}")
+            return f"known_by has no attack for {kind!r}"
         for attack, option in knowers:
             if attack not in attacks.TABLE:
-                raise broken(name, promise, str(unknown_row("attack", attack, attacks.TABLE)))
+                return str(unknown_row("attack", attack, attacks.TABLE))
             if kind not in attacks.TABLE[attack](BOTTOMS, 2).federations:
-                raise broken(name, promise, f"the attack {attack} is not defined on {kind!r}")
-            if option and not any(
-                _accepts(attack, k, option) for k in attacks.TABLE[attack].options
-            ):
-                raise broken(
-                    name, promise, f"the attack {attack} has no option with the value {option!r}"
-                )
+                return f"the attack {attack} is not defined on {kind!r}"
+            names = attacks.TABLE[attack].options
+            if option and not any(_accepts(attack, name, option) for name in names):
+                return f"the attack {attack} has no option with the value {option!r}"
+    return ""
 
 
 def _accepts(attack: str, option: str, value: str) -> bool:
@@ -213,103 +206,87 @@ def _accepts(attack: str, option: str, value: str) -> bool:
     return True
 
 
-def _slots(tested: TestedDefense, promise: str) -> None:
-    del promise  # ``slots`` names the slot
+def _slots(tested: TestedDefense) -> str:
     for kind in tested.row.known_by:
-        slots(tested.name, tested.options, tested.num_classes, kind == SPLIT, tested.changes)
+        slots(tested, kind == SPLIT)
+    return ""
 
 
-def _acts(tested: TestedDefense, promise: str) -> None:
-    spec = tested.spec()
-    undefended = dataclasses.replace(spec, defenses=())
-    batches = _batches(spec)
-    defended = _ran(spec, tested.name, tested.row.example, batches)
-    if same_bits(defended[0].weights, _ran(undefended, tested.name, {}, batches)[0].weights):
-        raise broken(
-            tested.name,
-            promise,
-            f"{STEPS} steps at {dict(tested.row.example)} are those without it",
-        )
+def _acts(tested: TestedDefense) -> str:
+    knobs = tested.row.example
+    defended, undefended = tested.run(knobs)[0], tested.run_undefended()[0]
+    same = same_bits(defended.weights, undefended.weights)
+    return f"{STEPS} steps at {dict(knobs)} are those without it" if same else ""
 
 
-def _neutral(tested: TestedDefense, promise: str) -> None:
+def _neutral(tested: TestedDefense) -> str:
     knobs = tested.row.neutral
     if knobs is None or tested.options:
-        return  # another option may be another rule
-    spec = tested.spec()
-    undefended = dataclasses.replace(spec, defenses=())
-    batches = _batches(spec)
-    defended = _ran(spec, tested.name, knobs, batches)
-    if not same_bits(_shared(defended), _shared(_ran(undefended, tested.name, {}, batches))):
-        raise broken(
-            tested.name, promise, f"{STEPS} steps at {dict(knobs)} differ from those without it"
-        )
+        return ""  # another option may be another rule
+    same = same_bits(_shared(tested.run(knobs)), _shared(tested.run_undefended()))
+    return "" if same else f"{STEPS} steps at {dict(knobs)} differ from those without it"
 
 
-def _pure(tested: TestedDefense, promise: str) -> None:
-    spec = tested.spec()
-    first, again = (_ran(spec, tested.name, tested.row.example, _batches(spec)) for _ in range(2))
-    if not same_bits(first, again):
-        raise broken(
-            tested.name, promise, "the same run twice gives other numbers: draw from context.key"
-        )
+def _pure(tested: TestedDefense) -> str:
+    first, again = (tested.run(tested.row.example) for _ in range(2))
+    same = same_bits(first, again)
+    return "" if same else "the same run twice gives other numbers: draw from context.key"
 
 
-def _members(tested: TestedDefense, promise: str) -> None:
+def _members(tested: TestedDefense) -> str:
     spec, row = tested.spec(), tested.row
     values = [dict(row.example), dict(row.neutral or row.example)]
     hparams = [make_hparams(spec, {tested.name: knobs}) for knobs in values]
-    batches, seeds = _batches(spec), jnp.zeros(2, jnp.int32)
     together = jax.vmap(_program(spec, BATCH), in_axes=(0, 0, None))(
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams), seeds, batches
+        jax.tree.map(lambda *leaves: jnp.stack(leaves), *hparams),
+        jnp.zeros(2, jnp.int32),
+        _batches(spec),
     )
+    mapped = jax.tree.leaves(jax.device_get(_without_keys(together)))
     for i, knobs in enumerate(values):
-        alone = numbers(_ran(spec, tested.name, knobs, batches))
-        member = [leaf[i] for leaf in numbers(_without_keys(together))]
-        for a, b in zip(member, alone, strict=True):
-            if not np.allclose(a, b, CLOSE, CLOSE):
-                largest = np.max(np.abs(np.asarray(a, float) - b))
-                raise broken(tested.name, promise, f"at {knobs} a member differs by {largest:.2g}")
+        for members, alone in zip(mapped, jax.tree.leaves(tested.run(knobs)), strict=True):
+            if not np.allclose(members[i], alone, CLOSE, CLOSE):
+                largest = np.max(np.abs(np.asarray(members[i], float) - alone))
+                return f"at {knobs} a member differs by {largest:.2g}"
+    return ""
 
 
-def _finite(tested: TestedDefense, promise: str) -> None:
-    spec, classes = tested.spec(), tested.num_classes
-    given = _batches(spec)
-    x = given.features
+COLUMNS: dict[str, Callable[[Array], Array]] = {
+    "on random batches": lambda x: x,
+    "where all columns are 0": lambda x: 0 * x,
+    "where all rows are equal": jnp.ones_like,
+    "where columns are huge": lambda x: 1e15 * x,
+    "where columns are small": lambda x: 1e-8 * x,
+    "where columns are tiny": lambda x: 1e-30 * x,
+}
+
+
+def _finite(tested: TestedDefense) -> str:
+    knobs, given = tested.row.example, _batches(tested.spec())
     cases = {
-        "on random batches": given,
-        "where all columns are 0": given._replace(features=tuple(0 * a for a in x)),
-        "where all rows are equal": given._replace(features=tuple(map(jnp.ones_like, x))),
-        "where all rows have one class": given._replace(
-            labels=jnp.full_like(given.labels, classes - 1)
-        ),
-        "where columns are huge": given._replace(features=tuple(1e15 * a for a in x)),
-        "where columns are small": given._replace(features=tuple(1e-8 * a for a in x)),
-        "where columns are tiny": given._replace(features=tuple(1e-30 * a for a in x)),
+        what: given._replace(features=tuple(map(change, given.features)))
+        for what, change in COLUMNS.items()
     }
-    undefended = dataclasses.replace(spec, defenses=())
+    one_class = jnp.full_like(given.labels, tested.num_classes - 1)
+    cases["where all rows have one class"] = given._replace(labels=one_class)
     for what, batches in cases.items():
-        if not finite(_ran(undefended, tested.name, {}, batches)):
-            continue  # nor is it without a defense
-        if not finite(_ran(spec, tested.name, tested.row.example, batches)):
-            raise broken(tested.name, promise, f"there are infinite numbers or NaN {what}")
-    if not finite(_ran(spec, tested.name, tested.row.example, _batches(spec, rows=1))):
-        raise broken(
-            tested.name, promise, "there are infinite numbers or NaN in batches of one row"
-        )
+        # what is not finite without a defense need not be with one
+        if finite(tested.run_undefended(batches)) and not finite(tested.run(knobs, batches)):
+            return f"there are infinite numbers or NaN {what}"
+    if not finite(tested.run(knobs, _batches(tested.spec(), rows=1))):
+        return "there are infinite numbers or NaN in batches of one row"
     treated = _treated(tested)
     for exponent in (-math.inf, *range(-38, 31, 4)):
         gradients = np.random.default_rng(0).normal(size=(BATCH, 4)).astype(np.float32)
         gradients[:2] = 0
         if not finite(treated(jnp.asarray(np.float32(10.0**exponent) * gradients))):
             size = "all 0" if math.isinf(exponent) else f"about 1e{exponent}, some of them 0"
-            raise broken(
-                tested.name, promise, f"the gradient slot makes NaN of gradients that are {size}"
-            )
+            return f"the gradient slot makes NaN of gradients that are {size}"
+    return ""
 
 
 def _treated(tested: TestedDefense) -> Callable[[Array], Any]:
-    """The gradient slot, compiled, as a function of one party's gradients [BATCH, 4]."""
+    """Returns the gradient slot, compiled, as a function of one party's gradients [BATCH, 4]."""
     defense = tested.row(**tested.row.example, **dict(tested.options))
     transform = optax.with_extra_args_support(defense.gradient)
     context = make_context(BATCH)
@@ -322,13 +299,13 @@ def _treated(tested: TestedDefense) -> Callable[[Array], Any]:
     return jax.jit(treated)
 
 
-RULES: dict[str, Callable[[TestedDefense, str], None]] = {
+RULES: dict[str, Callable[[TestedDefense], str]] = {
     "attacks that know of it exist wherever it can be trained": _known,
-    "slots return what they received, and knobs may be traced": _slots,
+    SLOTS: _slots,
     "at its example it changes something": _acts,
     "at its neutral knobs it changes no bit": _neutral,
     "the same keys give the same run": _pure,
     "members mapped together equal each alone": _members,
     "whatever the batch, everything stays finite": _finite,
 }
-"""The rules of every defense, in the order in which they are tried."""
+"""The rules of every defense, in the order in which they are tried; each returns why it is broken, or ""."""
