@@ -5,8 +5,7 @@ import math
 import pytest
 
 from vfljax.papers.claims import CLAIMS
-from vfljax.papers.evidence import Evidence, Support
-from vfljax.papers.leaks import LeakRow, read, text
+from vfljax.papers.evidence import Evidence, LeakRow, Support, leaks_text, read_leaks
 
 
 def row(table, method, defenses, knobs, attack, strongest=False, **figures):
@@ -17,8 +16,9 @@ def row(table, method, defenses, knobs, attack, strongest=False, **figures):
 
 def weighed(words, *rows, paper=""):
     """What the claim that begins so makes of one sweep's rows."""
-    claim = next(c for c in CLAIMS if c.text.startswith(words) and c.paper.startswith(paper))
-    return list(claim.weigh(Evidence(compared=[], leaks={"a_sweep": rows})))
+    every = {p: CLAIMS[p] for p in CLAIMS if p.startswith(paper)}
+    weigh = next(w for claims in every.values() for c, w in claims.items() if c.startswith(words))
+    return list(weigh(Evidence(compared=[], leaks={"a_sweep": rows})))
 
 
 def support(words, *rows):
@@ -120,8 +120,8 @@ def test_rows_are_read_as_they_were_stored(tmp_path):
         row("kdk/4", "kdk+noise", ("kdk", "noise"), {"kdk.k": 3.0}, "probe", auc=math.nan),
         row("kdk/4", "undefended", (), {}, "local-only baseline", strongest=True, leak=0.12344),
     ]
-    (tmp_path / "x.csv").write_text(text(rows))
-    first, second = read(tmp_path / "x.csv")
+    (tmp_path / "x.csv").write_text(leaks_text(rows))
+    first, second = read_leaks(tmp_path / "x.csv")
     assert math.isnan(first.auc)
     assert first._replace(auc=0.0) == rows[0]._replace(auc=0.0)
     assert second == rows[1]._replace(leak=0.1234)

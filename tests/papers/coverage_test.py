@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from vfljax import papers
-from vfljax.papers import claims, coverage, leaks, reproduction_page
+from vfljax.papers import claims, coverage, evidence, reproduction_page
 from vfljax.papers.agreement import Status
 from vfljax.papers.comparisons import Compared, text
 from vfljax.papers.evidence import Evidence, Support, difference
 
-LEAKS_LESS = next(c for c in claims.CLAIMS if c.text.startswith("Attacks on gradients leak less"))
+LEAKS_LESS = claims.CLAIMS["gafm"]["Attacks on gradients leak less with GAFM than undefended."]
 NUMBER = papers.numbers_of("gafm/2", "Spambase")[1]  # a leak AUC of .56 +- .04
 
 
-LEAK = leaks.LeakRow(
+LEAK = evidence.LeakRow(
     table="kdk/4",
     configuration="kdk epsilon=0.4 k=2",
     method="kdk",
@@ -78,7 +78,7 @@ def test_the_page_has_every_part_and_every_variant_that_was_tried(tmp_path):
     (tmp_path / "b.csv").write_text(
         text([ran(0.57, variant="minmax"), ran(0.5, scale="reduced", number=none)])
     )
-    (tmp_path / "a_leaks.csv").write_text(leaks.text([LEAK]))
+    (tmp_path / "a_leaks.csv").write_text(evidence.leaks_text([LEAK]))
     page = reproduction_page.text(
         tmp_path, lambda table, dataset, run: f"run {table} {dataset} {run}"
     )
@@ -111,7 +111,7 @@ def test_a_claim_is_for_against_or_open_by_the_interval_of_the_difference(leak, 
     ours = ran(leak, number=by_defense["gafm"])._replace(
         ours=tuple(np.array(noisy.ours) + leak - 0.95 + 0.002 * np.array([1, -1, 0, 1, -1]))
     )
-    lines = LEAKS_LESS.weigh(Evidence(compared=[ours, noisy], leaks={}))
+    lines = LEAKS_LESS(Evidence(compared=[ours, noisy], leaks={}))
     assert [line.support for line in lines] == [support]
     reduced = [c._replace(scale="reduced") for c in (ours, noisy)]
-    assert "reduced" in next(iter(LEAKS_LESS.weigh(Evidence(compared=reduced, leaks={})))).text
+    assert "reduced" in next(iter(LEAKS_LESS(Evidence(compared=reduced, leaks={})))).text

@@ -5,7 +5,7 @@
     __init__            reads them: ``tables``, ``numbers`` and ``numbers_of``
     reproduction        finds the figures of a sweep that are compared with the numbers of a table
     agreement, coverage    verdicts on single numbers, and how all of them compare
-    leaks, evidence, claims    what attacks read, and what that shows of the papers' claims
+    evidence, claims    what attacks read, and what that shows of the papers' claims
     gafm_gradients, paper_figures    GAFM's gradient in parts; figures in the papers' form
     reproduction_page   REPRODUCTION.md
 

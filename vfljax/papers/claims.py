@@ -15,8 +15,7 @@ import numpy as np
 from scipy import stats
 
 from vfljax.papers.comparisons import Compared
-from vfljax.papers.evidence import Evidence, Support, difference
-from vfljax.papers.leaks import LeakRow
+from vfljax.papers.evidence import Evidence, LeakRow, Support, difference
 
 SIMILAR = 0.05  # of AUC: what "similar utility" may cost
 MATTERS = 0.05  # of top-1 success, AUC or leak AUC: a difference that matters
@@ -35,14 +34,6 @@ class Weighed(NamedTuple):
 
 
 Weigh = Callable[[Evidence], Iterable[Weighed]]
-
-
-class Claim(NamedTuple):
-    """What a paper claims, and what weighs it."""
-
-    paper: str
-    text: str
-    weigh: Weigh
 
 
 def _where(compared: Compared) -> str:
@@ -191,10 +182,8 @@ def _defenses_fail(evidence: Evidence) -> Iterator[Weighed]:
             attacked = _attacked(rows, attack, defense)
             kept = [row for row in attacked if row.accuracy >= before.accuracy - KEEPS_ACCURACY]
             if not kept:
-                kept_none = (
-                    f"{name}, {defense}: no operating point that was run keeps the accuracy."
-                )
-                yield Weighed(Support.OPEN, kept_none)
+                text = f"{name}, {defense}: no operating point that was run keeps the accuracy."
+                yield Weighed(Support.OPEN, text)
                 continue
             least = min(kept, key=lambda row: row.success)
             yield Weighed(
@@ -230,12 +219,12 @@ def _spectral(
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for name, rows in evidence.sweeps("sun"):
             undefended = _undefended(rows, SPECTRAL)
-            for row in filter(under, rows) if undefended is not None else ():
-                if row.attack == SPECTRAL and not row.strongest:
+            for row in rows if undefended is not None else ():
+                if row.attack == SPECTRAL and not row.strongest and under(row):
                     ours, before = getattr(row, figure), getattr(undefended, figure)
+                    text = f"{TITLES[figure]} {ours:.3f}, undefended {before:.3f}"
                     yield Weighed(
-                        _holds(holds(ours, before)),
-                        f"{name}, {row.configuration}: {TITLES[figure]} {ours:.3f}, undefended {before:.3f}.",
+                        _holds(holds(ours, before)), f"{name}, {row.configuration}: {text}."
                     )
 
     return weigh
@@ -243,10 +232,6 @@ def _spectral(
 
 def _small_dcor(row: LeakRow) -> bool:
     return row.defenses == ("dcor",) and 0.002 <= row.knobs["dcor.alpha"] <= 0.005
-
-
-def _other_defense(row: LeakRow) -> bool:
-    return row.defenses in (("marvell",), ("label_dp",))
 
 
 def _bounded_by_utility(evidence: Evidence) -> Iterator[Weighed]:
@@ -279,72 +264,57 @@ def _strongest(table: str) -> Weigh:
 
 NOT_CLAIMED = "Not claimed: what attackers who {} read, and what the local-only baseline reads{}."
 KNOW = "know the defense"
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "kdk",
-        "The published attacks' success falls by more than 60 %.",
-        _less("kdk", "none", share=0.4, metric="asr_top1"),
-    ),
-    Claim(
-        "kdk",
-        "The accuracy falls by less than 4 points.",
-        _similar("kdk", "none", KEEPS_ACCURACY, metric="top1_accuracy"),
-    ),
-    Claim("kdk", "k does not matter much.", _k_matters_little),
-    Claim("kdk", "k = C is ineffective.", _k_of_all_classes),
-    Claim("kdk", NOT_CLAIMED.format(KNOW, ""), _strongest("kdk")),
-    Claim("fu", "The active attack beats the passive one.", _active_beats_passive),
-    Claim(
-        "fu",
+CLAIMS: dict[str, dict[str, Weigh]] = {
+    "kdk": {
+        "The published attacks' success falls by more than 60 %.": (
+            _less("kdk", "none", share=0.4, metric="asr_top1")
+        ),
+        "The accuracy falls by less than 4 points.": (
+            _similar("kdk", "none", KEEPS_ACCURACY, metric="top1_accuracy")
+        ),
+        "k does not matter much.": _k_matters_little,
+        "k = C is ineffective.": _k_of_all_classes,
+        NOT_CLAIMED.format(KNOW, ""): _strongest("kdk"),
+    },
+    "fu": {
+        "The active attack beats the passive one.": _active_beats_passive,
         "Noisy gradients, compression, PPDL and DiscreteSGD fail: where they keep the accuracy (here: at most "
-        "4 points lost), the attack keeps most of its success (here: half).",
-        _defenses_fail,
-    ),
-    Claim("fu", NOT_CLAIMED.format("use all they have", ""), _strongest("fu")),
-    Claim(
-        "gafm",
-        "Attacks on gradients leak less with GAFM than undefended.",
-        _less("gafm", "none", metric="leak_auc"),
-    ),
-    Claim(
-        "gafm",
-        "They leak less with GAFM than with MaxNorm.",
-        _less("gafm", "max_norm", metric="leak_auc"),
-    ),
-    Claim(
-        "gafm",
-        f"At a similar AUC (here: at most {SIMILAR} lost).",
-        _similar("gafm", "none", SIMILAR, metric="auc"),
-    ),
-    Claim("gafm", "GAFM's utility is more stable than Marvell's.", _steadier("gafm", "marvell")),
-    Claim(
-        "gafm", "The GAN loss alone has no utility, the cross entropy alone leaks.", _both_losses
-    ),
-    Claim(
-        "gafm",
-        NOT_CLAIMED.format(KNOW, " (Table 2, with `--attacks=residual,probe,spectral`)"),
-        _strongest("gafm/2"),
-    ),
-    Claim(
-        "sun",
-        "With alpha_d from .002 to .005 the spectral attack's leak AUC is near .5 (here: at most .55).",
-        _spectral(_small_dcor, "leak", lambda leak, before: leak <= 0.55),
-    ),
-    Claim(
-        "sun",
-        "... with the test AUC unchanged (here: at most .01 lost).",
-        _spectral(_small_dcor, "auc", lambda auc, before: before - auc <= 0.01),
-    ),
-    Claim(
-        "sun",
-        "Marvell and label DP do not stop the spectral attack (here: it keeps most of what exceeds .5).",
-        _spectral(_other_defense, "leak", lambda leak, before: leak - 0.5 > (before - 0.5) / 2),
-    ),
-    Claim(
-        "sun",
-        "The spectral attack's leak AUC is bounded by the test AUC (here: undefended, by at most .01 more).",
-        _bounded_by_utility,
-    ),
-    Claim("sun", "A larger model of the label party loses less.", _larger_loses_less),
-    Claim("sun", NOT_CLAIMED.format(KNOW, ""), _strongest("sun")),
-)
+        "4 points lost), the attack keeps most of its success (here: half).": _defenses_fail,
+        NOT_CLAIMED.format("use all they have", ""): _strongest("fu"),
+    },
+    "gafm": {
+        "Attacks on gradients leak less with GAFM than undefended.": (
+            _less("gafm", "none", metric="leak_auc")
+        ),
+        "They leak less with GAFM than with MaxNorm.": _less("gafm", "max_norm", metric="leak_auc"),
+        f"At a similar AUC (here: at most {SIMILAR} lost).": (
+            _similar("gafm", "none", SIMILAR, metric="auc")
+        ),
+        "GAFM's utility is more stable than Marvell's.": _steadier("gafm", "marvell"),
+        "The GAN loss alone has no utility, the cross entropy alone leaks.": _both_losses,
+        NOT_CLAIMED.format(KNOW, " (Table 2, with `--attacks=residual,probe,spectral`)"): (
+            _strongest("gafm/2")
+        ),
+    },
+    "sun": {
+        "With alpha_d from .002 to .005 the spectral attack's leak AUC is near .5 (here: at most .55).": (
+            _spectral(_small_dcor, "leak", lambda leak, before: leak <= 0.55)
+        ),
+        "... with the test AUC unchanged (here: at most .01 lost).": (
+            _spectral(_small_dcor, "auc", lambda auc, before: before - auc <= 0.01)
+        ),
+        "Marvell and label DP do not stop the spectral attack (here: it keeps most of what exceeds .5).": (
+            _spectral(
+                lambda row: row.defenses in (("marvell",), ("label_dp",)),
+                "leak",
+                lambda leak, before: leak - 0.5 > (before - 0.5) / 2,
+            )
+        ),
+        "The spectral attack's leak AUC is bounded by the test AUC (here: undefended, by at most .01 more).": (
+            _bounded_by_utility
+        ),
+        "A larger model of the label party loses less.": _larger_loses_less,
+        NOT_CLAIMED.format(KNOW, ""): _strongest("sun"),
+    },
+}
+"""What each paper claims, and what weighs it."""

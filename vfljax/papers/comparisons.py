@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from vfljax import papers
 from vfljax.errors import UserError
@@ -21,6 +21,7 @@ COLUMNS = (
     *("id", "table", "dataset", "variant", "scale", "defense", "attack", "split", "metric"),
     *("setting", "printed", "point", "federation", "figure", "ours", "run"),
 )
+Row = TypeVar("Row")
 SIGNS = {"lower_bound": "at least ", "upper_bound": "at most ", "approx": "about "}
 
 
@@ -55,31 +56,49 @@ def text(compared: Iterable[Compared]) -> str:
     rows = []
     for c in compared:
         if c.ours:
-            n, ours = c.number, " ".join(f"{value:.6g}" for value in c.ours)
-            row = [n.id, n.table, n.dataset, c.variant, c.scale, n.defense, n.attack, n.split]
-            row += [n.metric, c.setting, n.printed, c.point, c.federation, c.figure, ours, c.run]
-            rows.append(row)
+            ours = " ".join(f"{value:.6g}" for value in c.ours)
+            values = {**c.number._asdict(), **c._asdict(), "setting": c.setting, "ours": ours}
+            rows.append([values[name] for name in COLUMNS])
     return tables.csv_text(COLUMNS, rows)
 
 
 def read(path: pathlib.Path) -> list[Compared]:
     """Returns what ``text`` wrote; raises UserError for another file, with the line."""
     by_id = {number.id: number for number in papers.numbers()}
-    rows = list(csv.reader(io.StringIO(path.read_text())))
-    if not rows or tuple(rows[0]) != COLUMNS:
-        raise UserError(f"{path} is no table of `vfljax reproduce`: its columns must be {COLUMNS}.")
-    out = []
-    for place, row in enumerate(rows[1:], 2):
+
+    def parsed(row: dict[str, str]) -> Compared:
+        texts = {name: row[name] for name in Compared._fields if name in row}
+        ours = tuple(map(float, row["ours"].split()))
+        return Compared(**{**texts, "number": by_id[row["id"]], "ours": ours})
+
+    return read_rows(path, COLUMNS, parsed)
+
+
+def read_rows(
+    path: pathlib.Path, columns: Sequence[str], parse: Callable[[dict[str, str]], Row]
+) -> list[Row]:
+    """Returns the parsed rows of a CSV file.
+
+    Args:
+      path: of the file.
+      columns: that it must have, in this order.
+      parse: makes a record of a row's texts by column.
+
+    Raises:
+      UserError: for other columns, and for the first row that cannot be parsed, with its line.
+    """
+    header, *rows = list(csv.reader(io.StringIO(path.read_text()))) or [[]]
+    if tuple(header) != tuple(columns):
+        raise UserError(f"{path} is no table of `vfljax reproduce`: its columns must be {columns}.")
+    records = []
+    for place, row in enumerate(rows, 2):
         try:
-            fields = dict(zip(COLUMNS, row, strict=True))
-            number, ours = by_id[fields["id"]], tuple(map(float, fields["ours"].split()))
+            records.append(parse(dict(zip(columns, row, strict=True))))
         except (KeyError, ValueError) as error:
             raise UserError(
                 f"{path}, line {place}: {error}: make it again by `vfljax reproduce`."
             ) from None
-        kept = {name: fields[name] for name in Compared._fields if name in fields}
-        out.append(Compared(**{**kept, "number": number, "ours": ours}))
-    return out
+    return records
 
 
 def table(compared: Iterable[Compared]) -> tuple[list[str], list[list[str]]]:

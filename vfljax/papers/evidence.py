@@ -1,13 +1,18 @@
 """What stored runs show of a paper's claims: comparisons with printed numbers, and what attacks read.
 
-A difference between two figures is paired by seed and has a 95 % t-interval.
+What attacks read of a sweep is stored as a small CSV of ``LeakRow``: a row is an attack, or the strongest of
+all, on a configuration and a federation, as means over seeds. A difference between two figures is paired by
+seed and has a 95 % t-interval.
 """
 
 from __future__ import annotations
 
 import enum
+import itertools
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +20,90 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from vfljax.papers import paper_of
-from vfljax.papers.comparisons import Compared
-from vfljax.papers.leaks import LeakRow
+from vfljax.papers.comparisons import Compared, read_rows
+from vfljax.report import tables
+from vfljax.report.assessed import Assessed
+from vfljax.report.configurations import ConfigurationSummary
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # of two numbers that are compared
+FIGURES = ("accuracy", "auc", "leak", "success", "excess")
+
+
+class LeakRow(NamedTuple):
+    """The figures of one attack on a configuration; NaN where there is none."""
+
+    table: str  # the paper's table that the sweep is a run of
+    configuration: str  # its label
+    method: str
+    defenses: tuple[str, ...]  # of its chain; () is undefended
+    knobs: Mapping[str, Any]  # "kdk.epsilon" -> .45
+    federation: str
+    attack: str  # its label
+    row: str  # of the attack in attacks.TABLE; "" for the local-only baseline
+    strongest: bool  # whether it is there as the strongest of all
+    accuracy: float = math.nan
+    auc: float = math.nan
+    leak: float = math.nan
+    success: float = math.nan
+    excess: float = math.nan  # leak beyond the local-only baseline
+
+
+def leak_rows(table: str, assessed: Assessed) -> list[LeakRow]:
+    """Returns every attack, and the strongest, on every configuration and federation.
+
+    Args:
+      table: the paper's table that the sweep is a run of.
+      assessed: the sweep.
+    """
+    rows = []
+    for c in assessed.configurations:
+        for key, figures in c.attacks.items():
+            row = _row(table, c, key.federation, key.label, key.attack)
+            means = {name: figures[name].mean for name in ("leak", "success", "excess")}
+            rows.append(row._replace(**means))
+        for a in assessed.assessments:
+            if a.configuration is c and a.strongest is not None:
+                identity = a.strongest.attack.identity
+                name = "" if identity is None else identity.attack
+                row = _row(table, c, a.federation, a.strongest.name, name)
+                means = {"leak": a.leak.mean, "excess": a.excess.mean}
+                rows.append(row._replace(strongest=True, **means))
+    return rows
+
+
+def _row(table: str, c: ConfigurationSummary, federation: str, attack: str, name: str) -> LeakRow:
+    utilities = {
+        figure: values[federation].mean
+        for figure, values in (("accuracy", c.accuracy), ("auc", c.auc))
+        if federation in values
+    }
+    identity = (table, c.label, c.method, c.defenses, c.knobs, federation, attack, name)
+    return LeakRow(*identity, strongest=False, **utilities)
+
+
+def leaks_text(rows: Iterable[LeakRow]) -> str:
+    """Returns the rows as CSV, figures with four decimals."""
+    cells = []
+    for row in rows:
+        figures = {name: getattr(row, name) for name in FIGURES}
+        texts = {n: "" if math.isnan(value) else f"{value:.4f}" for n, value in figures.items()}
+        texts |= {"defenses": "+".join(row.defenses), "knobs": json.dumps(dict(row.knobs))}
+        texts["strongest"] = "1" * row.strongest
+        cells.append([*(row._asdict() | texts).values()])
+    return tables.csv_text(LeakRow._fields, cells)
+
+
+def read_leaks(path: pathlib.Path) -> list[LeakRow]:
+    """Returns the rows of a file that ``leaks_text`` wrote; raises UserError for another."""
+
+    def parsed(row: dict[str, str]) -> LeakRow:
+        values: dict[str, Any] = {**row, **{name: float(row[name] or "nan") for name in FIGURES}}
+        values["defenses"] = tuple(filter(None, row["defenses"].split("+")))
+        values["knobs"] = json.loads(row["knobs"])
+        values["strongest"] = row["strongest"] == "1"
+        return LeakRow(**values)
+
+    return read_rows(path, LeakRow._fields, parsed)
 
 
 class Support(enum.StrEnum):
@@ -68,14 +153,6 @@ class Evidence(NamedTuple):
     compared: Sequence[Compared]
     leaks: Mapping[str, Sequence[LeakRow]]  # by the sweep's name
 
-    def pick(self, **fields: Any) -> list[Compared]:
-        """Returns the comparisons without a variant whose numbers have these fields."""
-        return [
-            c
-            for c in self.compared
-            if not c.variant and all(getattr(c.number, f) == v for f, v in fields.items())
-        ]
-
     def sweeps(self, *tables: str) -> Iterator[tuple[str, Sequence[LeakRow]]]:
         """Yields the name and the rows of every sweep of these tables, by name.
 
@@ -89,15 +166,22 @@ class Evidence(NamedTuple):
     def pairs(
         self, a: Mapping[str, str], b: Mapping[str, str], same: Sequence[str] = SAME
     ) -> Iterator[tuple[Compared, Compared]]:
-        """Yields two comparisons each, of one scale and as many seeds.
+        """Yields two comparisons each, of one scale and as many seeds, without a variant.
 
         Args:
           a: fields of the first number.
           b: fields of the second.
           same: fields in which the two are equal.
         """
-        for x in self.pick(**a):
-            for y in self.pick(**b):
-                alike = all(getattr(x.number, f) == getattr(y.number, f) for f in same)
-                if alike and x.scale == y.scale and len(x.ours) == len(y.ours):
-                    yield x, y
+        first, second = (
+            [c for c in self.compared if not c.variant and _fields(c, fields) == [*fields.values()]]
+            for fields in (a, b)
+        )
+        for x, y in itertools.product(first, second):
+            alike = _fields(x, same) == _fields(y, same) and x.scale == y.scale
+            if alike and len(x.ours) == len(y.ours):
+                yield x, y
+
+
+def _fields(compared: Compared, names: Iterable[str]) -> list[Any]:
+    return [getattr(compared.number, name) for name in names]

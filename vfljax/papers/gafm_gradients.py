@@ -53,10 +53,8 @@ def _knobs(row: Mapping[str, Any]) -> dict[str, Any]:
             f"trial {row['trial']} has the defenses {row['defenses']!r}: only the gradients of gafm "
             "alone are its two parts."
         )
-    values = {name: value for name, value in row.items() if name.startswith("gafm.")}
-    return {"gafm.terms": "both", "gafm.ce_input": "released"} | {
-        name: value for name, value in values.items() if value is not None
-    }
+    stored = {k: v for k, v in row.items() if k.startswith("gafm.") and v is not None}
+    return {"gafm.terms": "both", "gafm.ce_input": "released", **stored}
 
 
 def parts(sweep: Sweep, setting: int) -> Parts:
@@ -90,8 +88,9 @@ def parts(sweep: Sweep, setting: int) -> Parts:
         f = f / parties
     else:  # of a sum every party receives the whole gradient
         g = g / parties
-    size, rows = training.batch_size, len(train)
-    steps = rows // size + (rows % size > 0 and not training.drop_last)
+    size = training.batch_size
+    whole, rest = divmod(len(train), size)
+    steps = whole + (rest > 0 and not training.drop_last)
     batch, labels = order // size, splits["labels"][train]
     ce = np.zeros_like(f)
     for number in range(steps if knobs["gafm.terms"] != "gan" else 0):
@@ -155,7 +154,4 @@ def ratios(sweep: Sweep, attacks: Sequence[str] = ATTACKS) -> dict[int, float]:
         if row["label"] in attacks:
             leaks.setdefault(row["trial"], []).append(row["leak"])
     auc = {row["trial"]: row["train_auc"] for row in sweep.results.to_pylist()}
-    return {
-        setting: float(np.mean(values)) / max(auc[setting], 1 - auc[setting])
-        for setting, values in leaks.items()
-    }
+    return {t: float(np.mean(leaks[t])) / max(auc[t], 1 - auc[t]) for t in leaks}

@@ -27,6 +27,7 @@ from vfljax.sweep.records import Reproduces
 from vfljax.types import MALICIOUS, SPLIT, HostArray
 
 ATTACKS = {"passive": SPLIT, "active": MALICIOUS}  # attack -> federation
+SUCCESS = {"metric": "asr_top1", "split": "train"}  # fields of the printed numbers of an attack
 GRADIENT_ATTACKS = ("norm", "mean", "median")
 OPERATING_POINTS = {
     "noise": "noise.scale",
@@ -114,7 +115,7 @@ def _kdk_numbers(dataset: str, k: int, **fields: str) -> list[tuple[float, float
     ]
 
 
-def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """KDk's Figure 6: accuracy, and the passive attack's top-1 success on training rows, over epsilon; a
     panel a k, undefended at epsilon 0."""
     every = stored_configurations(sweep)
@@ -124,13 +125,12 @@ def kdk_figure6(sweep: Sweep, reproduces: Reproduces) -> Figure:
         if "kdk" in c.defenses:
             by_k.setdefault(int(c.knobs["kdk.k"]), []).append(c)
     figure, axes = _panels(len(by_k), 3.6, 3.4)
-    success = {"metric": "asr_top1", "attack": "passive", "split": "train"}
     for ax, (k, members) in zip(axes, sorted(by_k.items()), strict=False):
         drawn = [*undefended, *sorted(members, key=lambda c: c.knobs["kdk.epsilon"])]
         x = [c.knobs.get("kdk.epsilon", 0.0) for c in drawn]
         _line(ax, x, [c.accuracy[SPLIT] for c in drawn], "accuracy", 0)
         _attack_line(ax, x, drawn, "passive", 1)
-        _printed(ax, _kdk_numbers(reproduces.dataset, k, **success), 1)
+        _printed(ax, _kdk_numbers(reproduces.dataset, k, **SUCCESS, attack="passive"), 1)
         _printed(ax, _kdk_numbers(reproduces.dataset, k, metric="top1_accuracy"), 0)
         ax.set(title=f"k = {k}", xlabel="ε", ylim=(0, 1.03))
     _legend(axes, "accuracy, attack success (top-1)")
@@ -142,7 +142,7 @@ def _legend(axes: Sequence[Axes], title: str) -> None:
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """KDk's Figure 7: accuracy and the passive and active attacks' success over each defense's operating
     points; a panel a defense, the undefended figures as lines."""
     every = stored_configurations(sweep)
@@ -163,8 +163,8 @@ def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
             if before:
                 ax.axhline(before["success"].mean, color=COLORS[number], lw=0.8, ls=":")
             if name == "kdk":
-                fields = {"metric": "asr_top1", "attack": attack, "split": "train"}
-                _printed(ax, _kdk_numbers(reproduces.dataset, 3, **fields), number)
+                printed = _kdk_numbers(reproduces.dataset, 3, **SUCCESS, attack=attack)
+                _printed(ax, printed, number)
         if min(x) > 0 and max(x) / min(x) > 20:
             ax.set_xscale("log")
             ax.xaxis.set_minor_formatter(NullFormatter())
@@ -173,7 +173,7 @@ def kdk_figure7(sweep: Sweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """GAFM's Figure 3: test AUC and the gradient attacks' leak AUC of GAFM, of its GAN loss alone and of its
     cross entropy alone; bars, and a dot a seed."""
     rows = read(sweep, named=False)
@@ -204,7 +204,7 @@ def gafm_figure3(sweep: Sweep, reproduces: Reproduces) -> Figure:
     return figure
 
 
-def gafm_figure2(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _gafm_figure2(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """GAFM's Figure 2: what a party receives over what it sent, for the first seed undefended and with GAFM,
     and the gradients of GAFM's two losses. Class 1 is orange. Of a cut of several numbers, their sums."""
     del reproduces
@@ -255,7 +255,7 @@ def _depth(layer: str) -> tuple[bool, bool, int]:
     return layer.startswith("top."), not hidden, int(number) if hidden else 0
 
 
-def sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> Figure:
+def _sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> Figure:
     """Figures 2, 4 and 7 of Sun et al.: leaks by layer, a panel a configuration; the label party's layers,
     which no attacker sees, are shaded."""
     panels = [(c, _layers(c, passive)) for c in stored_configurations(sweep)]
@@ -287,7 +287,7 @@ def sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> Fi
     return figure
 
 
-def sun_alphas(sweep: Sweep, reproduces: Reproduces) -> Figure:
+def _sun_alphas(sweep: Sweep, reproduces: Reproduces) -> Figure:
     """Figure 5 of Sun et al.: leak of the spectral attack and test AUC over dCor's weight, 0 for the
     configuration without it; two panels a set of other defenses."""
     series: dict[str, list[tuple[float, ConfigurationSummary]]] = {}
@@ -337,13 +337,13 @@ def _sun_numbers(dataset: str) -> dict[str, list[tuple[float, float]]]:
 
 
 FIGURES: dict[str, Callable[[Sweep, Reproduces], Figure]] = {
-    "kdk/figure6": kdk_figure6,
-    "kdk/figure7": kdk_figure7,
-    "gafm/figure2": gafm_figure2,
-    "gafm/figure3": gafm_figure3,
-    "gafm/text": gafm_figure3,  # what the text says of the same runs
-    "sun/figure2": sun_layers,
-    "sun/figure4": sun_layers,
-    "sun/figure5": sun_alphas,
-    "sun/figure7": functools.partial(sun_layers, passive=False),
+    "kdk/figure6": _kdk_figure6,
+    "kdk/figure7": _kdk_figure7,
+    "gafm/figure2": _gafm_figure2,
+    "gafm/figure3": _gafm_figure3,
+    "gafm/text": _gafm_figure3,  # what the text says of the same runs
+    "sun/figure2": _sun_layers,
+    "sun/figure4": _sun_layers,
+    "sun/figure5": _sun_alphas,
+    "sun/figure7": functools.partial(_sun_layers, passive=False),
 }

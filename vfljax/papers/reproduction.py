@@ -9,11 +9,10 @@ attack first.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from vfljax import papers, store
 from vfljax.papers import Number, comparisons, gafm_gradients, paper_figures
@@ -69,12 +68,7 @@ AVERAGES = {
 }  # variant -> over which rows, and whether runs that learned the labels inverted are turned
 
 
-class OurFigure(NamedTuple):
-    """Our figure for a printed number: where it was measured, what it is, and its value by seed."""
-
-    federation: str = ""
-    figure: str = ""
-    by_seed: Mapping[int, float] = {}
+Found = tuple[str, str, Mapping[int, float]]  # federation, what our figure is, its value by seed
 
 
 def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
@@ -91,13 +85,10 @@ def compare(sweep: store.Sweep, reproduces: Reproduces) -> list[Compared]:
       The comparisons; those without figures of ours where the sweep has none.
     """
     numbers = papers.numbers_of(reproduces.table, reproduces.dataset)
-    reader = _Finder(sweep, reproduces)
-    out = [compared for number in numbers for compared in reader.compared(number)]
-    if any(number.metric in PARTS for number in numbers) and not reproduces.variant:
-        for variant in list(AVERAGES)[1:]:
-            other = _Finder(sweep, dataclasses.replace(reproduces, variant=variant))
-            out += [compared for number in numbers for compared in other.compared(number)]
-    return out
+    finder = _Finder(sweep, reproduces)
+    averaged = any(number.metric in PARTS for number in numbers) and not reproduces.variant
+    variants = AVERAGES if averaged else (reproduces.variant,)
+    return [c for v in variants for number in numbers for c in finder.compared(number, v)]
 
 
 def extend(sweep: store.Sweep, experiment: Experiment) -> tables.Extra:
@@ -139,24 +130,28 @@ class _Finder:
         }
         self._attacks = [row for row in rows.attacks if row.point == 0]
 
-    def compared(self, number: Number) -> list[Compared]:
-        """Returns the comparisons of a number, one a method that is the paper's defense."""
-        reproduces = self._reproduces
-        blank = Compared(number=number, variant=reproduces.variant, scale=reproduces.scale)
+    def compared(self, number: Number, variant: str) -> list[Compared]:
+        """Returns the comparisons of a number, one a method that is the paper's defense.
+
+        Args:
+          number: the printed number.
+          variant: of the sweep, or another of ``AVERAGES``.
+        """
+        blank = Compared(number=number, variant=variant, scale=self._reproduces.scale)
         matching = [c for c in self._configurations if self._matches(number, c)]
         if len({c.method for c in matching}) < len(matching):  # of one method which is not known
             return [blank._replace(figure=f"several: {', '.join(c.label for c in matching)}")]
         out = []
         for place, c in enumerate(matching):
-            found = self._found(number, self._trials[c.number])
-            names = (reproduces.variant, c.method if place else "")
-            values = (found.by_seed[seed] for seed in sorted(found.by_seed))
+            federation, figure, by_seed = self._found(number, self._trials[c.number], variant)
+            values = (by_seed[seed] for seed in sorted(by_seed))
+            names = (variant, c.method if place else "")
             out.append(
                 blank._replace(
                     variant=" ".join(filter(None, names)),
                     point=c.label,
-                    federation=found.federation,
-                    figure=found.figure,
+                    federation=federation,
+                    figure=figure,
                     ours=tuple(filter(math.isfinite, values)),
                 )
             )
@@ -176,58 +171,54 @@ class _Finder:
             for name, value in number.setting.items()
         )
 
-    def _found(self, number: Number, trials: Sequence[TrialFigures]) -> OurFigure:
+    def _found(self, number: Number, trials: Sequence[TrialFigures], variant: str) -> Found:
         """Returns our figure on the trials of a configuration."""
         key = (number.metric, number.split)
         if key in ATTACKED:
-            return self._attacked(number.attack or number.metric, ATTACKED[key], trials)
+            label = self._label(number.attack or number.metric)
+            return self._attacked(label, ATTACKED[key], trials)
         split = [trial for trial in trials if trial.federation == SPLIT]
         if number.metric == "leak_auc_over_train_auc":
             return self._ratio(split)
         if number.metric in PARTS:
-            return self._part(PARTS[number.metric], split)
+            over, oriented = AVERAGES.get(variant, AVERAGES[""])
+            part = PARTS[number.metric]
+            by_seed = {
+                t.seed: gafm_gradients.averages(self._sweep, t.trial, over, oriented)[part]
+                for t in split
+            }
+            return SPLIT, f"mean gradient, {over}{', oriented' * oriented}", by_seed
         if key in UTILITY:
-            others = [trial for trial in trials if trial.federation == NO_SPLIT]
-            return _utility(UTILITY[key], split or others)
-        return OurFigure()
+            return _utility(UTILITY[key], split or [t for t in trials if t.federation == NO_SPLIT])
+        return "", "", {}
 
-    def _attacked(self, attack: str, column: str, trials: Sequence[TrialFigures]) -> OurFigure:
+    def _attacked(self, label: str, column: str, trials: Sequence[TrialFigures]) -> Found:
         """Returns an attack's figure on the federation that papers attack first."""
-        label, numbers = self._label(attack), {trial.trial for trial in trials}
+        numbers = {trial.trial for trial in trials}
         rows = [r for r in self._attacks if r.trial in numbers and r.identity.label == label]
         first = next((federations_of(row.variant)[0] for row in rows), "")
         rows = [row for row in rows if row.identity.federation == first]
-        return OurFigure(first, f"{label} {column}", _by_seed(rows, column))
+        return first, f"{label} {column}", _by_seed(rows, column)
 
     def _label(self, attack: str) -> str:
         return self._reproduces.attacks.get(attack, attack)
 
-    def _ratio(self, trials: Sequence[TrialFigures]) -> OurFigure:
+    def _ratio(self, trials: Sequence[TrialFigures]) -> Found:
         """Returns the mean over the norm, mean and median attacks of leak AUC / oriented training AUC."""
         labels, numbers = [self._label(name) for name in AVERAGED], {t.trial for t in trials}
         attacked = {row.identity.label for row in self._attacks if row.trial in numbers}
         ratios = gafm_gradients.ratios(self._sweep, labels) if attacked >= set(labels) else {}
         by_seed = {t.seed: ratios[t.trial] for t in trials if t.trial in ratios}
-        return OurFigure(SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", by_seed)
-
-    def _part(self, number: int, trials: Sequence[TrialFigures]) -> OurFigure:
-        """Returns the average gradient of one of GAFM's two losses."""
-        over, oriented = AVERAGES.get(self._reproduces.variant, AVERAGES[""])
-        by_seed = {
-            t.seed: gafm_gradients.averages(self._sweep, t.trial, over, oriented)[number]
-            for t in trials
-        }
-        return OurFigure(SPLIT, f"mean gradient, {over}{', oriented' * oriented}", by_seed)
+        return SPLIT, f"leak / train_auc, mean of {', '.join(labels)}", by_seed
 
 
-def _utility(column: str, trials: Sequence[TrialFigures]) -> OurFigure:
+def _utility(column: str, trials: Sequence[TrialFigures]) -> Found:
     if column == "test_oriented_auc" and any(t.figures.get(POOLED) is not None for t in trials):
         column = POOLED  # the sweep evaluated as the released code does
     by_seed = _by_seed(trials, column)
     if column == "train_auc":
         by_seed = {seed: max(auc, 1 - auc) for seed, auc in by_seed.items()}
-    federation = trials[0].federation if trials else NO_SPLIT
-    return OurFigure(federation, column, by_seed)
+    return trials[0].federation if trials else NO_SPLIT, column, by_seed
 
 
 def _by_seed(rows: Iterable[TrialFigures | AttackFigures], column: str) -> dict[int, float]:

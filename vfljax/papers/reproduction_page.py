@@ -10,11 +10,10 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from vfljax import store
-from vfljax.papers import PAPERS, claims, comparisons, coverage, leaks, paper_of
+from vfljax.papers import PAPERS, claims, comparisons, coverage, evidence, paper_of
 from vfljax.papers.agreement import LEVEL, Status
 from vfljax.papers.comparisons import Compared
 from vfljax.papers.coverage import Covered
-from vfljax.papers.evidence import Evidence
 from vfljax.report import page, stored_rows, tables
 from vfljax.report.assessment import assess
 from vfljax.sweep.experiment import experiment_of
@@ -75,8 +74,8 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     if figure.exists():
         store.write_bytes(folder / f"{name}.png", figure.read_bytes())
     found = assess(stored_rows.read(sweep, named=False))
-    rows = leaks.leak_rows(experiment.reproduces.table, found)
-    store.write_text(folder / f"{name}{LEAKS}", leaks.text(rows))
+    rows = evidence.leak_rows(experiment.reproduces.table, found)
+    store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
 
 
 def text(folder: pathlib.Path, command: Command) -> str:
@@ -88,16 +87,18 @@ def text(folder: pathlib.Path, command: Command) -> str:
     """
     compared = stored(folder)
     covered = coverage.coverage(compared)
-    evidence = Evidence(
+    stored_evidence = evidence.Evidence(
         compared=compared,
-        leaks={f.name.removesuffix(LEAKS): leaks.read(f) for f in folder.glob(f"*{LEAKS}")},
+        leaks={
+            f.name.removesuffix(LEAKS): evidence.read_leaks(f) for f in folder.glob(f"*{LEAKS}")
+        },
     )
     header, rows = coverage.table(covered)
     commands = (command(row[0], row[1], "") for row in rows)
     rows = [[*row, line and f"`{line}`"] for row, line in zip(rows, commands, strict=True)]
     lines = [HEAD, "## How the printed numbers stand", "", _sum(covered), ""]
     lines += [*tables.markdown([*header, "command"], rows), ""]
-    lines += ["## The claims of the papers", "", CLAIMED, "", *_claims(evidence)]
+    lines += ["## The claims of the papers", "", CLAIMED, "", *_claims(stored_evidence)]
     lines += ["## Figures in the papers' form", "", *_figures(folder)]
     lines += ["## What differs", "", DIFFERING, "", *_differs(covered)]
     lines += ["## What cannot be compared", "", *_not_comparable(covered)]
@@ -105,15 +106,14 @@ def text(folder: pathlib.Path, command: Command) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _claims(evidence: Evidence) -> list[str]:
+def _claims(stored_evidence: evidence.Evidence) -> list[str]:
     """Every claim with its evidence."""
     lines: list[str] = []
     for paper, title in PAPERS.items():
         lines += [f"### {title}", ""]
-        for claim in claims.CLAIMS:
-            if claim.paper == paper:
-                weighed = [f"- **{w.support}**: {w.text}" for w in claim.weigh(evidence)]
-                lines += [f"*{claim.text}*", "", *(weighed or ["- not run."]), ""]
+        for claim, weigh in claims.CLAIMS[paper].items():
+            weighed = [f"- **{w.support}**: {w.text}" for w in weigh(stored_evidence)]
+            lines += [f"*{claim}*", "", *(weighed or ["- not run."]), ""]
     return lines
 
 
