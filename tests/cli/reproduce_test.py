@@ -9,12 +9,8 @@ import pytest
 from configs.papers import tables
 from configs.papers.tables import TABLES, Run
 from tests.sweeps import tiny
-from vfljax import papers
 from vfljax.cli import reproduce
-from vfljax.papers import reproduction, reproduction_page
-from vfljax.sweep.experiment import parse
-
-ARMS = {"undefended": "none", "plain": "label_dp"}
+from vfljax.papers import reproduction_page
 
 
 @pytest.mark.parametrize(
@@ -89,48 +85,6 @@ def test_a_table_is_trained_resumed_compared_and_kept(launch, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)  # where --record keeps it
     reproduction_page.keep(reproduce.STORED, workdir, [])
     assert [f.name for f in tmp_path.rglob("*.csv") if "analysis" in str(f)] == ["tiny_leaks.csv"]
-
-
-RUNS = [
-    (table, dataset, run)
-    for table, datasets in TABLES.items()
-    for dataset, runs in datasets.items()
-    for run in runs
-]
-
-
-@pytest.mark.parametrize(
-    ("table", "dataset", "run"), RUNS, ids=[f"{r.config}:{r.variant}" for _, _, r in RUNS]
-)
-def test_each_run_of_the_table_is_of_a_config_that_names_it(table, dataset, run):
-    module = __import__(f"configs.papers.{run.config}", fromlist=["get_config"])
-    reproduces = parse(module.get_config(run.variant)).reproduces
-    assert reproduces is not None
-    assert reproduces.table == table
-    assert reproduces.dataset == dataset
-    assert reproduction.slug(dataset) in (run.variant.partition("-")[0], run.config.split("_")[-1])
-    assert run.variant.endswith(run.rule)
-
-
-def test_every_table_of_the_papers_has_a_run():
-    absent = set(papers.tables()) - set(TABLES)
-    assert absent == {"kdk/text"}  # statements about other tables, weighed as claims
-    for table in TABLES:
-        if not table.endswith("/text"):
-            assert set(papers.tables()[table]) <= set(TABLES[table]), table
-
-
-def test_no_two_runs_of_a_data_set_are_called_alike():
-    for datasets in TABLES.values():
-        for runs in datasets.values():
-            rules = [run.rule for run in runs]
-            assert len(set(rules)) == len(rules), runs
-
-
-def test_the_first_run_of_a_data_set_is_the_published_setting():
-    for table, dataset, run in RUNS:
-        if run is TABLES[table][dataset][0]:
-            assert not run.rule, (table, dataset)
 
 
 def test_the_page_is_the_one_that_the_stored_files_make(launch):

@@ -1,0 +1,235 @@
+"""The configs of the papers' tables: every run of ``configs.papers.tables`` is of what was published."""
+
+import importlib
+import inspect
+
+import jax
+import numpy as np
+import pytest
+
+from configs.papers import gafm, sun
+from configs.papers.tables import TABLES
+from vfljax import datasets, papers
+from vfljax.attacking.diagnostics import layer_names
+from vfljax.datasets.core import Column, Dataset
+from vfljax.errors import UserError
+from vfljax.papers import reproduction
+from vfljax.sweep.attack_variants import attack_variants
+from vfljax.sweep.experiment import changed, parse
+from vfljax.sweep.initial import plain, weight_shapes
+from vfljax.sweep.plan import make_plan
+from vfljax.types import Input
+
+RUNS = [
+    (table, dataset, run)
+    for table, by_dataset in TABLES.items()
+    for dataset, runs in by_dataset.items()
+    for run in runs
+]
+CONFIGS = dict.fromkeys(run.config for _, _, run in RUNS)
+READS = {
+    **{name: Input("image", (32, 16, 3), ()) for name in ("cifar10", "cifar100", "cinic10")},
+    "yahoo": Input("text", (256,), (30522,)),
+    "bhi": Input("image", (50, 50, 3), ()),
+    "isic": Input("image", (84, 84), ()),
+}
+CLASSES = {"cifar100": 100, **dict.fromkeys(("cifar10", "cinic10", "yahoo"), 10)}  # else two
+AVERAGE = "average of norm, mean, median"  # no attack by itself
+
+
+def module(config):
+    return importlib.import_module(f"configs.papers.{config}")
+
+
+def points_of(number, experiment):
+    """The points of the methods that answer a printed number."""
+    reproduces, knobs = experiment.reproduces, reproduction.KNOBS.get(number.defense, {})
+    points = []
+    for method in experiment.methods:
+        facts = {**reproduction.NEUTRAL.get(number.defense, {}), **reproduces.setting}
+        facts |= reproduces.setting.get(method.name, {})
+        for point in method.chains if reproduces.arms.get(method.name) == number.defense else ():
+            values = {f"{d}.{k}": v for d, ks in point.knobs.items() for k, v in ks.items()}
+            ours = {n: values.get(knobs[n]) if n in knobs else facts.get(n) for n in number.setting}
+            points += [point] * (ours == number.setting)
+    return points
+
+
+def unanswered(number, run):
+    """Whether a run cannot have what a number of its table is of."""
+    impossible = (number.table, number.dataset, number.defense) == ("kdk/5", "Criteo", "kdk")
+    if impossible:  # k = 3, and there are two classes
+        return True
+    if number.table != "gafm/D.6":
+        return False
+    return (number.setting["sampling_ratio"] < 1) != (run.rule == "subset")
+
+
+@pytest.mark.parametrize(
+    ("table", "dataset", "run"), RUNS, ids=[f"{run.config}:{run.variant}" for _, _, run in RUNS]
+)
+def test_every_run_is_of_its_table_and_answers_every_printed_number_at_one_point(
+    table, dataset, run
+):
+    experiment = parse(module(run.config).get_config(run.variant))
+    reproduces, data = experiment.reproduces, experiment.data
+    assert (reproduces.table, reproduces.dataset) == (table, dataset)
+    assert reproduction.slug(dataset) in (run.variant.partition("-")[0], run.config.split("_")[-1])
+    assert run.variant.endswith(run.rule)
+    small = next((word for word in ("sample", "reduced") if word in run.variant), "")
+    if table.startswith("gafm/"):  # reduced in rows alone, which is a sample of them
+        small = "sample" * bool(small)
+    assert reproduces.scale == (small or "full")
+    changes = {*run.rule.split("-")} - {"", "sample", "reduced", "subset"}
+    assert reproduces.variant == "-".join(changes)
+    printed = papers.numbers_of(table, dataset)
+    if table.startswith("sun/"):
+        assert experiment.seeds == 5
+        assert (data.options["rows"] > 0) == (small == "sample")
+        assert any("A sample" in note for note in experiment.notes) == (small == "sample")
+        ratios = {n.setting["positive_ratio"] for n in printed if "positive_ratio" in n.setting}
+        assert ratios <= {data.options.get("positive_ratio")}
+    if run.rule not in ("", "subset"):
+        return
+    reads = READS.get(data.name, Input("table", (4096,), ()))
+    variants = attack_variants(experiment, CLASSES.get(data.name, 2), reads)
+    labels = {variant.label for variant in variants}
+    for number in printed:
+        assert len(points_of(number, experiment)) == (not unanswered(number, run)), number
+        if number.attack not in ("", AVERAGE):
+            assert reproduces.attacks.get(number.attack, number.attack) in labels
+
+
+def test_every_table_of_the_papers_has_runs_of_different_names_the_published_one_first():
+    absent = set(papers.tables()) - set(TABLES)
+    assert absent == {"kdk/text"}  # statements about other tables, weighed as claims
+    for table, by_dataset in TABLES.items():
+        if not table.endswith("/text"):
+            assert set(papers.tables()[table]) <= set(by_dataset), table
+        for runs in by_dataset.values():
+            rules = [run.rule for run in runs]
+            assert rules[0] == ""
+            assert len(set(rules)) == len(rules), runs
+    names = [parse(module(c).get_config(v)).name for c, v in {run[:2] for _, _, run in RUNS}]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_config_says_how_to_run_it_and_is_a_published_setting_by_default(config):
+    command = f"python -m launch.sweep --config=configs/papers/{config}.py"
+    assert command in module(config).__doc__
+    if config == "gafm_table2_spambase":  # the rules of another config's table
+        return
+    default = module(config).get_config()
+    variants = [run.variant for _, _, run in RUNS if run.config == config and not run.rule]
+    published = [module(config).get_config(variant) for variant in variants]
+    for setting in published:
+        setting["name"] = default["name"]
+    assert default in published
+    with pytest.raises(UserError, match="unknown variant.*'x'.*choose from"):
+        module(config).get_config("x")
+
+
+def test_published_numbers_of_the_training():
+    by_set = {
+        name: (t["epochs"], t["batch_size"], t["learning_rate"])
+        for name, t in gafm.TRAINING.items()
+    }
+    assert by_set == {
+        "spambase": (300, 1028, 1e-4),
+        "imdb": (300, 1028, 1e-4),
+        "criteo": (100, 256, 1e-4),
+        "isic": (250, 256, 1e-6),
+    }
+    knobs = {
+        name: tuple(k[n] for n in ("sigma", "delta", "gamma")) for name, k in gafm.KNOBS.items()
+    }
+    assert knobs == {
+        "spambase": (0.01, 0.05, 1),
+        "imdb": (0.01, 0.1, 1),
+        "criteo": (0.01, 0.5, 1),
+        "isic": (0.01, 0.05, 20),
+    }
+    for config in (config for config in CONFIGS if config.startswith("sun_")):
+        fields = module(config).get_config().training
+        assert (fields.epochs, fields.batch_size, fields.learning_rate) == (3, 8192, 1e-4)
+
+
+def test_table_2_of_spambase_is_the_config_with_the_rules():
+    old = module("gafm_table2_spambase").get_config()
+    new = module("gafm_2").get_config("spambase")
+    old.training.decay = new.training.decay  # read at milestones, and there are none
+    for field in ("seeds", "data", "parties", "model", "training", "grid", "attacks"):
+        assert new[field] == old[field], field
+
+
+def small(name, rows):
+    """A loader of so many rows of the set's kind and shape."""
+
+    def load(folder, **options):
+        del folder
+        rng = np.random.default_rng(0)
+        labels = np.arange(rows, dtype=np.int32) % CLASSES.get(name, 2)
+        if name == "cifar10":
+            pixels = rng.integers(0, 256, (rows, 32, 32, 3), np.uint8)
+            test = np.arange(rows) >= rows // 3 * 2
+            return Dataset(name, pixels, labels, 10, "image", test=test)
+        if name == "isic":
+            side = options["size"]
+            return Dataset(name, np.zeros((rows, side, side), np.uint8), labels, 2, "image")
+        if options.get("form") == "hashed":
+            return Dataset(name, rng.integers(0, 3, (rows, 64), np.uint8), labels, 2)
+        numbers, codes = {"spambase": (57, 0), "imdb": (500, 0), "criteo": (13, 26)}.get(
+            name, (0, 22)
+        )
+        columns = [Column(f"I{j}") for j in range(numbers)]
+        columns += [Column(f"C{j}", "code", "", 5) for j in range(codes)]
+        features = rng.integers(5, size=(rows, len(columns))).astype(np.float32)
+        return Dataset(name, features, labels, 2, columns=tuple(columns))
+
+    load.__signature__ = inspect.signature(datasets.TABLE[name])  # its options
+    return load
+
+
+FEW = {"data.train": 60, "data.validation": 20, "data.test": 40}
+SUN = {"training.batch_size": 128, "training.record_rows": 0}
+
+
+@pytest.mark.parametrize(
+    ("config", "variant", "rows", "fields", "trials"),
+    [
+        ("gafm_2", "spambase", 2400, {}, 40),
+        ("gafm_c1", "imdb", 2400, {}, 40),
+        ("gafm_c1", "criteo", 2400, {}, 40),
+        ("gafm_d6", "isic-reduced", 2400, {}, 50),
+        ("gafm_figure3", "isic", 2400, {}, 30),
+        ("gafm_f1", "criteo-reduced", 2400, {}, 30),
+        ("gafm_d6", "criteo-reduced", 2400, {}, 50),
+        ("kdk_figure6", "cifar10-reduced", 120, FEW, 20),
+        ("kdk_5", "criteo-sample", 200, {}, 12),
+        ("sun_1", "criteo", 400, SUN, 60),
+        ("sun_2", "avazu-sample", 400, SUN, 10),
+        ("sun_figure7", "criteo-sample", 400, SUN, 40),
+    ],
+)
+def test_its_programs_can_be_made(config, variant, rows, fields, trials, monkeypatch):
+    experiment = changed(parse(module(config).get_config(variant)), fields)
+    monkeypatch.setitem(datasets.TABLE, experiment.data.name, small(experiment.data.name, rows))
+    plan = make_plan(experiment)
+    assert sum(len(group.trials) for group in plan.groups) == trials
+    if config.startswith("gafm_"):
+        assert {g.spec.num_rows for g in plan.groups} == {round(experiment.data.train * rows)}
+    if config.startswith("sun_"):
+        names = layers_of(plan)
+        assert set(sun.PASSIVE_LAYERS) <= names
+        assert config != "sun_figure7" or set(sun.LAYERS) == names
+    assert sun.LAYERS[:5] == sun.PASSIVE_LAYERS
+
+
+def layers_of(plan):
+    """The layers that attacks can read of a federation with a top model."""
+    spec = next(group.spec for group in plan.groups if group.spec.top is not None)
+    shapes = weight_shapes(plain(spec), plan.seeds, plan.table)
+    one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
+    rows = tuple(jax.ShapeDtypeStruct((2, *x.shape[1:]), np.float32) for x in plan.table.features)
+    return set(layer_names(spec, one, rows))
