@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import datasets
@@ -17,20 +17,17 @@ from vfljax.sweep.experiment import Experiment, parse
 __all__ = ["catalog", "look", "look_by_flags", "parse"]
 
 
-def look(
-    experiment: Experiment, prepare: str | None = None, say: Callable[[str], None] = print
-) -> None:
-    """Describe the data set of an experiment: rows, classes, who owns what, and a checksum.
+def look(experiment: Experiment, prepare: str | None = None) -> None:
+    """Prints the data set of an experiment: rows, classes, who owns what, and a checksum.
 
     Args:
       experiment: only its data and parties are used.
       prepare: a new folder to write a prepared copy to.
-      say: is given each part of the description.
     """
     data, parties = experiment.data, experiment.parties
     if prepare:
         dataset = datasets.prepare(data.name, data.dir, prepare, data.options)
-        say(f"prepared: {prepare}")
+        print(f"prepared: {prepare}")
     else:
         dataset = datasets.load(data.name, data.dir, data.options)
     source = prepare or data.dir
@@ -39,32 +36,26 @@ def look(
         prepared.verify(source)  # before any of its content is shown
     columns = divide(dataset, parties)
     networks = networks_for(columns[0].input)
-    say(describing.describe(dataset, columns, parties.label_features, networks))
+    print(describing.describe(dataset, columns, parties.label_features, networks))
     if is_prepared:
-        say(describing.origin(source))
-        say("the prepared folder holds what was written: its checksum is right")
+        print(describing.origin(source))
+        print("the prepared folder holds what was written: its checksum is right")
 
 
 def look_by_flags(
-    name: str,
-    folder: str,
-    options: Sequence[str],
-    parties: Mapping[str, Any],
-    prepare: str | None = None,
+    data: Mapping[str, Any], options: Sequence[str], parties: Mapping[str, Any], prepare: str | None
 ) -> None:
-    """Describe a data set that is named by flags; errors name flags in place of config fields.
+    """Prints a data set that is named by flags; errors name flags in place of config fields.
 
     Args:
-      name: a name of ``datasets.TABLE``.
-      folder: the folder or file that holds it; "" for those that come with the install.
+      data: ``name`` and ``dir`` of ``config.data``.
       options: "name=value" of the loader.
       parties: fields of ``config.parties``.
       prepare: see ``look``.
     """
-    known = datasets.options_of(name) if name in datasets.TABLE else {}
+    known = datasets.options_of(data["name"]) if data["name"] in datasets.TABLE else {}
     try:
         given = loader_options.of_flags(options, known)
-        data = {"name": name, "dir": folder, "options": given}
-        look(parse({"data": data, "parties": parties}), prepare)
+        look(parse({"data": {**data, "options": given}, "parties": parties}), prepare)
     except UserError as error:
         raise UserError(error.line(loader_options.flag_of)) from error

@@ -158,6 +158,11 @@ def candidates(name: str, tried: Sequence[Cost], max_cost: float) -> list[float]
 def between(a: float, b: float, whole: bool) -> float:
     """Returns the geometric mean to two digits; a whole number if the knob counts something.
 
+    Args:
+      a: an operating point.
+      b: the next one.
+      whole: whether the knob counts something.
+
     >>> between(0.01, 0.1, False), between(6.0, 12.0, True)
     (0.032, 8.0)
     """
@@ -218,8 +223,9 @@ def choose(
         names.remove(without[-1])
     count = max((n for n in range(FEWEST, MOST + 1) if fits(n)), default=FEWEST)
 
-    def falls(name: str) -> bool:
-        values = values_of(name)
-        return bool(values) and values[0] > values[-1]
-
-    return {name: sorted(order[name][:count], reverse=falls(name)) for name in names}, without
+    chosen = {}
+    for name in names:
+        values = values_of(name) or (math.nan,)
+        falls = values[0] > values[-1]  # from weak to strong
+        chosen[name] = sorted(order[name][:count], reverse=falls)
+    return chosen, without

@@ -10,7 +10,6 @@ import numpy as np
 
 from vfljax.auditing.request import Request
 from vfljax.auditing.survey import COPY, RevealingColumn, Survey, above_chance
-from vfljax.datasets.core import Dataset
 from vfljax.datasets.table_errors import one_line
 from vfljax.sweep.progress import clock
 
@@ -19,23 +18,16 @@ EACH = 2  # revealing columns that have a sentence each
 MOST_CLASSES = 6  # that the terminal lists
 
 
-def counted(count: int, noun: str) -> str:
+def _counted(count: int, noun: str) -> str:
     """Returns '1 column' or '3 columns'."""
     return f"{count:,} {noun}" + "s" * (count != 1)
 
 
-def few(names: Iterable[str]) -> str:
+def _few(names: Iterable[str]) -> str:
     """Returns 'a, b, c, d, e and 4 more'."""
     names = list(names)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
-
-
-def class_counts(dataset: Dataset) -> list[tuple[str, int]]:
-    """Returns every class and its number of rows, the most frequent first."""
-    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
-    order = np.argsort(-counts, kind="stable")
-    return [(dataset.classes[c] if dataset.classes else str(c), int(counts[c])) for c in order]
 
 
 def preamble(request: Request, table: Survey, config: Mapping[str, Any], defenses: int) -> str:
@@ -49,14 +41,19 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
     """
     dataset = table.dataset
     rows = len(dataset.labels)
-    classes = [f"{one_line(name)} {n:,} ({n / rows:.1%})" for name, n in class_counts(dataset)]
+    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
+    names = dataset.classes or [*map(str, range(dataset.num_classes))]
+    classes = [
+        f"{one_line(names[c])} {counts[c]:,} ({counts[c] / rows:.1%})"
+        for c in np.argsort(-counts, kind="stable")
+    ]
     more = ", ..." if len(classes) > MOST_CLASSES else ""
     known = max((o["known"] for o in config["attacks"].values() if "known" in o), default=0)
     lines = [
         f"{dataset.name}: {rows:,} rows, {dataset.num_classes} classes: "
         f"{', '.join(classes[:MOST_CLASSES])}{more}",
         *(
-            f"  {party}: {counted(len(columns), 'column')}"
+            f"  {party}: {_counted(len(columns), 'column')}"
             + ", and the labels" * (party == request.label_party)
             for party, columns in table.owners.items()
         ),
@@ -64,8 +61,8 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
         f"{request.federation}",
         *(f"  {note}" for note in table_notes(table)),
         *(f"  note: {note}" for note in dataset.notes),
-        f"The audit attacks the undefended federation, tries {counted(defenses, 'defense')} in a pilot, and "
-        f"audits them on {counted(request.seeds, 'seed')}: as many as there is time for in "
+        f"The audit attacks the undefended federation, tries {_counted(defenses, 'defense')} in a pilot, and "
+        f"audits them on {_counted(request.seeds, 'seed')}: as many as there is time for in "
         f"{clock(request.budget)} (--budget). The undefended federation alone takes a minute or two where its "
         "programs were never compiled.",
     ]
@@ -73,7 +70,12 @@ def preamble(request: Request, table: Survey, config: Mapping[str, Any], defense
 
 
 def revealing(found: RevealingColumn, classes: int) -> str:
-    """Returns what a person should check of a column that reveals the labels."""
+    """Returns what a person should check of a column that reveals the labels.
+
+    Args:
+      found: the column.
+      classes: C.
+    """
     does = (
         f"ranks the labels with AUC {found.leak:.2f}"
         if classes == 2
@@ -93,7 +95,9 @@ def table_notes(table: Survey) -> list[str]:
     found = table.revealing
     notes = [revealing(column, table.dataset.num_classes) for column in found[:EACH]]
     if len(found) > EACH:
-        rest = few(f"{column.column} ({column.party}) {column.leak:.2f}" for column in found[EACH:])
+        rest = _few(
+            f"{column.column} ({column.party}) {column.leak:.2f}" for column in found[EACH:]
+        )
         notes.append(f"Revealing by themselves too: {rest}.")
     if found:
         drop = ",".join(column.column for column in found[:SHOWN])
@@ -106,7 +110,7 @@ def table_notes(table: Survey) -> list[str]:
             f"{figures}."
         )
     if table.unowned:
-        notes.append(f"Nobody owns {few(table.unowned)}: left out.")
+        notes.append(f"Nobody owns {_few(table.unowned)}: left out.")
     notes += [
         f"No column of {party} varies: it has nothing to attack with." for party in table.constant
     ]
@@ -119,7 +123,7 @@ def refused_note(refused: Mapping[str, str]) -> list[str]:
     return [f"Not applicable here: {reasons}"] if refused else []
 
 
-def left_out_note(names: Sequence[str]) -> str:
+def _left_out(names: Sequence[str]) -> str:
     """Returns which defenses there was no time for."""
     if not names:
         return "nothing was left out for want of time"
@@ -137,13 +141,13 @@ def choice_notes(
       request: what was asked.
       allowed: the validation utility that an operating point may lose.
     """
-    rest = left_out_note(left_out)
+    rest = _left_out(left_out)
     if not chosen:
         return [f"No defense was audited within {clock(request.budget)} (--budget): {rest}."]
     counts = sorted({len(values) for values in chosen.values() if values})
     each = " to ".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:]))
     return [
-        f"{counted(len(chosen), 'defense')}"
+        f"{_counted(len(chosen), 'defense')}"
         + f", {each} operating points each" * bool(counts)
         + f"; {rest}.",
         f"Operating points are those around which a pilot of one seed lost {allowed:.3g} of "
@@ -152,13 +156,18 @@ def choice_notes(
 
 
 def chosen_lines(chosen: Mapping[str, Sequence[float]], left_out: Sequence[str]) -> str:
-    """Returns, for a terminal, the operating points of the last stage, and what it leaves out."""
+    """Returns, for a terminal, the operating points of the last stage, and what it leaves out.
+
+    Args:
+      chosen: the values of the knob at which each defense is audited.
+      left_out: defenses for which there was no time.
+    """
     lines = [
         f"  {name}: " + (", ".join(f"{value:g}" for value in values) or "no knob to choose")
         for name, values in chosen.items()
     ]
     lines = ["operating points to audit:", *lines] if lines else ["no defense is audited"]
-    return "\n".join([*lines, *([left_out_note(left_out)] if left_out else [])])
+    return "\n".join([*lines, *([_left_out(left_out)] if left_out else [])])
 
 
 def ending(defenses: int, left_out: Sequence[str], spent: float, budget: float) -> str:
@@ -175,5 +184,5 @@ def ending(defenses: int, left_out: Sequence[str], spent: float, budget: float) 
             f"No defense was audited: {clock(spent)} of {clock(budget)} went to the undefended federation. The "
             "same command with a larger --budget goes on."
         )
-    lines = [f"audited: {counted(defenses, 'defense')} in {clock(spent)} of {clock(budget)}"]
-    return "\n".join([*lines, *([left_out_note(left_out)] if left_out else [])])
+    lines = [f"audited: {_counted(defenses, 'defense')} in {clock(spent)} of {clock(budget)}"]
+    return "\n".join([*lines, *([_left_out(left_out)] if left_out else [])])

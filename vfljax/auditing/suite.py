@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vfljax import attacks, defenses
+from vfljax.auditing import planning
 from vfljax.auditing.request import FEDERATIONS, Request
 from vfljax.auditing.survey import Survey
 from vfljax.errors import UserError
@@ -23,6 +24,7 @@ from vfljax.sweep.experiment import parse
 from vfljax.sweep.limits import FORBIDDEN
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.records import as_axis
+from vfljax.types import MALICIOUS
 
 SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 KNOWN = 40  # labels that an attacker knows
@@ -92,11 +94,12 @@ def config(
     two = classes == 2
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
-    known = request.known or known_labels(dataset.labels, classes)
+    known = request.known or _known_labels(dataset.labels, classes)
     parties = [*request.passive, request.label_party]
     attackers = tuple((request.passive.index(name),) for name in request.attacking)
-    values = {
-        "name": f"audit of {printable(pathlib.PurePath(request.data).name.split('.')[0])}",
+    suited = _suited(suite, FEDERATIONS[request.federation], known, classes)
+    return {
+        "name": f"audit of {_printable(pathlib.PurePath(request.data).name.split('.')[0])}",
         "seeds": request.seeds,
         "data": {
             "name": "table",
@@ -145,42 +148,30 @@ def config(
             "max_cost": request.max_cost,
             "keep_gain": request.keep_gain,
         },
+        "attacks": suited,
     }
-    chosen = attacks_for(suite, FEDERATIONS[request.federation], known, classes)
-    return {**values, "attacks": chosen}
 
 
-def printable(name: str) -> str:
+def _printable(name: str) -> str:
     """Returns a file's name as a title may hold it."""
     kept = (c if c.isprintable() and c not in FORBIDDEN else "_" for c in name)
     return "".join(kept).strip()[:100] or "a table"
 
 
-def known_labels(labels: np.ndarray, classes: int) -> int:
+def _known_labels(labels: np.ndarray, classes: int) -> int:
     """Returns how many labels an attacker knows by default: 40, or two a class.
 
     Of each class it is at most half of the training rows of the rarest one.
-
-    Args:
-      labels: [R] of all rows.
-      classes: C.
     """
     rarest = int(np.bincount(labels, minlength=classes).min() * SHARES[0])
     most = classes * max(1, rarest // 2)
     return max(classes, min(max(KNOWN, 2 * classes), most))
 
 
-def attacks_for(
+def _suited(
     suite: Mapping[str, Mapping[str, Any]], federations: Sequence[str], known: int, classes: int
 ) -> dict[str, dict[str, Any]]:
-    """Returns the attacks of a suite, and those values of their options, that can be run.
-
-    Args:
-      suite: attacks and their options.
-      federations: those that are trained.
-      known: labels that attackers know.
-      classes: C.
-    """
+    """Returns the attacks of a suite, and those values of their options, that can be run."""
     out = {}
     for name, options in suite.items():
         static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
@@ -206,12 +197,35 @@ def _builds(name: str, classes: int, option: Mapping[str, Any]) -> bool:
 
 
 def method(name: str, values: Iterable[float]) -> dict[str, dict[str, Any]]:
-    """Returns the chain of one defense at these operating points; they are not read if it has no knob."""
+    """Returns the chain of one defense at these operating points.
+
+    Args:
+      name: of the defense.
+      values: of its knob; not read if it has none.
+    """
     row = defenses.TABLE[name]
     knobs = {knob: row.example[knob] for knob in row.required}
     if row.strengths is not None:
         knobs |= {**row.strengths.fixed, row.strengths.knob: tuple(values)}
     return {name: knobs}
+
+
+def pilot(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Returns the config of a pilot: one seed, honest parties, every operating point, and no attack.
+
+    Args:
+      values: the config of the undefended federation.
+      names: the defenses that it tries.
+    """
+    methods = {name: method(name, planning.values_of(name)) for name in names}
+    return {
+        **values,
+        "name": f"{values['name']}: pilot",
+        "seeds": 1,
+        "federations": [f for f in values["federations"] if f != MALICIOUS],
+        "grid": {UNDEFENDED: {}, **methods},
+        "attacks": {},
+    }
 
 
 def shape_of(plan: Plan) -> grid.DataShape:
@@ -243,12 +257,9 @@ def applicable(
         strengths = row.strengths.values[:1] if row.strengths else ()
         try:
             experiment = parse({**values, "grid": {name: method(name, strengths)}})
-            several = attack_variants.attack_variants(
-                experiment, shape.num_classes, shape.inputs[0]
-            )
-            trained = attack_variants.federations(
-                experiment, several, shape.num_classes, shape.inputs[0]
-            )
+            data = shape.num_classes, shape.inputs[0]
+            variants = attack_variants.attack_variants(experiment, *data)
+            trained = attack_variants.federations(experiment, variants, *data)
             trials = grid.trials(experiment, trained)
             if not trials:
                 raise UserError("it is part of a top model, which this federation has not.")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -56,7 +57,8 @@ def survey(request: Request) -> Survey:
       UserError: for any fault of the table, and for parties that it cannot serve.
     """
     options = dict(request.options)
-    names = _names(request.data, options)
+    reading = {name: options[name] for name in READING if name in options}
+    names = [*read(request.data, **reading).frame.columns]  # as the loader will read them
     if request.label not in names:
         numeric = any(map(is_number, names)) and options.get("header", True)
         hint = " Where the first line is no header: {header}=False." if numeric else ""
@@ -64,7 +66,7 @@ def survey(request: Request) -> Survey:
     dropped = _dropped(options.get("drop", ()), names)
     groups = options.get("groups", "")
     features = [name for name in names if name not in {request.label, groups, *dropped}]
-    owners = owned(request.parties, features, request.label, {*dropped, groups} - {""})
+    owners = _owned(request.parties, features, request.label, {*dropped, groups} - {""})
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options["drop"] = (*sorted(dropped), *unowned)
@@ -80,20 +82,8 @@ def survey(request: Request) -> Survey:
         if len(np.unique(values)) > 1
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
-    return Survey(
-        dataset,
-        options,
-        kept,
-        unowned,
-        tuple(constant),
-        _revealing(dataset, kept),
-        reach(dataset, kept),
-    )
-
-
-def _names(path: str, options: Mapping[str, Any]) -> list[str]:
-    """The columns' names, as the loader will read them."""
-    return [*read(path, **{k: options[k] for k in READING if k in options}).frame.columns]
+    found = _revealing(dataset, kept), _reach(dataset, kept)
+    return Survey(dataset, options, kept, unowned, tuple(constant), *found)
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
@@ -107,32 +97,18 @@ def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:
     return dropped
 
 
-def owned(
+def _owned(
     parties: Mapping[str, Sequence[str]],
     features: Sequence[str],
     label: str,
     absent: Collection[str] = (),
 ) -> dict[str, list[str]]:
-    """Returns every party's columns, as ``partition.owned_columns`` assigns them.
-
-    Args:
-      parties: names or globs of columns by party.
-      features: the columns to be assigned.
-      label: the column of the labels.
-      absent: columns of the table that are no features.
-
-    Raises:
-      UserError: also if a party names the label or an absent column.
-    """
+    """Returns every party's columns; raises UserError too if a party names the label or an absent column."""
     for party, patterns in parties.items():
         for pattern in map(one_line, patterns):
             if pattern == label or pattern in absent:
-                why = (
-                    "is the label and no feature"
-                    if pattern == label
-                    else "is dropped or names groups"
-                )
-                what = f": {party} names {pattern!r}, which {why}"
+                reasons = "is dropped or names groups", "is the label and no feature"
+                what = f": {party} names {pattern!r}, which {reasons[pattern == label]}"
                 raise UserError((PARTIES, what), remedy="leave it out")
     return owned_columns(features, parties, PARTIES)
 
@@ -146,31 +122,30 @@ def _revealing(
     party_of = {column: party for party, columns in owners.items() for column in columns}
     found = [
         RevealingColumn(column, party_of[column], leak)
-        for column, leak in leaks(dataset).items()
+        for column, leak in _leaks(dataset).items()
         if column in party_of and above_chance(leak, dataset.num_classes) - slack >= REVEALING
     ]
     return tuple(sorted(found, key=lambda column: -column.leak))
 
 
 def above_chance(leak: float, classes: int) -> float:
-    """Returns where a leak lies between chance (0) and certainty (1); 0 for nan."""
+    """Returns where a leak lies between chance (0) and certainty (1); 0 for nan.
+
+    Args:
+      leak: AUC of two classes, balanced top-1 of more.
+      classes: C.
+    """
     chance = 0.5 if classes == 2 else 1 / classes
     return 0.0 if math.isnan(leak) else (leak - chance) / (1 - chance)
 
 
-def leaks(dataset: Dataset) -> dict[str, float]:
-    """Returns, by source column, the leak of a small tree that reads this column alone.
-
-    The tree is scored on rows it was not fitted on: leak AUC of two classes, balanced top-1 of more, nan for
-    a column that never changes.
-    """
-    rng = np.random.default_rng(0)
-    labels, rows = dataset.labels, np.arange(len(dataset.labels))
-    if len(rows) > ROWS:
-        rows = np.sort(rng.choice(rows, ROWS, replace=False))
-    counts = np.bincount(labels[rows])
-    rows = rows[counts[labels[rows]] >= 3]  # rarer classes cannot be in all three folds
-    y = labels[rows]
+def _leaks(dataset: Dataset) -> dict[str, float]:
+    """Returns, by source column, the leak of a small tree that reads this column alone; nan for a column that
+    never changes."""
+    rows = _judged_rows(dataset)
+    counts = np.bincount(dataset.labels[rows])
+    rows = rows[counts[dataset.labels[rows]] >= FOLDS]  # rarer classes cannot be in all folds
+    y = dataset.labels[rows]
     places: dict[str, list[int]] = {}
     for place, column in enumerate(dataset.columns):
         places.setdefault(column.name, []).append(place)
@@ -182,16 +157,10 @@ def leaks(dataset: Dataset) -> dict[str, float]:
     }
 
 
-def reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Returns what gradient boosting with all labels reaches on each party's columns, and on all together.
-
-    It is scored on rows it was not fitted on: AUC of two classes, balanced top-1 of more. Parties without
-    columns are left out.
-    """
-    rng = np.random.default_rng(0)
-    rows = np.arange(len(dataset.labels))
-    if len(rows) > ROWS:
-        rows = np.sort(rng.choice(rows, ROWS, replace=False))
+def _reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Returns what gradient boosting with all labels reaches on each party's columns, and on all together;
+    parties without columns are left out."""
+    rows = _judged_rows(dataset)
     y = dataset.labels[rows]
     if np.bincount(y, minlength=dataset.num_classes).min() < FOLDS:
         return {}
@@ -201,10 +170,15 @@ def reach(dataset: Dataset, owners: Mapping[str, Sequence[str]]) -> dict[str, fl
     for who, names in groups.items():
         places = [k for k, column in enumerate(dataset.columns) if column.name in names]
         x = np.asarray(dataset.features[rows][:, places], np.float64)
-        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-        model = HistGradientBoostingClassifier(max_iter=60, random_state=0)
-        out[who] = _scored(cross_val_predict(model, x, y, cv=folds, method="predict_proba"), y)
+        out[who] = _scored(HistGradientBoostingClassifier(max_iter=60, random_state=0), x, y)
     return out
+
+
+def _judged_rows(dataset: Dataset) -> np.ndarray:
+    rows = np.arange(len(dataset.labels))
+    if len(rows) > ROWS:
+        rows = np.sort(np.random.default_rng(0).choice(rows, ROWS, replace=False))
+    return rows
 
 
 def _leak(x: np.ndarray, y: np.ndarray) -> float:
@@ -216,12 +190,14 @@ def _leak(x: np.ndarray, y: np.ndarray) -> float:
     tree = DecisionTreeClassifier(
         max_leaf_nodes=32, min_samples_leaf=3, class_weight="balanced", random_state=0
     )
+    return _scored(tree, x, y)
+
+
+def _scored(model: ClassifierMixin, x: np.ndarray, y: np.ndarray) -> float:
+    """Returns how well a model predicts rows that it was not fitted on: AUC of two classes in the better
+    direction, balanced top-1 of more."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    return _scored(cross_val_predict(tree, x, y, cv=folds, method="predict_proba"), y)
-
-
-def _scored(chances: Any, y: np.ndarray) -> float:
-    """AUC of two classes in the better direction, balanced top-1 of more."""
+    chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
     if chances.shape[1] == 2:
         auc = float(roc_auc_score(y == y.max(), chances[:, 1]))
         return max(auc, 1 - auc)

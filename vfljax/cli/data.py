@@ -35,11 +35,10 @@ def define(options: common.Options) -> None:
     options.add("prepare", "write a prepared copy to this new folder")
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Print the catalog, or what a data set is, and prepare it if asked."""
     from vfljax.auditing import looking
 
-    del command  # nothing is stored but what --prepare writes
     _refuse(options)
     if options.config is not None:
         looking.look(looking.parse(options.config), options.prepare)
@@ -52,9 +51,8 @@ def run(options: common.Options, command: str) -> None:
             "shares": [_number(share, options.shares) for share in options.shares],
             "rule": options.rule,
         }
-        looking.look_by_flags(
-            options.dataset, options.data_dir, options.option, parties, options.prepare
-        )
+        data = {"name": options.dataset, "dir": options.data_dir}
+        looking.look_by_flags(data, options.option, parties, options.prepare)
 
 
 def _refuse(options: common.Options) -> None:
