@@ -195,8 +195,6 @@ def test_without_pytorch_a_line_says_how_to_get_it(monkeypatch, case):
 
 def test_the_rows_are_timed_in_turn():
     asked = []
-    rows = [
-        measuring.Row(name, lambda seconds, name=name: asked.append(name) or 1.0) for name in "ab"
-    ]
-    assert measuring.in_turn(rows, 2, 0.0) == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
+    measures = {name: lambda name=name: asked.append(name) or 1.0 for name in "ab"}
+    assert measuring.in_turn(measures, 2) == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
     assert asked == ["a", "b", "a", "b"]

@@ -5,18 +5,22 @@ import dataclasses
 import jax
 import pytest
 
-from vfljax.benchmark import convolutions, defense_cost, grid_speed, measuring
+from vfljax.benchmark import convolutions, defense_cost, gpu, grid_speed, measuring
 from vfljax.models import MLP, Generator
+
+TINY = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
+NO_MEMORY = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """One run of training a repeat, whatever its time; no large products."""
+    """One run of training a turn, whatever its time; no large products."""
     measure = measuring.TimedStep.measure
     monkeypatch.setattr(
         measuring.TimedStep, "measure", lambda case, seconds=0.0: measure(case, 0.0)
     )
     monkeypatch.setattr(grid_speed, "matmul_rate", lambda: 1.0)
+    monkeypatch.setattr(gpu, "matmul_rate", lambda n: 2.0)
 
 
 def table_rows(text):
@@ -67,13 +71,13 @@ def test_defenses_of_two_classes_have_the_generator_and_two_classes():
 
 
 def test_other_rules_of_a_defense_are_timed_behind_its_default_one():
-    labels = [timed.label for timed in defense_cost.timed_defenses()]
+    labels = [label for label, _ in defense_cost.timed_defenses()]
     assert labels[labels.index("noise") + 1] == "noise gaussian"
 
 
 def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
     forms = defense_cost.timed_defenses()
-    assert [form.label for form in forms if not form.defense.options] == list(defense_cost.TABLE)
+    assert [label for label, spec in forms if not spec.options] == list(defense_cost.TABLE)
     for label, defense in forms:
         row = defense_cost.TABLE[defense.name]
         assert set(row.required) <= set(row.example) <= set(row.knobs), label
@@ -82,8 +86,7 @@ def test_every_defense_of_the_table_has_a_benchmark_whose_knobs_are_its_own():
 def test_convolutions_have_a_row_a_form(monkeypatch):
     monkeypatch.setattr(convolutions, "FORMS", (("matmul", "vmap"), ("xla", "vmap")))
     monkeypatch.setattr(convolutions, "WIDTHS", (2,))
-    small = convolutions.Images(batch=2, image=(8, 4, 3), steps=1, blocks=(1,))
-    result, text = convolutions.measured(1, 2, small)
+    result, text = convolutions.measured(1, 2, TINY)
     forms = [(row["width"], row["form"]) for row in result["rows"]]
     assert forms == [(2, "matmul vmap"), (2, "xla vmap")]
     assert all(row["ratio"] is None and len(row["all"]) == 1 for row in result["rows"])
@@ -108,3 +111,59 @@ def test_what_every_suite_says_of_the_machine():
     assert described["suite"] == "grid"
     assert len(described["devices"]) == jax.device_count()
     assert "jax" in described["versions"]
+
+
+def test_a_machine_without_a_gpu_runs_every_row_small_and_says_so(monkeypatch):
+    monkeypatch.setattr(gpu, "FORMS", gpu.FORMS[:2])
+    result, text = gpu.measured(2, gpu.SMALL._replace(images=TINY, width=2))
+    assert text.splitlines()[0].startswith("This is no GPU: 2 cpu device(s)")
+    assert [row[0] for row in table_rows(text)] == [
+        "8 tabular settings",
+        "xla vmap (grouped convolutions)",
+        "matmul vmap (matrix products)",
+    ]
+    assert result["gpu"] is False
+    assert all(len(row["microseconds"]) == 2 for row in result["rows"])
+    ours, *networks = result["rows"]
+    # GFLOP/s: operations over microseconds
+    assert ours["useful_gflops"] == pytest.approx(ours["operations"] / ours["median"] / 1e3)
+    best = max(row["share"] for row in networks)
+    assert f"reaches {best:.0%} of the matrix rate" in text
+    assert "times as long as grouped convolutions." in text
+
+
+def test_what_does_not_fit_is_a_row_that_says_so(monkeypatch):
+    def ours(implementation, mode, *sizes):
+        if (implementation, mode) == ("matmul", "vmap"):
+            raise NO_MEMORY
+        return lambda: 5.0
+
+    monkeypatch.setattr(convolutions, "ours", ours)
+    line = gpu.Measurement("tabular", (1.0,), 1.0, None)
+    monkeypatch.setattr(gpu, "_tabular", lambda sizes, turns: line)
+    result, text = gpu.measured(2, gpu.SMALL)
+    cells = [row[:2] for row in table_rows(text)]
+    assert ["matmul vmap (matrix products)", "exhausts the memory"] in cells
+    assert "grouped convolutions." not in text  # nothing to compare
+    operations = 3 * gpu.forward_operations(gpu.SMALL.width, gpu.SMALL.images)
+    timed = [row for row in result["rows"][1:] if row["microseconds"]]
+    assert [row["share"] for row in timed] == pytest.approx([operations / 5e3 / 1e3 / 2] * 3)
+
+
+def test_operations_are_those_of_convolutions_and_the_last_layer():
+    """ResNet of one stage of one block: three 3x3 convolutions at stride 1 and a Linear."""
+    width, positions = 2, 2 * 8 * 4
+    kernels = 9 * 3 * width + 2 * 9 * width * width
+    linear = 2 * width * 10
+    assert gpu.forward_operations(width, TINY) == 2 * (positions * kernels + linear)
+
+
+def test_sizes_are_those_of_the_aims_where_there_is_a_gpu(monkeypatch):
+    asked = []
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    line = gpu.Measurement("tabular", (1.0,), 1.0, None)
+    monkeypatch.setattr(gpu, "_tabular", lambda sizes, turns: asked.append(sizes) or line)
+    monkeypatch.setattr(gpu, "_networks", lambda sizes, turns: [])
+    text = gpu.measured(9)[1]
+    assert (asked[0].settings, asked[0].networks, asked[0].spec) == (1024, 16, gpu.GRID)
+    assert not text.startswith("This is no GPU")

@@ -10,6 +10,7 @@ same turn. Where PyTorch is not installed, its rows are left out and a line says
 from __future__ import annotations
 
 import contextlib
+import functools
 import statistics
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,7 @@ from analysis.benchmark_peers import workers
 from analysis.benchmark_peers.minimal import Least
 from analysis.benchmark_peers.problem import Problem
 from analysis.benchmark_peers.workers import Failed, Worker
-from vfljax.benchmark.measuring import Row, TimedStep, in_turn, ratios, times
+from vfljax.benchmark.measuring import TimedStep, in_turn, markdown, ratios, times
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -32,7 +33,8 @@ ENSEMBLES = (
     ("gradient", "compiled gradient"),
     ("compiled", "compiled step"),
 )
-HEADER = "| program | us a setting and step (median; range) | to vfljax's (median; range) |\n|---|---|---|"
+HEADER = ("program", "us a setting and step (median; range)", "to vfljax's (median; range)")
+Measures = dict[str, Callable[[], float]]  # by the program's name: microseconds a setting and step
 
 
 def problem_of(spec: Spec, columns: int, settings: int) -> Problem:
@@ -59,10 +61,10 @@ def device() -> str:
     return "cuda" if jax.default_backend() == "gpu" else "cpu"
 
 
-def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[list[Row], list[str]]:
+def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[Measures, list[str]]:
     """PyTorch's rows, whose processes live as long as ``alive``, and notes: its version, what is left out."""
     if workers.absent():
-        return [], [f"PyTorch's rows are left out. {workers.absent()} brings them."]
+        return {}, [f"PyTorch's rows are left out. {workers.absent()} brings them."]
     count, where = cores(), device()
     pool = [Worker("eager", problem, k % problem.settings, 1, where) for k in range(count)]
     all_at_once = f"torch.func, {problem.settings} settings at once"
@@ -72,7 +74,8 @@ def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[list[Row]
     for form, name in ENSEMBLES:
         worker = Worker(form, problem, 0, count, where)
         groups.append(([worker], [(f"{all_at_once}, {name}", 1)]))
-    rows, version, left_out = [], "", []
+    rows: Measures = {}
+    version, left_out = "", []
     for group, names in groups:
         try:
             version = alive.enter_context(workers.started(group))
@@ -80,29 +83,28 @@ def torch_rows(problem: Problem, alive: contextlib.ExitStack) -> tuple[list[Row]
             left_out += [f"Left out: PyTorch {name}. {failed}" for name, _ in names]
             continue
         for name, first in names:
-            rows.append(Row(f"PyTorch {name}", _measure_of(group[:first])))
+            measure = functools.partial(workers.measure, group[:first], SECONDS)
+            rows[f"PyTorch {name}"] = measure
     return rows, [*([f"PyTorch is {version}."] if version else []), *left_out]
-
-
-def _measure_of(group: list[Worker]) -> Callable[[float], float]:
-    return lambda seconds: workers.measure(group, seconds)
 
 
 def measured(case: TimedStep, problem: Problem, turns: int) -> tuple[dict[str, Any], str]:
     """Figures and table: ``case`` and its peers, ``turns`` times."""
     least = Least(problem)
     least.epoch()  # compiles
-    rows = [Row(OURS, case.measure), Row(LEAST, least.measure)]
+    rows: Measures = {
+        name: functools.partial(measure, SECONDS)
+        for name, measure in ((OURS, case.measure), (LEAST, least.measure))
+    }
     with contextlib.ExitStack() as alive:
         torch, notes = torch_rows(problem, alive)
-        rows += torch
-        every = in_turn(rows, turns, SECONDS)
+        every = in_turn({**rows, **torch}, turns)
     to_ours = {name: ratios(each, every[OURS]) for name, each in every.items()}
-    lines = [HEADER]
-    for name, each in every.items():
-        ratio = "1" if name == OURS else to_ours[name].shown(".2f")
-        lines.append(f"| {name} | {times(each).shown('.0f')} | {ratio} |")
-    lines += ["", *(f"- {line}" for line in (*_verdicts(every), *notes))]
+    cells = [
+        [name, times(each).shown(".0f"), "1" if name == OURS else to_ours[name].shown(".2f")]
+        for name, each in every.items()
+    ]
+    lines = [markdown(HEADER, cells), "", *(f"- {line}" for line in (*_verdicts(every), *notes))]
     result = {
         "settings": problem.settings,
         "turns": turns,

@@ -8,9 +8,8 @@ as long here and are timed at width 16 only.
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from vfljax.benchmark.measuring import in_turn, markdown, ratios, times
 from vfljax.models import BOTTOMS
 from vfljax.sweep import batch_layout, programs
 from vfljax.types import HostArray, PyTree
 
 WIDTHS = (16, 64)
 REFERENCE = "PyTorch"
+HEADER = ("width", "form", "ms a setting and step (median; range)", "to PyTorch's")
 FORMS = (("matmul", "map"), ("matmul", "vmap"), ("xla", "vmap"), ("xla", "map"))
 
 
@@ -43,7 +44,15 @@ IMAGES = Images()
 def ours(
     implementation: str, mode: str, width: int, settings: int, images: Images = IMAGES
 ) -> Callable[[], float]:
-    """``measure() -> milliseconds a setting and step`` of a compiled program of ``settings``."""
+    """Returns ``measure() -> milliseconds a setting and step`` of a compiled program.
+
+    Args:
+      implementation: "matmul" or "xla".
+      mode: "map" or "vmap".
+      width: of the ResNet.
+      settings: trials of the program.
+      images: the sizes.
+    """
     net = network(implementation, width, images)
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.random((images.batch, *images.image)), jnp.float32)
@@ -88,7 +97,13 @@ def ours(
 
 
 def network(implementation: str, width: int, images: Images) -> Any:
-    """The bottom model."""
+    """Returns the bottom model.
+
+    Args:
+      implementation: "matmul" or "xla".
+      width: of its first stage.
+      images: the sizes.
+    """
     return BOTTOMS["resnet18"](
         out=images.classes, width=width, convolution=implementation, blocks=images.blocks
     )
@@ -100,7 +115,7 @@ def measured(
     images: Images = IMAGES,
     reference: Callable[[int], Callable[[], float]] | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Figures and table of every form at each width, in turn.
+    """Returns figures and table of every form at each width, in turn.
 
     Args:
       repeats: times that each is measured.
@@ -108,47 +123,23 @@ def measured(
       images: the sizes.
       reference: ``reference(width)`` measures what ratios are to; see ``analysis.benchmark_peers``.
     """
-    rows = []
-    lines = [
-        "| width | form | ms a setting and step (median; range) | to PyTorch's |",
-        "|---" * 4 + "|",
-    ]
+    rows, cells = [], []
     for width in WIDTHS:
-        for form, times, ratio in _timed(width, repeats, settings, images, reference):
-            median = statistics.median(times)
-            rows.append(
-                {"width": width, "form": form, "milliseconds": median, "all": times, "ratio": ratio}
-            )
-            spread = f"{min(times):,.1f} to {max(times):,.1f}"
-            shown = "-" if ratio is None else f"{ratio:.2f}"
-            lines.append(f"| {width} | {form} | {median:,.1f} ({spread}) | {shown} |")
-    return {"settings": settings, "rows": rows}, "\n".join(lines)
-
-
-def _timed(
-    width: int,
-    repeats: int,
-    settings: int,
-    images: Images,
-    reference: Callable[[int], Callable[[], float]] | None,
-) -> Iterator[tuple[str, list[float], float | None]]:
-    # (form, every time, median of its ratios to PyTorch's time of the same turn)
-    slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
-    cases = {
-        f"{how} {mode}": ours(how, mode, width, settings, images)
-        for how, mode in FORMS
-        if not (slow and how == "xla")
-    }
-    if reference is not None:
-        cases[REFERENCE] = reference(width)
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(repeats):
-        for name, measure in cases.items():
-            times[name].append(measure())
-    for name, measured_times in times.items():
-        ratio = None
+        slow = jax.default_backend() == "cpu" and width > min(WIDTHS)
+        cases = {
+            f"{how} {mode}": ours(how, mode, width, settings, images)
+            for how, mode in FORMS
+            if not (slow and how == "xla")
+        }
         if reference is not None:
-            ratio = statistics.median(
-                a / b for a, b in zip(measured_times, times[REFERENCE], strict=True)
-            )
-        yield name, measured_times, ratio
+            cases[REFERENCE] = reference(width)
+        every = in_turn(cases, repeats)
+        for form, milliseconds in every.items():
+            spread, ratio = times(milliseconds), None
+            if reference is not None:
+                ratio = ratios(milliseconds, every[REFERENCE]).median
+            figures = {"milliseconds": spread.median, "all": milliseconds, "ratio": ratio}
+            rows.append({"width": width, "form": form, **figures})
+            shown = "-" if ratio is None else f"{ratio:.2f}"
+            cells.append([str(width), form, spread.shown(",.1f"), shown])
+    return {"settings": settings, "rows": rows}, markdown(HEADER, cells)

@@ -8,11 +8,11 @@ median of the paired differences is given. The whole suite takes about ten minut
 
 from __future__ import annotations
 
-import statistics
-from typing import Any, NamedTuple
+import functools
+from typing import Any
 
 from vfljax.benchmark.grid_speed import COLUMNS
-from vfljax.benchmark.measuring import TimedStep
+from vfljax.benchmark.measuring import TimedStep, in_turn, markdown, ratios, times
 from vfljax.defenses import TABLE, with_networks
 from vfljax.models import MLP, Generator
 from vfljax.types import DefenseSpec, Spec
@@ -24,27 +24,23 @@ SHAPES = ((256, 16, 10), (32, 10, 10), (1000, 4, 2), (1028, 1, 2))
 OTHER_FORMS = (DefenseSpec("noise", (("law", "gaussian"),)),)
 
 
-class TimedDefense(NamedTuple):
-    """A defense with its options, and what its line is called."""
-
-    label: str
-    defense: DefenseSpec
-
-
-def timed_defenses() -> list[TimedDefense]:
-    """Every defense of the table at its default options, and ``OTHER_FORMS`` behind theirs."""
+def timed_defenses() -> list[tuple[str, DefenseSpec]]:
+    """Returns labels and specs of every defense at its default options, and ``OTHER_FORMS`` behind theirs."""
     out = []
     for name in TABLE:
-        out.append(TimedDefense(name, DefenseSpec(name)))
-        for other in OTHER_FORMS:
-            if other.name == name:
-                words = (str(value) for _, value in other.options)
-                out.append(TimedDefense(" ".join([name, *words]), other))
+        for spec in (DefenseSpec(name), *(other for other in OTHER_FORMS if other.name == name)):
+            out.append((" ".join([name, *(str(value) for _, value in spec.options)]), spec))
     return out
 
 
 def spec_of(shape: tuple[int, int, int], defense: DefenseSpec | None, binary: bool) -> Spec:
-    """The grid's structure at another batch and cut. GAFM's has its generator and averages."""
+    """Returns the grid's structure at another batch and cut.
+
+    Args:
+      shape: batch, cut and classes.
+      defense: the only one; None for none.
+      binary: whether there are two classes and GAFM's generator as the top model.
+    """
     batch, cut, classes = shape
     classes = 2 if binary else classes
     top = Generator((16,), 2) if binary else MLP((64,), classes)
@@ -64,58 +60,63 @@ def spec_of(shape: tuple[int, int, int], defense: DefenseSpec | None, binary: bo
 
 
 def measured(repeats: int, width: int | None, only: str) -> tuple[dict[str, Any], str]:
-    """Figures and table: each defense whose row starts with ``only`` in turn with its undefended
-    twin, ``repeats`` times."""
+    """Returns figures and table of each defense in turn with its undefended twin.
+
+    Args:
+      repeats: turns of each pair.
+      width: trials mapped at once on a device; None for that of the backend.
+      only: what the labels of the defenses that are measured begin with.
+    """
     rows = []
-    chosen = [timed for timed in timed_defenses() if timed.label.startswith(only)]
+    chosen = [(label, defense) for label, defense in timed_defenses() if label.startswith(only)]
     for shape in SHAPES:
         undefended: dict[bool, TimedStep] = {}
         for label, defense in chosen:
             row = TABLE[defense.name]
-            knobs, binary = row.example, row.two_classes
+            binary = row.two_classes
             if binary not in undefended:
-                undefended[binary] = TimedStep(
-                    spec_of(shape, None, binary), SETTINGS, COLUMNS, {}, width
-                )
+                twin = spec_of(shape, None, binary)
+                undefended[binary] = TimedStep(twin, SETTINGS, COLUMNS, {}, width)
             spec = spec_of(shape, defense, binary)
-            case = TimedStep(spec, SETTINGS, COLUMNS, {defense.name: knobs}, width)
-            base, undefended[binary].microseconds = undefended[binary], []
-            for _ in range(repeats):
-                base.measure(0.25)
-                case.measure(0.25)
-            pairs = list(zip(case.microseconds, base.microseconds, strict=True))
-            added = sorted(a - b for a, b in pairs)
+            case = TimedStep(spec, SETTINGS, COLUMNS, {defense.name: row.example}, width)
+            pair = {"undefended": undefended[binary], "defended": case}
+            every = in_turn(
+                {n: functools.partial(c.measure, 0.25) for n, c in pair.items()}, repeats
+            )
+            base, defended = every["undefended"], every["defended"]
+            added = times([a - b for a, b in zip(defended, base, strict=True)])
+            undefended_microseconds = times(base).median
             rows.append(
                 {
                     "defense": label,
                     "batch": shape[0],
                     "cut": shape[1],
                     "classes": spec.num_classes,
-                    "added_microseconds": statistics.median(added),
-                    "lowest": added[0],
-                    "highest": added[-1],
-                    "undefended_microseconds": statistics.median(base.microseconds),
-                    "ratio": statistics.median(a / b for a, b in pairs),
+                    "added_microseconds": added.median,
+                    "lowest": added.lowest,
+                    "highest": added.highest,
+                    "undefended_microseconds": undefended_microseconds,
+                    "ratio": ratios(defended, base).median,
                     "compiles": case.program.traces,
                 }
             )
-            print(
-                f"{label} {shape[0]} x {shape[1]}: {rows[-1]['added_microseconds']:+.0f} us "
-                f"({added[0]:+.0f} to {added[-1]:+.0f}) on "
-                f"{rows[-1]['undefended_microseconds']:.0f}",
-                flush=True,
-            )
-    names = [f"{b} x {d}" for b, d, _ in SHAPES]
-    lines = [
-        "| added us a setting and step (lowest to highest) | " + " | ".join(names) + " |",
-        "|---|" + "---|" * len(names),
+            place = f"{label} {shape[0]} x {shape[1]}"
+            spread = f"{added.median:+.0f} us ({added.lowest:+.0f} to {added.highest:+.0f})"
+            print(f"{place}: {spread} on {undefended_microseconds:.0f}", flush=True)
+    cells = [
+        [
+            label,
+            *(
+                f"{r['added_microseconds']:.0f} ({r['lowest']:.0f} to {r['highest']:.0f}), x "
+                f"{r['ratio']:.2f}"
+                for r in rows
+                if r["defense"] == label
+            ),
+        ]
+        for label, _ in chosen
     ]
-    for label, *_ in chosen:
-        figures = [r for r in rows if r["defense"] == label]
-        cells = (
-            f"{r['added_microseconds']:.0f} ({r['lowest']:.0f} to {r['highest']:.0f}), x "
-            f"{r['ratio']:.2f}"
-            for r in figures
-        )
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return {"settings": SETTINGS, "rows": rows}, "\n".join(lines)
+    header = [
+        "added us a setting and step (lowest to highest)",
+        *(f"{b} x {d}" for b, d, _ in SHAPES),
+    ]
+    return {"settings": SETTINGS, "rows": rows}, markdown(header, cells)

@@ -12,8 +12,8 @@ without a GPU the suite runs at sizes that take seconds, and its first line tell
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -23,9 +23,9 @@ from vfljax.benchmark import convolutions
 from vfljax.benchmark.convolutions import Images
 from vfljax.benchmark.grid_speed import COLUMNS, GRID
 from vfljax.benchmark.measuring import (
-    Row,
     TimedStep,
     in_turn,
+    markdown,
     matmul_rate,
     peak_memory,
     ratios,
@@ -37,6 +37,10 @@ from vfljax.types import Spec
 GROUPED, PRODUCTS = "xla vmap", "matmul vmap"
 FORMS = (("xla", "vmap"), ("matmul", "vmap"), ("xla", "map"), ("matmul", "map"))
 LEAST_SHARE = 0.4  # the aim
+HEADER = (
+    *("what", "us a setting and step (median; range)", "useful GFLOP/s", "of the matrix rate"),
+    "peak so far, GiB",
+)
 
 
 class Sizes(NamedTuple):
@@ -76,18 +80,17 @@ class Measurement(NamedTuple):
 
 
 def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], str]:
-    """Figures and table, everything in ``turns`` turns; ``sizes`` None: by what the machine is."""
+    """Returns figures and table.
+
+    Args:
+      turns: in which everything is measured.
+      sizes: what is trained; None for the aims' on a GPU, and for small ones elsewhere.
+    """
     gpu = jax.default_backend() != "cpu"
     sizes = sizes or (Sizes() if gpu else SMALL)
     tabular, networks = _tabular(sizes, turns), _networks(sizes, turns)
     rate = matmul_rate(sizes.matrix)
     lines = [tabular, *networks]
-    table = [
-        "| what | us a setting and step (median; range) | useful GFLOP/s | of the matrix rate | "
-        "peak so far, GiB |",
-        "|---" * 5 + "|",
-        *(_row(line, rate) for line in lines),
-    ]
     config: Any = jax.config
     precision = config.jax_default_matmul_precision or "the backend's default"
     note = (
@@ -105,7 +108,8 @@ def measured(turns: int, sizes: Sizes | None = None) -> tuple[dict[str, Any], st
         "notes": [note],
     }
     ending = [f"- {line}" for line in (*_verdicts(networks, rate), note)]
-    return result, "\n".join([_device(gpu), "", *table, "", *ending])
+    table = markdown(HEADER, [_row(line, rate) for line in lines])
+    return result, "\n".join([_device(gpu), "", table, "", *ending])
 
 
 def _device(gpu: bool) -> str:
@@ -123,21 +127,20 @@ def _device(gpu: bool) -> str:
 def _tabular(sizes: Sizes, turns: int) -> Measurement:
     """Many tabular trials of vfljax."""
     case = TimedStep(sizes.spec, sizes.settings, COLUMNS, {}, None)
-    for _ in range(turns):
-        case.measure(1.0)
-    operations = 6.0 * case.weights * sizes.spec.batch_size
     name = f"{sizes.settings:,} tabular settings"
-    return Measurement(name, tuple(case.microseconds), operations, case.memory)
+    microseconds = in_turn({name: functools.partial(case.measure, 1.0)}, turns)[name]
+    operations = 6.0 * case.weights * sizes.spec.batch_size
+    return Measurement(name, tuple(microseconds), operations, case.memory)
 
 
 def _networks(sizes: Sizes, turns: int) -> list[Measurement]:
     """Every form of the ResNet's settings, in turn."""
     operations = 3.0 * forward_operations(sizes.width, sizes.images)
-    rows, peaks, too_large = [], {}, []
+    measures, peaks, too_large = {}, {}, []
     for implementation, mode in FORMS:
         form = f"{implementation} {mode}"
         try:
-            measure = convolutions.ours(
+            measures[form] = convolutions.ours(
                 implementation, mode, sizes.width, sizes.networks, sizes.images
             )
         except jax.errors.JaxRuntimeError as error:
@@ -145,21 +148,21 @@ def _networks(sizes: Sizes, turns: int) -> list[Measurement]:
                 raise
             too_large.append(form)
             continue
-        rows.append(Row(form, _microseconds(measure)))
         peaks[form] = peak_memory()
-    every = in_turn(rows, turns, 0.0)
     lines = [
-        Measurement(form, tuple(each), operations, peaks[form]) for form, each in every.items()
+        Measurement(form, tuple(1e3 * each for each in milliseconds), operations, peaks[form])
+        for form, milliseconds in in_turn(measures, turns).items()
     ]
     return [*lines, *(Measurement(form, (), operations, None) for form in too_large)]
 
 
-def _microseconds(milliseconds: Callable[[], float]) -> Callable[[float], float]:
-    return lambda seconds: milliseconds() * 1e3
-
-
 def forward_operations(width: int, images: Images) -> int:
-    """Multiplications and additions of a batch's forward pass, in convolutions and products."""
+    """Returns multiplications and additions of a batch's forward pass, in convolutions and products.
+
+    Args:
+      width: of the ResNet.
+      images: the sizes.
+    """
     net = convolutions.network("xla", width, images)
     x = jax.ShapeDtypeStruct((images.batch, *images.image), jnp.float32)
     variables = jax.eval_shape(net.init, jax.random.key(0), x)
@@ -184,27 +187,22 @@ def _operations(jaxpr: Any) -> int:
 
 
 def _figures(line: Measurement, rate: float) -> dict[str, Any]:
-    """What the JSON says of a row beside its fields."""
+    """Returns what the JSON has of a row besides its fields."""
     if not line.microseconds:
         return {"exhausts_memory": True}
     share = line.share(rate)
     return {**times(line.microseconds)._asdict(), "useful_gflops": share * rate, "share": share}
 
 
-def _row(line: Measurement, rate: float) -> str:
-    if not line.microseconds:
-        return f"| {_named(line)} | exhausts the memory | | | |"
-    peak = "" if line.peak is None else f"{line.peak:.2f}"
-    share = line.share(rate)
-    return (
-        f"| {_named(line)} | {times(line.microseconds).shown(',.2f')} | {share * rate:,.1f} | "
-        f"{share:.0%} | {peak} |"
-    )
-
-
-def _named(line: Measurement) -> str:
+def _row(line: Measurement, rate: float) -> list[str]:
     forms = {GROUPED: "grouped convolutions", PRODUCTS: "matrix products"}
-    return f"{line.name} ({forms[line.name]})" if line.name in forms else line.name
+    name = f"{line.name} ({forms[line.name]})" if line.name in forms else line.name
+    if not line.microseconds:
+        return [name, "exhausts the memory", "", "", ""]
+    share = line.share(rate)
+    peak = "" if line.peak is None else f"{line.peak:.2f}"
+    spread = times(line.microseconds).shown(",.2f")
+    return [name, spread, f"{share * rate:,.1f}", f"{share:.0%}", peak]
 
 
 def _verdicts(networks: list[Measurement], rate: float) -> list[str]:

@@ -9,12 +9,11 @@ weight and row over the time of a step, beside the rate at which the same device
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 import jax
 
-from vfljax.benchmark.measuring import TimedStep, matmul_rate
+from vfljax.benchmark.measuring import TimedStep, in_turn, markdown, matmul_rate, ratios, times
 from vfljax.models import MLP
 from vfljax.types import Spec
 
@@ -32,49 +31,64 @@ GRID = Spec(
 )
 
 
+HEADER = (
+    *(
+        "settings",
+        "us a setting and step (median; range)",
+        "compiles",
+        "first call, s",
+        "peak, GiB",
+    ),
+    *("useful GFLOP/s", "of the matmul rate"),
+)
+
+
 def measured(repeats: int, width: int | None) -> tuple[dict[str, Any], str]:
-    """Figures and table: every size in turn, ``repeats`` times."""
-    sizes = [TimedStep(GRID, n, COLUMNS, {}, width) for n in SIZES]
-    for _ in range(repeats):
-        for size in sizes:
-            size.measure()
+    """Returns figures and table of every size.
+
+    Args:
+      repeats: turns in which the sizes are measured.
+      width: trials mapped at once on a device; None for that of the backend.
+    """
+    sizes = {str(n): TimedStep(GRID, n, COLUMNS, {}, width) for n in SIZES}
+    every = in_turn({name: size.measure for name, size in sizes.items()}, repeats)
     rate = matmul_rate()
     rows = []
-    for size in sizes:
-        median = statistics.median(size.microseconds)
+    for name, size in sizes.items():
+        spread = times(every[name])
         rows.append(
             {
                 "settings": size.settings,
-                "microseconds_a_setting_and_step": median,
-                "lowest": min(size.microseconds),
-                "highest": max(size.microseconds),
+                "microseconds_a_setting_and_step": spread.median,
+                "lowest": spread.lowest,
+                "highest": spread.highest,
                 "compiles": size.program.traces,
                 "first_call_seconds": size.first,
                 "peak_gib": size.memory,
-                "useful_gflops": 6 * size.weights * GRID.batch_size / median / 1e3,
+                "useful_gflops": 6 * size.weights * GRID.batch_size / spread.median / 1e3,
             }
         )
-    pairs = zip(sizes[-1].microseconds, sizes[1].microseconds, strict=True)
+    ratio = ratios(every[str(SIZES[-1])], every[str(SIZES[1])]).median
+    cells = [
+        [
+            f"{r['settings']:,}",
+            times(every[str(r["settings"])]).shown(".1f"),
+            str(r["compiles"]),
+            f"{r['first_call_seconds']:.1f}",
+            f"{r['peak_gib']:.2f}",
+            f"{r['useful_gflops']:.0f}",
+            f"{r['useful_gflops'] / rate:.0%}",
+        ]
+        for r in rows
+    ]
+    note = (
+        f"1,000 against 50 settings, median of {repeats} pairs: {ratio:.2f}. Matrix multiply: {rate:.0f} "
+        f"GFLOP/s on {jax.device_count()} {jax.default_backend()} device(s)."
+    )
     result = {
-        "width": sizes[-1].program.layout.width,
+        "width": sizes[str(SIZES[-1])].program.layout.width,
         "matmul_gflops": rate,
-        "ratio_1000_to_50": statistics.median(a / b for a, b in pairs),
+        "ratio_1000_to_50": ratio,
         "rows": rows,
     }
-    lines = [
-        "| settings | us a setting and step (median; range) | compiles | first call, s | peak, GiB | "
-        "useful GFLOP/s | of the matmul rate |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for r in rows:
-        lines.append(
-            f"| {r['settings']:,} | {r['microseconds_a_setting_and_step']:.1f} ({r['lowest']:.1f} to "
-            f"{r['highest']:.1f}) | {r['compiles']} | {r['first_call_seconds']:.1f} | "
-            f"{r['peak_gib']:.2f} | {r['useful_gflops']:.0f} | {r['useful_gflops'] / rate:.0%} |"
-        )
-    lines.append(
-        f"\n1,000 against 50 settings, median of {repeats} pairs: "
-        f"{result['ratio_1000_to_50']:.2f}. Matrix multiply: {rate:.0f} GFLOP/s on "
-        f"{jax.device_count()} {jax.default_backend()} device(s)."
-    )
-    return result, "\n".join(lines)
+    return result, f"{markdown(HEADER, cells)}\n\n{note}"

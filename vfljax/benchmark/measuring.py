@@ -6,7 +6,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +21,7 @@ from vfljax.types import HostArray, HParams, Spec
 SEEDS = 3
 
 
-def make_table(spec: Spec, columns: int) -> training.Table:
+def _table(spec: Spec, columns: int) -> training.Table:
     """Random columns, labels and teacher: the time of a step does not depend on their values."""
     rng = np.random.default_rng(0)
     parties, rows = len(spec.bottoms), spec.num_rows
@@ -45,7 +45,7 @@ def make_table(spec: Spec, columns: int) -> training.Table:
 
 
 class TimedStep:
-    """A grid of settings of one structure: its compiled program, its arguments, its times."""
+    """A grid of settings of one structure: its compiled program and its arguments."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class TimedStep:
         layout = batch_layout.layout(settings, width)
         self.program = programs.Program(training.make_run(spec), layout)
         member = layout.pad(training.Member(seeds, seeds, hparams))
-        table = make_table(spec, columns)
+        table = _table(spec, columns)
         self.seeds = jnp.arange(SEEDS, dtype=jnp.uint32)
         initial = jax.jit(training.make_initial(spec))(self.seeds, table)
         self.weights = sum(a[0].size for a in jax.tree.leaves(initial))
@@ -95,7 +95,6 @@ class TimedStep:
         self.train()
         self.first = time.perf_counter() - began  # tracing and compilation included
         self.memory = peak_memory()
-        self.microseconds: list[float] = []  # a setting and step
 
     def train(self) -> training.Snapshot:
         """All epochs of all settings, as a sweep runs them; what they end with, padded lanes included, until
@@ -112,21 +111,13 @@ class TimedStep:
         return state
 
     def measure(self, seconds: float = 0.5) -> float:
-        """Train for at least ``seconds``; returns, and keeps, microseconds a trial and step."""
+        """Train for at least ``seconds``; returns microseconds a trial and step."""
         runs, began = 0, time.perf_counter()
         while runs == 0 or time.perf_counter() - began < seconds:
             self.train()
             runs += 1
         steps = runs * self.spec.epochs * self.spec.steps_per_epoch * self.settings
-        self.microseconds.append((time.perf_counter() - began) / steps * 1e6)
-        return self.microseconds[-1]
-
-
-class Row(NamedTuple):
-    """One program: its name and ``measure(seconds) -> microseconds a trial and step``."""
-
-    name: str
-    measure: Callable[[float], float]
+        return (time.perf_counter() - began) / steps * 1e6
 
 
 class Spread(NamedTuple):
@@ -151,17 +142,38 @@ def times(values: Sequence[float]) -> Spread:
 
 
 def ratios(these: Sequence[float], those: Sequence[float]) -> Spread:
-    """Median and range of the ratios of times of the same turns."""
+    """Returns median and range of the ratios of times of the same turns.
+
+    Args:
+      these: times, one a turn.
+      those: what they are divided by.
+    """
     return times([a / b for a, b in zip(these, those, strict=True)])
 
 
-def in_turn(rows: Sequence[Row], turns: int, seconds: float) -> dict[str, list[float]]:
-    """Each row's times, ``turns`` times one after the other."""
-    measured: dict[str, list[float]] = {row.name: [] for row in rows}
+def in_turn(measures: Mapping[str, Callable[[], float]], turns: int) -> dict[str, list[float]]:
+    """Returns the times of several programs, which are measured one after the other in each turn.
+
+    Args:
+      measures: gives a time, by the program's name.
+      turns: how many times each is measured.
+    """
+    measured: dict[str, list[float]] = {name: [] for name in measures}
     for _ in range(turns):
-        for row in rows:
-            measured[row.name].append(row.measure(seconds))
+        for name, measure in measures.items():
+            measured[name].append(measure())
     return measured
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table.
+
+    Args:
+      header: the names of the columns.
+      rows: cells of text.
+    """
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
 def peak_memory() -> float:
@@ -193,7 +205,7 @@ def matmul_rate(n: int = 1024) -> float:
 
 
 def machine(suite: str) -> dict[str, Any]:
-    """What every suite's JSON says of the machine and the code."""
+    """Returns what every suite's JSON holds of the machine and the code."""
     return {
         "suite": suite,
         "backend": jax.default_backend(),
