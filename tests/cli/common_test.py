@@ -62,15 +62,9 @@ QUICK = "--config=configs/quickstart.py"
         ),
     ],
 )
-def test_a_mistake_is_one_line_and_a_bad_exit_status(launch, tmp_path, arguments, message):
+def test_a_mistake_is_one_line_and_a_bad_exit_status(refused, tmp_path, arguments, message):
     arguments = [a.replace("--workdir=x", f"--workdir={tmp_path / 'w'}") for a in arguments]
-    done = launch("sweep", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert done.stderr[:-1].isprintable()
+    assert message in refused("sweep", *arguments)
     assert not (tmp_path / "w").exists()
 
 
@@ -95,26 +89,20 @@ def test_a_mistake_is_one_line_and_a_bad_exit_status(launch, tmp_path, arguments
         ),
     ],
 )
-def test_what_a_config_file_raises_is_one_line_with_its_place(launch, tmp_path, source, says):
+def test_what_a_config_file_raises_is_one_line_with_its_place(refused, tmp_path, source, says):
     path = tmp_path / "bad.py"
     path.write_text(source)
-    done = launch("sweep", f"--config={path}", f"--workdir={tmp_path / 'w'}")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: config: {path}, line {says}")
-    assert done.stderr.count("\n") == 1
+    line = refused("sweep", f"--config={path}", f"--workdir={tmp_path / 'w'}")
+    assert line.startswith(f"error: config: {path}, line {says}")
 
 
-def test_a_config_file_that_gives_no_config_is_refused(launch, tmp_path):
-    path = tmp_path / "none.py"
+def test_a_config_file_that_gives_no_config_is_refused(refused, tmp_path):
+    path, workdir = tmp_path / "none.py", f"--workdir={tmp_path / 'w'}"
     path.write_text("def get_config():\n    pass\n")
-    done = launch("sweep", f"--config={path}:variant", f"--workdir={tmp_path / 'w'}")
-    assert "TypeError: get_config() takes 0" in done.stderr  # it has no variants
-    done = launch("sweep", f"--config={path}", f"--workdir={tmp_path / 'w'}")
-    assert done.returncode == 2
-    assert done.stderr.endswith(
-        "none.py: get_config() returned NoneType: let it return ordered({...}).\n"
-    )
-    assert done.stderr.count("\n") == 1
+    line = refused("sweep", f"--config={path}:variant", workdir)
+    assert "TypeError: get_config() takes 0" in line  # it has no variants
+    line = refused("sweep", f"--config={path}", workdir)
+    assert line.endswith("none.py: get_config() returned NoneType: let it return ordered({...}).\n")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +118,7 @@ def test_a_config_file_that_gives_no_config_is_refused(launch, tmp_path):
     ],
 )
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch, capsys, error, line):
-    def run(options, command):
+    def run(options):
         raise error
 
     with pytest.raises(SystemExit, match="2"):
@@ -161,7 +149,7 @@ def stopped(monkeypatch, capsys):
 
     def status(run, **options):
         with pytest.raises(SystemExit) as ended:
-            start(lambda *_: run(), monkeypatch, **options)
+            start(lambda options: run(), monkeypatch, **options)
         return ended.value.code, capsys.readouterr().err
 
     return status
@@ -270,7 +258,7 @@ def config(tmp_path):
     return path
 
 
-def test_the_whole_way_from_a_config_to_a_report(launch, tmp_path, config):
+def test_the_whole_way_from_a_config_to_a_report(launch, refused, tmp_path, config):
     workdir = tmp_path / "w"
     done = launch("sweep", f"--config={config}", f"--workdir={workdir}", "--config.seeds=2")
     assert done.returncode == 0, done.stderr
@@ -286,9 +274,9 @@ def test_the_whole_way_from_a_config_to_a_report(launch, tmp_path, config):
     assert "skipped norm" in done.stdout
     assert "skipped active" in done.stdout
     assert launch("report", f"--workdir={workdir}").returncode == 0
-    done = launch("attack", f"--workdir={workdir}", "--attacks=nothing")
-    assert done.returncode == 2
-    assert "unknown attack 'nothing'" in done.stderr
+    assert "unknown attack 'nothing'" in refused(
+        "attack", f"--workdir={workdir}", "--attacks=nothing"
+    )
 
 
 def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
@@ -312,12 +300,8 @@ def test_a_sweep_with_malicious_parties_is_attacked_by_others(launch, tmp_path):
         ("benchmark", ["--suite=grid"], "--out is needed"),
     ],
 )
-def test_other_entry_points_mistakes_are_one_line_too(launch, name, arguments, message):
-    done = launch(name, *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
+def test_other_entry_points_mistakes_are_one_line_too(refused, name, arguments, message):
+    assert message in refused(name, *arguments)
 
 
 def test_every_field_can_be_overridden_whether_a_config_file_names_it_or_not(launch, tmp_path):

@@ -56,25 +56,22 @@ def test_verify_checks_the_sweep_that_selected_delta_too(launch, workdir, tiny_s
 
 
 @pytest.mark.parametrize("name", ["verify", "report", "attack", "sweep"])
-def test_a_lost_header_is_one_line_wherever_it_is_read(launch, workdir, name):
+def test_a_lost_header_is_one_line_wherever_it_is_read(refused, workdir, name):
     for record in ("sweep.json", "sweep.copy.json"):
         flip(workdir / record)
-    done = launch(name, f"--workdir={workdir}")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {workdir / 'sweep.json'} is damaged (")
-    assert done.stderr.endswith("restore it, or start in a new workdir.\n")
-    assert done.stderr.count("\n") == 1
+    line = refused(name, f"--workdir={workdir}")
+    assert line.startswith(f"error: {workdir / 'sweep.json'} is damaged (")
+    assert line.endswith("restore it, or start in a new workdir.\n")
 
 
 def test_damaged_teachers_of_a_missing_shard_are_mended_by_the_printed_command(
-    launch, workdir, tiny_sweep
+    launch, refused, workdir, tiny_sweep
 ):
     shutil.rmtree(last_shard(workdir))
     flip(workdir / "teacher.npz")
-    done = launch("sweep", f"--workdir={workdir}")
-    assert done.returncode == 2
-    assert f"{workdir / 'teacher.npz'} is damaged (" in done.stderr
-    name, arguments = re.search(r"`vfljax (\w+) (.*)`", done.stderr).groups()
+    line = refused("sweep", f"--workdir={workdir}")
+    assert f"{workdir / 'teacher.npz'} is damaged (" in line
+    name, arguments = re.search(r"`vfljax (\w+) (.*)`", line).groups()
     done = launch(name, *arguments.split())
     assert done.returncode == 0, done.stderr
     assert "set aside: teacher.npz (teacher.npz does not match its checksum)" in done.stdout
@@ -85,14 +82,12 @@ def test_damaged_teachers_of_a_missing_shard_are_mended_by_the_printed_command(
     assert (workdir / "damaged" / "teacher.npz.0").is_file()
 
 
-def test_what_is_not_finished_is_refused_unless_asked_for(launch, workdir, tiny_sweep):
+def test_what_is_not_finished_is_refused_unless_asked_for(launch, refused, workdir, tiny_sweep):
     shutil.rmtree(last_shard(workdir))
     for name in ("report", "attack"):
-        done = launch(name, f"--workdir={workdir}")
-        assert done.returncode == 2
-        assert f"{workdir} is not finished: 1 of 4 shards are not trained" in done.stderr
-        assert f"`vfljax sweep --workdir={workdir}` goes on with it" in done.stderr
-        assert done.stderr.count("\n") == 1
+        line = refused(name, f"--workdir={workdir}")
+        assert f"{workdir} is not finished: 1 of 4 shards are not trained" in line
+        assert f"`vfljax sweep --workdir={workdir}` goes on with it" in line
     for name in ("report", "attack"):
         done = launch(name, f"--workdir={workdir}", "--unfinished")
         assert done.returncode == 0, done.stderr
@@ -102,11 +97,9 @@ def test_what_is_not_finished_is_refused_unless_asked_for(launch, workdir, tiny_
     assert comparable(store.load(workdir).results) == comparable(store.load(tiny_sweep).results)
 
 
-def test_a_sweep_goes_on_without_a_config_only_where_there_is_one(launch, workdir, tmp_path):
-    done = launch("sweep", f"--workdir={workdir}", "--select_delta")
-    assert done.returncode == 2
-    assert "--select_delta needs a --config" in done.stderr
-    done = launch("sweep", f"--workdir={tmp_path / 'new'}", "--mend")
-    assert done.returncode == 2
-    assert "holds no sweep: give a --config" in done.stderr
+def test_a_sweep_goes_on_without_a_config_only_where_there_is_one(refused, workdir, tmp_path):
+    line = refused("sweep", f"--workdir={workdir}", "--select_delta")
+    assert "--select_delta needs a --config" in line
+    line = refused("sweep", f"--workdir={tmp_path / 'new'}", "--mend")
+    assert "holds no sweep: give a --config" in line
     assert not (tmp_path / "new").exists()

@@ -54,5 +54,11 @@ def console() -> NoReturn:
 
 
 def start(name: str, arguments: Sequence[str], program: str | None = None) -> NoReturn:
-    """Run a command and exit; see ``common.start``. ``program`` is how the user started it."""
+    """Run a command and exit; see ``common.start``.
+
+    Args:
+      name: of the command.
+      arguments: those of the command line, after it.
+      program: how the user started it; by default as a module of ``launch``.
+    """
     common.start(COMMANDS[name], arguments, program or f"python -m launch.{name}", f"vfljax {name}")

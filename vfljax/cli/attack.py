@@ -9,8 +9,6 @@ rule has changed since (its rule number), what is stored stays as it is, and --r
 
 from __future__ import annotations
 
-import pathlib
-
 from vfljax.cli import common
 
 RESUMES = True
@@ -31,14 +29,13 @@ def define(options: common.Options) -> None:
     common.define_profile(options)
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Run the attacks and write the report again."""
     from vfljax.launching import chosen, stored
     from vfljax.papers import reproduction
     from vfljax.report import page
 
-    del command  # the sweep has its own
-    workdir = pathlib.Path(common.required(options, "workdir", common.SWEEP))
+    workdir = options.folder
     attacks = options.attacks or None
     plan = stored.stored_plan(
         workdir, attacks, data_dir=options.data_dir, unfinished=options.unfinished

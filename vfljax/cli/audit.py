@@ -55,14 +55,14 @@ def define(options: common.Options) -> None:
     common.define_profile(options)
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Run the audit that the flags ask for, and print its report."""
     from vfljax.auditing import request
     from vfljax.auditing.stages import audit
     from vfljax.report import page
 
     began = time.monotonic()
-    folder = common.required(options, "workdir", "the folder that the audit is written to")
+    folder = options.required("workdir", "the folder that the audit is written to")
     parties = request.parties_of(options.parties)
     attackers = (name.strip() for names in options.attackers for name in names.split(","))
     asked = request.Request(
@@ -81,7 +81,7 @@ def run(options: common.Options, command: str) -> None:
         options=request.options_of(options.option),
     )
     try:
-        workdir = audit(asked, pathlib.Path(folder), command)
+        workdir = audit(asked, pathlib.Path(folder), options.line)
     except UserError as error:  # there is no config that it could name fields of
         raise UserError(error.line(request.flag_of)) from error
     print(page.present(workdir))

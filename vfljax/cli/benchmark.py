@@ -29,18 +29,17 @@ def define(options: common.Options) -> None:
     options.add("only", "suite defenses: one defense's row", "")
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Measure a suite, and write and print its table."""
     import json
     import pathlib
 
     from vfljax.benchmark.measuring import machine
 
-    del command  # the machine is described instead
     if options.suite not in SUITES:
         raise UserError(f"--suite={options.suite!r} is unknown: choose {', '.join(SUITES)}.")
-    out = pathlib.Path(common.required(options, "out", "a folder for the JSON and the table"))
-    result, text = _measured(options.suite, options)
+    out = pathlib.Path(options.required("out", "a folder for the JSON and the table"))
+    result, text = _measured(options)
     described = json.dumps({**machine(options.suite), **result}, indent=1)
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{options.suite}.json").write_text(described)
@@ -48,16 +47,16 @@ def run(options: common.Options, command: str) -> None:
     print(text)
 
 
-def _measured(suite: str, options: Any) -> tuple[dict[str, Any], str]:
+def _measured(options: common.Options) -> tuple[dict[str, Any], str]:
     import jax
 
     from vfljax.benchmark import convolutions, defense_cost, gpu, grid_speed
 
     repeats, width = options.repeats or 5, options.width or None
-    if suite == "grid":
+    if options.suite == "grid":
         return grid_speed.measured(repeats, width)
-    if suite == "defenses":
+    if options.suite == "defenses":
         return defense_cost.measured(repeats, width, options.only)
-    if suite == "convolutions":
+    if options.suite == "convolutions":
         return convolutions.measured(repeats, 2 * jax.device_count())
     return gpu.measured(options.repeats or 9)

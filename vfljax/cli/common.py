@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from absl import flags, logging
@@ -26,12 +26,47 @@ from vfljax.errors import UserError
 
 HELP = re.compile(r"--?(help|helpfull|helpshort|h|\?)(=.*)?")
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
-SWEEP = "the folder of a sweep made by `vfljax sweep`"
 CALLBACK = os.path.join("jax", "_src", "callback.py")
+DEFINERS: dict[type, Callable[..., Any]] = {
+    bool: flags.DEFINE_bool,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    list: flags.DEFINE_multi_string,
+    tuple: flags.DEFINE_list,
+}
 
 
 class Options(flags.FlagValues):
-    """The flags of one call of a command: defined by its ``define``, read by its ``run``."""
+    """The flags of one call of a command: defined by its ``define``, read by its ``run``.
+
+    Attributes:
+      line: the command line, for the header of what is stored.
+    """
+
+    def __init__(self, line: str = "") -> None:
+        super().__init__()
+        self.__dict__["line"] = line  # absl takes other attributes for flags
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """The sweep's folder, --workdir."""
+        return pathlib.Path(
+            self.required("workdir", "the folder of a sweep made by `vfljax sweep`")
+        )
+
+    def required(self, name: str, what: str) -> Any:
+        """Returns a flag's value.
+
+        Args:
+          name: of the flag.
+          what: it is, for the message.
+
+        Raises:
+          UserError: if it was not given.
+        """
+        if not self[name].value:
+            raise UserError(f"--{name} is needed: {what}.")
+        return self[name].value
 
     def add(self, name: str, use: str, default: Any = None, least: int | None = None) -> None:
         """Define a flag of its default's type.
@@ -43,22 +78,18 @@ class Options(flags.FlagValues):
             () for names between commas.
           least: the smallest whole number that is allowed.
         """
-        if isinstance(default, bool):
-            flags.DEFINE_bool(name, default, use, flag_values=self)
-        elif isinstance(default, int):
-            flags.DEFINE_integer(name, default, use, lower_bound=least, flag_values=self)
-        elif isinstance(default, float):
-            flags.DEFINE_float(name, default, use, flag_values=self)
-        elif isinstance(default, list):
-            flags.DEFINE_multi_string(name, default, use, flag_values=self)
-        elif isinstance(default, tuple):
-            flags.DEFINE_list(name, list(default), use, flag_values=self)
-        else:
-            flags.DEFINE_string(name, default, use, flag_values=self)
+        define = DEFINERS.get(type(default), flags.DEFINE_string)
+        limits = {} if least is None else {"lower_bound": least}
+        define(name, default, use, flag_values=self, **limits)
 
 
 def define_config(options: Options, use: str) -> None:
-    """Define --config and --config.FIELD, which ``start`` replaces by the fields of the config."""
+    """Define --config and --config.FIELD, which ``start`` replaces by the fields of the config.
+
+    Args:
+      options: of the command.
+      use: a line for --help.
+    """
     options.add("config", use)
     options.add(FIELD, "change a field, for example --config.training.epochs=100", [])
 
@@ -92,14 +123,6 @@ def define_profile(options: Options) -> None:
     options.add("profile", f"{text} file, such as trace.json.gz", "")
 
 
-def required(options: Options, name: str, what: str) -> Any:
-    """Return a flag's value, or raise UserError if it was not given."""
-    value = options[name].value
-    if not value:
-        raise UserError(f"--{name} is needed: {what}.")
-    return value
-
-
 def start(command: Any, arguments: Sequence[str], program: str, name: str) -> NoReturn:
     """Run a command and exit.
 
@@ -112,14 +135,14 @@ def start(command: Any, arguments: Sequence[str], program: str, name: str) -> No
       program: how the user started the command, "python -m launch.sweep" or "vfljax sweep".
       name: how the command's docstring writes that.
     """
-    given, began = f"{program} {shlex.join(arguments)}", time.monotonic()
+    options, began = Options(f"{program} {shlex.join(arguments)}"), time.monotonic()
     _listen()
     try:
-        options = _parsed(command, arguments, program, name)
+        _parse(options, command, arguments, program, name)
         vfljax.use_this_machine(min_compile_seconds=0.1)
-        sys.exit(_status(command, options, given, began))
+        sys.exit(_status(command, options, began))
     except KeyboardInterrupt as error:
-        sys.exit(_stopped(error, given, command.RESUMES))
+        sys.exit(_stopped(error, options.line, command.RESUMES))
 
 
 def end_with_help(text: str) -> NoReturn:
@@ -141,28 +164,28 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def _parsed(command: Any, arguments: Sequence[str], program: str, name: str) -> Options:
-    """Return the flags of a command; exit after --help or a mistake."""
+def _parse(
+    options: Options, command: Any, arguments: Sequence[str], program: str, name: str
+) -> None:
+    """Define and parse the flags of a command; exit after --help or a mistake."""
     logging.use_absl_handler()
     logging.set_verbosity(logging.ERROR)
-    values: Options = Options()  # of this call alone: commands share names of flags
-    command.define(values)
+    command.define(options)
     if any(map(HELP.fullmatch, arguments)):
-        listed = values.get_help(include_special_flags=False).partition(":\n")[2]
+        listed = options.get_help(include_special_flags=False).partition(":\n")[2]
         end_with_help(f"{command.__doc__.replace(name, program)}\nflags:\n{listed}")
     try:
-        has_config = "config" in values
-        surplus = values([program, *(_fields(arguments) if has_config else arguments)])[1:]
+        has_config = "config" in options
+        surplus = options([program, *(_fields(arguments) if has_config else arguments)])[1:]
         if surplus:
             raise UserError(
                 f"unexpected argument {surplus[0]!r}: options start with --; see --help."
             )
-        if has_config and values["config"].value is not None:
-            fields = dict(field.split("=", 1) for field in values[FIELD].value or [])
-            values["config"].value = vfljax.config.from_file(values["config"].value, fields)
+        if has_config and options.config is not None:
+            fields = dict(field.split("=", 1) for field in options[FIELD].value or [])
+            options["config"].value = vfljax.config.from_file(options.config, fields)
     except (flags.Error, UserError) as error:
         sys.exit(fail(error))
-    return values
 
 
 def _fields(arguments: Sequence[str]) -> list[str]:
@@ -179,13 +202,13 @@ def _fields(arguments: Sequence[str]) -> list[str]:
     return out
 
 
-def _status(command: Any, options: Options, given: str, began: float) -> int:
+def _status(command: Any, options: Options, began: float) -> int:
     """Run a command; return the exit status, after one line about what the user can mend."""
     try:
         for source in options.plugin if "plugin" in options else ():
             vfljax.plugins.use(source)
         with _profiled(options.profile if "profile" in options else "", began):
-            command.run(options, given)
+            command.run(options)
     except UserError as error:
         return fail(error)
     except BrokenPipeError:

@@ -23,14 +23,13 @@ def define(options: common.Options) -> None:
     options.add("unfinished", "report what there is of a sweep that is not finished", False)
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Print and write the report of a stored sweep."""
     from vfljax import load
     from vfljax.papers import reproduction
     from vfljax.report import attack_tables, page, stored_rows, terminal
 
-    del command  # the sweep has its own
-    workdir = pathlib.Path(common.required(options, "workdir", common.SWEEP))
+    workdir = options.folder
     sweep = load(workdir)
     if not sweep.results.num_rows:
         raise UserError(f"{workdir} has no finished trials yet: run `vfljax sweep` again.")

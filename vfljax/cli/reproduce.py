@@ -46,7 +46,7 @@ def define(options: common.Options) -> None:
     options.add("write", f"write {PAGE} again from what is kept", False)
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Run a table, or print or write what the flags ask for."""
     from vfljax.papers import coverage, reproduction_page
     from vfljax.report import terminal
@@ -58,7 +58,7 @@ def run(options: common.Options, command: str) -> None:
             terminal.aligned(*coverage.table(coverage.coverage(reproduction_page.stored(STORED))))
         )
     elif options.table:
-        _reproduce(options, _chosen(options.table, options.dataset, options.variant), command)
+        _reproduce(options, _chosen(options.table, options.dataset, options.variant))
     elif not options.write:
         raise UserError("give --table, --list, --status or --write; see --help.")
     if options.write:
@@ -108,7 +108,7 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
     return runs[variant]
 
 
-def _reproduce(options: common.Options, run: Run, command: str) -> None:
+def _reproduce(options: common.Options, run: Run) -> None:
     from vfljax import load
     from vfljax.launching import INLINE
     from vfljax.launching.running import finish, parse
@@ -123,7 +123,7 @@ def _reproduce(options: common.Options, run: Run, command: str) -> None:
     experiment = parse(config)
     workdir = pathlib.Path(options.workdir or f"runs/papers/{experiment.name}")
     refuse_other(workdir, experiment)
-    plan = finish(experiment, workdir, command)
+    plan = finish(experiment, workdir, options.line)
     if options.attacks:
         attack_stored(plan, workdir, options.attacks, INLINE)
     page.write(workdir, reproduction.extend)

@@ -46,7 +46,7 @@ def define(options: common.Options) -> None:
     common.define_profile(options)
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
     from vfljax.launching import chosen, stored
     from vfljax.launching.running import finish, forecast
@@ -54,10 +54,10 @@ def run(options: common.Options, command: str) -> None:
     from vfljax.report import page
 
     example = "configs/quickstart.py --workdir=runs/quickstart"
-    workdir = pathlib.Path(common.required(options, "workdir", f"for example --config={example}"))
+    workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))
     began = time.monotonic()
     experiment, command = stored.experiment_for(
-        options.config, workdir, command, beyond_limits=options.beyond_limits
+        options.config, workdir, options.line, beyond_limits=options.beyond_limits
     )
     if options.select_delta and options.config is None:
         raise UserError("--select_delta needs a --config: a stored sweep has its Delta.")

@@ -9,8 +9,6 @@ that chose GAFM's Delta (--select_delta) is checked too.
 
 from __future__ import annotations
 
-import pathlib
-
 from vfljax.cli import common
 
 RESUMES = False
@@ -21,9 +19,8 @@ def define(options: common.Options) -> None:
     options.add("workdir", "folder of a sweep")
 
 
-def run(options: common.Options, command: str) -> None:
+def run(options: common.Options) -> None:
     """Print the state of every part of a sweep, and of the one that selected Delta."""
     from vfljax.launching import stored
 
-    del command  # nothing is made
-    stored.verify(pathlib.Path(common.required(options, "workdir", common.SWEEP)))
+    stored.verify(options.folder)
