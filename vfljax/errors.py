@@ -123,7 +123,12 @@ def unknown(kind: Text | Field, name: object, known: Iterable[str], remedy: Text
 
 
 def not_in_use(name: str, plugin: str) -> UserError:
-    """Returns the error for a row of a plugin that this process has not been told to use."""
+    """Returns the error for a row of a plugin that this process has not been told to use.
+
+    Args:
+      name: of the row, "mine:shuffle".
+      plugin: its first part.
+    """
     return UserError(
         f"{name!r} is of the plugin {plugin}, which is not in use: name it by --plugin={plugin} or "
         f"--plugin=PATH/{plugin}.py (in Python, vfljax.plugins.use)."
@@ -131,7 +136,13 @@ def not_in_use(name: str, plugin: str) -> UserError:
 
 
 def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
-    """Returns the error for a name that is in no table; it may be of a plugin that is not in use."""
+    """Returns the error for a name that is in no table; it may be of a plugin that is not in use.
+
+    Args:
+      kind: what was looked up.
+      name: what was given.
+      table: the known names.
+    """
     plugin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
     known = list(table)
     if colon and plugin.isidentifier() and not any(row.startswith(f"{plugin}:") for row in known):

@@ -7,11 +7,10 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
 from vfljax.defenses import DefenseRow, Knower, Remarks
 from vfljax.errors import UserError, not_in_use
-from vfljax.plugins.use import Row, table_of
+from vfljax.plugins.use import all_rows, table_of
 from vfljax.types import Origin
 
 
@@ -26,27 +25,20 @@ def described(
         stored, because remarks are functions.
       prior: [C] the classes' shares.
     """
-    rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
-    out = {}
+    rows, out = all_rows(), {}
     for name in dict.fromkeys(names):
         row = rows[name]
         if row.origin is None:
             continue
         about = {k: v for k, v in row.origin._asdict().items() if k != "loaded"}
         if isinstance(row, AttackRow):
-            out[name] = about | _described_attack(row)
+            about["kind"] = "attack"
+            about["options"] = {option: _plain(value) for option, value in row.options.items()}
+            about |= {"published_steps": row.published_steps, "rule": row.rule}
         else:
-            out[name] = about | _described_defense(row, (points or {}).get(name, ()), prior)
+            about |= _described_defense(row, (points or {}).get(name, ()), prior)
+        out[name] = about
     return out
-
-
-def _described_attack(row: AttackRow) -> dict[str, Any]:
-    return {
-        "kind": "attack",
-        "options": {option: _plain(value) for option, value in row.options.items()},
-        "published_steps": row.published_steps,
-        "rule": row.rule,
-    }
 
 
 def _described_defense(row: DefenseRow, points: Iterable[Any], prior: Any) -> dict[str, Any]:
@@ -90,12 +82,34 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
     Args:
       descriptions: ``Sweep.plugins``, by the rows' names.
     """
-    rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
+    rows = all_rows()
     for name, about in descriptions.items():
         present = rows.get(name)
         if present is not None and (present.origin is None or present.origin.loaded):
             continue
-        row = (_attack if about["kind"] == "attack" else _defense)(name, about)
+        origin = Origin(about["plugin"], about["version"], about["sha256"], loaded=False)
+        factory = _Absent(name, origin.plugin, about.get("knobs", {}), about["options"])
+        if about["kind"] == "attack":
+            row = AttackRow(
+                factory=factory,
+                published_steps=about["published_steps"],
+                rule=about["rule"],
+                origin=origin,
+            )
+        else:
+            row = DefenseRow(
+                factory=factory,
+                example=about["example"],
+                known_by={
+                    federation: tuple(Knower(*knower) for knower in knowers)
+                    for federation, knowers in about["known_by"].items()
+                },
+                neutral=about["neutral"],
+                needs_top=about["needs_top"],
+                two_classes=about["two_classes"],
+                remarks=_remarks(about["remarks"]),
+                origin=origin,
+            )
         table_of(row)[name] = row
 
 
@@ -119,36 +133,8 @@ class _Absent:
         raise not_in_use(self.name, self.plugin)
 
 
-def _origin(about: Mapping[str, Any]) -> Origin:
-    return Origin(about["plugin"], about["version"], about["sha256"], loaded=False)
-
-
-def _attack(name: str, about: Mapping[str, Any]) -> AttackRow:
-    return AttackRow(
-        factory=_Absent(name, about["plugin"], {}, about["options"]),
-        published_steps=about["published_steps"],
-        rule=about["rule"],
-        origin=_origin(about),
-    )
-
-
-def _defense(name: str, about: Mapping[str, Any]) -> DefenseRow:
-    known_by = about["known_by"]
-    return DefenseRow(
-        factory=_Absent(name, about["plugin"], about["knobs"], about["options"]),
-        example=about["example"],
-        known_by={name: tuple(Knower(*k) for k in knowers) for name, knowers in known_by.items()},
-        neutral=about["neutral"],
-        needs_top=about["needs_top"],
-        two_classes=about["two_classes"],
-        remarks=_remarks(about),
-        origin=_origin(about),
-    )
-
-
-def _remarks(about: Mapping[str, Any]) -> Remarks:
-    """The row's remarks on the stored points; it has none on others."""
-    stored = about["remarks"]
+def _remarks(stored: Iterable[Mapping[str, Any]]) -> Remarks:
+    """Returns the row's remarks on the stored points; it has none on others."""
 
     def find(knobs: Mapping[str, float] | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
         values = {name: _plain(value) for name, value in options.items()}
@@ -183,7 +169,7 @@ def required(
     Raises:
       UserError: for a row whose plugin is not in use, or was read from another file.
     """
-    rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
+    rows = all_rows()
     for name in dict.fromkeys(names):
         origin = rows[name].origin
         if origin is None:

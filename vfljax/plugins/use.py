@@ -23,6 +23,11 @@ Row = DefenseRow | AttackRow
 FEDERATIONS = (SPLIT, NO_SPLIT)
 
 
+def all_rows() -> dict[str, Row]:
+    """Returns the rows of both tables by name."""
+    return {**defenses.TABLE, **attacks.TABLE}
+
+
 class Plugin(NamedTuple):
     """A module whose rows are in the tables."""
 
@@ -48,7 +53,8 @@ def use(source: str) -> Plugin:
     """
     name, path = _found(source)
     sha256 = _digest(path)
-    present = {row: entry.origin for row, entry in _rows_of(name).items()}
+    origins = {row: entry.origin for row, entry in all_rows().items()}
+    present = {row: o for row, o in origins.items() if o and o.loaded and o.plugin == name}
     if present:
         origin = next(iter(present.values()))
         if origin.sha256 != sha256:
@@ -62,7 +68,8 @@ def use(source: str) -> Plugin:
     rows = {
         f"{name}:{attribute}": dataclasses.replace(row, origin=origin)
         for attribute, row in vars(module).items()
-        if isinstance(row, DefenseRow | AttackRow) and not _is_ours(row)
+        if isinstance(row, DefenseRow | AttackRow)
+        and not any(row is r for r in all_rows().values())
     }
     if not rows:
         raise UserError(
@@ -131,7 +138,7 @@ def _imported(name: str, path: pathlib.Path) -> ModuleType:
     except KeyboardInterrupt:
         sys.modules.pop(name)
         raise
-    except BaseException as error:  # SystemExit too: it is somebody's code
+    except BaseException as error:  # SystemExit too: the file may raise anything
         sys.modules.pop(name)
         raise UserError(f"the plugin {name} cannot be imported: {_raised(error, file)}") from error
     return module
@@ -147,20 +154,6 @@ def _raised(error: BaseException, file: pathlib.Path) -> str:
         text = str(error)
     where = f"{shown(file)}, line {lines[-1]}" if lines else shown(file)
     return f"{where}: {type(error).__name__}: {' '.join(text.split())}".removesuffix(": ")
-
-
-def _rows_of(name: str) -> dict[str, Any]:
-    """The rows of a plugin that are in the tables and loaded."""
-    rows: dict[str, Row] = {**defenses.TABLE, **attacks.TABLE}
-    return {
-        row_name: row
-        for row_name, row in rows.items()
-        if row.origin is not None and row.origin.loaded and row.origin.plugin == name
-    }
-
-
-def _is_ours(row: Row) -> bool:
-    return any(row is ours for ours in (*defenses.TABLE.values(), *attacks.TABLE.values()))
 
 
 def table_of(row: Row) -> dict[str, Any]:
