@@ -70,6 +70,7 @@ def make_hparams(spec: Spec, defenses: Any = None, gamma: Any = None, **changes:
     )
 
 
+@functools.lru_cache(maxsize=512)
 def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
     """Returns a batch of Gaussian columns, uniform labels and a random teacher.
 
@@ -79,20 +80,15 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
       rows: B; None for the federation's batch size.
     """
     rows = spec.batch_size if rows is None else rows
-    return _batch(len(spec.bottoms), spec.num_classes, spec.num_rows, rows, seed)
-
-
-@functools.lru_cache(maxsize=512)  # made once for all defenses that are tried on it
-def _batch(bottoms: int, num_classes: int, num_rows: int, rows: int, seed: int) -> Batch:
     rng = np.random.default_rng(seed)
-    scores = rng.dirichlet(np.ones(num_classes), rows)
+    scores = rng.dirichlet(np.ones(spec.num_classes), rows)
     with jax.ensure_compile_time_eval():  # arrays, also where a test asks within a traced function
-        index = jnp.asarray(rng.permutation(num_rows)[:rows], jnp.int32)
+        index = jnp.asarray(rng.permutation(spec.num_rows)[:rows], jnp.int32)
         return Batch(
             features=tuple(
-                jnp.asarray(rng.normal(size=(rows, COLUMNS)), jnp.float32) for _ in range(bottoms)
+                jnp.asarray(rng.normal(size=(rows, COLUMNS)), jnp.float32) for _ in spec.bottoms
             ),
-            labels=_labels(num_classes, num_rows)[index],
+            labels=make_labels(spec)[index],
             index=index,
             scores=jnp.asarray(scores, jnp.float32),
         )
@@ -120,12 +116,8 @@ def make_context(rows: int, step: int = 0) -> Context:
 
 def make_labels(spec: Spec) -> jax.Array:
     """Returns the labels [N] of all training rows, every class among any dozen or so."""
-    return _labels(spec.num_classes, spec.num_rows)
-
-
-def _labels(num_classes: int, num_rows: int) -> jax.Array:
-    rng = np.random.default_rng(num_classes)
-    return jnp.asarray(rng.integers(num_classes, size=num_rows), jnp.int32)
+    rng = np.random.default_rng(spec.num_classes)
+    return jnp.asarray(rng.integers(spec.num_classes, size=spec.num_rows), jnp.int32)
 
 
 @functools.cache

@@ -58,7 +58,12 @@ class TestedDefense(NamedTuple):
         return make_spec(self.num_classes, (member,), **values)
 
     def run(self, knobs: Mapping[str, float], batches: Batch | None = None) -> Any:
-        """Returns the final state, exchanges and metrics of some steps."""
+        """Returns the final state, exchanges and metrics of some steps.
+
+        Args:
+          knobs: of the defense.
+          batches: None for random ones.
+        """
         spec = self.spec()
         return _ran(spec, make_hparams(spec, {self.name: dict(knobs)}), batches)
 

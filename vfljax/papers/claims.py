@@ -249,7 +249,7 @@ def _strongest(table: str) -> Weigh:
     def weigh(evidence: Evidence) -> Iterator[Weighed]:
         for name, rows in evidence.sweeps(table):
             if not ADAPTIVE & {row.row for row in rows}:
-                continue  # published attacks alone: the strongest of these says little
+                continue  # only published attacks, none of them strong
             for row in rows:
                 if row.strongest:
                     over = f", {row.excess:+.3f} over the local-only baseline"

@@ -264,7 +264,7 @@ def _sun_layers(sweep: Sweep, reproduces: Reproduces, passive: bool = True) -> F
             "the sweep has no spectral attack on a layer: give config.attacks.spectral.signal layers such "
             "as 'party0.cut'."
         )
-    # what the text says of the last two layers of the passive party, the fourth and the cut
+    # printed in the text: the last two layers of the passive party, the fourth and the cut
     printed = {
         PRINTED_DEFENSES[n.defense]: ((4.0, n.value), (5.0, n.value))
         for n in papers.numbers_of("sun/text", reproduces.dataset)
@@ -341,7 +341,7 @@ FIGURES: dict[str, Callable[[Sweep, Reproduces], Figure]] = {
     "kdk/figure7": _kdk_figure7,
     "gafm/figure2": _gafm_figure2,
     "gafm/figure3": _gafm_figure3,
-    "gafm/text": _gafm_figure3,  # what the text says of the same runs
+    "gafm/text": _gafm_figure3,  # the text prints numbers of the same runs
     "sun/figure2": _sun_layers,
     "sun/figure4": _sun_layers,
     "sun/figure5": _sun_alphas,
