@@ -122,6 +122,7 @@ def test_a_folder_prepared_before_there_was_an_option_is_read_with_its_default(t
     datasets.prepare("criteo", written(tmp_path, "criteo"), str(out), {"buckets": 50})
     spec = json.loads((out / "vfljax.json").read_text())
     del spec["options"]["positive_ratio"]
+    spec["sha256_description"] = prepared.sum_of(spec)
     (out / "vfljax.json").write_text(json.dumps(spec))
     assert len(datasets.load("criteo", str(out), {"buckets": 50}).labels) == 60
     asked = {"buckets": 50, "positive_ratio": 0.5}

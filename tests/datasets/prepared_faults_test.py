@@ -11,6 +11,7 @@ from tests.datasets.prepared_sets import LABELS, OFFSETS, SETS
 from tests.datasets.refusals import one_line
 from vfljax import datasets
 from vfljax.datasets import prepared
+from vfljax.datasets.core import Column
 from vfljax.errors import UserError
 
 
@@ -36,36 +37,13 @@ def folder_for_a_file(folder):
     (folder / "labels.npy").mkdir()
 
 
-ARRAYS = {"features": {"dtype": "float32", "shape": [20, 3]}}
-TWO_LINES = ARRAYS | {"labels": {"dtype": "a\u2028b", "shape": [20]}}
-NEGATIVE = ARRAYS | {"labels": {"dtype": "int32", "shape": [-20]}}
-CODES = [["a", "code", "", 10**30]] * 3
 F_ORDER = np.zeros((20, 3), np.float32, "F")
 FAULTS = {
     "no json": (lambda f: (f / "vfljax.json").write_text("{"), "cannot be read"),
-    "a list": (lambda f: (f / "vfljax.json").write_text("[]"), "'schema'"),
-    "another schema": (change(schema=1), "'schema'"),
-    "a schema of true": (change(schema=True), "'schema'"),
-    "no tokens": (lambda f: rename(f, "tokens"), "'tokens' is missing"),
-    "no name": (change(name=""), "has no name"),
-    "a kind unknown": (change(kind="sound"), "'kind'"),
-    "a kind of a wrong type": (change(kind=["table"]), "'kind'"),
-    "one class": (change(num_classes=1), "'num_classes'"),
-    "classes without number": (change(num_classes=10**30), "'num_classes'"),
-    "codes without number": (change(columns=CODES), "'columns'"),
-    "a loader of a wrong type": (change(loader=None), "'loader'"),
-    "a bool for a number": (change(length=True), "'length'"),
-    "columns cut": (
-        change(columns=[["a", "number", "", 0]]),
-        "names 1 columns of features (20, 3)",
-    ),
-    "classes cut": (change(classes=["no"]), "names 1 of 2 classes"),
-    "a type of two lines": (change(arrays=TWO_LINES), "is recorded"),
-    "rows below none": (change(arrays=NEGATIVE), "'arrays'"),
-    "columns broken": (change(columns=[["a"]]), "'columns'"),
-    "arrays missing": (change(arrays=ARRAYS), "has the arrays ['features']"),
-    "tokens of a table": (change(tokens=[5, 0, 1, 2]), "gives tokens, and no text"),
-    "three tokens": (change(tokens=[5, 0, 1]), "'tokens'"),
+    "a list": (lambda f: (f / "vfljax.json").write_text("[]"), "is not of schema 2"),
+    "another schema": (change(schema=1), "is not of schema 2"),
+    "no tokens": (lambda f: rename(f, "tokens"), "vfljax.json is not what was recorded"),
+    "no sum": (lambda f: rename(f, "sha256_description"), "is not what was recorded"),
     "a file gone": (lambda f: (f / "labels.npy").unlink(), "labels.npy cannot be read"),
     "a folder for a file": (folder_for_a_file, "labels.npy cannot be read"),
     "a file cut": (lambda f: os.truncate(f / "features.npy", 200), "features.npy cannot be read"),
@@ -116,19 +94,32 @@ CHANGES = {
     "name": "other",
     "notes": [],
     "columns": [["b", "number", "", 0]] * 3,
+    "arrays": {},
+    "length": True,
 }
 
 
 @pytest.mark.parametrize("field", CHANGES)
-def test_a_changed_description_is_found_by_verify(tmp_path, field):
-    prepared.write(SETS["table"]._replace(classes=()), tmp_path / "x")
-    if field == "classes":
-        prepared.write(SETS["table"], tmp_path / "named")
-    folder = tmp_path / ("named" if field == "classes" else "x")
-    change(**{field: CHANGES[field]})(folder)
-    prepared.read(folder)
-    with pytest.raises(UserError, match=r"vfljax.json is not what was recorded"):
-        prepared.verify(folder)
+def test_a_changed_description_is_refused(tmp_path, field):
+    prepared.write(SETS["table"], tmp_path / "x")
+    change(**{field: CHANGES[field]})(tmp_path / "x")
+    one_line(lambda: prepared.read(tmp_path / "x"), "vfljax.json is not what was recorded")
+
+
+WRONG = {  # what a data set of one's own may have
+    "no name": ({"name": ""}, "has no name"),
+    "columns cut": ({"columns": (Column("a"),)}, "names 1 columns of features (20, 3)"),
+    "classes cut": ({"classes": ("no",)}, "names 1 of 2 classes"),
+    "tokens of a table": ({"tokens": SETS["text"].tokens}, "tokens are of texts alone"),
+    "another kind": ({"kind": "image"}, "has features (20, 3), which are no image of 20 rows"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_set_that_does_not_fit_together_is_not_written(tmp_path, wrong):
+    fields, message = WRONG[wrong]
+    one_line(lambda: prepared.write(SETS["table"]._replace(**fields), tmp_path / "x"), message)
+    assert not list(tmp_path.iterdir())
 
 
 VALUES = [{"a", "b"}, {"a": 1}, b"x", [["a"]], float("nan"), object()]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.datasets.core import KINDS, Column, Dataset, Ragged, Vocabulary
+from vfljax.datasets.core import Column, Dataset, Ragged, Vocabulary
 from vfljax.datasets.npy import AGAIN, BYTES, Growing, mapped
 from vfljax.datasets.table_errors import fault, reading
 from vfljax.errors import UserError
@@ -34,30 +34,8 @@ Folder = str | os.PathLike[str]
 ABOUT = ("kind", "columns", "classes", "tokens", "length", "notes", "reader")
 
 SCHEMA = 2
-MOST = (1 << 31) + 1  # classes and codes are below, which int32 counts
 FILE = "vfljax.json"
 RANKS = {"table": (2,), "image": (3, 4), "patches": (5,)}
-
-# what ``_is`` reads: a list of its one form, tuples as lists of that length, one form of a set
-FORM = {
-    "schema": range(SCHEMA, SCHEMA + 1),
-    "name": str,
-    "kind": set(KINDS),
-    "num_classes": range(2, MOST),
-    "columns": [(str, {"number", "category", "code"}, str, range(MOST))],
-    "classes": [str],
-    "tokens": {None, (range(MOST),) * 4},
-    "length": range(1, MOST),
-    "notes": [str],
-    "loader": str,
-    "reader": {None, range(MOST)},  # absent where an earlier vfljax wrote the folder: version 1
-    "options": dict,
-    "arrays": dict,
-    "sha256": str,
-    "sha256_parts": str,
-    "sha256_description": str,
-}
-ARRAY = {"dtype": str, "shape": [range(1 << 62)]}
 
 
 class Writer:
@@ -223,10 +201,8 @@ def read(folder: Folder) -> Dataset:
 
 
 def verify(folder: Folder) -> Dataset:
-    """``read``, once every byte of every array and every field of the description is what was
-    recorded; raises UserError if not."""
+    """``read``, once every byte of every array is what was recorded; raises UserError if not."""
     dataset, spec, path = read(folder), description(folder), pathlib.Path(folder)
-    _must(path / FILE, spec["sha256_description"] == sum_of(spec), "is not what was recorded")
     for key, digest in _sums(path, spec["arrays"]).items():
         _must(path, spec[key] == digest, f"holds arrays that are not what was recorded ({key})")
     return dataset
@@ -245,47 +221,31 @@ def prepared(folder: str) -> Dataset:
 
 
 def description(folder: Folder) -> dict[str, Any]:
-    """``vfljax.json``, every field of its form; raises UserError if not."""
+    """``vfljax.json``; raises UserError unless it is what a ``Writer`` recorded."""
     path = pathlib.Path(folder) / FILE
     with reading(path, AGAIN):
         spec = json.loads(path.read_text(encoding="utf-8"))
         spec = spec if type(spec) is dict else {}
-        absent = {"reader": None}  # in what an earlier vfljax wrote
-        wrong = [f for f, form in FORM.items() if not _is(spec.get(f, absent.get(f, ...)), form)]
-        if not wrong and not _is(list(spec["arrays"].values()), [ARRAY]):
-            wrong = ["arrays"]
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is missing or not of its form")
-    classes, text = spec["num_classes"], spec["kind"] == "text"
-    needed = {"values", "offsets", "labels"} if text else {"features", "labels"}
-    named, arrays = len(spec["classes"]), sorted(spec["arrays"])
-    _must(path, spec["name"] != "", "has no name")
-    _must(path, named in (0, classes), f"names {named} of {classes} classes")
-    _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {arrays}")
-    _must(
-        path, text == (spec["tokens"] is not None), "gives tokens, and no text, or a text without"
-    )
+    _must(path, spec.get("schema") == SCHEMA, f"is not of schema {SCHEMA}")
+    recorded = spec.get("sha256_description") == sum_of(spec)
+    _must(path, recorded, "is not what was recorded: it was changed")
     return spec
-
-
-def _is(value: Any, form: Any) -> bool:
-    """Whether a value read from JSON has the form; a bool is no integer."""
-    if isinstance(form, list):
-        return type(value) is list and all(_is(item, form[0]) for item in value)
-    if isinstance(form, dict):
-        return type(value) is dict and all(_is(value.get(k), kind) for k, kind in form.items())
-    if isinstance(form, tuple):
-        return type(value) is list and len(value) == len(form) and all(map(_is, value, form))
-    if isinstance(form, range):
-        return type(value) is int and value in form
-    if isinstance(form, set):
-        return any(_is(value, item) for item in form)
-    return type(value) is form if isinstance(form, type) else value == form
 
 
 def _agree(path: pathlib.Path, spec: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Raise UserError unless the arrays are of one length and of the description's kind and classes."""
-    labels, kind, classes = arrays["labels"], spec["kind"], spec["num_classes"]
+    classes, kind, named = spec["num_classes"], spec["kind"], len(spec["classes"])
+    needed = {"values", "offsets", "labels"} if kind == "text" else {"features", "labels"}
+    _must(path, set(arrays) - {"test", "groups"} == needed, f"has the arrays {sorted(arrays)}")
+    _must(path, spec["name"] != "", "has no name")
+    tokens = spec["tokens"] is not None
+    _must(
+        path,
+        tokens == (kind == "text"),
+        "has tokens and no text, or none: tokens are of texts alone",
+    )
+    _must(path, named in (0, classes), f"names {named} of {classes} classes")
+    labels = arrays["labels"]
     rows = labels.shape[0] if labels.ndim == 1 else -1
     _must(path, labels.dtype.kind in "iu" and rows > 0, "has not one integer label a row")
     for row in np.flatnonzero((labels < 0) | (labels >= classes))[:1]:
