@@ -45,7 +45,7 @@ SPLITS = ("train", "test")
 OFFICIAL = (50_000, 10_000)  # training and test rows
 PIXELS = 3 * 32 * 32
 CINIC = "train/<class>/*.png, valid/ and test/ of CINIC-10, or its archive CINIC-10.tar.gz"
-Part = tuple[np.ndarray, np.ndarray]  # pixels [R, 32, 32, 3] uint8, labels [R]
+Part = tuple[Any, np.ndarray]  # image files or pixels [R, 32, 32, 3] uint8, labels [R]
 
 
 class Version(NamedTuple):
@@ -182,7 +182,7 @@ def _joined(
         classes(f"{name}, {which} part", labels, num_classes)
     return Dataset(
         name,
-        np.concatenate([x for x, _ in parts]),
+        np.concatenate([images.pixels(x, shape=(32, 32)) for x, _ in parts]),
         np.concatenate([y for _, y in parts]).astype(np.int32),
         num_classes,
         "image",
@@ -216,21 +216,19 @@ def _class_folders(
     names = names or sorted(folders["train"])
     for splits_of_part, most in zip(splits, rows, strict=True):
         every = [row for s in splits_of_part for row in _rounds(root, s, folders[s], names)]
-        chosen, labels = zip(*every[: most or None])
-        parts.append((images.pixels(chosen, shape=(32, 32)), np.array(labels, np.int64)))
+        files, labels = zip(*every[: most or None])
+        parts.append((files, np.array(labels)))
     others = [i for i in found.others if {part.lower() for part in i.parts[:-1]} & {*published}]
     for left, kind in (
         (outside, "images that do not lie in <split>/<class>/"),
         (others, "files that are no PNG or JPEG, or lie too deep,"),
     ):
         if left:
-            example = "/".join(min(left).parts)
-            notes.append(f"{len(left):,} {kind} left out, such as {example}")
-    files = [file for split in folders.values() for file in itertools.chain(*split.values())]
-    if any(not file.parts[-1].lower().endswith(".png") for file in files):
-        notes.append(
-            "pixels were decoded from JPEG, which is lossy: they are not the official ones"
-        )
+            notes.append(f"{len(left):,} {kind} left out, such as {'/'.join(min(left).parts)}")
+    every = [image for split in folders.values() for kept in split.values() for image in kept]
+    if any(not image.parts[-1].lower().endswith(".png") for image in every):
+        what = "pixels were decoded from JPEG, which is lossy: they are not the official ones"
+        notes.append(what)
     return parts, names, [*notes, *found.notes]
 
 
@@ -268,8 +266,7 @@ def _tfds_parts(
             images.Image((), f"{version}, {split} row {row}", data=bytes(record["image"]))
             for row, record in enumerate(records, 1)
         ]
-        labels = np.array([record[label] for record in records], np.int64)
-        parts.append((images.pixels(files, shape=(32, 32)), labels))
+        parts.append((files, np.array([record[label] for record in records])))
     return parts, () if all(class_name.isdecimal() for class_name in names) else names
 
 
@@ -314,7 +311,7 @@ def _binary_parts(
         every = [_binary_rows(where / name, files[name], version) for name in batches]
         data = np.concatenate(every)[: most or None]
         x = data[:, len(version.below) :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        parts.append((x, data[:, byte].astype(np.int64)))
+        parts.append((x, data[:, byte]))
     text, number = version.texts[byte], version.below[byte]
     lines = files.get(text, b"").decode("utf-8", "replace").splitlines()
     names = [line.strip() for line in lines if line.strip()]

@@ -30,7 +30,7 @@ SHARED = {
     "wide_deep": ("hidden", "activation", "weights"),
 }
 MOST = 2**31 - 1  # XLA counts a dimension in int32
-NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary", "pad")  # not a config's to choose
+NOT_OPTIONS = ("parent", "name", "out", "output", "vocabulary")  # not a config's to choose
 
 
 class NetworkFields(NamedTuple):
@@ -64,7 +64,7 @@ def options_of(name: str) -> dict[str, Any]:
     return {
         p.name: None if p.default is p.empty else p.default
         for p in parameters
-        if p.name not in NOT_OPTIONS and p.kind is not p.VAR_KEYWORD
+        if p.name not in NOT_OPTIONS
     }
 
 
@@ -126,8 +126,7 @@ def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
             f"{where}: the network {name!r} reads {' or '.join(kinds)} and the data is of kind "
             f"{reads.kind!r}: choose {', '.join(n for n, (k, _) in READS.items() if reads.kind in k)}."
         )
-    parameters = inspect.signature(BOTTOMS[name]).parameters
-    if reads.kind == "text" and "pad" not in parameters and reads.pad != bert.PAD:
+    if reads.kind == "text" and reads.pad != bert.PAD:
         raise UserError(
             f"{where}: the network {name!r} reads token 0 as padding and the data pads with token "
             f"{reads.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
@@ -181,14 +180,8 @@ def make_network(fields: NetworkFields, out: int, output: str, reads: Input) -> 
     for field, table in (("activation", ACTIVATIONS), ("weights", WEIGHTS)):
         if field in arguments and arguments[field] not in table:
             raise unknown(f"{where}.{field}", arguments[field], table)
-    parameters = inspect.signature(BOTTOMS[name]).parameters
-    if "vocabulary" in parameters:
+    if "vocabulary" in inspect.signature(BOTTOMS[name]).parameters:
         columns = reads.vocabulary or (0,) * reads.shape[0]
         arguments["vocabulary"] = reads.vocabulary[0] if reads.kind == "text" else columns
-    if "pad" in parameters:
-        arguments["pad"] = reads.pad
-    try:
-        make: Callable[..., nn.Module] = BOTTOMS[name]
-        return make(out=out, output=output, **arguments)
-    except TypeError as error:
-        raise UserError(f"{where}.options={dict(fields.options)}: {error}.") from error
+    make: Callable[..., nn.Module] = BOTTOMS[name]
+    return make(out=out, output=output, **arguments)
