@@ -138,9 +138,9 @@ def _load(folder: str, version: Version, rows: int, byte: int) -> Dataset:
         label = "label" if number == version.below[-1] else "coarse_label"
         parts, names = _tfds_parts(prepared, version.name, label, most)
         notes = [f"read {prepared} (TFDS)"]
-    elif files := _binary(root, version):
-        parts, names = _binary_parts(*files, version, byte, most)
-        notes = [f"read {files[0]} (official binary version)"]
+    elif binary := _binary(root, version, byte, most):
+        where, parts, names = binary
+        notes = [f"read {where} (official binary version)"]
     else:
         known, splits = NAMES10 if version is CIFAR10 else (), [("train",), ("test",)]
         parts, names, left = _class_folders(root, layouts, SPLITS, splits, known, most)
@@ -270,37 +270,31 @@ def _tfds_parts(
     return parts, () if all(class_name.isdecimal() for class_name in names) else names
 
 
-def _binary(folder: pathlib.Path, version: Version) -> tuple[pathlib.Path, dict[str, bytes]] | None:
-    """Where the binary version is, and its files by name; None where there is none.
-
-    Raises UserError where only the python version is there: it is pickled, and unpickling a file
-    can run anything."""
+def _binary(
+    folder: pathlib.Path, version: Version, byte: int, rows: Sequence[int]
+) -> tuple[pathlib.Path, list[Part], Sequence[str]] | None:
+    """Where the binary version is, its parts, each its first ``rows`` (0: all), and the classes' names (()
+    where no file has them); None where there is none. A file may hold any number of rows, but every official
+    one must be there. Raises UserError where only the python version is: unpickling can run anything."""
+    expected, again = (*version.train, version.test), f"fetch {version.archive} again"
 
     def is_part(name: str) -> bool:
-        return name in (*version.train, version.test, *version.texts) or (
-            version is CIFAR10 and bool(re.fullmatch(r"data_batch_\d+\.bin", name))
-        )
+        more = version is CIFAR10 and re.fullmatch(r"data_batch_\d+\.bin", name)
+        return bool(more) or name in (*expected, *version.texts)
 
     archive = folder / version.archive
-    for place in (folder, folder / version.folder, archive):
-        files = named(place, is_part)
+    for where in (folder, folder / version.folder, archive):
+        files = named(where, is_part)
         if any(name.endswith(".bin") for name in files):
-            return place, files
-    if archive.exists():
-        raise fault(archive, "holds no .bin file of the binary version", "fetch it again")
-    for name in version.pickled:
-        if (folder / name).exists():
-            what = "is the python (pickle) version, never opened"
-            raise fault(folder / name, what, f"fetch the binary version, {version.archive}")
-    return None
-
-
-def _binary_parts(
-    where: pathlib.Path, files: dict[str, bytes], version: Version, byte: int, rows: Sequence[int]
-) -> tuple[list[Part], Sequence[str]]:
-    """The training and the test part, each its first ``rows`` (0: all), and the classes' names (()
-    where no file has them). A file may hold any number of rows, but every official one must be there."""
-    expected, again = (*version.train, version.test), f"fetch {version.archive} again"
+            break
+    else:
+        if archive.exists():
+            raise fault(archive, "holds no .bin file of the binary version", "fetch it again")
+        for name in version.pickled:
+            if (folder / name).exists():
+                what = "is the python (pickle) version, never opened"
+                raise fault(folder / name, what, f"fetch the binary version, {version.archive}")
+        return None
     for name in (*expected, *sorted(files)):
         if name not in files:
             raise fault(where, f"has no {name}", again)
@@ -317,7 +311,7 @@ def _binary_parts(
     names = [line.strip() for line in lines if line.strip()]
     if text in files and len(names) != number:
         raise fault(where / text, f"has {len(names)} names and not {number}", again)
-    return parts, names
+    return where, parts, names
 
 
 def _binary_rows(file: pathlib.Path, data: bytes, version: Version) -> np.ndarray:
