@@ -203,7 +203,7 @@ def coverage(cell: Cell, means: Floats, runs: int, random: np.random.Generator) 
     lowers, uppers, plains = [], [], []
     for count in _chunks(runs):
         leaks = draw(random, means, cell, count)
-        limits = intervals.worst_limits(intervals.sample(leaks, ROWS), ROWS)
+        limits = intervals.worst_limits(intervals.sample(leaks, ROWS))
         scores = choosing.leave_one_out(leaks).scores
         error = scores.std(-1, ddof=1) / np.sqrt(cell.seeds)
         plains.append(scores.mean(-1) - special.stdtrit(cell.seeds - 1, intervals.LEVEL) * error)
@@ -267,7 +267,7 @@ def rates(
     for count in _chunks(runs):
         leaks, local_only, _ = figures_of(cell, world, truth, count, random)
         figures, baseline = (intervals.sample(x, rows) for x in (leaks, local_only))
-        codes = judging.verdict_codes(judging.evidence_on(figures, baseline, rows))
+        codes = judging.verdict_codes(judging.evidence_on(figures, baseline))
         found.append(codes[:, -(POINTS // 2) :])
     codes = np.concatenate(found)
     shares = {verdict: float((codes == k).mean()) for k, verdict in enumerate(judging.VERDICTS)}

@@ -9,7 +9,6 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 from vfljax import store
@@ -17,6 +16,7 @@ from vfljax.attacking.run import attack_sweep
 from vfljax.attacks import TABLE
 from vfljax.errors import UserError
 from vfljax.report import candidates as strongest_module
+from vfljax.report import intervals
 from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.assessment import compare
 from vfljax.report.candidates import Candidate, Candidates
@@ -137,14 +137,11 @@ def comparable(table: Any) -> list[dict[str, Any]]:
 
 def candidates_of(names: Sequence[str], leaks: Any, local_only: Any, rows: int) -> Candidates:
     """``Candidates`` from anything like arrays: leaks [attacks, seeds] and the baseline's [seeds]."""
-    figures, baseline = np.asarray(leaks, np.float64), np.asarray(local_only, np.float64)
-    attacks = tuple(Candidate(name, name) for name in names)
     return Candidates(
-        attacks=attacks,
-        leaks=figures,
-        local_only=baseline,
-        rows=rows,
-        seeds=tuple(range(len(baseline))),
+        attacks=tuple(Candidate(name, name) for name in names),
+        figures=intervals.sample(leaks, rows),
+        local_only=intervals.sample([local_only], rows),
+        seeds=tuple(range(len(local_only))),
     )
 
 

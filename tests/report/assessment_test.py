@@ -95,7 +95,7 @@ def test_the_strongest_attack_is_that_of_the_highest_mean_whatever_the_folds_cho
     passive = [(0.1, 0.9), (0.1, 0.7), (0.1, 0.7)]
     norm = [(0.9, 0.75), (0.9, 0.72), (0.9, 0.72)]
     worst = worst_of(tmp_path, passive=passive, norm=norm)
-    assert (worst.name, worst.chosen) == ("passive", "2 of 3 folds")
+    assert (worst.name, worst.folds, worst.seeds) == ("passive", 2, 3)
     assert worst.by_seed == {0: 0.9, 1: 0.7, 2: 0.7}
     assert (worst.leak.mean, worst.fold_leak) == pytest.approx((2.3 / 3, 2.15 / 3))
     assert worst.leak.limits.lower < worst.leak.mean < worst.leak.limits.upper
@@ -200,7 +200,7 @@ def test_with_several_parties_the_local_only_baseline_is_the_best_of_those_who_a
 
     def local_only(parties, alone=alone, known=known):
         one = one_of(tmp_path, known, alone, parties, **leaks)
-        return one.strongest.candidates.local_only.tolist()
+        return one.strongest.candidates.local_only.leaks[0].tolist()
 
     both = local_only({"mean": (1,)})
     assert both[0] == 0.9

@@ -2,18 +2,18 @@
 
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import special
 
 from tests.reference import judging as twin
-from tests.sweeps import candidates_of
+from tests.sweeps import REFERENCE, candidates_of
 from vfljax.report import candidates as strongest_module
 from vfljax.report import choosing, intervals, judging, spread
 from vfljax.report.intervals import LOWER, UPPER
 from vfljax.report.judging import Verdict
+from vfljax.report.strongest import broken_attacks
 
 ROWS = 300
 NAN = math.nan
@@ -46,7 +46,7 @@ def compared(candidates, undefended):
         strongest_module.strongest_of(undefended),
     )
     (found,) = judging.judge([worst], plain)
-    return SimpleNamespace(worst=worst, **found._asdict())
+    return found
 
 
 def points(*configurations):
@@ -88,14 +88,11 @@ def test_choice_and_limits_are_those_of_the_plain_twin(seeds, candidates, missin
     figures, others, base = map(points, (leaks, undefended, away[None]))
     leaks, undefended, away = plain(leaks), plain(undefended), plain(away)
     for found, expected in (
-        (intervals.worst_limits(figures, ROWS), twin.worst_limits(leaks, ROWS)),
-        (intervals.excess_limits(figures, base, ROWS), twin.excess_limits(leaks, away, ROWS)),
+        (intervals.worst_limits(figures), twin.worst_limits(leaks, ROWS)),
+        (intervals.excess_limits(figures, base), twin.excess_limits(leaks, away, ROWS)),
+        (intervals.change_limits(figures, others), twin.change_limits(leaks, undefended, ROWS)),
         (
-            intervals.change_limits(figures, others, ROWS),
-            twin.change_limits(leaks, undefended, ROWS),
-        ),
-        (
-            intervals.most_beyond(figures, others, ROWS, 0.95, 0.25, base),
+            intervals.most_beyond(figures, others, 0.95, 0.25, base),
             twin.most(leaks, undefended, ROWS, 0.95, 0.25, away),
         ),
     ):
@@ -120,19 +117,19 @@ def test_spreads_over_points_are_moderated_as_the_plain_twin_does(seeds):
     np.testing.assert_array_equal(fewer.error[:, 0], own.error[:7])
     values = np.geomspace(1e-4, 1e4, 30)
     np.testing.assert_allclose(
-        special.polygamma(1, spread.inverse_trigamma(values)), values, rtol=1e-9
+        special.polygamma(1, spread._inverse_trigamma(values)), values, rtol=1e-9
     )
 
 
 def test_repetitions_are_judged_as_each_alone():
     runs = [np.stack([drawn(4, 5, seed=10 * s + p) for p in range(9)]) for s in range(3)]
     away = intervals.sample(np.tile(AWAY, (3, 1, 1, 1)), ROWS)
-    together = judging.evidence_on(points(*runs), away, ROWS)
+    together = judging.evidence_on(points(*runs), away)
     for place, run in enumerate(runs):
-        alone = judging.evidence_on(points(*run), intervals.sample(AWAY[None, None], ROWS), ROWS)
+        alone = judging.evidence_on(points(*run), intervals.sample(AWAY[None, None], ROWS))
         np.testing.assert_allclose(np.array(together.excess)[:, place], alone.excess)
         np.testing.assert_allclose(together.contrast[place], alone.contrast)
-        np.testing.assert_allclose(together.change[place], alone.change)
+        np.testing.assert_allclose(np.array(together.change)[:, place], alone.change)
 
 
 def test_what_a_fold_picks_does_not_depend_on_the_seed_it_is_scored_on():
@@ -176,12 +173,9 @@ def test_a_diverged_seed_counts_as_a_guess():
 # limits
 
 
-def limits_of(figures, rows, level=0.95):
+def limits_of(figures, rows):
     """The lower and upper limit of figures of one attack."""
-    error = intervals.row_errors(figures, rows)
-    return [
-        float(intervals.figure_limit(figures, error, rows, side, level)) for side in (LOWER, UPPER)
-    ]
+    return [float(limit) for limit in intervals.worst_limits(intervals.sample([figures], rows))]
 
 
 @pytest.mark.parametrize("rows", [1, 20, 5000])
@@ -207,34 +201,32 @@ def test_many_rows_and_a_small_spread_give_the_t_interval():
 
 def test_what_rows_alone_let_a_figure_spread_is_taken_where_it_is_known():
     leaks = np.full((2, 5), 0.8)
-    bound = intervals.row_errors(leaks, 200)
+    bound = intervals.sample(leaks, 200).errors
     assert bound == pytest.approx([math.sqrt(0.8 * 0.2 / 200)] * 2, rel=1e-2)
-    known = intervals.row_errors(leaks, 200, np.array([[0.01] * 5, [NAN] * 5]))
+    known = intervals.sample(leaks, 200, np.array([[0.01] * 5, [NAN] * 5])).errors
     assert known == pytest.approx([0.01, bound[1]])
-    perfect = intervals.row_errors(np.ones((1, 5)), 200, np.zeros((1, 5)))
+    perfect = intervals.sample(np.ones((1, 5)), 200, np.zeros((1, 5))).errors
     assert perfect == pytest.approx([twin.half_row(200)])
 
 
 def test_a_change_uses_that_no_figure_passes_one():
     defended, plain = np.array([[0.99, 0.97, 0.985]]), np.array([[0.999, 0.99, 1.0]])
-    low, high = intervals.change_limits(points(defended), points(plain), ROWS)
-    least = intervals.worst_limits(points(plain), ROWS, 0.975).lower
+    low, high = intervals.change_limits(points(defended), points(plain))
+    least = intervals.worst_limits(points(plain), 0.975).lower
     assert high <= 1 - least < 0.07
-    assert low >= intervals.worst_limits(points(defended), ROWS, 0.975).lower - 1
+    assert low >= intervals.worst_limits(points(defended), 0.975).lower - 1
 
 
 def test_missing_seeds_are_as_if_they_were_not_there():
     some = drawn(4, 5)
     holes = np.insert(some, [0, 2, 5], np.nan, axis=1)
-    found, expected = (
-        intervals.worst_limits(intervals.sample(x, ROWS), ROWS) for x in (holes, some)
-    )
+    found, expected = (intervals.worst_limits(intervals.sample(x, ROWS)) for x in (holes, some))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_an_attack_without_three_figures_rules_nothing_out_and_one_not_tried_is_no_candidate():
     leaks = np.vstack([constant(0.6), [[NAN, NAN, NAN, 0.5, 0.5]]])
-    assert intervals.worst_limits(intervals.sample(leaks, ROWS), ROWS).upper == 1
+    assert intervals.worst_limits(intervals.sample(leaks, ROWS)).upper == 1
     result = judged(leaks, constant(0.9))
     assert result.verdict == Verdict.CANNOT_SAY
     assert result.missing == ("attack 1",)
@@ -257,7 +249,7 @@ def test_an_attack_without_three_figures_rules_nothing_out_and_one_not_tried_is_
     ],
 )
 def test_an_attack_that_failed_on_every_seed_is_broken(leaks, broken):
-    assert bool(strongest_module.broken_attacks(np.array(leaks), 0.5, ROWS)) == broken
+    assert bool(broken_attacks(np.array(leaks), REFERENCE)) == broken
 
 
 # verdicts
@@ -302,7 +294,7 @@ def test_a_verdict_is_the_first_that_its_limits_allow(plain, excess, contrast, c
     evidence = judging.VerdictLimits(
         intervals.Limits(*np.array([(0.0, plain), excess]).T),
         np.array([0.0, contrast]),
-        np.array([0.0, change]),
+        intervals.Limits(np.array([0.0, change]), np.array([0.0, change])),
         spread.means(np.zeros((2, 1, 3)), 0.1),
     )
     assert judging.VERDICTS[int(judging.verdict_codes(evidence)[0])] == verdict
@@ -350,8 +342,8 @@ def test_fewer_than_three_seeds_have_figures_and_no_verdict():
     for seeds in (1, 2):
         result = judged(constant(0.8, 0.7, seeds=seeds), constant(0.9, seeds=seeds), AWAY[:seeds])
         assert result.verdict == Verdict.NO_VERDICT
-        assert str(result.worst.leak) == "0.800"
-        assert math.isclose(result.worst.excess.mean, 0.2)
+        assert str(result.strongest.leak) == "0.800"
+        assert math.isclose(result.strongest.excess.mean, 0.2)
         assert math.isclose(result.change.mean, -0.1)
     diverged = constant(0.8, 0.7)
     diverged[:, :3] = np.nan
@@ -378,7 +370,7 @@ def test_seeds_whose_training_diverged_are_left_out():
     leaks, undefended = constant(0.6, 0.5, seeds=7), constant(1.0, seeds=7)
     leaks[:, 5:] = np.nan
     result = judged(leaks, undefended, np.full(7, 0.6))
-    assert result.worst.seeds == 5
+    assert result.strongest.seeds == 5
     fewer = judged(leaks[:, :5], undefended[:, :5])
     np.testing.assert_allclose(result.change.limits, fewer.change.limits)
     assert result.verdict == fewer.verdict
@@ -386,9 +378,13 @@ def test_seeds_whose_training_diverged_are_left_out():
 
 def test_the_strongest_is_never_below_the_local_only_baseline():
     result = judged(constant(0.3, 0.2), constant(0.9))
-    assert result.worst.is_local_only
-    assert result.worst.name == "local-only baseline"
-    assert (result.worst.leak.mean, result.worst.excess.mean, result.worst.folds) == (0.6, 0, 5)
+    assert result.strongest.is_local_only
+    assert result.strongest.name == "local-only baseline"
+    assert (result.strongest.leak.mean, result.strongest.excess.mean, result.strongest.folds) == (
+        0.6,
+        0,
+        5,
+    )
     assert result.verdict == Verdict.PROTECTS
 
 
@@ -415,8 +411,8 @@ def test_what_is_printed_is_the_highest_mean_of_an_attack_or_of_the_baseline():
         worst = strongest_module.strongest_of(among)
         if worst is None:
             continue
-        of_name = np.nanmean(among.all_leaks[among.everyone.index(worst.attack)])
-        assert worst.leak.mean == max(of_name, np.nanmean(among.all_leaks[-1]))
+        of_name = np.nanmean(among.all_figures.leaks[among.everyone.index(worst.attack)])
+        assert worst.leak.mean == max(of_name, np.nanmean(among.all_figures.leaks[-1]))
         assert worst.leak.mean == pytest.approx(np.mean(list(worst.by_seed.values())))
         assert worst.excess.mean >= 0
 
@@ -425,8 +421,8 @@ def test_a_shift_of_all_figures_changes_no_difference_and_no_verdict():
     leaks, undefended = drawn(4, 5) - 0.1, drawn(4, 5, seed=1)
     before, after = (judged(leaks + x, undefended + x, AWAY + x) for x in (0, 0.05))
     np.testing.assert_allclose(after.change.limits, before.change.limits)
-    np.testing.assert_allclose(after.worst.excess.limits, before.worst.excess.limits)
-    assert math.isclose(after.worst.leak.mean, before.worst.leak.mean + 0.05)
+    np.testing.assert_allclose(after.strongest.excess.limits, before.strongest.excess.limits)
+    assert math.isclose(after.strongest.leak.mean, before.strongest.leak.mean + 0.05)
     assert after.verdict == before.verdict
 
 
@@ -437,12 +433,12 @@ def test_an_attack_that_reads_more_never_makes_a_limit_lower():
         stronger = leaks.copy()
         stronger[candidate] += 0.05
         for limits in (
-            lambda x: intervals.worst_limits(points(x), ROWS).upper,
-            lambda x: intervals.excess_limits(points(x), points(AWAY[None]), ROWS).upper,
-            lambda x: intervals.change_limit(points(x), points(undefended), ROWS),
+            lambda x: intervals.worst_limits(points(x)).upper,
+            lambda x: intervals.excess_limits(points(x), points(AWAY[None])).upper,
+            lambda x: intervals.change_limits(points(x), points(undefended)).upper,
         ):
             assert limits(stronger) >= limits(leaks)
-    few, more = (intervals.worst_limits(points(x), ROWS) for x in (leaks, np.vstack([leaks, away])))
+    few, more = (intervals.worst_limits(points(x)) for x in (leaks, np.vstack([leaks, away])))
     assert more.upper >= few.upper
 
 
@@ -454,4 +450,4 @@ def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="at least one of each"):
         intervals.sample(np.zeros((0, 5)), ROWS)
     with pytest.raises(ValueError, match="rows=0"):
-        intervals.figure_limit([0.5] * 5, 0.1, 0, LOWER)
+        intervals.sample([[0.5] * 5], 0)

@@ -56,18 +56,29 @@ def strongest(leaks: ArrayLike) -> Ints:
 
 
 def accuracy_losses(accuracies: ArrayLike, undefended: ArrayLike, majority: float) -> Floats:
-    """What an operating point costs, [..., seeds]: ``undefended`` [seeds] less ``accuracies`` [..., seeds], on
-    validation rows. A seed that diverged (NaN) guesses the class of share ``majority``."""
-    accuracies, undefended = np.asarray(accuracies, float), np.asarray(undefended, float)
-    return np.where(np.isfinite(undefended), undefended, majority) - np.where(
-        np.isfinite(accuracies), accuracies, majority
+    """Returns what operating points cost on validation rows, [..., seeds].
+
+    Args:
+      accuracies: [..., seeds], NaN where a seed diverged, which guesses then.
+      undefended: [seeds], likewise.
+      majority: the accuracy of a guess.
+    """
+    ours, others = (
+        np.where(np.isfinite(x), x, majority)
+        for x in (np.asarray(accuracies, float), np.asarray(undefended, float))
     )
+    return others - ours
 
 
 def keeps_accuracy(losses: ArrayLike, max_cost: float = MEAN_LOSS) -> Bools:
-    """Whether ``losses`` [..., seeds] are small: a mean of at most ``max_cost``, and its t-limit at
-    ``LOSS_LEVEL`` at most twice that. Of one seed there is no limit, and its loss decides; of no seed
-    nothing is known to be kept."""
+    """Returns whether losses are small: by their mean, and by its t-limit at ``LOSS_LEVEL``.
+
+    Of one seed there is no limit, and its loss decides; of no seed nothing is known to be kept.
+
+    Args:
+      losses: [..., seeds].
+      max_cost: the most that the mean may be; the limit may be twice as much.
+    """
     losses = np.asarray(losses, np.float64)
     count = losses.shape[-1]
     if count == 0:

@@ -105,7 +105,7 @@ class Reference(NamedTuple):
     chance: float  # on the leak scale
     majority: float  # accuracy of guessing the largest class
     known: int  # number of labels an attacker may know: the most of any attack
-    rows: int = 2000  # judged rows: m of ``intervals.row_errors``
+    rows: int = 2000  # judged rows, as of ``LeakSample``
     crossed: bool = True  # whether figures of all rows are stored, as of this version's attacks
     utility: str = "accuracy"  # or "AUC": what a defense may cost (``worth``)
     label_columns: bool = True  # whether the label party owns columns

@@ -145,7 +145,7 @@ def _none_meets(
             "unknown",
             plain.strongest,
         )
-    near = nearest(attacked, assessed.allowed.get(federation, choosing.MEAN_LOSS), reference)
+    near = nearest(attacked, assessed.allowed.get(federation, choosing.MEAN_LOSS), reference.goal)
     strongest, asked = near.strongest, _asked(assessed, federation)
     assert strongest is not None
     tail = (

@@ -1,10 +1,9 @@
 """Limits of figures over seeds, of the strongest of many candidates: max_k mu_k.
 
-The functions take ``LeakSample`` records: leak figures
-[..., candidates, seeds] in [0, 1], NaN where a seed has none, and what the judged rows alone let each figure
-spread. They return one-sided limits; a pair of them, at 95 % each, is a 90 % interval. Where spreads are
-learned over the points of a sweep (``spread``), the axis before the candidates is that of the points; other
-leading axes are repetitions. Two rules carry everything about the strongest candidate:
+The functions take ``LeakSample`` records and return one-sided limits; a pair of them, at 95 % each, is a 90 %
+interval. Where spreads are learned over the points of a sweep (``spread``), the axis before the candidates is
+that of the points; other leading axes are repetitions. Two rules carry everything about the strongest
+candidate:
 
 - *At most* needs no correction. If every candidate's limit is below x at 95 %, then so is the limit of
   the strongest one, whichever it is (intersection-union; Berger 1982).
@@ -36,6 +35,7 @@ from vfljax.report.estimates import Limits
 from vfljax.report.spread import FEWEST_SEEDS, moments
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 LEVEL = 0.95
 """The level of every one-sided limit on which a verdict rests."""
@@ -55,15 +55,14 @@ SATURATED = 0.97
 class LeakSample(NamedTuple):
     """Figures of candidates, and the spread over seeds that the number of judged rows alone gives them."""
 
-    leaks: Floats  # [..., candidates, seeds]
+    leaks: Floats  # [..., candidates, seeds], in [0, 1]; NaN where a seed has none
     errors: Floats  # [..., candidates]
-    tried: NDArray[
-        np.bool_
-    ]  # [..., candidates]: one that was not tried has NaN and rules nothing out
+    tried: Bools  # [..., candidates]: one that was not tried has NaN and rules nothing out
+    rows: int  # m, the judged rows
 
 
-def row_errors(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> Floats:
-    """Returns the standard deviation [...] that a finite number of judged rows gives figures [..., seeds].
+def _row_errors(leaks: Floats, rows: int, errors: ArrayLike | None) -> Floats:
+    """The standard deviation [...] that a finite number of judged rows gives figures [..., seeds].
 
     It is the mean over seeds of ``errors`` [..., seeds] (``metrics.leak_error``: DeLong's for an AUC, and that
     of C binomials for a balanced top-1). Without these it is sqrt(p (1 - p) / m), m ``rows`` and p the mean:
@@ -71,18 +70,17 @@ def row_errors(leaks: ArrayLike, rows: int, errors: ArrayLike | None = None) -> 
     those of the rarer class, with which it is the most that an AUC can spread. It is never below what half
     a row of m gives.
     """
-    rows = _checked(rows)
-    count, mean, _ = moments((np.asarray(leaks, np.float64) * rows + 0.5) / (rows + 1))
+    count, mean, _ = moments((leaks * rows + 0.5) / (rows + 1))
     mean = np.where(count > 0, mean, 0.5)
     bound = np.sqrt(mean * (1 - mean) / rows)
     if errors is None:
         return bound
     known, scored, _ = moments(np.asarray(errors, np.float64))
-    return np.maximum(np.where(known > 0, scored, bound), half_row(rows))
+    return np.maximum(np.where(known > 0, scored, bound), _half_row(rows))
 
 
-def half_row(rows: int) -> float:
-    """Returns the standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
+def _half_row(rows: int) -> float:
+    """The standard deviation of a figure of which half a row of ``rows`` is expected to be wrong."""
     wrong = 0.5 / (rows + 1)
     return math.sqrt(wrong * (1 - wrong) / rows)
 
@@ -90,7 +88,13 @@ def half_row(rows: int) -> float:
 def sample(
     leaks: ArrayLike, rows: int, errors: ArrayLike | None = None, tried: ArrayLike = True
 ) -> LeakSample:
-    """Returns the ``LeakSample`` of leaks [..., candidates, seeds] and their ``errors`` of as many or of none.
+    """Returns the ``LeakSample`` of some figures.
+
+    Args:
+      leaks: [..., candidates, seeds].
+      rows: the number of judged rows, at least one of every class.
+      errors: the standard deviation of each figure, if it is known.
+      tried: which candidates were tried, [..., candidates].
 
     Raises:
       ValueError: where there is no candidate or no seed, or ``rows`` is below 1.
@@ -98,13 +102,15 @@ def sample(
     leaks = np.asarray(leaks, np.float64)
     if leaks.ndim < 2 or 0 in leaks.shape[-2:]:
         raise ValueError(f"leaks are [candidates, seeds], at least one of each; here {leaks.shape}")
+    if rows < 1:
+        raise ValueError(f"rows={rows}: a figure needs at least one judged row of every class")
     tried = np.broadcast_to(np.asarray(tried, bool), leaks.shape[:-1])
-    return LeakSample(leaks, row_errors(leaks, rows, errors), tried)
+    return LeakSample(leaks, _row_errors(leaks, rows, errors), tried, rows)
 
 
-def figure_limit(
-    figures: ArrayLike,
-    error: ArrayLike,
+def _figure_limit(
+    figures: Floats,
+    error: Floats,
     rows: int,
     side: int,
     level: ArrayLike = LEVEL,
@@ -119,7 +125,6 @@ def figure_limit(
     With fewer than 3 figures the limits are 0 and 1; for m large and p not near 0 or 1 they are those of the
     t-interval. The mean is taken before the logit, not after: the mean of logits is the logit of another mean.
     """
-    rows = _checked(rows)
     shrunk = (np.asarray(figures, np.float64) * rows + 0.5) / (rows + 1)
     count, mean, _ = moments(shrunk)
     enough = count >= FEWEST_SEEDS
@@ -131,126 +136,136 @@ def figure_limit(
     return np.where(enough, limit, 1.0 if side == UPPER else 0.0)
 
 
-class Contenders(NamedTuple):
-    """Who may be the strongest, and how their limits are corrected for choosing among them."""
+class _Contenders(NamedTuple):
+    """Which candidates may be the strongest, and how their limits are corrected for choosing among them."""
 
-    among: NDArray[np.bool_]  # [..., candidates]
+    among: Bools  # [..., candidates]
     number: NDArray[np.intp]  # [...], of those that differ
-    folds: NDArray[np.bool_]  # [...], whether the folds' scores are to be used instead
+    folds: Bools  # [...], whether the folds' scores are to be used instead
     scores: Floats  # [..., seeds], of the folds
     share: Floats  # [...], of ``spread.means`` for these scores
     error: Floats  # [...], that rows alone give them
 
     def level(self, level: float) -> Floats:
-        """Returns the level [...] of each contender's limit at which all of them hold at ``level``."""
-        return 1 - (1 - level) / np.maximum(self.number, 1)
+        """The level [..., 1] of each contender's limit at which all of them hold at ``level``."""
+        return (1 - (1 - level) / np.maximum(self.number, 1))[..., None]
 
 
-def contenders(candidates: LeakSample, rows: int) -> Contenders:
+def _contenders(candidates: LeakSample) -> _Contenders:
     """Which candidates of a ``LeakSample`` [..., candidates, seeds] may be the strongest.
 
-    Ruled out is who has fewer than 3 figures, and whose difference to the highest mean is below 0 at
-    ``CONTENDER_LEVEL``. The one of the highest mean always stays.
+    A candidate is ruled out that has fewer than 3 figures, or whose difference to the highest mean is below 0
+    at ``CONTENDER_LEVEL``. The one of the highest mean always stays.
     """
-    leaks, errors, _ = candidates
+    leaks, errors = candidates.leaks, candidates.errors
     count, mean, _ = moments(leaks)
     usable = count >= FEWEST_SEEDS
-    leader = np.argmax(np.where(usable, mean, -np.inf), axis=-1)
-    behind = leaks - np.take_along_axis(leaks, leader[..., None, None], axis=-2)
-    floor = _difference_error(errors, np.take_along_axis(errors, leader[..., None], -1), rows)
+    leader = np.argmax(np.where(usable, mean, -np.inf), axis=-1)[..., None]
+    behind = leaks - np.take_along_axis(leaks, leader[..., None], axis=-2)
+    error = np.take_along_axis(errors, leader, -1)
+    floor = _difference_error(errors, error, candidates.rows)
     among = usable & (spread.means(behind, floor).limit(UPPER, CONTENDER_LEVEL) >= 0)
     different = np.sum(among & ~_repeated(leaks), axis=-1)
     folds = choosing.leave_one_out(leaks)
     seeds = np.isfinite(folds.scores).sum(-1)
     picked = np.where(folds.picks == choosing.NOBODY, folds.picks.max(-1)[..., None], folds.picks)
-    disagree = np.ptp(picked, axis=-1) > 0
-    return Contenders(
-        among,
-        different,
-        (seeds <= FEW_SEEDS) & (different > 2),
-        folds.scores,
-        np.where(disagree, 1 / np.maximum(seeds - 1, 1), 0.0),
-        np.take_along_axis(errors, leader[..., None], -1)[..., 0],
+    return _Contenders(
+        among=among,
+        number=different,
+        folds=(seeds <= FEW_SEEDS) & (different > 2),
+        scores=folds.scores,
+        share=np.where(np.ptp(picked, axis=-1) > 0, 1 / np.maximum(seeds - 1, 1), 0.0),
+        error=error[..., 0],
     )
 
 
-def worst_limits(candidates: LeakSample, rows: int, level: float = LEVEL) -> Limits:
-    """Between what the strongest of a ``LeakSample`` leaks: "at least" and "at most", [...].
+def worst_limits(candidates: LeakSample, level: float = LEVEL) -> Limits:
+    """Returns between what the strongest candidate leaks, "at least" and "at most", [...].
 
     The lower limit is corrected for choosing. The upper one is the highest of every candidate's, and 1
     where a candidate has fewer than 3 figures.
+
+    Args:
+      candidates: [..., candidates, seeds].
+      level: of each of the two limits.
     """
-    leaks, errors, tried = candidates
-    rivals = contenders(candidates, rows)
-    lower = figure_limit(leaks, errors, rows, LOWER, rivals.level(level)[..., None])
-    half = 1 - (1 - level) / 2
-    of_folds = figure_limit(rivals.scores, rivals.error, rows, LOWER, half, rivals.share)
-    upper = np.where(tried, figure_limit(leaks, errors, rows, UPPER, level), 0.0)
+    leaks, errors, tried, rows = candidates
+    rivals = _contenders(candidates)
+    lower = _figure_limit(leaks, errors, rows, LOWER, rivals.level(level))
+    of_folds = _figure_limit(
+        rivals.scores, rivals.error, rows, LOWER, _half_risk(level), rivals.share
+    )
+    upper = np.where(tried, _figure_limit(leaks, errors, rows, UPPER, level), 0.0)
     highest = np.max(np.where(rivals.among, lower, 0.0), axis=-1)
     return Limits(np.where(rivals.folds, of_folds, highest), np.max(upper, axis=-1))
 
 
-def excess_limits(
-    candidates: LeakSample, local_only: LeakSample, rows: int, level: float = LEVEL
-) -> Limits:
-    """Returns the limits [..., points], each at ``level``, of e: what the strongest of the candidates [...,
-    points, candidates, seeds] leaks beyond the baseline [..., points, 1, seeds], whose points may be one."""
-    upper = most_beyond(candidates, local_only, rows, level)
-    rivals = contenders(candidates, rows)
-    each = differences(candidates, local_only, rows)
-    lower = each.limit(LOWER, rivals.level(level)[..., None])
+def excess_limits(candidates: LeakSample, local_only: LeakSample, level: float = LEVEL) -> Limits:
+    """Returns the limits [..., points] of e, what the strongest candidate leaks beyond the baseline.
+
+    Args:
+      candidates: [..., points, candidates, seeds].
+      local_only: the baseline [..., points, 1, seeds], whose points may be one.
+      level: of each of the two limits.
+    """
+    rivals = _contenders(candidates)
+    lower = differences(candidates, local_only).limit(LOWER, rivals.level(level))
     highest = np.max(np.where(rivals.among, lower, -1.0), axis=-1)
-    floor = _difference_error(rivals.error, local_only.errors[..., 0], rows)
+    floor = _difference_error(rivals.error, local_only.errors[..., 0], candidates.rows)
     of_folds = spread.means(rivals.scores - local_only.leaks[..., 0, :], floor, rivals.share)
-    lower = np.where(rivals.folds, of_folds.limit(LOWER, 1 - (1 - level) / 2), highest)
-    return Limits(lower, upper)
+    lower = np.where(rivals.folds, of_folds.limit(LOWER, _half_risk(level)), highest)
+    return Limits(lower, most_beyond(candidates, local_only, level))
 
 
-def change_limits(
-    candidates: LeakSample, undefended: LeakSample, rows: int, level: float = LEVEL
-) -> Limits:
-    """Likewise for d, what the strongest of ``candidates`` [..., points, candidates, seeds] leaks more than
-    the strongest of ``undefended`` [..., 1, others, seeds], paired by seed; the candidates need not be the
-    same. The lower limit exchanges the two in ``change_limit``."""
-    lower = -change_limit(undefended, candidates, rows, level)
-    return Limits(lower, change_limit(candidates, undefended, rows, level))
+def change_limits(candidates: LeakSample, undefended: LeakSample, level: float = LEVEL) -> Limits:
+    """Returns the limits [..., points] of d, what the strongest candidate leaks more than undefended's.
+
+    The two are paired by seed; the candidates need not be the same.
+
+    Args:
+      candidates: [..., points, candidates, seeds].
+      undefended: [..., 1, others, seeds].
+      level: of each of the two limits.
+    """
+    upper = _change_limit(candidates, undefended, level)
+    return Limits(-_change_limit(undefended, candidates, level), upper)
 
 
-def change_limit(
-    candidates: LeakSample, undefended: LeakSample, rows: int, level: float = LEVEL
-) -> Floats:
-    """Returns the upper limit of d: the highest of every candidate's against undefended's contenders, corrected
-    for choosing among these.
+def _change_limit(candidates: LeakSample, undefended: LeakSample, level: float) -> Floats:
+    """The upper limit of d: the highest of every candidate's against undefended's contenders, corrected for
+    choosing among these.
 
     As no figure passes 1, d is at most 1 less what undefended leaks. Where that is above ``NEAR_ONE`` the
     better of the two limits is taken, each at half the risk.
     """
-    limit = most_beyond(candidates, undefended, rows, level)
+    limit = most_beyond(candidates, undefended, level)
     count, mean, _ = moments(undefended.leaks)
     near = np.where(count >= FEWEST_SEEDS, mean, 0.0).max(-1) > NEAR_ONE
     if not np.any(near):
         return limit
-    half = 1 - (1 - level) / 2
-    least = np.asarray(worst_limits(undefended, rows, half).lower)
-    both = np.minimum(most_beyond(candidates, undefended, rows, half), 1 - least)
+    half = _half_risk(level)
+    least = np.asarray(worst_limits(undefended, half).lower)
+    both = np.minimum(most_beyond(candidates, undefended, half), 1 - least)
     return np.where(near, both, limit)
 
 
 def most_beyond(
     candidates: LeakSample,
     others: LeakSample,
-    rows: int,
     level: float = LEVEL,
     weight: float = 1.0,
     rest: LeakSample | None = None,
 ) -> Floats:
     """Returns the upper limit [..., points] of max_k mu_k - w max_j nu_j - (1 - w) b.
 
-    mu is of the candidates [..., points, candidates, seeds], nu of the others [..., points, others, seeds] and
-    b of the ``rest`` [..., points, 1, seeds], needed for a weight w below 1. Of each the points may be one.
+    Args:
+      candidates: mu, [..., points, candidates, seeds].
+      others: nu, [..., points, others, seeds]. Of each sample the points may be one.
+      level: of the limit.
+      weight: w.
+      rest: b, [..., points, 1, seeds]; needed for a weight below 1.
     """
-    rivals = contenders(others, rows)
-    corrected = rivals.level(level)[..., None]
+    rivals = _contenders(others)
     leaks = candidates.leaks
     points = np.broadcast_shapes(leaks.shape[:-2], others.leaks.shape[:-2])
     limit = np.ones((*points, leaks.shape[-2]))
@@ -260,54 +275,58 @@ def most_beyond(
         if rest is not None:
             figures = figures + (1 - weight) * rest.leaks[..., 0, :]
             error = error + (1 - weight) * rest.errors[..., 0]
-        return _differences(candidates, figures, error, rows, share)
+        return _differences(candidates, figures, error, share)
 
     paired = rivals.among & ~rivals.folds[..., None]
     for j in np.flatnonzero(paired.any(axis=tuple(range(paired.ndim - 1)))):
         pairs = against(others.leaks[..., j, :], others.errors[..., j])
-        upper = np.where(rivals.among[..., j, None], pairs.limit(UPPER, corrected), 1.0)
-        limit = np.minimum(limit, upper)
+        upper = pairs.limit(UPPER, rivals.level(level))
+        limit = np.minimum(limit, np.where(rivals.among[..., j, None], upper, 1.0))
     if np.any(rivals.folds):
         of_folds = against(rivals.scores, rivals.error, rivals.share[..., None])
         limit = np.where(rivals.folds[..., None], of_folds.limit(UPPER, level), limit)
     return np.max(np.where(candidates.tried, limit, -1.0), axis=-1)
 
 
-def differences(candidates: LeakSample, local_only: LeakSample, rows: int) -> spread.Means:
-    """Returns the means of the candidates' excess over the baseline, [..., points, candidates]."""
-    return _differences(candidates, local_only.leaks[..., 0, :], local_only.errors[..., 0], rows)
+def differences(candidates: LeakSample, local_only: LeakSample) -> spread.Means:
+    """Returns the means of each candidate's excess over the baseline, [..., points, candidates].
+
+    Args:
+      candidates: [..., points, candidates, seeds].
+      local_only: the baseline, [..., points, 1, seeds].
+    """
+    return _differences(candidates, local_only.leaks[..., 0, :], local_only.errors[..., 0])
 
 
 def _differences(
-    candidates: LeakSample, figures: Floats, error: Floats, rows: int, share: ArrayLike = 0.0
+    candidates: LeakSample, figures: Floats, error: Floats, share: ArrayLike = 0.0
 ) -> spread.Means:
     """Candidates [..., points, candidates, seeds] less figures [..., points, seeds]; a learned spread where
     the figures are not near 1."""
     differences = candidates.leaks - figures[..., None, :]
-    floor = _difference_error(candidates.errors, error[..., None], rows)
-    count, mean, _ = moments(figures)
-    pool = (count > 0) & (mean <= SATURATED)
+    floor = _difference_error(candidates.errors, error[..., None], candidates.rows)
     if differences.ndim == 2:  # one point without an axis
         return spread.means(differences, floor, share)
-    pool = np.broadcast_to(pool[..., None], differences.shape[:-1])
+    count, mean, _ = moments(figures)
+    pool = ((count > 0) & (mean <= SATURATED))[..., None]
+    pool = np.broadcast_to(pool, differences.shape[:-1])
     return spread.pooled_means(differences, np.broadcast_to(floor, pool.shape), share, pool)
+
+
+def _half_risk(level: float) -> float:
+    """The level at which a limit is wrong half as often."""
+    return 1 - (1 - level) / 2
 
 
 def _difference_error(errors: Floats, others: Floats, rows: int) -> Floats:
     """The least that a difference of two figures of the same rows spreads: that of figures which rise and
     fall together, and of half a row."""
-    return np.hypot(errors - others, half_row(rows))
+    return np.hypot(errors - others, _half_row(rows))
 
 
-def _repeated(leaks: Floats) -> NDArray[np.bool_]:
+def _repeated(leaks: Floats) -> Bools:
     """Which candidates have, on every seed, the figure of an earlier one."""
     values = np.where(np.isnan(leaks), -1.0, leaks)
     equal = np.all(values[..., :, None, :] == values[..., None, :, :], axis=-1)  # [..., K, K]
     earlier = np.tril(np.ones(equal.shape[-2:], bool), -1)
     return np.any(equal & earlier, axis=-1)
-
-
-def _checked(rows: int) -> int:
-    if rows < 1:
-        raise ValueError(f"rows={rows}: a figure needs at least one judged row of every class")
-    return rows

@@ -23,6 +23,7 @@ which no attack has a figure, because the training diverged, are left out and no
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ from vfljax.report.intervals import LeakSample
 from vfljax.report.spread import FEWEST_SEEDS, Means
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 SHARE = 0.25
 """The share of undefended's excess that it may leave."""
@@ -106,9 +108,9 @@ class Blocking(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One configuration compared with undefended."""
+    """One configuration compared with undefended; the fields are those of an ``Assessment``."""
 
-    excess: Estimate  # e, with spreads learned from all configurations
+    strongest: Strongest  # whose excess has spreads learned from all configurations
     change: Estimate  # d
     verdict: Verdict
     missing: tuple[str, ...]  # attacks with figures on too few of the seeds that were trained
@@ -118,42 +120,44 @@ class Comparison(NamedTuple):
 def judge(
     configurations: Sequence[Strongest], undefended: Strongest, same: Sequence[bool] = ()
 ) -> list[Comparison]:
-    """Returns the comparisons of configurations with undefended, given the strongest attacks; ``same`` says
-    whether each is undefended bit for bit, and none is by default.
+    """Returns the comparison of each configuration with undefended.
 
-    Column s of all is the same seed; the attacks may differ. A shift of all figures leaves d, e and the
-    verdicts as they are.
+    A shift of all figures leaves d, e and the verdicts as they are.
+
+    Args:
+      configurations: the strongest attack on each. Column s of all is the same seed; the attacks may differ.
+      undefended: the strongest attack on it.
+      same: whether each configuration is undefended bit for bit; none is by default.
 
     Raises:
       ValueError: if they have different numbers of seeds.
     """
     every = [undefended, *configurations]
-    seeds = {s.candidates.leaks.shape[-1] for s in every}
+    seeds = {s.candidates.figures.leaks.shape[-1] for s in every}
     if len(seeds) > 1:
         raise ValueError(f"seeds differ: {sorted(seeds)} of configurations and undefended")
-    names, figures, local_only = aligned(every)
-    evidence = evidence_on(figures, local_only, undefended.candidates.rows)
-    codes = verdict_codes(evidence, same or False)
-    all_figures = _candidates(figures, local_only)
-    least = -intervals.change_limit(_first(all_figures), all_figures, undefended.candidates.rows)
+    names, figures, local_only = _aligned(every)
+    evidence = evidence_on(figures, local_only)
+    verdicts = [VERDICTS[code] for code in verdict_codes(evidence, same or False)]
     out = []
-    for place, strongest in enumerate(configurations, start=1):
+    for place, (strongest, verdict) in enumerate(zip(configurations, verdicts, strict=True), 1):
         among = strongest.candidates
-        counts = np.isfinite(among.leaks).sum(axis=1)
+        counts = np.isfinite(among.figures.leaks).sum(axis=1)
         needed = min(FEWEST_SEEDS, max(strongest.seeds, 1))
         missing = tuple(a.name for a, count in zip(among.attacks, counts) if count < needed)
         change = strongest.leak.mean - undefended.leak.mean
         if not strongest.enough:
-            estimate = Estimate(change, NO_LIMITS)
-            out.append(Comparison(strongest.excess, estimate, Verdict.NO_VERDICT, missing))
+            change = Estimate(change, NO_LIMITS)
+            out.append(Comparison(strongest, change, Verdict.NO_VERDICT, missing))
             continue
-        verdict = VERDICTS[int(codes[place - 1])]
-        lower, upper = (float(np.asarray(limit)[place]) for limit in evidence.excess)
+        lower, upper = _at(evidence.excess, place)
         excess = Limits(lower, max(upper, 0.0)) if among.has_local_only else NO_LIMITS
         out.append(
             Comparison(
-                excess=Estimate(strongest.excess.mean, excess),
-                change=Estimate(change, Limits(float(least[place]), float(evidence.change[place]))),
+                strongest=dataclasses.replace(
+                    strongest, excess=strongest.excess._replace(limits=excess)
+                ),
+                change=Estimate(change, _at(evidence.change, place)),
                 verdict=verdict,
                 missing=missing,
                 blocking=_blocking(evidence, place, names, len(among.seeds)),
@@ -162,8 +166,13 @@ def judge(
     return out
 
 
-def aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSample]:
-    """Returns the names of all attacks, and their figures and the baseline's, a point a configuration.
+def _at(limits: Limits, place: int) -> Limits:
+    """The limits of one point."""
+    return floats(Limits(*(np.asarray(limit)[place] for limit in limits)))
+
+
+def _aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSample]:
+    """The names of all attacks, and their figures and the baseline's, a point a configuration.
 
     An attack that a configuration lacks is one that was not tried on it.
     """
@@ -174,11 +183,12 @@ def aligned(every: Sequence[Strongest]) -> tuple[list[str], LeakSample, LeakSamp
     for place, strongest in enumerate(every):
         among = strongest.candidates
         at = [names.index(a.name) for a in among.attacks]
-        leaks[place, at], errors[place, at] = among.leaks, among.sample.errors
+        leaks[place, at], errors[place, at] = among.figures.leaks, among.figures.errors
         tried[place, at] = True
-    baselines = [s.candidates.local_only_sample for s in every]
-    local_only = LeakSample(*(np.stack(parts) for parts in zip(*baselines, strict=True)))
-    return names, LeakSample(leaks, errors, tried), local_only
+    rows = every[0].candidates.figures.rows
+    baselines = [s.candidates.local_only[:3] for s in every]
+    local_only = LeakSample._make([*map(np.stack, zip(*baselines, strict=True)), rows])
+    return names, LeakSample(leaks, errors, tried, rows), local_only
 
 
 class VerdictLimits(NamedTuple):
@@ -186,41 +196,44 @@ class VerdictLimits(NamedTuple):
 
     excess: Limits
     contrast: Floats  # upper limit of e - SHARE e_u
-    change: Floats  # upper limit of d
+    change: Limits  # of d
     excesses: Means  # [..., points, attacks], of each attack
 
 
 def evidence_on(
-    figures: LeakSample, local_only: LeakSample, rows: int, level: float = intervals.LEVEL
+    figures: LeakSample, local_only: LeakSample, level: float = intervals.LEVEL
 ) -> VerdictLimits:
-    """Returns the evidence, by limits at ``level``, on the points of [..., points, attacks, seeds], the first
-    of which is undefended. The baseline [..., points, 1, seeds] is NaN where it was not scored."""
-    all_figures = _candidates(figures, local_only)
-    plain, all_plain = _first(figures), _first(all_figures)
+    """Returns what the verdicts on the points of a sweep rest on.
+
+    Args:
+      figures: [..., points, attacks, seeds]; the first point is undefended.
+      local_only: the baseline [..., points, 1, seeds], NaN where it was not scored.
+      level: of every limit.
+    """
+    everyone = with_baseline(figures, local_only)
     return VerdictLimits(
-        excess=intervals.excess_limits(figures, local_only, rows, level),
-        contrast=intervals.most_beyond(figures, plain, rows, level, SHARE, local_only),
-        change=intervals.change_limit(all_figures, all_plain, rows, level),
-        excesses=intervals.differences(figures, local_only, rows),
+        excess=intervals.excess_limits(figures, local_only, level),
+        contrast=intervals.most_beyond(figures, _first(figures), level, SHARE, local_only),
+        change=intervals.change_limits(everyone, _first(everyone), level),
+        excesses=intervals.differences(figures, local_only),
     )
-
-
-def _candidates(figures: LeakSample, local_only: LeakSample) -> LeakSample:
-    """The attacks and, where it was scored, the baseline."""
-    scored = bool(np.isfinite(local_only.leaks).any())
-    return with_baseline(figures, local_only) if scored else figures
 
 
 def _first(every: LeakSample) -> LeakSample:
     """The first point, with its axis."""
-    return LeakSample(every.leaks[..., :1, :, :], every.errors[..., :1, :], every.tried[..., :1, :])
+    leaks, errors, tried, rows = every
+    return LeakSample(leaks[..., :1, :, :], errors[..., :1, :], tried[..., :1, :], rows)
 
 
 def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[np.intp]:
-    """Returns the places in ``VERDICTS`` of the verdicts that the evidence allows, [..., points - 1]: of all
-    but the first point, which is undefended; ``same`` says which are undefended bit for bit too."""
+    """Returns the place in ``VERDICTS`` of each verdict, of all points but undefended, [..., points - 1].
+
+    Args:
+      evidence: arrays [..., points], of which the first is undefended.
+      same: which of the other points are undefended bit for bit too.
+    """
     lower, upper = (np.asarray(limit)[..., 1:] for limit in evidence.excess)
-    change = np.asarray(evidence.change)[..., 1:]
+    change = np.asarray(evidence.change.upper)[..., 1:]
     nothing = np.asarray(evidence.excess.upper)[..., :1] < EXCESS
     holds = {
         Verdict.IS_UNDEFENDED: np.broadcast_to(same, change.shape),
@@ -235,9 +248,13 @@ def verdict_codes(evidence: VerdictLimits, same: ArrayLike = False) -> NDArray[n
     return np.select(list(holds.values()), codes, VERDICTS.index(Verdict.CANNOT_SAY))
 
 
-def holm(rejects: Callable[[float], NDArray[np.bool_]], number: int) -> NDArray[np.bool_]:
-    """Returns which of ``number`` hypotheses Holm's step-down procedure rejects (Holm 1979); ``rejects`` gives
-    those that are rejected, each alone, by limits at a level."""
+def holm(rejects: Callable[[float], Bools], number: int) -> Bools:
+    """Returns which hypotheses Holm's step-down procedure rejects (Holm 1979).
+
+    Args:
+      rejects: gives those that are rejected, each alone, by limits at a level.
+      number: of hypotheses.
+    """
     done = np.zeros(number, bool)
     while not done.all():
         left = number - int(done.sum())
@@ -248,25 +265,27 @@ def holm(rejects: Callable[[float], NDArray[np.bool_]], number: int) -> NDArray[
     return done
 
 
-def protecting(
-    configurations: Sequence[Strongest], undefended: Strongest
-) -> Callable[[float], NDArray[np.bool_]]:
-    """Returns which configurations protect, as a function of the level of all limits, for ``holm``."""
-    _, figures, local_only = aligned([undefended, *configurations])
+def still_protecting(configurations: Sequence[Strongest], undefended: Strongest) -> Bools:
+    """Returns which configurations protect when the best of all may be chosen (``holm``).
+
+    Args:
+      configurations: the strongest attack on each.
+      undefended: the strongest attack on it.
+    """
+    _, figures, local_only = _aligned([undefended, *configurations])
     place = VERDICTS.index(Verdict.PROTECTS)
 
-    def holds(level: float) -> NDArray[np.bool_]:
-        evidence = evidence_on(figures, local_only, undefended.candidates.rows, level)
-        return verdict_codes(evidence) == place
+    def protects(level: float) -> Bools:
+        return verdict_codes(evidence_on(figures, local_only, level)) == place
 
-    return holds
+    return holm(protects, len(configurations))
 
 
 def _blocking(
     evidence: VerdictLimits, place: int, names: Sequence[str], seeds: int
 ) -> Blocking | None:
     """The attack that keeps the excess from being below or above ``EXCESS``; None where none does."""
-    lower, upper = (np.asarray(limit)[place] for limit in evidence.excess)
+    lower, upper = _at(evidence.excess, place)
     if upper < EXCESS or lower > EXCESS:
         return None
     each = Means(*(x[place] for x in evidence.excesses))
@@ -281,12 +300,14 @@ def _blocking(
 
 
 def beyond(worst: Strongest, fewer: Strongest) -> Estimate:
-    """Returns how much more the strongest attack reads than the strongest of ``fewer`` candidates.
+    """Returns how much more one strongest attack reads, with limits as of a change.
 
-    Both are of the same seeds. The limits are as of a change, NaN with fewer than 3 seeds.
+    Args:
+      worst: of all candidates; with fewer than 3 seeds there are no limits.
+      fewer: of some of them, on the same seeds.
     """
     more = worst.leak.mean - fewer.leak.mean
     if not worst.enough:
         return Estimate(more, NO_LIMITS)
-    ours, others = (strongest.candidates.all_sample for strongest in (worst, fewer))
-    return Estimate(more, floats(intervals.change_limits(ours, others, worst.candidates.rows)))
+    ours, others = (strongest.candidates.all_figures for strongest in (worst, fewer))
+    return Estimate(more, floats(intervals.change_limits(ours, others)))

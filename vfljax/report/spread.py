@@ -37,7 +37,12 @@ class Means(NamedTuple):
     freedom: Floats  # degrees of freedom of the error
 
     def limit(self, side: int, level: ArrayLike) -> Floats:
-        """Returns the one-sided limit [...] at ``level``: the upper one for ``side`` 1, the lower for -1."""
+        """Returns the one-sided limit [...].
+
+        Args:
+          side: 1 for the upper limit, -1 for the lower one.
+          level: the probability that the limit holds.
+        """
         away = special.stdtrit(self.freedom, level) * self.error
         return np.clip(self.value + side * away, -1.0, 1.0)
 
@@ -52,8 +57,13 @@ def moments(values: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
 
 
 def means(differences: Floats, floor: ArrayLike, share: ArrayLike = 0.0) -> Means:
-    """Returns the means of differences [..., seeds], each with its own spread, of at least ``floor``; ``share``
-    is what is added to 1/n in the variance of the mean: 1/(n - 1) for scores of folds."""
+    """Returns the means of differences, each with its own spread.
+
+    Args:
+      differences: [..., seeds].
+      floor: the least spread.
+      share: is added to 1/n in the variance of the mean: 1/(n - 1) for scores of folds.
+    """
     count, mean, spread = moments(differences)
     enough = count >= FEWEST_SEEDS
     spread = np.maximum(spread, floor)
@@ -68,12 +78,17 @@ def means(differences: Floats, floor: ArrayLike, share: ArrayLike = 0.0) -> Mean
 def pooled_means(
     differences: Floats, floor: ArrayLike, share: ArrayLike = 0.0, pool: ArrayLike = True
 ) -> Means:
-    """Returns ``means`` of differences [..., points, attacks, seeds], with spreads learned from all points.
+    """Returns ``means`` whose spreads are learned from all points.
 
     Points that lack a seed, that equal the reference on every seed, or whose variance exceeds the prior's by
     ``OWN_SPREAD_LEVEL`` keep their own spread; so does every point of an attack that has fewer than
-    ``POOLED_POINTS`` others, and where ``pool`` [..., points, attacks] is false. ``floor`` and ``share`` are
-    those of ``means``.
+    ``POOLED_POINTS`` others.
+
+    Args:
+      differences: [..., points, attacks, seeds].
+      floor: the least spread, as of ``means``.
+      share: as of ``means``.
+      pool: [..., points, attacks], whether a point takes part.
     """
     floor = np.asarray(floor, np.float64)
     alone = means(differences, floor, share)
@@ -85,7 +100,8 @@ def pooled_means(
     whole &= np.asarray(pool, bool)
     number = whole.sum(-2, keepdims=True)  # [..., 1, attacks]
     usable = np.where(whole[..., None], centered, np.nan)
-    shared = _median(usable)  # [..., 1, attacks, seeds]
+    # [..., 1, attacks, seeds]; 0 where no point is usable
+    shared = np.ma.median(np.ma.masked_invalid(usable), axis=-3, keepdims=True).filled(0.0)
     rest = usable - shared
     rest = rest - rest.mean(-1, keepdims=True)
     degrees = seeds - 1
@@ -108,17 +124,6 @@ def pooled_means(
     )
 
 
-def _median(values: Floats) -> Floats:
-    """The median [..., 1, attacks, seeds] over the points that are not NaN; 0 without any."""
-    present = np.isfinite(values)
-    ordered = np.sort(np.where(present, values, np.inf), axis=-3)
-    count = np.maximum(present.sum(-3, keepdims=True), 1)
-    below, above = (
-        np.take_along_axis(ordered, place, axis=-3) for place in ((count - 1) // 2, count // 2)
-    )
-    return np.where(present.any(-3, keepdims=True), (below + above) / 2, 0.0)
-
-
 def _prior(own: Floats, whole: NDArray[np.bool_], degrees: int) -> tuple[Floats, Floats]:
     """Smyth's estimates of s0^2 and d0, both [..., 1, attacks], of variances [..., points, attacks]."""
     count = np.maximum(whole.sum(-2, keepdims=True), 1)
@@ -127,14 +132,16 @@ def _prior(own: Floats, whole: NDArray[np.bool_], degrees: int) -> tuple[Floats,
     squares = np.where(whole, logs - mean, 0.0) ** 2
     excess = squares.sum(-2, keepdims=True) / np.maximum(count - 1, 1)
     excess = excess - special.polygamma(1, degrees / 2)
-    prior_degrees = np.where(excess > 0, 2 * inverse_trigamma(np.maximum(excess, 1e-8)), MOST_PRIOR)
+    prior_degrees = np.where(
+        excess > 0, 2 * _inverse_trigamma(np.maximum(excess, 1e-8)), MOST_PRIOR
+    )
     prior_degrees = np.minimum(prior_degrees, MOST_PRIOR)
     half = prior_degrees / 2
     return np.exp(mean + special.digamma(half) - np.log(half)), prior_degrees
 
 
-def inverse_trigamma(values: Floats) -> Floats:
-    """Returns y > 0 with trigamma(y) = ``values`` > 0, by Newton's method (Smyth 2004, appendix)."""
+def _inverse_trigamma(values: Floats) -> Floats:
+    """y > 0 with trigamma(y) = ``values`` > 0, by Newton's method (Smyth 2004, appendix)."""
     y = 0.5 + 1 / values
     for _ in range(12):
         trigamma = special.polygamma(1, y)

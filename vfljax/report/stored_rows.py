@@ -9,6 +9,7 @@ counts takes its direction from rows that are not scored (``metrics.leak_turned`
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -117,12 +118,13 @@ class StoredRows:
         """The kinds of federation that were trained."""
         return {trial.federation for trial in self.trials}
 
-    def attackers(self) -> dict[int, dict[tuple[int, ...], dict[str, dict[int, LocalOnlyRow]]]]:
-        """The local-only rows by number of known labels, by attackers, by learner and by seed."""
-        out: dict[int, dict[tuple[int, ...], dict[str, dict[int, LocalOnlyRow]]]] = {}
+    @functools.cached_property
+    def learners(self) -> dict[tuple[int, tuple[int, ...]], dict[str, list[LocalOnlyRow]]]:
+        """The local-only rows by number of known labels and attackers, and then by learner."""
+        out: dict[tuple[int, tuple[int, ...]], dict[str, list[LocalOnlyRow]]] = {}
         for row in self.local_only:
-            of_attackers = out.setdefault(row.known, {}).setdefault(row.attackers, {})
-            of_attackers.setdefault(row.learner, {})[row.seed] = row
+            by_learner = out.setdefault((row.known, row.attackers), {})
+            by_learner.setdefault(row.learner, []).append(row)
         return out
 
 
@@ -227,16 +229,18 @@ def _is_better(row: AttackFigures) -> bool:
 
 def _with_excess(rows: StoredRows) -> tuple[AttackFigures, ...]:
     """The rows of attacks with what they leak beyond the local-only baseline of as many known labels."""
-    reached, chance = rows.attackers(), chance_of(rows.balance)
+    chance = chance_of(rows.balance)
+    reached: dict[tuple[int, tuple[int, ...], int], float] = {}
+    for row in rows.local_only:
+        key, leak = (row.known, row.attackers, row.seed), row.figures["leak"]
+        reached[key] = max(reached.get(key, leak), leak)
 
     def excess(row: AttackFigures) -> float | None:
         if row.oracle:  # nobody without the federation knows as much
             return None
-        if not row.identity.known:
-            return row.figures["leak"] - chance
-        of_party = reached.get(row.identity.known, {}).get(row.identity.attackers, {})
-        local = [rows[row.seed].figures["leak"] for rows in of_party.values() if row.seed in rows]
-        return row.figures["leak"] - max(local) if local else None
+        known, attackers = row.identity.known, row.identity.attackers
+        local_only = reached.get((known, attackers, row.seed)) if known else chance
+        return None if local_only is None else row.figures["leak"] - local_only
 
     return tuple(row._replace(excess=excess(row)) for row in rows.attacks)
 

@@ -121,7 +121,7 @@ def verdict_rows(assessed: Assessed) -> Table:
 
 def _by_folds(strongest: Strongest) -> str:
     """'0.912, 3 of 5 folds'"""
-    return f"{_figure(strongest.fold_leak, '')}, {strongest.chosen}"
+    return f"{_figure(strongest.fold_leak, '')}, {strongest.folds} of {strongest.seeds} folds"
 
 
 def _figure(value: float, sign: str) -> str:
