@@ -119,10 +119,7 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
     rows = comparable(sweep.local_only)
     assert [row for row in rows if row["known"] == 20] == before
     assert not sweep.unfinished
-    assert {k: list(of_party) for k, of_party in read(sweep).attackers().items()} == {
-        20: [(0,)],
-        30: [(0,)],
-    }
+    assert set(read(sweep).learners) == {(20, (0,)), (30, (0,))}
 
 
 def test_a_sweep_killed_before_he_was_scored_is_not_finished(tiny_sweep, tmp_path, monkeypatch):

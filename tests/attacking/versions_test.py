@@ -8,7 +8,7 @@ import pytest
 from tests.sweeps import comparable, drop_blocks, plan_of, tiny
 from vfljax import attacks, store
 from vfljax.attacking.run import attack_sweep
-from vfljax.report import attack_tables, page, stored_rows
+from vfljax.report import page, stored_rows, tables
 from vfljax.report.configurations import configurations
 from vfljax.report.stored_rows import read
 from vfljax.store.check import SOUND
@@ -135,7 +135,7 @@ def test_the_report_names_the_rows_of_another_rule(workdir, changed):
     # what is told of a form is told of its rows
     assert store.attack_summary(workdir)[VARIANT]["adaptive"]
     assert on[OLD, "no_split"].adaptive
-    names = [row[0] for row in attack_tables.attack_rows(shown)[1]]
+    names = [row[0] for row in tables.attack_rows(shown)[1]]
     assert f"{FORM} (rule 1; this version has rule 2)" in names
     text = page.write(workdir).read_text()
     assert OLD in text

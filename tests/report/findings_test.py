@@ -55,8 +55,7 @@ def test_runs_that_learned_the_labels_inverted_are_counted():
         assessment(method, 0.9, 0.6, inverted=inverted).configuration
         for method, inverted in (("gafm", 1), ("gafm", 0), ("kdk", 0))
     ]
-    (sentence,) = findings._inverted(every)
-    assert sentence.startswith("gafm: 1 of 4 runs")
+    assert findings._turned(every) == [("gafm", 1, 4)]
 
 
 def test_label_dp_bounds_are_printed_except_where_there_is_none(defended):

@@ -13,6 +13,9 @@ def test_a_federation_in_which_a_method_is_not_trained_is_no_gap():
     without = dataclasses.replace(plain, federation="no_split")
     untrained = assessment("gafm", 0.9, 0.8)
     not_attacked = assessment("kdk", 0.9, 0.8, accuracy=both)
-    assert list(not_run._diverged_trials(assessed(plain, without, untrained))) == []
-    (line,) = not_run._diverged_trials(assessed(plain, without, not_attacked))
-    assert line == "kdk: no attack on it without model splitting."
+    assert [missing for _, missing in not_run._lost(assessed(plain, without, untrained))] == [
+        [],
+        [],
+    ]
+    missing = dict(not_run._lost(assessed(plain, without, not_attacked)))
+    assert missing[not_attacked.configuration] == ["without model splitting"]

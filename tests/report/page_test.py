@@ -11,11 +11,10 @@ import pytest
 from bokeh.core.enums import MarkerType
 
 from tests.sweeps import REFERENCE, assessed, assessment
-from vfljax.report import assumptions, headline, interactive, page, tables, words
+from vfljax.report import headline, interactive, page, tables, words
 from vfljax.report.assessment import assess_sweep
 from vfljax.report.templates import templates
 from vfljax.store import load
-from vfljax.sweep.experiment import experiment_of
 
 NASTY = "<img src=x onerror=alert(1)>\n</script><b>&amp;\"'=1+1"
 NASTY_PARTY = REFERENCE._replace(party_name=lambda party: NASTY)
@@ -222,11 +221,11 @@ def test_long_notes_are_folded_and_short_ones_are_read_at_once():
 
 
 def test_the_threat_model_names_parties_and_what_they_know(tiny_sweep):
-    found, experiment = assess_sweep(tiny_sweep), experiment_of(load(tiny_sweep))
-    _, rows = assumptions.parties(found, experiment)
+    shown = page._shown(tiny_sweep, None)
+    _, rows = page._parties(shown)
     assert [row[0] for row in rows] == ["passive party 0", "the label party"]
     assert [row[1] for row in rows] == ["passive, attacks", "holds the labels"]
-    text = " ".join(assumptions.threat_model(found, experiment))
+    text = " ".join(page._threat_model(shown))
     assert "Who attacks: passive party 0." in text
     assert "at most 20 labels" in text
     assert "one of 10, is named" in text

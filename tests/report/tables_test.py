@@ -6,8 +6,8 @@ import pathlib
 
 from tests.sweeps import assessed, assessment, candidates_of
 from vfljax import store
-from vfljax.report import attack_tables, tables, words
 from vfljax.report import candidates as strongest_module
+from vfljax.report import tables, words
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import load
 
@@ -40,7 +40,7 @@ def test_an_attack_without_enough_figures_is_named_where_nothing_can_be_said():
 
 def test_training_leads_then_attacks_by_seconds_and_their_sum():
     sweep = store.load(STORED)
-    header, rows = attack_tables.seconds_rows(load(STORED))
+    header, rows = tables.seconds_rows(load(STORED))
     seconds = [float(row[header.index("seconds")]) for row in rows]
     summary = store.attack_summary(STORED)
     ran = [a for a in summary.values() if a["status"] == "ok" and a["trials"]]

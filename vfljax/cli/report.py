@@ -27,7 +27,7 @@ def run(options: common.Options) -> None:
     """Print and write the report of a stored sweep."""
     from vfljax import load
     from vfljax.papers import reproduction
-    from vfljax.report import attack_tables, page, stored_rows, terminal
+    from vfljax.report import page, stored_rows, tables, terminal
 
     workdir = options.folder
     sweep = load(workdir)
@@ -36,8 +36,8 @@ def run(options: common.Options) -> None:
     if not options.unfinished:
         sweep.require_finished()
     if options.times:
-        seconds = attack_tables.seconds_rows(stored_rows.read(sweep))
-        print(f"{terminal.aligned(*seconds)}\n{attack_tables.SECONDS}")
+        seconds = tables.seconds_rows(stored_rows.read(sweep))
+        print(f"{terminal.aligned(*seconds)}\n{tables.SECONDS}")
         return
     if options.out and pathlib.Path(options.out).is_file():
         raise UserError(f"--out={options.out} is a file: name a folder.")

@@ -92,10 +92,6 @@ MEANINGS = {
 }
 """What the limits show where a verdict holds."""
 VERDICTS = tuple(MEANINGS)
-COVERS = (
-    "Limits are one-sided, at 95 % each. They cover new splits and new initial weights on this data set "
-    "and the attacks that were run: no other data sets, and no other attacks."
-)
 
 
 class Blocking(NamedTuple):

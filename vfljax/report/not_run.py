@@ -1,74 +1,68 @@
-"""What was not attacked, or not scored, and why: a line each."""
+"""What was not attacked, or not scored, and why; the words are in a template."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from vfljax import defenses
-from vfljax.report import stored_rows
 from vfljax.report.assessed import Assessed
-from vfljax.report.configurations import knowledge
-from vfljax.report.stored_rows import FEDERATIONS, StoredRows
+from vfljax.report.configurations import ConfigurationSummary, knowledge
+from vfljax.report.stored_rows import (
+    FEDERATIONS,
+    StoredRows,
+    federation_of_kind,
+    federations_of,
+    identity_of,
+)
+from vfljax.report.templates import paragraphs
 
 
 def not_attacked(assessed: Assessed) -> list[str]:
     """What was not attacked, and why."""
     rows = assessed.rows
     assert rows is not None
-    skipped = [entry for entry in rows.described.values() if entry["status"] == "skipped"]
-    return [
-        *(f"{entry['label']}: {entry['reason']}." for entry in skipped),
-        *_defense_unknown(assessed, rows),
-        *_diverged_trials(assessed),
-        *_not_scored(rows),
-    ]
-
-
-def _not_scored(rows: StoredRows) -> Iterator[str]:
-    """Numbers of known labels for which the local-only baseline has no figures."""
     scored = {row.known for row in rows.local_only}
-    missing = [f"{known}" for known in sorted(knowledge(rows)) if known and known not in scored]
-    if missing:
-        yield (
-            f"The local-only baseline with {' or '.join(missing)} known labels is no candidate for the "
-            "strongest attack, and no excess is known, because it was not scored. `vfljax attack` adds it."
-        )
+    return paragraphs(
+        "not_attacked",
+        skipped=[entry for entry in rows.described.values() if entry["status"] == "skipped"],
+        defense_unknown=_defense_unknown(assessed, rows),
+        lost=_lost(assessed),
+        # numbers of known labels for which the local-only baseline has no figures
+        not_scored=[known for known in sorted(knowledge(rows)) if known and known not in scored],
+    )
 
 
-def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[str]:
-    """Defenses and federations in which no attack took the defense into account."""
+def _defense_unknown(assessed: Assessed, rows: StoredRows) -> Iterator[tuple[str, str, str, str]]:
+    """Methods and federations in which no attack took a defense into account, the defense, and what would."""
     members = dict.fromkeys(
         (c.method, name) for c in assessed.configurations for name in c.defenses
     )
-    for federation, words in FEDERATIONS.items():
+    for federation, title in FEDERATIONS.items():
         run = [
-            stored_rows.identity_of(entry)
+            identity_of(entry)
             for entry in rows.described.values()
             if entry["status"] == "ok"
-            and any(
-                stored_rows.federation_of_kind(kind) == federation
-                for kind in rows.kinds_trained.intersection(stored_rows.federations_of(entry))
-            )
+            and federation
+            in map(federation_of_kind, rows.kinds_trained.intersection(federations_of(entry)))
         ]
         for method, name in members if run else ():
             row = defenses.TABLE[name]
             if row.known_by.get(federation) and not row.known_to(federation, run):
-                yield (
-                    f"{method}, {words}: no attack on it takes {name} into account; in config.attacks, one of "
-                    f"{row.advice(federation)} does."
-                )
+                yield method, title, name, row.advice(federation)
 
 
-def _diverged_trials(assessed: Assessed) -> Iterator[str]:
+def _lost(assessed: Assessed) -> list[tuple[ConfigurationSummary, list[str]]]:
+    """Every configuration with the federations in which it was trained and not attacked."""
     attacked = {(a.configuration.number, a.federation) for a in assessed.attacked}
-    for c in assessed.configurations:
-        if c.diverged:
-            yield f"{c.label}: {c.diverged} of {c.trials} trials diverged."
-        trained = set(map(stored_rows.federation_of_kind, c.accuracy))
-        missing = [
-            FEDERATIONS[federation]
-            for federation in assessed.federations
-            if federation in trained and (c.number, federation) not in attacked
-        ]
-        if missing and c.diverged < c.trials:
-            yield f"{c.label}: no attack on it {' or '.join(missing)}."
+    return [
+        (
+            c,
+            [
+                FEDERATIONS[federation]
+                for federation in assessed.federations
+                if federation in map(federation_of_kind, c.accuracy)
+                and (c.number, federation) not in attacked
+            ],
+        )
+        for c in assessed.configurations
+    ]

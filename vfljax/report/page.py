@@ -11,14 +11,13 @@ import base64
 import io
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from vfljax import store
+from vfljax import defenses, store
 from vfljax.report import (
-    assumptions,
-    attack_tables,
     captions,
     figures,
     findings,
@@ -28,7 +27,6 @@ from vfljax.report import (
     not_run,
     stored_rows,
     tables,
-    words,
 )
 from vfljax.report.assessed import Assessed, Assessment, MethodOutcome
 from vfljax.report.assessment import assess
@@ -36,10 +34,11 @@ from vfljax.report.configurations import undefended
 from vfljax.report.figures import plt
 from vfljax.report.judging import Verdict
 from vfljax.report.stored_rows import FEDERATIONS
-from vfljax.report.templates import TEMPLATES, templates
+from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted, text_table
 from vfljax.sweep import profile
 from vfljax.sweep.experiment import Experiment, experiment_of
+from vfljax.types import MALICIOUS
 
 PAPER = "paper"  # the figure in a paper's form
 POLICY = (
@@ -65,7 +64,7 @@ TONES = {
 """The color of a card's edge; all else is gray. The verdict itself is always written."""
 
 
-class Shown(NamedTuple):
+class _Shown(NamedTuple):
     """What a page is made from."""
 
     workdir: pathlib.Path
@@ -74,20 +73,21 @@ class Shown(NamedTuple):
     assessed: Assessed
     extra: tables.Extra
 
+    @property
+    def sections(self) -> list[tables.Section]:
+        """Every table of the report."""
+        permuted = self.experiment.data.permute_labels
+        return tables.sections(self.assessed, permuted, self.extra.sections)
 
-def _shown(workdir: pathlib.Path, extend: tables.Extend) -> Shown:
+
+def _shown(workdir: pathlib.Path, extend: tables.Extend | None) -> _Shown:
     rows = stored_rows.load(workdir)
     experiment = experiment_of(rows.sweep)
-    return Shown(
-        workdir=workdir,
-        experiment=experiment,
-        rows=rows,
-        assessed=assess(rows, experiment),
-        extra=extend(rows.sweep, experiment),
-    )
+    extra = extend(rows.sweep, experiment) if extend else tables.Extra()
+    return _Shown(workdir, experiment, rows, assess(rows, experiment), extra)
 
 
-def write(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> pathlib.Path:
+def write(workdir: pathlib.Path, extend: tables.Extend | None = None) -> pathlib.Path:
     """Writes ``report.html`` and ``figures/*.png`` from what is stored.
 
     Args:
@@ -100,19 +100,17 @@ def write(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> pat
     return _write(_shown(workdir, extend))
 
 
-def _write(shown: Shown) -> pathlib.Path:
+def _write(shown: _Shown) -> pathlib.Path:
     (shown.workdir / "figures").mkdir(exist_ok=True)
     page = templates().get_template("page.html").render(_context(shown))
     store.write_text(shown.workdir / "report.html", page)
     return shown.workdir / "report.html"
 
 
-def _context(shown: Shown) -> dict[str, Any]:
+def _context(shown: _Shown) -> dict[str, Any]:
     """The values that the template of the page names."""
     assessed, experiment = shown.assessed, shown.experiment
     notes, more_notes = _notes(shown)
-    permuted = experiment.data.permute_labels
-    every = tables.sections(assessed, permuted, shown.extra.sections)
     attacked = bool(assessed.federations)
     compared = undefended(assessed.configurations) is not None
     return {
@@ -135,38 +133,79 @@ def _context(shown: Shown) -> dict[str, Any]:
         "cards_caption": captions.operating_points(assessed) if compared else NOT_COMPARED,
         "findings": findings.findings(assessed),
         "not_attacked": not_run.not_attacked(assessed),
-        "sections": every,
+        "sections": shown.sections,
         "figures": _other_figures(shown),
-        "parties": assumptions.parties(assessed, experiment),
-        "threat_model": assumptions.threat_model(assessed, experiment),
-        "judged": captions.strongest_attack(assessed, permuted) if attacked else "",
+        "parties": _parties(shown),
+        "threat_model": _threat_model(shown),
+        "judged": captions.strongest_attack(assessed, experiment.data.permute_labels)
+        if attacked
+        else "",
         "origin": _origin(shown),
     }
 
 
-def _about(shown: Shown) -> str:
+def _about(shown: _Shown) -> str:
     """What the sweep was: its data, and how much was trained."""
     header, data = shown.rows.sweep.header, shown.rows.sweep.header["data"]
     name = shown.experiment.parties.name_of
-    columns = ", ".join(
-        f"{name(party)} {' x '.join(map(str, shape))}"
-        for party, shape in enumerate(data["party_shapes"])
+    (text,) = paragraphs(
+        "about",
+        data=data,
+        columns=[f"{name(p)} {_shape(shape)}" for p, shape in enumerate(data["party_shapes"])],
+        trained=len(shown.rows.trials),
+        trials=header["trials"],
+        seeds=shown.experiment.seeds,
     )
-    return (
-        f"{data['name']}: {data['rows']:,} rows, {data['classes']} classes; {data['train']:,} training, "
-        f"{data['validation']:,} validation, {data['test']:,} test rows a seed; columns: {columns}; "
-        f"{len(shown.rows.trials):,} of {header['trials']:,} trials, {shown.experiment.seeds} seeds."
+    return text
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _parties(shown: _Shown) -> stored_rows.Table:
+    """A table of the parties: role and columns of each."""
+    experiment, shapes = shown.experiment, shown.rows.sweep.header["data"]["party_shapes"]
+    passive = experiment.parties.passive
+    attacking = {party for group in experiment.attackers for party in group}
+    malicious = {party for group in experiment.malicious.parties for party in group}
+    trained = MALICIOUS in shown.rows.kinds_trained
+    rows = []
+    for party in range(passive + 1):
+        role = ["holds the labels" if party == passive else "passive"]
+        role += ["attacks"] * (party in attacking)
+        role += ["malicious in some federations"] * (trained and party in malicious)
+        columns = _shape(shapes[party]) if party < len(shapes) else ""
+        rows.append([experiment.parties.name_of(party), ", ".join(role), columns or "none"])
+    return ["party", "role", "columns"], rows
+
+
+def _threat_model(shown: _Shown) -> list[str]:
+    """What an attacker sees, knows and wants, a paragraph each."""
+    reference, attackers = shown.assessed.reference, shown.experiment.attackers
+    guarded = {
+        name
+        for c in shown.assessed.configurations
+        for name in c.defenses
+        if defenses.TABLE[name].remarks.epsilon(*c.values_of(name)) is not None
+    }
+    return paragraphs(
+        "threat_model",
+        reference=reference,
+        groups=[" and ".join(map(reference.party_name, group)) for group in attackers],
+        several=any(len(group) > 1 for group in attackers),
+        guarded=sorted(guarded),
     )
 
 
-def _notes(shown: Shown) -> tuple[list[str], list[str]]:
+def _notes(shown: _Shown) -> tuple[list[str], list[str]]:
     """The notes that are read at once, what is missing first, and those that are folded."""
     notes = sorted(shown.experiment.notes, key=lambda note: TIME not in note)
     notes = [*_missing(shown), *notes]
     return notes[:FEW], [*notes[FEW:], *_attack_notes(shown.rows)]
 
 
-def _missing(shown: Shown) -> list[str]:
+def _missing(shown: _Shown) -> list[str]:
     """What is not done yet, and what diverged."""
     undone = shown.rows.sweep.unfinished
     out = [f"Not finished: {'; '.join(undone)}."] if undone else []
@@ -181,7 +220,7 @@ def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
     """What the stored attacks' rules, names and steps differ in from the published ones."""
     notes = stored_rows.notes(rows)
     for entry in rows.described.values():
-        full = attack_tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
+        full = tables.steps_published(entry["attack"]) if entry["status"] == "ok" else 0
         if full and entry["steps"] < full:
             notes.append(
                 f"{entry['label']}: {entry['steps']:,} optimizer steps, fewer than the {full:,} published."
@@ -190,14 +229,13 @@ def _attack_notes(rows: stored_rows.StoredRows) -> list[str]:
 
 
 class Card(NamedTuple):
-    """The text of a card."""
+    """What a card shows of a method in a federation; its words are in a template."""
 
-    method: str
+    of: Assessment
     color: str
     tone: str
     mark: str  # "switch this on"
-    outcome: str
-    rows: list[tuple[str, str]]
+    party: str  # who reads most; "" where it is the local-only baseline
 
 
 def cards(assessed: Assessed) -> dict[str, list[Card]]:
@@ -210,47 +248,17 @@ def cards(assessed: Assessed) -> dict[str, list[Card]]:
         for a in methods:
             helps = a.verdict is not None and a.verdict.helps
             card = Card(
-                method=a.method,
+                of=a,
                 color=colors.get(a.method, "#7F7F7F"),
                 tone=TONES.get(a.shown_as, "open") if a.shown_as else "open",
                 mark=("switch this on" if helps else "leaks least") if a is best else "",
-                outcome=words.outcome_text(a),
-                rows=_card_rows(a, assessed),
+                party=headline.attackers(a.strongest, assessed.reference) if a.strongest else "",
             )
             out.setdefault(federation, []).append(card)
     return out
 
 
-def _card_rows(a: Assessment, assessed: Assessed) -> list[tuple[str, str]]:
-    """The names and values of a card."""
-    if a.strongest is None:
-        return []
-    cost = a.cost
-    named = "operating point" if a.chosen or not cost.count else "nearest operating point"
-    changed = f"; change {words.change(cost)}" if cost.count else ""
-    party = headline.attackers(a.strongest, assessed.reference)
-    return [
-        (named, a.label),
-        ("leaks", str(a.leak)),
-        ("beyond local-only", a.excess.signed),
-        *([("change to undefended", a.change.signed)] if cost.count else []),
-        ("accuracy", f"{a.accuracy}{changed}"),
-        *([("AUC", str(a.auc))] if a.auc.count else []),
-        (
-            "read most by",
-            f"{a.strongest.attack.brief}, {party}" if party else "local-only: no attack",
-        ),
-        *([("cost", _cost(a))] if cost.count else []),
-    ]
-
-
-def _cost(a: Assessment) -> str:
-    """'kept, 0.612 (0.480 to 0.750) of the gain'"""
-    share = a.kept.share
-    return f"{a.kept.cost}" + (f", {share} of the gain" if str(share) != "-" else "")
-
-
-def _other_figures(shown: Shown) -> list[tuple[str, str, str]]:
+def _other_figures(shown: _Shown) -> list[tuple[str, str, str]]:
     """Title, name and image of the figure in a paper's form, and of those along the knobs of every method."""
     every, folder, out = shown.assessed.configurations, shown.workdir / "figures", []
     paper = shown.extra.draw()
@@ -267,7 +275,7 @@ def _other_figures(shown: Shown) -> list[tuple[str, str, str]]:
     return out
 
 
-def _origin(shown: Shown) -> dict[str, str]:
+def _origin(shown: _Shown) -> dict[str, str]:
     """By what the sweep was made."""
     header = shown.rows.sweep.header
     versions = {k: header[k] for k in ("versions", "revision", "backend", "devices", "checksum")}
@@ -287,9 +295,7 @@ def _save(figure: Figure, folder: pathlib.Path, name: str) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def excerpt(
-    workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend = tables.no_extra
-) -> None:
+def excerpt(workdir: pathlib.Path, out: pathlib.Path, extend: tables.Extend | None = None) -> None:
     """Writes what a repository keeps of a sweep: ``tables.md``, every table of the report; ``leaks.csv``,
     every figure of every attack (means over seeds); and the figure of privacy against utility.
 
@@ -308,8 +314,7 @@ def excerpt(
         f"jax {header['versions']['jax']}, {header['devices']} {header['backend']} devices, revision "
         f"{header['revision'] or 'unknown'}; ± is a 95 % t-interval over seeds.",
     ]
-    permuted = experiment.data.permute_labels
-    for section in tables.sections(shown.assessed, permuted, shown.extra.sections):
+    for section in shown.sections:
         lines += ["", f"## {section.title}", "", section.caption, ""]
         lines += tables.markdown(*section.table)
     out.mkdir(parents=True, exist_ok=True)
@@ -320,7 +325,7 @@ def excerpt(
 
 
 @profile.span("report")
-def present(workdir: pathlib.Path, extend: tables.Extend = tables.no_extra) -> str:
+def present(workdir: pathlib.Path, extend: tables.Extend | None = None) -> str:
     """Writes the report.
 
     Args:

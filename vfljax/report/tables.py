@@ -1,4 +1,4 @@
-"""The report's tables: headers and rows of text, rendered from assessments."""
+"""The report's tables: headers and rows of text, rendered from assessments and stored rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from vfljax import attacks as attack_table
 from vfljax import store
-from vfljax.report import attack_tables, captions, findings, guarantees, words
-from vfljax.report.assessed import Assessed
+from vfljax.report import captions, findings, guarantees, stored_rows, words
+from vfljax.report.assessed import Assessed, Assessment
 from vfljax.report.candidates import Strongest
 from vfljax.report.configurations import FIGURES, titles
 from vfljax.report.estimates import Estimate, Interval
-from vfljax.report.stored_rows import FEDERATIONS, Table
+from vfljax.report.stored_rows import FEDERATIONS, KINDS, StoredRows, Table
 from vfljax.sweep.experiment import Experiment
 
 
@@ -36,12 +37,20 @@ class Extra(NamedTuple):
 
 
 Extend = Callable[[store.Sweep, Experiment], Extra]
-
-
-def no_extra(sweep: store.Sweep, experiment: Experiment) -> Extra:
-    """Returns an ``Extra`` that adds nothing."""
-    del sweep, experiment
-    return Extra()
+KNOWLEDGE = (
+    "The strongest of all attacks that know at most so many labels, and of the local-only baseline "
+    "with as many; excess: over that baseline."
+)
+UNPUBLISHED = (
+    "Where the strongest attack is in no paper: it takes the defense into account, or learns from what "
+    "crossed the wire. Published: the strongest of the published attacks run here, or the local-only baseline. "
+    "What the strongest reads more has limits as the change to undefended has."
+)
+CONFIGURATIONS = "Mean over seeds. Attack columns: top-1 success on all training rows; strongest: "
+SECONDS = (
+    "Wall-clock seconds of the machine that ran it, the slowest attack first. Runs of an attack include those "
+    "on its baselines. Of the programs of training only the epochs are counted, of an attack everything."
+)
 
 
 def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ()) -> list[Section]:
@@ -54,116 +63,106 @@ def sections(assessed: Assessed, permuted: float, extra: Sequence[Section] = ())
     """
     rows = assessed.rows
     assert rows is not None
-    every = [
-        Section(
-            "Strongest attacks and verdicts",
-            captions.strongest_attack(assessed, permuted),
-            verdict_rows(assessed),
-        ),
-        Section(
-            "Strongest attack by the number of known labels",
-            "The strongest of all attacks that know at most so many labels, and of the local-only baseline "
-            "with as many; excess: over that baseline.",
-            knowledge_rows(assessed),
-        ),
-        Section(
-            "Published attacks and attackers who know the defense",
-            captions.UNPUBLISHED,
-            unpublished_rows(assessed),
-        ),
+    verdicts = captions.strongest_attack(assessed, permuted)
+    bounds = guarantees.caption(assessed)
+    every = (
+        ("Strongest attacks and verdicts", verdicts, verdict_rows(assessed)),
+        ("Strongest attack by the number of known labels", KNOWLEDGE, knowledge_rows(assessed)),
+        ("Published attacks and attackers who know the defense", UNPUBLISHED, _published(assessed)),
         *extra,
-        Section(
+        (
             "Label DP: what epsilon bounds, what attacks reached",
-            guarantees.caption(assessed),
+            bounds,
             guarantees.bound_table(assessed),
         ),
-        Section(
+        (
             "All configurations",
-            "Mean over seeds. Attack columns: top-1 success on all training rows; strongest: "
-            f"{assessed.reference.scale}.",
+            f"{CONFIGURATIONS}{assessed.reference.scale}.",
             configuration_rows(assessed),
         ),
-        Section("Attacks", "", attack_tables.attack_rows(rows)),
-        Section(
-            "Seconds of training and of each attack",
-            attack_tables.SECONDS,
-            attack_tables.seconds_rows(rows),
-        ),
-    ]
-    return [section for section in every if section.table[1]]
+        ("Attacks", "", attack_rows(rows)),
+        ("Seconds of training and of each attack", SECONDS, seconds_rows(rows)),
+    )
+    return [section for section in map(Section._make, every) if section.table[1]]
+
+
+# a column of a table of assessments: its title, and what it shows of one and its strongest attack
+Column = tuple[str, Callable[[Assessment, Strongest], object]]
+CONFIGURATION: list[Column] = [
+    ("configuration", lambda a, s: a.label),
+    ("federation", lambda a, s: FEDERATIONS[a.federation]),
+]
+LEAKS = "leaks (at least to at most)"
+
+
+def _table(columns: Sequence[Column], members: Iterable[Assessment]) -> Table:
+    """A row for every assessment with a strongest attack."""
+    attacked = [(a, a.strongest) for a in members if a.strongest is not None]
+    rows = [[str(cell(*pair)) for _, cell in columns] for pair in attacked]
+    return [title for title, _ in columns], rows
 
 
 def verdict_rows(assessed: Assessed) -> Table:
     """The strongest attack on every configuration in every federation, and the verdict."""
-    header = [
-        *("configuration", "federation", "verdict", "leaks (at least to at most)"),
-        *("strongest attack", "by folds", "excess over local-only", "change to undefended"),
-        *(f"change of {assessed.reference.utility}", "gain kept", "cost", "operating point"),
-        *("advantage over chance", "null band"),
+    chance = assessed.reference.chance
+    columns: list[Column] = [
+        *CONFIGURATION,
+        ("verdict", lambda a, s: words.verdict_text(a)),
+        (LEAKS, lambda a, s: a.leak),
+        ("strongest attack", lambda a, s: s.name),
+        # '0.912, 3 of 5 folds'
+        ("by folds", lambda a, s: f"{_figure(s.fold_leak)}, {s.folds} of {s.seeds} folds"),
+        ("excess over local-only", lambda a, s: a.excess.signed),
+        ("change to undefended", lambda a, s: a.change.signed),
+        (f"change of {assessed.reference.utility}", lambda a, s: a.cost),
+        ("gain kept", lambda a, s: a.kept.share),
+        ("cost", lambda a, s: words.cost_text(a)),
+        ("operating point", lambda a, s: "chosen" if a.chosen else ""),
+        ("advantage over chance", lambda a, s: f"{(s.leak.mean - chance) / (1 - chance):.3f}"),
+        (
+            "null band",
+            lambda a, s: f"{s.attack.null:.3f}" + ("" if s.informative else ", not above"),
+        ),
     ]
-    oracle = any(a.oracle for a in assessed.assessments)
-    chance, rows = assessed.reference.chance, []
-    for a in assessed.attacked:
-        strongest = a.strongest
-        assert strongest is not None
-        advantage = (strongest.leak.mean - chance) / (1 - chance)
-        null = f"{strongest.attack.null:.3f}" + ("" if strongest.informative else ", not above")
-        cells = [
-            *(a.label, FEDERATIONS[a.federation], words.verdict_text(a), str(a.leak)),
-            *(strongest.name, _by_folds(strongest), a.excess.signed, a.change.signed),
-            *(str(a.cost), str(a.kept.share), words.cost_text(a), "chosen" if a.chosen else ""),
-            *(f"{advantage:.3f}", null),
-        ]
-        cells += [f"{a.oracle.leak} {a.oracle.name}" if a.oracle else "-"] * oracle
-        rows.append(cells)
-    return header + ["strongest oracle"] * oracle, rows
+    if any(a.oracle for a in assessed.assessments):
+        columns.append(("strongest oracle", lambda a, s: _named(a.oracle)))
+    return _table(columns, assessed.attacked)
 
 
-def _by_folds(strongest: Strongest) -> str:
-    """'0.912, 3 of 5 folds'"""
-    return f"{_figure(strongest.fold_leak, '')}, {strongest.folds} of {strongest.seeds} folds"
-
-
-def _figure(value: float, sign: str) -> str:
-    return "-" if math.isnan(value) else f"{value:{sign}.3f}"
+def _named(strongest: Strongest | None) -> str:
+    return f"{strongest.leak} {strongest.name}" if strongest else "-"
 
 
 def knowledge_rows(assessed: Assessed) -> Table:
     """The strongest attack with every number of known labels, where there are several."""
     counts = sorted({known for a in assessed.assessments for known in a.by_knowledge})
     header = ["configuration", "federation", *(f"{known} labels" for known in counts)]
-    if len(counts) < 2:
-        return header, []
     rows = []
-    for a in assessed.assessments:
+    for a in assessed.assessments if len(counts) > 1 else ():
         strongest = [a.by_knowledge.get(known) for known in counts]
-        cells = [f"{s.leak} {s.name}, excess {s.excess.signed}" if s else "-" for s in strongest]
         if any(strongest):
+            cells = [f"{_named(s)}, excess {s.excess.signed}" if s else "-" for s in strongest]
             rows.append([a.label, FEDERATIONS[a.federation], *cells])
     return header, rows
 
 
-def unpublished_rows(assessed: Assessed) -> Table:
+def _published(assessed: Assessed) -> Table:
     """The strongest attack of the papers and the strongest of all, where these differ."""
-    header = [
-        *("configuration", "federation", "strongest published attack"),
-        *("leaks (at least to at most)", "strongest attack", "leaks (at least to at most)"),
-        *("reads more by", "which is"),
+    columns: list[Column] = [
+        *CONFIGURATION,
+        ("strongest published attack", lambda a, s: a.published and a.published.name),
+        (LEAKS, lambda a, s: a.published and a.published.leak),
+        ("strongest attack", lambda a, s: s.name),
+        (LEAKS, lambda a, s: a.leak),
+        ("reads more by", lambda a, s: a.unpublished.signed),
+        ("which is", lambda a, s: findings.more_in_words(a.unpublished)),
     ]
-    rows = []
-    for a in assessed.assessments:
-        published, strongest = a.published, a.strongest
-        if not published or not strongest or not a.configuration.defended:
-            continue
-        if published.name != strongest.name:
-            more = a.unpublished
-            rows.append(
-                [
-                    *(a.label, FEDERATIONS[a.federation], published.name, str(published.leak)),
-                    *(strongest.name, str(a.leak), more.signed, findings.more_in_words(more)),
-                ]
-            )
-    return header, rows
+    differing = [
+        a
+        for a in assessed.assessments
+        if a.published and a.strongest and a.published.name != a.strongest.name
+    ]
+    return _table(columns, [a for a in differing if a.configuration.defended])
 
 
 class FigureColumn(NamedTuple):
@@ -180,23 +179,21 @@ def configuration_columns(assessed: Assessed) -> list[FigureColumn]:
     every = assessed.configurations
     kinds = list(dict.fromkeys(kind for c in every for kind in c.accuracy))
     out = [
-        _column(about, f"{about} {kind}", [figures.get(kind) for figures in by_kind])
-        for about, by_kind in (
-            ("accuracy", [c.accuracy for c in every]),
-            ("AUC", [c.auc for c in every]),
-        )
+        _column("accuracy", f"accuracy {kind}", [c.accuracy.get(kind) for c in every])
         for kind in kinds
     ]
+    out += [_column("AUC", f"AUC {kind}", [c.auc.get(kind) for c in every]) for kind in kinds]
     for key, title in titles(key for c in every for key in c.attacks).items():
         figures = [c.attacks[key]["success"] if key in c.attacks else None for c in every]
         out.append(_column("attack", title, figures))
     on = {(a.configuration.number, a.federation): a for a in assessed.attacked}
-    for federation, title in (("split", "split"), ("no_split", "no split")):
-        found = [on.get((c.number, federation)) for c in every]
-        names = [_short_name(a.strongest) if a and a.strongest else "" for a in found]
-        leaks = [a.leak if a else None for a in found]
+    for federation in FEDERATIONS:
+        title = KINDS[federation]
+        members = [on.get((c.number, federation)) for c in every]
+        names = [_short_name(a.strongest) if a and a.strongest else "" for a in members]
+        leaks = [a.leak if a else None for a in members]
         out.append(_column("strongest", f"strongest ({title})", leaks, names))
-        excess = [a.excess if a else None for a in found]
+        excess = [a.excess if a else None for a in members]
         out.append(_column("excess", f"excess ({title})", excess, sign="+"))
     return [column for column in out if any(cell != "-" for cell in column.cells)]
 
@@ -214,21 +211,17 @@ def _column(
     sign: str = "",
 ) -> FigureColumn:
     """A column of these figures, with ``names`` behind them."""
-    names = names or [""] * len(figures)
-
-    def text(figure: Interval | Estimate | None) -> str:
-        if figure is None:
-            return "-"
-        return figure.text(sign) if isinstance(figure, Estimate) else str(figure)
-
-    def mean(figure: Interval | Estimate | None) -> str:
-        return "-" if figure is None else _figure(figure.mean, sign)
-
-    cells, means = (
-        [f"{write(figure)} {name}".strip() for figure, name in zip(figures, names, strict=True)]
-        for write in (text, mean)
-    )
+    cells, means = [], []
+    for figure, name in zip(figures, names or [""] * len(figures), strict=True):
+        whole = figure.text(sign) if isinstance(figure, Estimate) else str(figure or "-")
+        mean = "-" if figure is None else _figure(figure.mean, sign)
+        cells.append(f"{whole} {name}".strip())
+        means.append(f"{mean} {name}".strip())
     return FigureColumn(about, title, cells, means)
+
+
+def _figure(value: float, sign: str = "") -> str:
+    return "-" if math.isnan(value) else f"{value:{sign}.3f}"
 
 
 def configuration_labels(assessed: Assessed) -> list[str]:
@@ -246,6 +239,63 @@ def configuration_rows(assessed: Assessed) -> Table:
     return header, list(map(list, zip(labels, *(column.cells for column in columns), strict=True)))
 
 
+def attack_rows(rows: StoredRows) -> Table:
+    """Each attack variant: what it was given, what it cost, and how much less than published."""
+    header = [
+        *("attack", "federation", "known labels", "oracle or diagnostic", "optimizer steps"),
+        *("published steps", "seconds", "compiles / shapes of view", "trials"),
+    ]
+    out = []
+    for entry in rows.described.values():
+        if entry["status"] == "skipped":
+            out.append([entry["label"], "skipped: " + entry["reason"], *[""] * 7])
+            continue
+        kinds = [k for k in stored_rows.federations_of(entry) if k in rows.kinds_trained]
+        known = ", ".join(f"{p['known']:g}" for p in entry["knobs"] if "known" in p) or "0"
+        out.append(
+            [
+                stored_rows.rule_title(entry),
+                ", ".join(KINDS[k] for k in kinds) or "none",
+                entry.get("labels") or known,
+                "yes" if entry.get("oracle") else "no",
+                f"{entry['steps']:,}",
+                f"{steps_published(entry['attack']):,}",
+                f"{entry['seconds']:.1f}",
+                f"{entry['compiles']} / {entry['views']}",
+                str(entry["trials"]),
+            ]
+        )
+    return header, out
+
+
+def steps_published(attack: str) -> int:
+    """Optimizer steps of the published attack; 0 of one that trains nothing, and of the local-only baseline."""
+    return 0 if attack == store.LOCAL_ONLY else attack_table.TABLE[attack].published_steps
+
+
+def seconds_rows(rows: StoredRows) -> Table:
+    """A row for training and one for each attack variant: seconds, runs, milliseconds a run, the seconds as a
+    share of training's, and how many programs were compiled."""
+    header = ["", "seconds", "runs", "ms a run", "training is 1", "compiles"]
+    trained = sum(trial.figures.get("seconds") or 0.0 for trial in rows.trials)
+
+    def line(name: str, seconds: float, runs: int, compiles: str = "") -> list[str]:
+        each = f"{1e3 * seconds / runs:.1f}" if runs else "-"
+        share = f"{seconds / trained:.2f}" if trained else "-"
+        return [name, f"{seconds:.1f}", f"{runs:,}", each, share, compiles]
+
+    ran = [e for e in rows.described.values() if e["status"] != "skipped" and e["trials"]]
+    ran.sort(key=lambda entry: -entry["seconds"])
+    return header, [
+        line("training", trained, len(rows.trials)),
+        *(
+            line(stored_rows.rule_title(e), e["seconds"], e["rows"], str(e["compiles"]))
+            for e in ran
+        ),
+        line("all attacks", sum(e["seconds"] for e in ran), sum(e["rows"] for e in ran)),
+    ]
+
+
 def leak_rows(assessed: Assessed) -> Table:
     """Every attack's figures on every configuration and federation, means over seeds."""
     header = ["configuration", "attack", "federation", *FIGURES]
@@ -259,14 +309,24 @@ def leak_rows(assessed: Assessed) -> Table:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The text of a CSV file."""
+    """Returns the text of a CSV file.
+
+    Args:
+      header: the titles of its columns.
+      rows: the cells of each row.
+    """
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([header, *rows])
     return out.getvalue()
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table."""
+    """Returns the lines of a Markdown table.
+
+    Args:
+      header: the titles of its columns.
+      rows: the cells of each row.
+    """
     return [
         "| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |"
         for row in (header, ["---"] * len(header), *rows)

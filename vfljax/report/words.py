@@ -50,11 +50,6 @@ def cost_text(a: Assessment) -> str:
     return str(a.kept.cost) if a.configuration.defended else "-"
 
 
-def outcome_text(shown: Assessment) -> str:
-    """What is concluded on the method that an assessment represents."""
-    return verdict_text(shown) if shown.chosen else str(shown.shown_as)
-
-
 def figure(estimate: Estimate, bound: float | None = None) -> str:
     """Returns '.97 (.95 to .98)'; without limits the mean alone.
 

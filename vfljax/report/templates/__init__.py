@@ -1,25 +1,40 @@
-"""The HTML of the report as Jinja2 templates."""
+"""The report's words: its HTML, its captions and its lists of sentences, as Jinja2 templates."""
 
 from __future__ import annotations
 
 import functools
 import pathlib
+from typing import Any
 
 import jinja2
+
+from vfljax.report import words
 
 TEMPLATES = pathlib.Path(__file__).parent
 
 
 @functools.cache
 def templates() -> jinja2.Environment:
-    """The templates of the report; values are escaped unless a template marks them safe."""
+    """The templates of the report; in HTML values are escaped unless a template marks them safe."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html"]),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     # Bokeh's JSON defines a model where it is named first, so its keys must keep their order
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
+    environment.globals["words"] = words
     return environment
+
+
+def paragraphs(template: str, **values: Any) -> list[str]:
+    """Returns the paragraphs that a template makes, each on one line.
+
+    Args:
+      template: the name of a text template, whose paragraphs have an empty line between them.
+      **values: what it names.
+    """
+    text = templates().get_template(f"{template}.txt").render(values)
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
