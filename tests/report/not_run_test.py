@@ -13,9 +13,6 @@ def test_a_federation_in_which_a_method_is_not_trained_is_no_gap():
     without = dataclasses.replace(plain, federation="no_split")
     untrained = assessment("gafm", 0.9, 0.8)
     not_attacked = assessment("kdk", 0.9, 0.8, accuracy=both)
-    assert [missing for _, missing in not_run._lost(assessed(plain, without, untrained))] == [
-        [],
-        [],
-    ]
-    missing = dict(not_run._lost(assessed(plain, without, not_attacked)))
-    assert missing[not_attacked.configuration] == ["without model splitting"]
+    for second, missing in ((untrained, []), (not_attacked, ["without model splitting"])):
+        lost = not_run._lost(assessed(plain, without, second))
+        assert [federations for _, federations in lost] == [[], missing]

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import math
 
-from vfljax.report.assessed import Assessed, Assessment
+from vfljax.report.assessed import Assessment
 from vfljax.report.estimates import Estimate, Interval
 from vfljax.report.judging import Verdict
 from vfljax.report.spread import FEWEST_SEEDS
 
 NOT_KNOWN = "nobody who knows it attacked it"
-
-
-def gain_text(assessed: Assessed, federation: str) -> str:
-    """What the federation gains over the label party alone, as a sentence; '' where that is not known."""
-    of = assessed.worth.get(federation)
-    if of is None or not of.known or math.isnan(of.gain.mean):
-        return ""
-    name = assessed.reference.utility
-    alone = brief(of.undefended_mean - of.gain.mean)
-    lower, upper = (float(limit) for limit in of.gain.limits)
-    between = "" if math.isnan(lower) else f", {points(lower)} to {points(upper)}"
-    figures = (
-        f"{name} {brief(of.undefended_mean)}, alone {alone}: {points(of.gain.mean)} points{between}"
-    )
-    if math.isnan(lower) or of.shown:
-        return f"The federation gains over the label party alone ({figures}). "
-    return f"The federation gains nothing that can be shown ({figures}). "
 
 
 def verdict_text(a: Assessment) -> str:
@@ -66,7 +49,12 @@ def figure(estimate: Estimate, bound: float | None = None) -> str:
 
 
 def brief(value: float, digits: int = 2) -> str:
-    """'.97', '1.00'; '-' of what is not known."""
+    """Returns '.97' or '1.00'; '-' of what is not known.
+
+    Args:
+      value: a figure in [0, 1].
+      digits: after the point.
+    """
     return "-" if math.isnan(value) else f"{value:.{digits}f}".removeprefix("0")
 
 
