@@ -75,11 +75,11 @@ KINDS = (SPLIT, MALICIOUS, NO_SPLIT)  # in the order in which trials are numbere
 
 
 class Federation(NamedTuple):
-    """Which federation is trained: with or without model splitting, and who is malicious in it.
+    """Which federation is trained: with or without model splitting, and which parties are malicious.
 
-    ``kind`` is what attacks and ``config.federations`` name: ``SPLIT`` (a top model, everybody honest),
+    ``kind`` is what attacks and ``config.federations`` name: ``SPLIT`` (a top model, all parties honest),
     ``MALICIOUS`` (a top model, some passive parties with the malicious optimizer) or ``NO_SPLIT`` (logits
-    are the sum of the parties' outputs). ``name``, a column of stored sweeps, adds who: "malicious-0-1".
+    are the sum of the parties' outputs). ``name``, a column of stored sweeps, adds them: "malicious-0-1".
     """
 
     split: bool = True
@@ -244,7 +244,7 @@ class Known(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What an attack says of each row: the larger, the more likely the class."""
+    """What an attack makes of each row: the larger, the more likely the class."""
 
     train: Array  # [N, C]
     test: Array | None = None  # [M, C] where the attack is defined on rows never trained on

@@ -15,9 +15,9 @@ section 4.1 (passive) and 4.2 (active); MixMatch: Berthelot et al. 2019, algorit
 
 ``finetune_bottom=False`` trains the head only. That is what the released code does, whose optimizer is
 built before the trained bottom is plugged in, and what the published numbers are. True is what the text
-says. A frozen bottom is evaluated as it was: it is neither decayed nor averaged, and its batch statistics do
-not move, as the released code collects what it decays and averages before the bottom is plugged in. With
-every row labeled nothing is unlabeled, and lambda_u counts as 0.
+describes. A frozen bottom is evaluated as it was: it is neither decayed nor averaged, and its batch
+statistics do not move, as the released code collects what it decays and averages before the bottom is
+plugged in. With every row labeled nothing is unlabeled, and lambda_u counts as 0.
 
 For two classes the published lambda_u = 50 is five times the weight that it is for ten, as the error is a mean
 over classes, and can push every row to one class. ``lambda_u = 1`` beside it, and
@@ -287,7 +287,7 @@ def passive(
     batch_size: int = 16,
     threshold: str = "plain",
 ) -> Attack:
-    """Complete the model of a passive attacker, after a run in which everybody was honest.
+    """Complete the model of a passive attacker, after a run in which all parties were honest.
 
     Without model splitting its bottom gives it C numbers a row, its share of the logits, and the head reads
     those.

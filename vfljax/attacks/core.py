@@ -57,7 +57,7 @@ class Attack(NamedTuple):
     """An attack whose static options are fixed.
 
     ``run(key, view, known, knobs) -> Scores`` is pure and serves one trial; the caller maps it over
-    trials. The other fields say what the attack needs and how its figures are to be read.
+    trials. The other fields describe what the attack needs and how its figures are to be read.
     """
 
     run: Callable[[Array, View, Known, Knobs], Scores]
@@ -71,7 +71,7 @@ class Attack(NamedTuple):
     baselines: tuple[str, ...] = ()  # what its figures are compared with, some of BASELINES
     binary: bool = False  # defined for two classes only
     oracle: bool = False  # is given every row's label, and so is never the strongest attack
-    adaptive: bool = False  # in no paper: an attacker who knows the defense
+    adaptive: bool = False  # in no paper: an attacker that knows the defense
     diagnostic: str = ""  # the entry of ``View.diagnostics`` it reads: a layer's name, or CLEAN
     steps: int = 0  # optimizer steps; with any, every row has a guess unless the attack diverged
     epoch: int = -1  # the recorded epoch it reads; -1: the last, which always is recorded
@@ -278,7 +278,7 @@ def two_sided(score: Array, sent: Array) -> Array:
 def check_numeric(bottoms: Sequence[nn.Module], option: str) -> None:
     """Raise ValueError where a bottom reads codes or token ids, which are no numbers to a linear model.
 
-    ``option`` says in the message what asks for the columns, and ends with the remedy.
+    ``option`` ends the message: what asks for the columns, and the remedy.
     """
     coded = [type(module).__name__ for module in bottoms if not getattr(module, "mixable", True)]
     if coded:

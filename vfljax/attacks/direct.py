@@ -14,7 +14,7 @@ first_negative   The first class with a negative entry (released). Under KDk up 
 most_negative    The class with the most negative entry. It reads the label off the magnitudes as long as
                  the label carries more mass than each of its k - 1 companions:
                  1 - epsilon > epsilon / (k - 1).
-least_negative   (ours) The class with the least negative of the negative entries: for an attacker who
+least_negative   (ours) The class with the least negative of the negative entries: for an attacker that
                  knows of KDk beyond epsilon = (k - 1) / k, where the label's mass is the smallest.
 most_positive    (ours) The class with the most positive entry: for targets that give the label no mass
                  and every other class some, as a confusing code of the classes does (CAE, Zou et al.
@@ -42,43 +42,31 @@ from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 
 
-def first_negative(g: Array) -> Array:
-    """Scores [N, C] of gradients [N, C]: 1 for the first class with a negative entry, 0 elsewhere.
+def _guessed(scores: Array, guessed: Array) -> Array:
+    """The scores [N, C] of rows with an entry ``guessed`` [N, C] bool; NaN for the others."""
+    chex.assert_rank([scores, guessed], 2)
+    return jnp.where(jnp.any(guessed, axis=-1, keepdims=True), scores, jnp.nan)
 
-    Rows without a negative entry are NaN.
-    """
-    chex.assert_rank(g, 2)
-    negative = g < 0
-    guess = jax.nn.one_hot(jnp.argmax(negative, axis=-1), g.shape[-1])
-    return jnp.where(jnp.any(negative, axis=-1, keepdims=True), guess, jnp.nan)
+
+def first_negative(g: Array) -> Array:
+    """Scores [N, C] of gradients [N, C]: 1 for the first class with a negative entry, 0 elsewhere."""
+    return _guessed(jax.nn.one_hot(jnp.argmax(g < 0, axis=-1), g.shape[-1]), g < 0)
 
 
 def most_negative(g: Array) -> Array:
-    """Scores [N, C] of gradients [N, C]: minus the gradient.
-
-    Rows without a negative entry are NaN.
-    """
-    chex.assert_rank(g, 2)
-    return jnp.where(jnp.any(g < 0, axis=-1, keepdims=True), -g, jnp.nan)
+    """Scores [N, C] of gradients [N, C]: minus the gradient."""
+    return _guessed(-g, g < 0)
 
 
 def least_negative(g: Array) -> Array:
-    """Scores [N, C] of gradients [N, C]: the gradient where it is negative, less than that elsewhere.
-
-    Rows without a negative entry are NaN.
-    """
-    chex.assert_rank(g, 2)
+    """Scores [N, C] of gradients [N, C]: the gradient where it is negative, less than that elsewhere."""
     lowest = jnp.min(g, axis=-1, keepdims=True)
-    return jnp.where(lowest < 0, jnp.where(g < 0, g, 2 * lowest - g), jnp.nan)
+    return _guessed(jnp.where(g < 0, g, 2 * lowest - g), g < 0)
 
 
 def most_positive(g: Array) -> Array:
-    """Scores [N, C] of gradients [N, C]: the gradient.
-
-    Rows without a positive entry are NaN. It is ``most_negative`` of -g.
-    """
-    chex.assert_rank(g, 2)
-    return jnp.where(jnp.any(g > 0, axis=-1, keepdims=True), g, jnp.nan)
+    """Scores [N, C] of gradients [N, C]: the gradient. It is ``most_negative`` of -g."""
+    return _guessed(g, g > 0)
 
 
 RULES: dict[str, Callable[[Array], Array]] = {

@@ -23,7 +23,7 @@ it is the median of <g, M> / |M|^2 under the likeliest classes.
 The rounds may end at a division of the rows that explains little. They are therefore taken from up to
 ``starts`` L0 in turn: a kernel ridge regression of the known labels on ranks of the exchange, then draws. The
 one counts whose median over rows of |g - M|^2 / |g|^2 is least, and below ``EXPLAINED`` no other is tried.
-Known rows stay at their labels. Two classes that were found the other way round, by what the batches say of
+Known rows stay at their labels. Two classes that were found the other way round, by what the batches tell of
 the known rows, are exchanged. Without known labels every L0 is drawn, and any class may get any name.
 
 Such an attack needs the batch mates of the rows that it is scored on: where few rows are scored

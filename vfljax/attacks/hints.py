@@ -31,7 +31,7 @@ from vfljax.types import KINDS, Array, Known, Scores, View
 def _first(known: Known, label: int, usable_rows: Array, count: int) -> Array:
     """The first ``count`` rows [count] known to be of class ``label`` of which there is a gradient.
 
-    ``usable_rows`` [N] bool says of which rows there is one. The first such row fills up the rest
+    ``usable_rows`` [N] bool are those of which there is one. The first such row fills up the rest
     where there are fewer; where there are none, known rows without a gradient are taken.
     """
     members = known.labels == label
@@ -100,7 +100,7 @@ def cosine(
 ) -> Attack:
     """Score each row by the cosine of its gradient with that of one known positive.
 
-    ``epoch`` says which gradients are read (``core.received``); ``oracle`` takes the clean gradient of
+    ``epoch`` is that of the gradients that are read (``core.received``); ``oracle`` takes the clean gradient of
     the known row, as published. The scores [N, 2] are ``core.two_sided``: minus and plus the cosine
     less its median. A zero gradient has cosine 0. With more classes the scores [N, C] are the cosines
     with the means of the known rows of each.

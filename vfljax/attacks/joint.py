@@ -2,7 +2,7 @@
 
     x_i = [columns_i, z_i, g mean_i, votes_i, g_i of each recorded epoch]
 
-An attacker who owns columns, sent embeddings and received gradients need not choose among them. Each block
+An attacker that owns columns, sent embeddings and received gradients need not choose among them. Each block
 is standardized by column over the rows that have it. The classifier is linear, or an MLP with one hidden
 layer, and AdamW minimizes over all labeled rows at once
 

@@ -19,7 +19,7 @@ from vfljax.types import KINDS, Array, Known, Scores, View
 def norm(bottoms: Bottoms, num_classes: int, *, epoch: int | str = -1) -> Attack:
     """Score each row by the length of its gradient.
 
-    ``epoch`` says which gradients are read (``core.received``). The scores [N, 2] are minus and plus
+    ``epoch`` is that of the gradients that are read (``core.received``). The scores [N, 2] are minus and plus
     the length less its median over the rows sent, in the gradients' units.
     """
     del bottoms, num_classes

@@ -1,6 +1,6 @@
 """The probe (ours): a classifier trained on the known rows' embeddings and gradients.
 
-It is the adaptive attacker who assumes nothing about the defense. Its input is x_i = [z_i, g_i], each
+It is the adaptive attacker that assumes nothing about the defense. Its input is x_i = [z_i, g_i], each
 column standardized over all rows, which needs no label. Its model is linear, or an MLP with one hidden
 layer, and is trained by AdamW on batches drawn from the known rows with replacement.
 

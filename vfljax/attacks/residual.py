@@ -1,4 +1,4 @@
-"""The residual attack (ours): what a gradient says beyond what its row's embedding says.
+"""The residual attack (ours): what a gradient tells beyond its row's embedding.
 
 Whatever the loss, a row's gradient is a function of its embedding and its label: g_i = h(z_i, y_i). Rows
 of nearly equal embeddings share everything but the label, so that
@@ -51,10 +51,10 @@ def residuals(z: Array, g: Array, sent: Array, neighbors: int) -> Array:
     apart = squares[:, None] + squares[None, :] - 2 * core.multiply(z, z.T)
     itself = jnp.eye(len(z), dtype=bool)
     apart = jnp.where(itself | ~sent[None, :], jnp.inf, apart)
-    near, who = jax.lax.top_k(-apart, min(neighbors, len(z)))
+    near, neighbor = jax.lax.top_k(-apart, min(neighbors, len(z)))
     weights = jnp.isfinite(near).astype(jnp.float32)
     count = jnp.maximum(jnp.sum(weights, axis=1), 1.0)
-    expected = jnp.sum(g[who] * weights[:, :, None], axis=1) / count[:, None]
+    expected = jnp.sum(g[neighbor] * weights[:, :, None], axis=1) / count[:, None]
     alone = jnp.sum(weights, axis=1) == 0
     return jnp.where((sent & ~alone)[:, None], g - expected, 0.0)
 

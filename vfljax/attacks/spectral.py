@@ -9,7 +9,7 @@ Madry 2018.
 The sign of v is arbitrary. "signed" scores (algorithm 1) are cut into two clusters, by exact 2-means on the
 line, and turned so that the smaller cluster is the positive class: the attacker is supposed to know that
 this is the rarer one. As the s_i sum to 0, the smaller cluster also has the larger mean score, so that for
-signed scores the paper's heuristic for balanced data says the same. For "absolute" scores, |s_i| (section
+signed scores the paper's heuristic for balanced data decides the same. For "absolute" scores, |s_i| (section
 5), it does not: ``heuristic="minority"`` calls the smaller cluster positive, "larger" the one of larger |s|.
 
 More than two classes: k-means with C clusters in the span of the C - 1 top directions, over the whole

@@ -42,8 +42,7 @@ def two_stage(
     )
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
-        del known
-        guesses = first.run(key, view, _nothing_known(view), {}).train
+        guesses = first.run(key, view, known, {}).train
         guessed = jnp.all(jnp.isfinite(guesses), axis=-1)
         # rows with a guess first, in random order: they are the labeled ones
         draw = jax.random.uniform(keys.fold(key, "rows"), guessed.shape)
@@ -54,11 +53,6 @@ def two_stage(
 
     knobs = {name: value for name, value in KNOBS.items() if name != "known"}
     return first._replace(run=run, knobs=knobs, ranges=RANGES, steps=steps)
-
-
-def _nothing_known(view: View) -> Known:
-    rows = jnp.arange(len(view.features[0]), dtype=jnp.int32)
-    return Known(rows, jnp.full(len(rows), -1, jnp.int32), jnp.int32(0))
 
 
 # rule 2: with every row labeled lambda_u is 0, and a frozen bottom is neither decayed nor averaged

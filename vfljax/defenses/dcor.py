@@ -179,7 +179,7 @@ ROW = DefenseRow(
     known_by={
         # gradients still carry the label
         "no_split": (Knower("correlation"), Knower("direct", "most_negative"), *READING),
-        # who holds a batch can compute the pull under either label
+        # a party that holds a batch can compute the pull under either label
         "split": (Knower("correlation"),),
     },
     neutral={"alpha": 0.0},

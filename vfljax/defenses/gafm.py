@@ -27,7 +27,7 @@ Classification", 2023, equations 3-6, algorithm A.1. Released values: c .1, sigm
 .05 / 1 Spambase, .1 / 1 IMDB, .5 / 1 Criteo, .05 / 20 ISIC; Adam 1e-4 for all parts.
 
 Guarantee: none. Nothing in the loss fixes the sign of the prediction, so many runs learn the labels
-inverted; the sweep's results say which, and orient them.
+inverted; the sweep's results name them, and orient them.
 
 Scale: normalization makes the gradient of f at most 1 + gamma long, whatever B; where P parties are
 averaged, a party receives a P-th of it. Absolute scales of other defenses are relative to that, not

@@ -12,7 +12,7 @@ and no further backward pass is needed. Rows of t do not sum to 1, and entries m
 
     draw   "row"   (ours, default) u is drawn once a row, for the whole training
            "step"  (released) u is drawn anew at every step
-    reach  "all"   (default) everybody trains on t, the top model and the label party's bottom too
+    reach  "all"   (default) all parties train on t, the top model and the label party's bottom too
            "cut"   (released) they train on e_y; the gradients that passive parties receive are those
                    of t
 
@@ -140,7 +140,7 @@ def private(draw: str, reach: str) -> bool:
 
 
 def _as_they_are(targets: Array, context: Context, state: PyTree) -> Any:
-    """Targets pass. That it is not the default says that the defense is about targets: a loss that
+    """Targets pass. That it is not the default marks the defense as one on targets: a loss that
     reads none makes it useless, which ``chain`` refuses."""
     return targets, context, state
 

@@ -11,7 +11,7 @@ Reference: Arazzi, Nicolazzo, Nocera. "KDk: A Defense Mechanism Against Label In
 in Vertical Federated Learning", 2024, section 5, equations 8-11 and algorithm 1.
 
 Guarantee: none that is formal. k-anonymity holds for the SET of classes with mass. The masses
-themselves differ unless epsilon = (k-1)/k, so an attacker who reads magnitudes is not bound by it.
+themselves differ unless epsilon = (k-1)/k, so an attacker that reads magnitudes is not bound by it.
 
 Edge cases
     k = 1                 the one-hot label
@@ -56,7 +56,7 @@ def kdk_targets(
     if anchor == "teacher":
         targets = jax.nn.one_hot(jnp.argmax(scores, -1), scores.shape[-1], dtype=targets.dtype)
     chosen = jax.nn.one_hot(jnp.argmax(targets, -1), scores.shape[-1], dtype=bool)
-    # rank among the others by counting who is ahead: C^2 comparisons are cheaper than two sorts
+    # rank among the others by counting those ahead: C^2 comparisons are cheaper than two sorts
     rivals = jnp.where(chosen, -jnp.inf, scores)
     earlier = jnp.tri(scores.shape[-1], k=-1, dtype=bool)[None]  # [1, c, other]: other < c
     score, other = rivals[:, :, None], rivals[:, None, :]

@@ -1,4 +1,4 @@
-"""Label DP: labels randomized once, before anybody learns from them (Ghazi et al. 2021).
+"""Label DP: labels randomized once, before any party learns from them (Ghazi et al. 2021).
 
     randomized_response  keep y with probability e^eps / (e^eps + C - 1), else uniform over the others
     rr_with_prior        with k* = argmax_k e^eps / (e^eps + k - 1) * sum of the top-k prior:
@@ -14,7 +14,7 @@ Privacy", NeurIPS 2021, algorithms 1 and 2; LP-2ST is their algorithm 3 with two
 
 Guarantee: eps-label-differential privacy. An attacker's posterior odds of two labels are at most
 e^eps times its prior odds. The prior includes whatever the attacker knows from features, so it may
-well guess better than ``best_guess``, the bound for one who sees the noisy label alone.
+well guess better than ``best_guess``, the bound for one that sees the noisy label alone.
 
 The prior of rr_with_prior must not have seen the row's label:
     prior="two_stage"  (default) half of the rows is randomized plainly; a teacher trained on those

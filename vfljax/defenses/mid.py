@@ -20,7 +20,7 @@ Reference: Zou, Liu, Zhang. "Mutual Information Regularization for Vertical Fede
 or 2 on NUS-WIDE; a final ReLU. There MID's weights have a learning rate of their own, 1e-4 to 5e-2;
 here they are weights of the top model and have its optimizer and rate.
 
-Guarantee: none. The bound is on what T says of z. It is not on what z or the gradients say of labels.
+Guarantee: none. The bound is on what T tells of z. It is not on what z or the gradients tell of labels.
 
 Scale: the divergence is a sum over D numbers and the parties, in nats, and does not depend on the
 batch's size. lambda is published as .001 where nothing is set.

@@ -137,7 +137,7 @@ ROW = DefenseRow(
     known_by={
         # gradients still carry the label, beside the forces
         "no_split": (Knower("charge"), Knower("direct", "most_negative"), *READING),
-        # who holds a batch can compute its forces under either label
+        # a party that holds a batch can compute its forces under either label
         "split": (Knower("charge"),),
     },
     neutral={"alpha": 0.0, "softening": 1e-3},

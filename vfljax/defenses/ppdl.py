@@ -98,7 +98,7 @@ def accept(query: Array, thresholds: Array, count: Array) -> Array:
 
 
 def by_visits(query: Array, thresholds: Array, count: Array) -> Array:
-    """``accept`` as the algorithm says it: n steps, each of which needs the one before. That is a tight
+    """``accept`` as the algorithm has it: n steps, each of which needs the one before. That is a tight
     loop on CPU, where the indexing of ``by_jumps`` takes many times as long."""
 
     def visit(carry: tuple[Array, Array], entry: tuple[Array, Array]) -> tuple[tuple, Array]:

@@ -64,7 +64,7 @@ averaged over epochs can be read directly too, alone or beside the attacker's ow
 
 @dataclasses.dataclass(frozen=True)
 class Remarks:
-    """What a report says of a defense beyond its figures. By default it says nothing.
+    """What a report remarks on a defense beyond its figures. By default that is nothing.
 
     The functions are pure. They run on the host, with concrete knobs and options of the defense
     (see the top of this file), once for each point of a sweep.
@@ -87,7 +87,7 @@ class Remarks:
 
     bound_sentence: Callable[[Mapping[str, Any]], str] = lambda options: ""
     """``bound_sentence(options)``: how ``bound`` is to be read; "" where nothing is guaranteed. A
-    report says it once, whatever the number of points."""
+    report prints it once, whatever the number of points."""
 
     knob_label: Callable[[str, Mapping[str, Any]], str] = lambda knob, options: knob
     """``knob_label(knob, options)``: what the label of a point calls a knob. It differs from the
