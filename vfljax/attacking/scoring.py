@@ -105,8 +105,8 @@ def named_figures(
     choose, report = scored * half, scored * (1 - half)
     on = jnp.stack([naming_rows, choose, scored, unlabeled])
     by = jax.vmap(lambda weights: metrics.names(scores, labels, weights))(on)
-    nobody = jnp.sum(naming_rows) == 0
-    names = jnp.where(nobody, by[1], by[0])
+    unnamed = jnp.sum(naming_rows) == 0
+    names = jnp.where(unnamed, by[1], by[0])
     plain = jnp.arange(scores.shape[1])
 
     def leak(names: Array, weights: Array) -> Array:
@@ -115,7 +115,7 @@ def named_figures(
 
     return {
         "leak_matched": leak(by[3], unlabeled),
-        "leak_named": leak(jnp.where(nobody, by[2], names), scored),
+        "leak_named": leak(jnp.where(unnamed, by[2], names), scored),
         "named_select": leak(names, choose),
         "named_report": leak(names, report),
         "renamed": jnp.mean((names != plain).astype(jnp.float32)),
@@ -170,9 +170,11 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     if scores.train.shape[1] > 5:
         out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
         out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
-    anybody = jnp.sum(unlabeled) > 0  # an attacker who knows every label leaves nothing to score
+    unlabeled_left = (
+        jnp.sum(unlabeled) > 0
+    )  # an attacker that knows every label leaves nothing to score
     counted = ("success", "success_top5")
-    out = {k: v if k in counted else jnp.where(anybody, v, jnp.nan) for k, v in out.items()}
+    out = {k: v if k in counted else jnp.where(unlabeled_left, v, jnp.nan) for k, v in out.items()}
     if scores.test is not None:
         labels = true.test_labels[i]
         out["test_success"] = metrics.accuracy(scores.test, labels)

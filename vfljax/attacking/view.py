@@ -141,7 +141,7 @@ def attack_input(
       name: of the attack.
       knobs: the attack's numbers.
       attackers: whose exchange and bottoms are taken.
-      all_weights: whether everybody's are added, for diagnostics.
+      all_weights: whether those of all parties are added, for diagnostics.
       mates: whether the batch mates' exchange is.
       read: reads a shard's weights and exchange arrays.
     """
@@ -209,7 +209,7 @@ def summed(view: View) -> Array:
         assert view.inputs is not None
         a, g = (rows.gather(x[place]) for x in (view.inputs, view.gradients))
         a, g = (x.reshape(*x.shape[:2], attackers, -1) for x in (a, g))
-        each = jax.vmap(parameter_gradient, in_axes=(1, 1, None))  # nobody sees another's sums
+        each = jax.vmap(parameter_gradient, in_axes=(1, 1, None))  # no party sees another's sums
         return jax.vmap(each)(a, g, rows.sent)
 
     return jnp.stack([of_epoch(place) for place in range(len(view.epochs))])

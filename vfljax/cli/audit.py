@@ -5,7 +5,7 @@ r"""Audit a table of your own: what leaks, to whom, and what to switch on.
 
 Parties own columns by name or glob, "*" being the rest; --parties=FILE.json has them as
 {"bank": ["AGE"], "telco": ["PAY_*"]}. The first party has the labels unless --label_party names another.
-Columns that nobody owns are left out. The audit trains the undefended federation and attacks it with every
+Columns that no party owns are left out. The audit trains the undefended federation and attacks it with every
 attack that applies, tries every defense that applies, and audits each at the operating points around which it
 begins to cost more than --keep_gain and --max_cost allow. The same command again continues an audit that was
 stopped or killed.

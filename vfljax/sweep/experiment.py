@@ -158,7 +158,7 @@ def _check_parties(field: str, group: tuple[int, ...], passive: int) -> None:
 
 
 def _check_federations(experiment: Experiment) -> None:
-    """Refuse federations that do not exist, that nobody is malicious in or nothing compares with, and
+    """Refuse federations that do not exist, that no party is malicious in or nothing compares with, and
     methods that none of them can train."""
     kinds = experiment.federations
     for kind in kinds:

@@ -292,7 +292,7 @@ def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
 
 def make_room() -> None:
     """Forget compiled programs when this process nears its limit of memory maps: those of this cache,
-    the older half first, and JAX's own. Whoever still holds a program keeps it."""
+    the older half first, and JAX's own. A caller that still holds a program keeps it."""
     if _memory_maps() < MOST_MAPS:
         return
     for _ in range((len(_PROGRAMS) + 1) // 2):

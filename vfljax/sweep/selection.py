@@ -94,7 +94,7 @@ def _selection_experiment(experiment: Experiment, candidates: tuple[float, ...])
                 for name, values in experiment.numbers.items()
                 if name != "gamma"
             },
-            "malicious.gamma": 1.0,  # nobody is: only the honest federation is trained
+            "malicious.gamma": 1.0,  # no party is: only the honest federation is trained
             "grid": {method.name: ({"model": dict(method.top)} if method.top else {}) | chain},
             "attacks": {},
         },
