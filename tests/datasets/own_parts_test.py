@@ -171,24 +171,6 @@ def test_a_config_names_a_file_and_its_parties_columns(tmp_path):
 # ------------------------------------------------------------- real tables
 
 
-def test_default_of_credit_card_clients_is_a_table_of_one_s_own():
-    path = real_data("default_credit") / "UCI_Credit_Card.csv.gz"
-    words = ["SEX", "EDUCATION", "MARRIAGE"]
-    options = {"label": "default.payment.next.month", "drop": ["ID"], "categorical": words}
-    data = load("table", str(path), options)
-    assert data.labels.sum() == 6636
-    assert data.features.shape == (30_000, 20 + 2 + 7 + 4)
-    frame = pd.read_csv(path)
-    assert checksum(from_frame(frame, **options)) == checksum(data)
-    kept = frame.drop(columns=["ID", options["label"]])
-    expected = pd.get_dummies(kept[words].astype(str))
-    words = np.array([c.kind == "category" for c in data.columns])
-    np.testing.assert_array_equal(data.features[:, words], expected)
-    numbers = kept.drop(columns=options["categorical"]).to_numpy(np.float32)
-    np.testing.assert_array_equal(data.features[:, ~words], numbers)
-    assert sum("PAY_0 (11)" in note for note in data.notes) == 1
-
-
 def test_bank_marketing_is_a_table_of_one_s_own():
     path = real_data("bank_marketing") / "bank-full.csv.gz"
     data = load("table", str(path), {"label": "y", "positive": "yes"})

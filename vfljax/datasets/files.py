@@ -1,8 +1,6 @@
-"""Files that a person gave: found, read in place and in bounded memory.
+"""Files that a person gave: found, read in place and in bounded memory; nothing is written.
 
-What enters: ``data.dir``, the name of a folder, file or archive. What leaves: paths, bytes, or rows of text.
-Members of .tar, .tar.gz and .zip archives come in the archive's own order, for a compressed tar can be read in
-no other without starting anew. Nothing is ever written.
+Members of archives come in the archive's own order: a compressed tar can be read in no other at once.
 """
 
 from __future__ import annotations

@@ -28,11 +28,6 @@ def permute_labels(dataset: Dataset, share: float) -> Dataset:
 
     Returns:
       The data set with other labels.
-
-    | share | labels                                         |
-    |-------|------------------------------------------------|
-    | 0     | the data set itself                            |
-    | 1     | independent of the columns, up to their counts |
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share={share}: choose one in [0, 1]")

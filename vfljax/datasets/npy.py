@@ -1,9 +1,5 @@
-"""NumPy's .npy files: written while the number of rows is not known, and opened with suspicion.
-
-What enters: blocks of rows, or a path and what the file should hold. What leaves: the file, or a
-read-only array mapped from it, or a ``Part`` of one that is cut when its rows are read. Arrays of
-numbers and bools only; nothing is pickled.
-"""
+"""NumPy's .npy files of numbers and bools: written while the number of rows is not known, mapped read-only,
+and cut when their rows are read. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -45,9 +41,8 @@ class Growing:
         """Rows of the first block's type and shape."""
         if array.dtype != self.dtype or array.shape[1:] != self.shape:
             what = f"{self.path.name}: a block of {array.dtype} {array.shape[1:]}"
-            raise UserError(
-                f"{what} follows rows of {self.dtype} {self.shape}: all blocks need the same."
-            )
+            rows = f"rows of {self.dtype} {self.shape}"
+            raise UserError(f"{what} follows {rows}: all blocks need the same.")
         step = max(1, BYTES // max(1, array.itemsize * int(np.prod(self.shape))))
         for first in range(0, len(array), step):
             self.file.write(np.ascontiguousarray(array[first : first + step]).tobytes())

@@ -1,9 +1,5 @@
-"""What a person gave as a loader's options: plain values, told apart from what no file can record.
-
-What enters: ``config.data.options``, or texts of a command line, and a loader. What leaves: the loader's
-keyword arguments, and the same as JSON, the form in which a prepared folder records them; or one clear
-line.
-"""
+"""A loader's options as a config or a command line gives them, checked, and as JSON that a prepared folder
+records."""
 
 from __future__ import annotations
 

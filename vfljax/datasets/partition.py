@@ -1,7 +1,6 @@
 """Which party owns which columns, pixels or words.
 
-What enters: a ``Dataset`` and ``Parties``. What leaves: one ``PartyColumns`` a party, passive
-parties first, the label party's own (if it owns any) last. The rules:
+Passive parties come first, the label party, if it owns any, last. The rules:
 
     table    by name or glob (``columns``), or contiguous in shares (``shares``, equal by default);
              the categories of one source column never part
@@ -51,29 +50,23 @@ class Parties:
 
     def __post_init__(self) -> None:
         if self.passive < 1:
-            raise UserError(
-                f"config.parties.passive={self.passive} is too small: it must be at least 1."
-            )
+            raise self._fault("passive", "is too small", "it must be at least 1")
         if self.rule not in RULES:
-            raise UserError(
-                f"config.parties.rule={self.rule!r} is unknown: choose {', '.join(RULES)}."
-            )
+            raise self._fault("rule", "is unknown", f"choose {', '.join(RULES)}")
         if self.columns and self.shares:
-            raise UserError(
-                f"config.parties.shares={tuple(self.shares)} divides columns and "
-                "config.parties.columns names whose they are: leave one of the two empty."
-            )
+            what = "divides columns and config.parties.columns names whose they are"
+            raise self._fault("shares", what, "leave one of the two empty")
         if self.names and len(self.names) != self.passive + 1:
-            raise UserError(
-                f"config.parties.names={self.names} has {len(self.names)} names: give one for each of the "
-                f"{self.passive} passive parties and, last, one for the label party."
-            )
+            each = f"each of the {self.passive} passive parties"
+            remedy = f"give one for {each} and, last, one for the label party"
+            raise self._fault("names", f"has {len(self.names)} names", remedy)
         if len(set(self.names)) < len(self.names):
-            raise UserError(
-                f"config.parties.names={self.names} names two parties alike: rename one."
-            )
+            raise self._fault("names", "names two parties alike", "rename one")
         if self.shares:  # a count of parties builds nothing
             _shares(self.shares, self.owners)
+
+    def _fault(self, field: str, what: str, remedy: str) -> UserError:
+        return UserError(what, field=f"parties.{field}", value=getattr(self, field), remedy=remedy)
 
     @property
     def owners(self) -> int:
@@ -257,13 +250,9 @@ def owned_columns(
                 raise unknown((f"column of {who} in ", where), pattern, sources)
             for source in matching:
                 if owner.setdefault(source, who) != who:
-                    raise UserError(
-                        (
-                            where,
-                            f": column {source!r} is claimed by {owner[source]} and {who} ({pattern!r}): "
-                            "each has one owner.",
-                        )
-                    )
+                    claims = f"{owner[source]} and {who} ({pattern!r})"
+                    what = f": column {source!r} is claimed by {claims}: each has one owner."
+                    raise UserError((where, what))
     others = rest[0] if rest else ""
     owned = {who: [s for s in sources if owner.get(s, others) == who] for who in patterns}
     for who, columns in owned.items():
@@ -308,13 +297,11 @@ def _grid(
 def _patches(dataset: Dataset, parties: Parties, shares: np.ndarray) -> tuple[PartyColumns, ...]:
     count, has = len(shares) - 1, dataset.features.shape[1]
     if has != count or parties.shares:
-        raise UserError(
-            f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns",
-            remedy=(
-                *("set ", Field("data.options.patches"), " to their number, and no "),
-                Field("parties.shares"),
-            ),
+        what = (
+            f"{dataset.name} has {has} patches a row, one a party, and {count} parties own columns"
         )
+        patches, divided = Field("data.options.patches"), Field("parties.shares")
+        raise UserError(what, remedy=("set ", patches, " to their number, and no ", divided))
     return tuple(
         PartyColumns(
             part(dataset.features, p),

@@ -26,9 +26,8 @@ class Split(NamedTuple):
 def _size(size: float, total: int) -> int:
     """Rows of a share (a float up to 1) or a count."""
     if not float(size).is_integer() and not _is_share(size):
-        raise UserError(
-            f"data: {size} rows is no whole number: give a share up to 1 or a number of rows."
-        )
+        remedy = "give a share up to 1 or a number of rows"
+        raise UserError(f"data: {size} rows is no whole number", remedy=remedy)
     return round(size * total) if _is_share(size) else int(size)
 
 
@@ -81,15 +80,10 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     present = np.unique(labels)
     num_classes = len(present)
     if min(sizes) < num_classes or not fits:
+        asked = f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of "
+        least = f"each part needs at least one row a class ({num_classes})"
         raise UserError(
-            (
-                Field(
-                    "data.shares",
-                    f"data: train, validation, test = {train}, {validation}, {test} ask for {sizes} of ",
-                ),
-                f"{room} rows: each part needs at least one row a class ({num_classes}) and together at "
-                "most all rows.",
-            )
+            (Field("data.shares", asked), f"{room} rows: {least} and together at most all rows.")
         )
     _enough(dataset, present, rest)
     try:
@@ -124,11 +118,8 @@ def _enough(dataset: Dataset, present: np.ndarray, rows: np.ndarray) -> None:
     count_of = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     for label in present.tolist():
         if (count := count_of.get(label, 0)) < least:
-            raise UserError(
-                f"data: class {_named(dataset, label)} has {count} row{'s' * (count != 1)}{where}: "
-                f"{parts} need one each",
-                remedy=REMEDY,
-            )
+            has = f"has {count} row{'s' * (count != 1)}{where}"
+            raise _lacking(dataset, label, f"{has}: {parts} need one each")
 
 
 def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
@@ -140,17 +131,14 @@ def _complete(dataset: Dataset, present: np.ndarray, split: Split) -> Split:
         lacking = np.setdiff1d(expected, dataset.labels[rows])
         if len(lacking):
             label = int(lacking[0])
-            count = int((dataset.labels == label).sum())
-            raise UserError(
-                f"data: class {_named(dataset, label)} has {count} rows and none of the {len(rows)} of "
-                f"the {part} part: train, validation and test need one each",
-                remedy=REMEDY,
-            )
+            has = f"has {(dataset.labels == label).sum()} rows and none of the {len(rows)} of the {part} part"
+            raise _lacking(dataset, label, f"{has}: train, validation and test need one each")
     return split
 
 
-def _named(dataset: Dataset, label: int) -> str:
-    return one_line(dataset.classes[label]) if label < len(dataset.classes) else str(label)
+def _lacking(dataset: Dataset, label: int, what: str) -> UserError:
+    name = one_line(dataset.classes[label]) if label < len(dataset.classes) else str(label)
+    return UserError(f"data: class {name} {what}", remedy=REMEDY)
 
 
 def _left(dataset: Dataset, rows: np.ndarray) -> int:
