@@ -119,17 +119,16 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Ragged:
       tokenizer: a word that it cannot spell, or of more than 100 characters, is one [UNK].
       texts: a row that is no text is a UserError.
     """
-    texts = iter(texts)
-    values, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    while batch := list(itertools.islice(texts, BATCH)):
-        batch = _strings(batch, sum(map(len, counts)))
+    texts = _strings(texts)
+    values, counts = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+    for first in range(0, len(texts), BATCH):
+        batch = texts[first : first + BATCH]
         rows = [row.ids for row in tokenizer.encode_batch_fast(batch, add_special_tokens=False)]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         flat = itertools.chain.from_iterable(rows)
         values.append(np.fromiter(flat, np.int32, int(lengths.sum())))
         counts.append(lengths)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
-    return Ragged(np.concatenate(values), offsets)
+    return Ragged(np.concatenate(values), np.cumsum(np.concatenate(counts)))
 
 
 def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:
@@ -142,9 +141,9 @@ def _tokenizer(tokens: Sequence[str], lowercase: bool) -> Tokenizer:
     return tokenizer
 
 
-def _strings(texts: Iterable[Any], first: int = 0) -> list[str]:
+def _strings(texts: Iterable[Any]) -> list[str]:
     texts = list(texts)
-    for row, text in enumerate(texts, first + 1):
+    for row, text in enumerate(texts, 1):
         try:
             text.encode()
         except (AttributeError, UnicodeEncodeError) as error:  # no string, or half a character

@@ -74,10 +74,9 @@ def _apply(equation: JaxprEqn, operands: list[Any]) -> Sequence[Any]:
             f"a product inside a {primitive.name}, which precision 'bfloat16' does not enter: take it out "
             "of the network, or choose config.training.precision='float32'."
         )
-    # as ``jax.core.eval_jaxpr`` does; before JAX 0.10 functions came beside the parameters
+    # as ``jax.core.eval_jaxpr`` does
     parameters: Any = primitive.get_bind_params(equation.params)
-    functions, parameters = parameters if isinstance(parameters, tuple) else ((), parameters)
-    results = primitive.bind(*functions, *operands, **parameters)
+    results = primitive.bind(*operands, **parameters)
     return results if primitive.multiple_results else [results]
 
 
