@@ -156,18 +156,17 @@ def _of_csv(path: pathlib.Path) -> tuple[list[_Review], bool]:
         raise fault(path, f"has the header {str(header)[:80]}", needed, line=1)
     labeled = "label" if published else "sentiment"
     allowed = {
-        labeled: lambda text: text.strip().lower() in LABELS,
-        "split": lambda text: text in SPLITS,
-        "id": IDENTITY.fullmatch,
+        labeled: (lambda text: text.strip().lower() in LABELS, "give 0 or neg, 1 or pos"),
+        "split": (lambda text: text in SPLITS, "give train or test"),
+        "id": (IDENTITY.fullmatch, "give a number; without it the file's order is kept"),
     }
-    remedies = {"split": "train or test", "id": "a number; without it the file's order is kept"}
     columns = [labeled, *(c for c in ("split", "id") if published and c in header)]
     reviews = []
     for line, record in records:
         for column in columns:
-            if not allowed[column](record[column]):
+            right, remedy = allowed[column]
+            if not right(record[column]):
                 what = f"is {record[column][:40]!r}"
-                remedy = f"give {remedies.get(column, '0 or neg, 1 or pos')}"
                 raise fault(path, what, remedy, line=line, column=column)
         number = int(record["id"].partition("_")[0]) if "id" in columns else line
         is_test = published and record["split"] == "test"
