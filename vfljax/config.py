@@ -321,14 +321,14 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], path: str = "") -> l
     >>> print(*differences({"seeds": 3, "model": {"cut": 16}}, {"seeds": 3, "model": {"cut": 8}}))
     model.cut: 16 -> 8
     """
-    found = []
+    fields = []
     for key in [*a, *(k for k in b if k not in a)]:
         name = _below(path, key)
         left, right = a.get(key, "absent"), b.get(key, "absent")
         if isinstance(left, Mapping) and isinstance(right, Mapping):
-            found += differences(left, right, name)
+            fields += differences(left, right, name)
         elif left != right or (isinstance(left, Mapping) != isinstance(right, Mapping)):
-            found.append(ChangedField(name, left, right))
-    if path in FREE and not found and list(a) != list(b):
-        found.append(ChangedField(path, f"order {list(a)}", list(b)))
-    return found
+            fields.append(ChangedField(name, left, right))
+    if path in FREE and not fields and list(a) != list(b):
+        fields.append(ChangedField(path, f"order {list(a)}", list(b)))
+    return fields

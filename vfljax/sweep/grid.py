@@ -151,7 +151,8 @@ def make_spec(
     bottoms = tuple(make_network(model.network, cut, output, reads) for reads in shape.inputs)
     honest = training.optimizer
     attacker = experiment.malicious.optimizer(honest) if malicious else honest
-    whole = _reads_whole_batches(experiment, federation.split, chain)
+    attacked_by = knowers(chain, federation.split) & set(experiment.attacks)
+    whole = any(attacks.TABLE[name].whole_batches for name in attacked_by)
     spec = Spec(
         bottoms=bottoms,
         top=top if federation.split else None,
@@ -185,11 +186,6 @@ def knowers(chain: Sequence[DefenseSpec], split: bool) -> set[str]:
     return {knower.attack for row in listed for knower in row}
 
 
-def _reads_whole_batches(experiment: Experiment, split: bool, chain: Sequence[DefenseSpec]) -> bool:
-    asked = knowers(chain, split) & set(experiment.attacks)
-    return any(attacks.TABLE[name].whole_batches for name in asked)
-
-
 def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial]) -> list[Group]:
     """Returns trials grouped by equal Spec, in order of first appearance.
 
@@ -203,7 +199,9 @@ def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial
       every_trial: the trials of the experiment.
     """
     malicious = any(s.federation.malicious for s in every_trial)
-    names = {m.name: _model_name(experiment, m) for m in experiment.methods}
+    sweeps_own = model_name(experiment.model)
+    models_of = {m.name: model_name(m.model) for m in experiment.methods}
+    names = {method: "" if name == sweeps_own else name for method, name in models_of.items()}
     hosts: dict[str, tuple[DefenseSpec, ...]] = {}  # of each model, the chain that others may join
     for trial in every_trial:
         chain = trial.chain.specs
@@ -213,7 +211,7 @@ def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial
         ):
             hosts.setdefault(names[trial.method.name], chain)
     specs: dict[Any, Spec] = {}
-    found: dict[Spec, Group] = {}
+    empty: dict[Spec, Group] = {}
     members: dict[Spec, list[Trial]] = {}
     for trial in every_trial:
         model, split = names[trial.method.name], trial.federation.split
@@ -223,15 +221,9 @@ def groups(experiment: Experiment, shape: DataShape, every_trial: Sequence[Trial
                 experiment, shape, Federation(split), trial.method.model, chain, malicious
             )
             specs[split, chain, model] = spec
-            found.setdefault(spec, Group(_group_name(spec, model), spec, ()))
+            empty.setdefault(spec, Group(_group_name(spec, model), spec, ()))
         members.setdefault(specs[split, chain, model], []).append(trial)
-    return [found[spec]._replace(trials=tuple(group)) for spec, group in members.items()]
-
-
-def _model_name(experiment: Experiment, method: Method) -> str:
-    """The name of a method's model where it is not the sweep's, else ''."""
-    name = model_name(method.model)
-    return name if name != model_name(experiment.model) else ""
+    return [empty[spec]._replace(trials=tuple(group)) for spec, group in members.items()]
 
 
 def _group_name(spec: Spec, model: str) -> str:

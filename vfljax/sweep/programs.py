@@ -249,13 +249,13 @@ def program(
     """
     while True:
         key = (make, static, layout, level, _abstract((members, shared, into)))
-        found = _cached(key, lambda layout=layout: Program(make(*static), layout, level))
+        candidate = _cached(key, lambda layout=layout: Program(make(*static), layout, level))
         if not fitting or machine.offered().cpu:
-            return found
-        found.compile(members, shared, into)
-        too_large = found.too_large()
+            return candidate
+        candidate.compile(members, shared, into)
+        too_large = candidate.too_large()
         if too_large is None:
-            return found
+            return candidate
         layout = Layout(layout.capacity, dividing_width(layout.capacity, too_large.width))
 
 
