@@ -339,11 +339,3 @@ def test_a_test_file_is_read_as_the_training_file_is_or_refused(tmp_path, case):
         assert summary(read(tmp_path, content, options)) == expected
     else:
         refused(read, tmp_path, content, options, match=expected)
-
-
-def test_1000_columns_are_read(tmp_path):
-    names = [f"c{k}" for k in range(1000)]
-    rows = [",".join(["1.5"] * 1000 + [label]) for label in "0101"]
-    data = read(tmp_path, "\n".join([",".join([*names, "y"]), *rows]), {})
-    assert data.features.shape == (4, 1000)
-    assert (data.features == np.float32(1.5)).all()

@@ -7,18 +7,9 @@ from hypothesis import strategies as st
 
 from vfljax.datasets import TABLE
 from vfljax.datasets.core import Dataset, classes
-from vfljax.datasets.partition import Parties, divide
 from vfljax.datasets.scaling import statistics
 from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
-
-
-def test_breast_cancer_is_divided_into_first_and_second_half_with_malignant_as_one():
-    table = TABLE["breast_cancer"]("")
-    parties = Parties(passive=2, label_features=False)
-    first, second = (block.features for block in divide(table, parties))
-    assert first.shape == second.shape == (569, 15)
-    assert table.labels.sum() == 212
 
 
 def test_synthetic_rows_are_the_same_every_time_and_of_two_equal_classes():

@@ -145,11 +145,17 @@ def _dataset(files: dict[str, Read], options: dict[str, Any]) -> Dataset:
     """The data set of a training file and, if there is one, a test file."""
     o, rule, label_rule = _checked(options)
     (name, training), *tested = files.items()
-    names = [*training.frame.columns]
-    roles = roles_of(name, names, o, training.hint)
+    roles = roles_of(name, [*training.frame.columns], o, training.hint)
     used = [roles.label, *filter(None, [roles.groups]), *roles.features]
     for test_name, test in tested:
-        _check_columns(test_name, [*test.frame.columns], name, names, used)
+        lacking = [repr(column) for column in used if column not in test.frame]
+        more = [repr(column) for column in test.frame if column not in training.frame]
+        if lacking or more:
+            what = [f"lacks {', '.join(lacking[:5])}"] if lacking else []
+            what += [f"has also {', '.join(more[:5])}"] if more else []
+            raise fault(
+                test_name, " and ".join(what), f"give it the columns of {name}, in any order"
+            )
     parts = {file: table.frame for file, table in files.items()}
     frame = pd.DataFrame(
         {c: joined(c, {file: part[c] for file, part in parts.items()}, o.decimal) for c in used}
@@ -229,19 +235,6 @@ def _checked(options: dict[str, Any]) -> tuple[SimpleNamespace, Rule, Rule]:
     return o, rule, rule._replace(missing=(*missing, *words))
 
 
-def _check_columns(
-    test_name: str, test: Sequence[str], name: str, names: Sequence[str], used: Sequence[str]
-) -> None:
-    """Raise UserError unless ``test`` has every column that is used and none that ``names`` lacks."""
-    lacking = [column for column in used if column not in set(test)]
-    more = [column for column in test if column not in set(names)]
-    if lacking or more:
-        what = [f"lacks {', '.join(map(repr, lacking[:5]))}"] if lacking else []
-        what += [f"has also {', '.join(map(repr, more[:5]))}"] if more else []
-        remedy = f"give it the columns of {name}, in any order"
-        raise fault(test_name, " and ".join(what), remedy)
-
-
 def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...], np.ndarray]:
     """(columns, features [R, F] float32): numbers as they are, NaN where missing; of a category column, one
     of 0 and 1 a value, or codes."""
@@ -264,14 +257,9 @@ def _encode(sources: Sequence[Source], encoding: str) -> tuple[tuple[Column, ...
         remedy = "choose {encoding}='codes', " if encoding == "onehot" else ""
         remedy += "name columns in {drop}=, or give fewer rows"
         raise UserError(what, remedy=options_in(remedy))
-    features = np.zeros((rows, len(columns)), np.float32)
-    first = 0
+    blocks = []
     for column in sources:
-        if column.codes is not None and encoding == "onehot":
-            known = np.flatnonzero(column.codes >= 0)
-            features[known, first + column.codes[known]] = 1
-            first += len(column.values)
-        else:
-            features[:, first] = column.codes if column.numbers is None else column.numbers
-            first += 1
-    return tuple(columns), features
+        block = np.asarray(column.codes if column.numbers is None else column.numbers)[:, None]
+        one_hot = column.numbers is None and encoding == "onehot"
+        blocks.append(block == np.arange(len(column.values)) if one_hot else block)
+    return tuple(columns), np.concatenate(blocks, axis=1, dtype=np.float32)
