@@ -170,11 +170,9 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     if scores.train.shape[1] > 5:
         out["success_top5"] = metrics.topk(scores.train, labels, 5, sent)
         out["success_top5_unlabeled"] = metrics.topk(scores.train, labels, 5, unlabeled)
-    unlabeled_left = (
-        jnp.sum(unlabeled) > 0
-    )  # an attacker that knows every label leaves nothing to score
+    any_left = jnp.sum(unlabeled) > 0  # an attacker that knows every label leaves nothing to score
     counted = ("success", "success_top5")
-    out = {k: v if k in counted else jnp.where(unlabeled_left, v, jnp.nan) for k, v in out.items()}
+    out = {k: v if k in counted else jnp.where(any_left, v, jnp.nan) for k, v in out.items()}
     if scores.test is not None:
         labels = true.test_labels[i]
         out["test_success"] = metrics.accuracy(scores.test, labels)

@@ -66,10 +66,11 @@ def _of_classes(scores: HostArray, present: HostArray, classes: int) -> HostArra
     return out.astype(np.float32)
 
 
-def _fitted(model: Any, own: OwnColumns, rows: HostArray, labels: HostArray, **rest: Any) -> Any:
-    with warnings.catch_warnings():  # an unconverged baseline is still a baseline
+def _fitted(model: Any, numbers: Any, labels: HostArray, **rest: Any) -> Any:
+    # an unconverged baseline is still a baseline, and rows that no known label reaches divide zero by zero
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(own.numbers[rows], labels, **rest)
+        return model.fit(numbers, labels, **rest)
 
 
 def logistic(own: OwnColumns, c: float = 1.0) -> HostArray:
@@ -81,7 +82,7 @@ def _logistic(
     own: OwnColumns, rows: HostArray, labels: HostArray, weights: HostArray | None, c: float
 ) -> HostArray:
     model = LogisticRegression(C=c, max_iter=1000)
-    model = _fitted(model, own, rows, labels, sample_weight=weights)
+    model = _fitted(model, own.numbers[rows], labels, sample_weight=weights)
     return _of_classes(model.decision_function(own.numbers), model.classes_, own.classes)
 
 
@@ -111,7 +112,7 @@ def self_trained(own: OwnColumns, c: float = 0.1) -> HostArray:
 
 def naive_bayes(own: OwnColumns) -> HostArray:
     """Returns the joint log likelihood of Gaussian naive Bayes."""
-    model = _fitted(GaussianNB(var_smoothing=0.1), own, own.known, own.labels)
+    model = _fitted(GaussianNB(var_smoothing=0.1), own.numbers[own.known], own.labels)
     return _of_classes(model.predict_joint_log_proba(own.dense), model.classes_, own.classes)
 
 
@@ -132,10 +133,8 @@ def label_spreading(own: OwnColumns, neighbors: int = 15) -> HostArray:
     labels = np.full(own.numbers.shape[0], -1)
     labels[own.known] = own.labels
     neighbors = min(neighbors, len(labels) - 1)
-    with warnings.catch_warnings():  # rows that no known label reaches divide zero by zero
-        warnings.simplefilter("ignore")
-        model = LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=100)
-        model = model.fit(own.dense, labels)
+    model = LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=100)
+    model = _fitted(model, own.dense, labels)
     shares = np.nan_to_num(model.label_distributions_, nan=1 / len(model.classes_))
     return _of_classes(shares, model.classes_, own.classes)
 

@@ -37,7 +37,7 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
         check_table(table)
         out = {}
 
-        def of(rows: Array) -> tuple[Array, Array]:
+        def read(rows: Array) -> tuple[Array, Array]:
             logits = over_chunks(
                 lambda r: predict(weights, rows_of(table, seed, r), states), rows, spec.chunk
             )
@@ -45,12 +45,12 @@ def make_evaluate(spec: Spec) -> Callable[..., dict[str, Array]]:
 
         inverted = jnp.asarray(False)
         if spec.num_classes == 2:
-            logits, labels = of(table.train[seed])
+            logits, labels = read(table.train[seed])
             out["train_auc"] = metrics.auc(logits[:, 1] - logits[:, 0], labels)
             inverted = out["train_auc"] < 0.5
             out["inverted"] = inverted.astype(jnp.float32)
         for part, rows in (("validation", table.validation[seed]), ("test", table.test[seed])):
-            logits, labels = of(rows)
+            logits, labels = read(rows)
             out[f"{part}_accuracy"] = metrics.accuracy(logits, labels)
             out[f"{part}_balanced_accuracy"] = metrics.balanced_accuracy(logits, labels)
             out[f"{part}_loss"] = metrics.cross_entropy(logits, labels)

@@ -118,8 +118,8 @@ class Sweep(NamedTuple):
     @property
     def plugins(self) -> dict[str, Any]:
         """Descriptions of the rows of plugins that the sweep and its attacks were made with, by name."""
-        made = [self.header, *attack_summary(self.workdir).values()]
-        return {name: row for record in made for name, row in record.get("plugins", {}).items()}
+        records = [self.header, *attack_summary(self.workdir).values()]
+        return {name: row for record in records for name, row in record.get("plugins", {}).items()}
 
     def trial(self, number: int) -> StoredTrial:
         """Trial ``number`` (its id): row, weights and exchange, read lazily."""
@@ -249,8 +249,8 @@ def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.
     with as many known labels on an untrained bottom model, from the ``tables`` of every other variant."""
     scored = {local_only_key(row) for row in local_only.to_pylist()}
     learns = (pc.field("what") == "untrained") & (pc.field("known") > 0) & ~pc.field("outdated")
-    found = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
-    added = [row for rows in found for row in rows if local_only_key(row) in scored]
+    learned = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
+    added = [row for rows in learned for row in rows if local_only_key(row) in scored]
     return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
 
 
