@@ -16,6 +16,7 @@ import pytest
 from tests import harness
 from tests.attacks import cases
 from vfljax import attacks, contract
+from vfljax.contract import of_attacks
 from vfljax.contract.planted import LEAKS
 from vfljax.types import KINDS, MALICIOUS, NO_SPLIT, SPLIT, Scores
 
@@ -215,13 +216,16 @@ def _case_of(name, classes, leaky, turned):
     labels = labels_of(name, np.arange(ROWS_OF_A_RUN), classes)
     leaked = labels if leaky else rng.permutation(labels)
     arrays = LEAKS[ROWS[name].leak](rng, leaked, classes)
+    # the shapes of the contract's own runs, so that its programs and these are the same
+    arrays.setdefault("gradients", np.zeros((2, ROWS_OF_A_RUN, classes)))
+    arrays.setdefault("inputs", rng.normal(size=(2, ROWS_OF_A_RUN, cases.BATCH + 10)))
     if turned:
         arrays["gradients"] = -np.asarray(arrays["gradients"])
     return labels, cases.make_case(labels, classes, known=KNOWN, **arrays)
 
 
 def make(name, options, classes):
-    return cases.build(attacks.TABLE[name], classes, **options)
+    return of_attacks.built(name, tuple(options.items()), classes, split=True)
 
 
 def scores_of(name, options, classes, case) -> Scores:

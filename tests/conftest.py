@@ -64,7 +64,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 # before them the file that clears JAX's caches, while there is little in them to clear and make again
 DEAREST = (
     "sweep/batch_layout_test.py",
-    *("defenses_contract_test.py", "damage_test.py", "sweep/train_test.py"),
+    *("defenses_contract_test.py", "attacks_contract_test.py", "damage_test.py"),
+    *("sweep/train_test.py", "auditing/stages_test.py", "image_sweeps_test.py", "wheel_test.py"),
     *("datasets_sweeps_test.py", "defenses/combinations_test.py", "configs_test.py"),
     *(
         "streaming_test.py",

@@ -106,23 +106,23 @@ def attack(run, **fields):
     return lambda bottoms, num_classes: Attack(run, **values)
 
 
-def zeros(rows=60, classes=5):
+def zeros(rows=200, classes=5):
     return lambda key, view, known, knobs: Scores(jnp.zeros((rows, classes)))
 
 
 def branching_run(key, view, known, knobs):
-    return Scores(jnp.zeros((60, 5)) if knobs["scale"] > 0 else jnp.ones((60, 5)))
+    return Scores(jnp.zeros((200, 5)) if knobs["scale"] > 0 else jnp.ones((200, 5)))
 
 
 ATTACKS = {
-    "short": (attack(zeros(rows=59)), "train is float32[59, 5] where float32[60, 5]"),
-    "no_scores": (attack(lambda *a: jnp.zeros((60, 5))), "and no Scores"),
+    "short": (attack(zeros(rows=199)), "train is float32[199, 5] where float32[200, 5]"),
+    "no_scores": (attack(lambda *a: jnp.zeros((200, 5))), "and no Scores"),
     "no_attack": (lambda bottoms, num_classes: None, "returned NoneType and no Attack"),
     "elsewhere": (attack(zeros(), federations=("splitt",)), "federations=('splitt',) and not some"),
     "branches": (attack(branching_run, knobs={"scale": 1.0}), "a knob is traced"),
     "text": (attack(zeros(), knobs={"scale": "x"}), "the knob scale='x' is no number"),
     "nan": (
-        attack(lambda *a: Scores(jnp.full((60, 5), jnp.nan))),
+        attack(lambda *a: Scores(jnp.full((200, 5), jnp.nan))),
         "every row that was sent has a finite score",
     ),
     "blind": (

@@ -11,11 +11,11 @@ from vfljax import keys
 from vfljax.attacks.core import Attack
 from vfljax.contract import exchanges
 from vfljax.contract.exchanges import BATCH, BOTTOMS, CUT, LAYER, WIDTH, Case, make_case
-from vfljax.contract.of_attacks import finished
+from vfljax.contract.of_attacks import finished, jitted
 from vfljax.models import MLP
 from vfljax.types import Known, Scores, View
 
-__all__ = ["BATCH", "BOTTOMS", "CUT", "LAYER", "WIDTH", "Case", "make_case"]
+__all__ = ["BATCH", "BOTTOMS", "CUT", "LAYER", "WIDTH", "Case", "jitted", "make_case"]
 
 _seen_of = harness.quick_jit(exchanges.seen_of)
 
@@ -23,11 +23,6 @@ _seen_of = harness.quick_jit(exchanges.seen_of)
 def seen_of(case: Case) -> tuple[View, Known]:
     """What the attacker sees and knows of a case (``exchanges.seen_of``)."""
     return _seen_of(case.run, case.common)
-
-
-@functools.cache
-def jitted(run):
-    return harness.quick_jit(run)
 
 
 def build(factory, num_classes, **options) -> Attack:

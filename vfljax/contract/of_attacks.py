@@ -1,7 +1,7 @@
 """The rules that every attack of the table keeps, tried on constructed exchanges.
 
 ``shapes`` needs no arrays; sweeps check it for every plugin before they attack. The other rules run the attack
-on a few dozen rows.
+on constructed rows of the same shape, so that one compiled program serves several rules.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from vfljax.models import MLP
 from vfljax.types import KINDS, NO_SPLIT, HostArray, Scores, View
 
 Options = Mapping[str, Any]
-ROWS, KNOWN = 60, 20
-PLANTED_ROWS, PLANTED_KNOWN = 200, 40
+ROWS, KNOWN = 200, 40
 READ = 0.9  # the leak from which planted labels count as read
 AGREED = 0.95  # share of equal guesses of members mapped together and alone; optimizers multiply roundings
 
@@ -52,7 +51,7 @@ class TestedAttack(NamedTuple):
         return attacks.TABLE[self.name]
 
     def attack(self) -> Attack:
-        return _built(self.name, tuple(self.options.items()), self.num_classes, self.split)
+        return built(self.name, tuple(self.options.items()), self.num_classes, self.split)
 
     @property
     def split(self) -> bool:
@@ -69,14 +68,20 @@ class TestedAttack(NamedTuple):
         view, known = _seen(*case)
         knobs = {knob: jnp.float32(value) for knob, value in self.knobs.items()}
         attack = self.attack()
-        scores = jax.device_get(_jitted(attack.run)(jax.random.key(0), view, known, knobs))
+        scores = jax.device_get(jitted(attack.run)(jax.random.key(0), view, known, knobs))
         return finished(attack, scores, case, self.num_classes)
 
 
 @functools.cache
-def _built(
-    name: str, options: tuple[tuple[str, Any], ...], num_classes: int, split: bool
-) -> Attack:
+def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, split: bool) -> Attack:
+    """Returns the attack on one linear bottom: one object, hence one program, for equal arguments.
+
+    Args:
+      name: of the row.
+      options: its static options.
+      num_classes: C.
+      split: whether the bottom gives ``CUT`` numbers of a row; C of them if not.
+    """
     bottom = MLP((), CUT if split else num_classes)
     return attacks.TABLE[name]((bottom,), num_classes, **dict(options))
 
@@ -89,7 +94,8 @@ def _case(num_classes: int, split: bool) -> Case:
     features = centers + 0.3 * rng.normal(size=centers.shape)
     test = rng.normal(size=(10, 6))
     if split:
-        g, z = centers / BATCH, features
+        # as many numbers as planted labels have
+        g, z = centers[:, :num_classes] / BATCH, features[:, :num_classes]
     else:
         g = (rng.dirichlet(np.ones(num_classes), ROWS) - np.eye(num_classes)[labels]) / BATCH
         z = rng.normal(size=(ROWS, num_classes))
@@ -102,7 +108,7 @@ def _case(num_classes: int, split: bool) -> Case:
         test_features=test,
         inputs=rng.normal(size=(2, ROWS, BATCH + 10)),
         known=KNOWN,
-        cut=z.shape[1],
+        cut=CUT if split else num_classes,
     )
 
 
@@ -143,7 +149,8 @@ _seen = jax.jit(seen_of)
 
 
 @functools.cache
-def _jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
+def jitted(run: Callable[..., Scores]) -> Callable[..., Scores]:
+    """Returns ``Attack.run`` compiled: one function for each ``run``, which all rules share."""
     return jax.jit(run)
 
 
@@ -190,9 +197,9 @@ def _planted(tested: TestedAttack) -> str:
     best = 0.0
     cut = CUT if tested.split else tested.num_classes
     for labels, arrays in _giveaways(tested.num_classes, tested.split):
-        case = make_case(labels, tested.num_classes, known=PLANTED_KNOWN, cut=cut, **arrays)
+        case = make_case(labels, tested.num_classes, known=KNOWN, cut=cut, **arrays)
         scores = tested.scores(case)
-        rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:PLANTED_KNOWN])
+        rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:KNOWN])
         best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
         if best >= READ:
             return ""
@@ -210,20 +217,20 @@ def _leak(scores: HostArray, labels: HostArray) -> float:
 def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str, Any]]]:
     """Yields labels [N], and arrays that give them away: each of ``LEAKS``, with gradients of either sign, for
     classes of one size and, where they are two, for a rare second one."""
-    places = np.arange(PLANTED_ROWS)
+    places = np.arange(ROWS)
     balanced, rare = places % classes, (places % 5 == 0).astype(places.dtype)
     for labels in (balanced, rare)[: 2 if classes == 2 else 1]:
         for sign, draw in itertools.product((1, -1), LEAKS.values()):
             rng = np.random.default_rng(7)
             arrays = draw(rng, labels, classes)
-            nothing = np.zeros((2, PLANTED_ROWS, classes))
+            nothing = np.zeros((2, ROWS, classes))
             gradients = sign * np.asarray(arrays.get("gradients", nothing))
             # without a top model gradients are of logits
             if not split and gradients.shape[-1] != classes:
                 continue
             if sign < 0 and not gradients.any():
                 continue
-            inputs = rng.normal(size=(len(gradients), PLANTED_ROWS, BATCH + 10))
+            inputs = rng.normal(size=(len(gradients), ROWS, BATCH + 10))
             yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
 
 
