@@ -185,14 +185,14 @@ def _npz(path: pathlib.Path) -> pa.Table:
         if matrix:
             narrow(path, array.shape[1])
         columns |= {f"x{j}": x for j, x in enumerate(array.T)} if matrix else {name: array}
+    arrow = {}
     with reading(path, AGAIN):
         for name, array in columns.items():
-            if array.dtype.kind in "Sf":
-                text = array.dtype.kind == "S"
-                columns[name] = np.char.decode(array, "utf-8") if text else array.astype(np.float64)
-        return pa.table(
-            {k: pa.array(x.astype(x.dtype.newbyteorder("="))) for k, x in columns.items()}
-        )
+            if array.dtype.kind == "S":
+                array = np.char.decode(array, "utf-8")
+            kind = np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+            arrow[name] = pa.array(array.astype(kind))
+        return pa.table(arrow)
 
 
 def _text(path: str, data: bytes, delimiter: str, header: bool) -> pa.Table:

@@ -45,28 +45,22 @@ def statistics(
         mean, scale = _moments(x, rows)
     else:
         axis = None if scaling == "range" else 0
-        counted: Any = (
-            numbers if axis is None and numbers.any() else slice(None)
-        )  # codes have no range
-        ends = [
-            (
-                np.fmin.reduce(piece[:, counted], axis=axis),
-                np.fmax.reduce(piece[:, counted], axis=axis),
-            )
-            for piece in _pieces(x, rows)
-        ]
-        low, high = (np.asarray(end, np.float64) for end in zip(*ends, strict=True))
-        mean = np.fmin.reduce(low, axis=0)
-        scale = np.fmax.reduce(high, axis=0) - mean
+        # codes have no range
+        counted: Any = numbers if axis is None and numbers.any() else slice(None)
+        low, high = [], []
+        for piece in _pieces(x, rows):
+            low.append(np.fmin.reduce(piece[:, counted], axis=axis))
+            high.append(np.fmax.reduce(piece[:, counted], axis=axis))
+        mean = np.fmin.reduce(np.asarray(low, np.float64), axis=0)
+        scale = np.fmax.reduce(np.asarray(high, np.float64), axis=0) - mean
     mean = np.nan_to_num(mean, nan=0.0)  # a column without any number is a constant
     scale = np.where(scale > 0, scale, 1.0)  # a constant column stays constant, at 0
-    if any(column.kind != "number" for column in columns):
+    if not numbers.all():
         mean, scale = (np.broadcast_to(a, x.shape[1:]).copy() for a in (mean, scale))
         seen = np.any([(piece != 0).any(0) for piece in _pieces(x, rows)], axis=0)
-        for j, column in enumerate(columns):
-            if column.kind != "number":
-                mean[j] = 0.0
-                scale[j] = 1.0 if seen[j] or column.kind == "code" else np.inf
+        coded = np.asarray([column.kind == "code" for column in columns])
+        mean[~numbers] = 0.0
+        scale[~numbers] = np.where(seen | coded, 1.0, np.inf)[~numbers]
     return np.asarray(mean, np.float32), np.asarray(scale, np.float32)
 
 

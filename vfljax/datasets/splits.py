@@ -60,23 +60,20 @@ def split_rows(dataset: Dataset, seed: int, train: float, validation: float, tes
     labels, total = dataset.labels, len(dataset.labels)
     if dataset.groups is not None and len(np.unique(dataset.groups)) == total:
         dataset = dataset._replace(groups=None)  # groups of one row: nothing to keep together
-    rows = np.arange(total)
+    rest, held = np.arange(total), None
+    drawn, room = [train, validation, test], str(total)  # the parts that come from the rest
     if dataset.test is not None:
-        rest, held = rows[~dataset.test], rows[dataset.test]
+        rest, held = np.flatnonzero(~dataset.test), np.flatnonzero(dataset.test)
         if dataset.groups is not None:  # who is in the published test part is not trained on
             rest = rest[~np.isin(dataset.groups[rest], dataset.groups[held])]
-        sizes = [_size(train, len(rest)), _size(validation, len(rest)), _size(test, len(held))]
-        if _is_share(train) and _is_share(validation) and abs(train + validation - 1) < 1e-6:
-            sizes[0] = len(rest) - sizes[1] - _left(dataset, rest)
-        fits = sum(sizes[:2]) <= len(rest) and sizes[2] <= len(held)
-        room = f"{len(rest)} training and {len(held)} test"
-    else:
-        rest, held = rows, None
-        sizes = [_size(share, total) for share in (train, validation, test)]
-        shares = all(map(_is_share, (train, validation, test)))
-        if shares and abs(train + validation + test - 1) < 1e-6:
-            sizes[0] = total - sizes[1] - sizes[2] - 2 * _left(dataset, rest)
-        fits, room = sum(sizes) <= total, str(total)
+        drawn, room = [train, validation], f"{len(rest)} training and {len(held)} test"
+    sizes = [_size(share, len(rest)) for share in drawn]
+    if all(map(_is_share, drawn)) and abs(sum(drawn) - 1) < 1e-6:
+        sizes[0] = len(rest) - sum(sizes[1:]) - len(sizes[1:]) * _left(dataset, rest)
+    fits = sum(sizes) <= len(rest)
+    if held is not None:
+        sizes.append(_size(test, len(held)))
+        fits = fits and sizes[2] <= len(held)
     present = np.unique(labels)
     num_classes = len(present)
     if min(sizes) < num_classes or not fits:
