@@ -90,6 +90,7 @@ RECORDS = [
     ("parties", "names", ("bank", "bank"), "alike"),
     ("goal", "max_leak", 1.5, "from 0 to 1"),
     ("goal", "max_cost", -0.1, "from 0 to 1"),
+    ("goal", "keep_gain", 10**400, "from 0 to 1"),
     ("model", "cut", 0, "at least 1"),
     ("model", "top", "heat", "did you mean 'head'"),
     ("model", "weights", "pytorch", "did you mean 'torch'"),

@@ -287,7 +287,7 @@ class Goal:
         for field in ("max_leak", "max_cost", "keep_gain"):
             value = getattr(self, field)
             if not 0 <= value <= 1:
-                raise UserError(f"config.goal.{field}={value}: give a number from 0 to 1.")
+                raise UserError(f"config.goal.{field}={written(value)}: give a number from 0 to 1.")
 
 
 @dataclasses.dataclass(frozen=True)
