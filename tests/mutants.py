@@ -417,8 +417,8 @@ DAMAGE = (
     ),
     Mutant(
         "an-attack-may-end-with-rows-missing",
-        "    if missing:\n        unit = store.unit_of(",
-        "    if missing > len(rows) + 999:\n        unit = store.unit_of(",
+        "        if missing:\n            unit = store.unit_of(",
+        "        if missing > len(rows) + 999:\n            unit = store.unit_of(",
     ),
     Mutant(
         "oracles-are-known-at-the-end-alone",

@@ -9,7 +9,7 @@ import pytest
 from tests.sweeps import TINY, plan_of, tiny
 from vfljax import store
 from vfljax.attacking import jobs, run
-from vfljax.sweep import attack_variants
+from vfljax.sweep.attack_variants import AttackVariant
 
 
 @pytest.fixture(scope="module")
@@ -18,19 +18,16 @@ def stored(tiny_sweep):
     return plan_of(TINY), store.load(tiny_sweep)
 
 
-def planned(*arguments):
-    """The jobs of a variant, of which there are some."""
-    variant_plan = jobs.plan_variant(*arguments)
-    assert isinstance(variant_plan, jobs.VariantPlan)
-    return variant_plan
+def planned(name, options, points, plan, sweep):
+    """The jobs of a variant."""
+    return jobs.plan_variant(AttackVariant(name, options, points), plan, sweep)
 
 
 def reason_of(stored, name, options=None, **knobs):
-    variant = attack_variants.AttackVariant(name, options or {}, [knobs])
-    _, rows, reason = jobs._attackable(variant, *stored)
-    assert bool(rows) != bool(reason)
-    assert "\n" not in reason
-    return reason
+    variant_plan = planned(name, options or {}, [knobs], *stored)
+    assert bool(variant_plan.jobs) != bool(variant_plan.skipped)
+    assert "\n" not in variant_plan.skipped
+    return variant_plan.skipped
 
 
 @pytest.mark.parametrize(
@@ -81,10 +78,7 @@ def test_labels_are_limited_by_the_rarest_class_up_to_all_of_them(stored):
 
 
 def test_each_point_of_known_labels_is_checked(stored):
-    variant = attack_variants.AttackVariant("mean", {}, [{"known": 40.0}, {"known": 5.0}])
-    _, rows, reason = jobs._attackable(variant, *stored)
-    assert rows == []
-    assert "known=5" in reason
+    assert "known=5" in planned("mean", {}, [{"known": 40.0}, {"known": 5.0}], *stored).skipped
 
 
 def test_the_layers_are_those_of_both_parties_and_the_top_model(stored):
@@ -133,10 +127,8 @@ def test_what_cannot_be_served_is_said_and_stored_and_the_others_run_on(tiny_swe
 def test_a_form_s_jobs_are_its_attacks_and_its_baselines(stored):
     """A baseline is a job like another: what a seed's settings share once a seed, the rest a setting."""
     plan, sweep = stored
-    variant = attack_variants.AttackVariant(
-        "passive", {"steps": 2}, [{"known": 20.0}, {"known": 40.0}]
-    )
-    variant_plan = planned(variant, plan, sweep)
+    points = [{"known": 20.0}, {"known": 40.0}]
+    variant_plan = planned("passive", {"steps": 2}, points, plan, sweep)
     assert [(g.federation, g.attackers, g.number) for g in variant_plan.jobs] == [
         ("split", (0,), 0),
         ("no_split", (0,), 1),
@@ -166,7 +158,7 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
     """A config with another attack numbers the settings of the same arms anew."""
     _, sweep = stored
     more = plan_of(tiny(attacks={**TINY["attacks"], "active": {"steps": 2}}))
-    variant_plan = planned(attack_variants.AttackVariant("direct", {}, [{}]), more, sweep)
+    variant_plan = planned("direct", {}, [{}], more, sweep)
     ((group, listed),) = variant_plan.jobs.items()
     assert (group.federation, group.spec.top) == ("no_split", None)
     rows = [r for r in sweep.results.to_pylist() if r["federation"] == "no_split"]
@@ -174,7 +166,7 @@ def test_settings_are_known_by_their_shard_where_the_plan_trains_other_federatio
 
 
 def test_an_attack_without_baselines_has_no_other_jobs(stored):
-    variant_plan = planned(attack_variants.AttackVariant("direct", {}, [{}]), *stored)
+    variant_plan = planned("direct", {}, [{}], *stored)
     ((_, listed),) = variant_plan.jobs.items()
     assert {job.what for job in listed} == {"attack"}
     assert len(listed) == 12
@@ -200,10 +192,7 @@ def sweep_of(plan, diverged=()):
 
 def test_where_a_config_names_its_federations_the_remedy_is_to_name_another():
     plan = plan_of(tiny(grid={"undefended": {}}, federations=("split",)))
-    reason = jobs.plan_variant(
-        attack_variants.AttackVariant("direct", {}, [{}]), plan, sweep_of(plan)
-    )
-    assert "'no_split'" in reason
+    reason = planned("direct", {}, [{}], plan, sweep_of(plan)).skipped
     assert "add 'no_split' to config.federations" in reason
 
 
@@ -221,8 +210,8 @@ def colluding():
 
 
 def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(colluding):
-    variant = attack_variants.AttackVariant("active", {}, [{"known": 20.0}, {"known": 40.0}])
-    variant_plan = planned(variant, colluding, sweep_of(colluding))
+    points = [{"known": 20.0}, {"known": 40.0}]
+    variant_plan = planned("active", {}, points, colluding, sweep_of(colluding))
     assert [(g.federation, g.attackers) for g in variant_plan.jobs] == [
         ("malicious-0", (0,)),
         ("malicious-0-1", (0, 1)),
@@ -234,8 +223,8 @@ def test_every_group_of_attackers_has_jobs_and_baselines_under_its_own_label(col
 
 def test_a_setting_that_diverged_is_not_attacked_and_counted(colluding):
     ids = [s.id for g in colluding.groups for s in g.trials if s.federation.name == "malicious-0"]
-    variant = attack_variants.AttackVariant("active", {}, [{"known": 20.0}])
-    variant_plan = planned(variant, colluding, sweep_of(colluding, diverged=ids[:1]))
+    sweep = sweep_of(colluding, diverged=ids[:1])
+    variant_plan = planned("active", {}, [{"known": 20.0}], colluding, sweep)
     assert variant_plan.diverged == 1
     alone = next(
         members for g, members in variant_plan.jobs.items() if g.federation == "malicious-0"

@@ -32,18 +32,15 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed(tin
         jobs.plan_variant(attack_variants.AttackVariant(name, {}, points), plan, sweep)
         for name, points in (("mean", known), ("direct", [{}]))
     ]
-    inputs = [columns.input for columns in plan.party_columns]
-    found = local_only.jobs(plans, 2, inputs)
-    assert found == [
+    assert local_only.jobs(plans, plan) == [
         ((0,), n, seed, learner) for n in (20, 40) for seed in (0, 1) for learner in LEARNERS
     ]
     # who knows nothing has nothing to learn from
-    assert local_only.jobs(plans[1:], 2, inputs) == []
-    assert isinstance(plans[0], jobs.VariantPlan)
+    assert local_only.jobs(plans[1:], plan) == []
     together = plans[0]._replace(
-        attacks={group._replace(attackers=(0, 1)): a for group, a in plans[0].attacks.items()}
+        jobs={group._replace(attackers=(0, 1)): [] for group in plans[0].jobs}
     )
-    jobs_of = local_only.jobs([*plans, together], 2, inputs)
+    jobs_of = local_only.jobs([*plans, together], plan)
     assert {job.attackers for job in jobs_of} == {(0,), (0, 1)}
 
 
@@ -98,13 +95,13 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before, fitted = comparable(store.load(workdir).local_only), []
-    scores = local_only.local_only_scores
+    scores = local_only.scores_of
 
     def counted(own, learner, train):
         fitted.append((own.seed, len(own.known), learner))
         return scores(own, learner, train)
 
-    monkeypatch.setattr(local_only, "local_only_scores", counted)
+    monkeypatch.setattr(local_only, "scores_of", counted)
     run.attack_sweep(plan_of(TINY), workdir, say=silent)
     assert fitted == []
     more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))

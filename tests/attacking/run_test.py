@@ -1,7 +1,5 @@
 """Attacks on stored sweeps: what an attacker is given, baselines, halves, and what a resume computes."""
 
-import ast
-import inspect
 import itertools
 import shutil
 import types
@@ -28,7 +26,6 @@ from vfljax.sweep.limits import SizeLimits
 from vfljax.sweep.plan import make_plan, split_arrays
 from vfljax.types import Agreed, Scores
 
-MOST_LINES = 40
 DIRECT, RULE = "direct/most_negative", {"rule": "most_negative"}
 ORACLE = "mean/oracle"
 score = harness.quick_jit(scoring.score, static_argnums=2)
@@ -158,18 +155,18 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
 def computed(monkeypatch):
     """The identities of the jobs that programs compute, and seeds of logistic regressions."""
     by_program, by_host = [], []
-    run_group, scores = run._run_group, local_only.local_only_scores
+    run_group, scores = run._run_group, local_only.scores_of
 
-    def counted_group(variant, group, attack, todo, *rest):
+    def counted_group(todo, *rest):
         by_program.extend(job.key for job in todo)
-        return run_group(variant, group, attack, todo, *rest)
+        return run_group(todo, *rest)
 
     def counted_scores(own, learner, train):
         by_host.append((own.seed, learner))
         return scores(own, learner, train)
 
     monkeypatch.setattr(run, "_run_group", counted_group)
-    monkeypatch.setattr(local_only, "local_only_scores", counted_scores)
+    monkeypatch.setattr(local_only, "scores_of", counted_scores)
     return by_program, by_host
 
 
@@ -323,8 +320,7 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
     config["attacks"]["direct"]["epoch"] = 2
     config["training"]["record"] = (0,)  # 2 is the last: recorded all the same
     variant = attack_variants.AttackVariant("direct", {"epoch": 7}, [{}])
-    _, rows, reason = jobs._attackable(variant, plan_of(config), stored)
-    assert rows == []
+    reason = jobs.plan_variant(variant, plan_of(config), stored).skipped
     assert "reads epoch 7" in reason
     assert "config.training.record" in reason
 
@@ -332,13 +328,12 @@ def test_any_recorded_epoch_can_be_attacked_and_one_that_was_not_is_said(tmp_pat
 def program_for(variant, plan):
     spec = plain(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
-    attack = attack_variants.make_attack(variant, spec.bottoms[:1], 10)
     sweep, arrays = (
         types.SimpleNamespace(workdir=None),
         split_arrays(plan.dataset.labels, plan.splits),
     )
     stored = batching.Stored(plan, sweep, arrays, None, {})
-    batch = batching.make_attack_batch(variant, group, attack, stored)
+    batch = batching.make_attack_batch(variant, group, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
         batching.make_attack_member, (batch.static,), layout, inputs, batch.common
@@ -365,16 +360,6 @@ def test_attacks_that_compute_the_same_share_a_program(plan):
     assert program_for(active, plan) is program_for(passive, plan)
     other = attack_variants.AttackVariant("passive", {**options, "steps": 4}, [{}])
     assert program_for(other, plan) is not program_for(passive, plan)
-
-
-def test_every_function_of_the_runner_can_be_read_at_a_glance():
-    tree = ast.parse(inspect.getsource(run))
-    lengths = {
-        node.name: node.end_lineno - node.lineno + 1
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }
-    assert {name: count for name, count in lengths.items() if count > MOST_LINES} == {}
 
 
 def test_a_reader_on_the_host_scores_the_features_of_its_own_trial_and_labels(tmp_path):

@@ -1,7 +1,4 @@
-"""The trials that one call of an attack's program takes: loaded, attacked and scored together.
-
-What enters: jobs of one attack variant and group, and the stored sweep. What leaves: their figures.
-"""
+"""The trials that one call of an attack's program takes: loaded, attacked and scored together."""
 
 from __future__ import annotations
 
@@ -16,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import attacks, keys, machine, store
-from vfljax.attacking.baselines import untrained_cut
 from vfljax.attacking.diagnostics import diagnosis
-from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup
+from vfljax.attacking.jobs import UNTRAINED, Job, ViewGroup, key_of
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import (
     AttackInput,
@@ -31,12 +27,15 @@ from vfljax.attacking.view import (
     view_of,
 )
 from vfljax.attacks.core import Attack, HostReader
+from vfljax.federation.protocol import make_embed
+from vfljax.federation.training import Table, rows_of
 from vfljax.models.last_layer import recorded_width
+from vfljax.models.rows import over_chunks
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.attack_variants import AttackVariant
+from vfljax.sweep.attack_variants import AttackVariant, make_attack
 from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import Plan, width_of
-from vfljax.types import Agreed, HostArray, Scores, Spec
+from vfljax.types import Agreed, Array, HostArray, Scores, Spec, Weights
 
 BATCH_SIZE, MOST = 32, 1024  # trials attacked by one call on CPU, and at most on an accelerator
 MEMORY = 1 << 29  # bytes of exchange a batch may hold; what attacks make of it comes on top
@@ -62,6 +61,10 @@ class Stored(NamedTuple):
         """The variant's stored rows."""
         return store.read_variant(self.workdir, variant.key).to_pylist()
 
+    def keys(self, variant: AttackVariant) -> set[tuple[Any, ...]]:
+        """The keys of the jobs whose rows are stored."""
+        return {key_of(row) for row in self.rows(variant)}
+
 
 class AttackProgram(NamedTuple):
     """All that decides an attack's program apart from the shapes of its arguments; static."""
@@ -81,7 +84,6 @@ class AttackBatch(NamedTuple):
     layout: batch_layout.Layout
     static: AttackProgram
     attack: Attack
-    batch_size: int
     common: CommonData
     load: Callable[[Job], AttackInput]
     level: int | None  # of the compiler's effort
@@ -91,19 +93,21 @@ class AttackBatch(NamedTuple):
         return self._replace(layout=batch_layout.layout_of(width * jax.device_count(), width))
 
 
-def make_attack_batch(
-    variant: AttackVariant, group: ViewGroup, attack: Attack, stored: Stored
-) -> AttackBatch:
+def make_attack_batch(variant: AttackVariant, group: ViewGroup, stored: Stored) -> AttackBatch:
     """Returns what the jobs of a variant and group share, its arrays on the devices.
 
     Args:
       variant: of the attack.
       group: the trials that are attacked alike.
-      attack: the variant's attack on the group.
       stored: the sweep.
     """
     plan = stored.plan
-    common = _common(group, attack, stored)
+    bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
+    attack = make_attack(variant, bottoms, plan.dataset.num_classes)
+    common = common_data(plan.table, stored.arrays, group.attackers)
+    if attack.diagnostic:
+        common = common._replace(table=plan.bare_table)
+    common = batch_layout.share(common)
     whole = attacks.TABLE[variant.name].whole_batches
     # what whole batches are computed with is large: on CPU one trial at a time, by a program that runs long
     alone = whole and machine.offered().cpu
@@ -112,7 +116,7 @@ def make_attack_batch(
     static = AttackProgram(
         name=attacks.TABLE[variant.name].computed_as or variant.name,
         options=tuple(variant.options.items()),
-        bottoms=tuple(group.spec.bottoms[p] for p in group.attackers),
+        bottoms=bottoms,
         num_classes=plan.dataset.num_classes,
         agreed=Agreed(group.spec.batch_size),
     )
@@ -122,7 +126,6 @@ def make_attack_batch(
         layout=batch_layout.layout(capacity, width, plan.devices),
         static=static,
         attack=attack,
-        batch_size=group.spec.batch_size,
         common=common,
         load=_loader(group, attack, stored),
         level=None if whole else plan.effort.attacks,
@@ -173,10 +176,8 @@ def run_attack_batch(
     scores = program(on_devices, batch.common)
     if batch.attack.host:
         scores = batch.layout.pad(_read(scores.train, batch.attack.host, jobs, inputs, stored))
-    figures = stored.scorer.figures(
-        scores, inputs, batch.attack, batch.batch_size, batch.layout.capacity
-    )
-    return program, figures
+    size = batch.static.agreed.batch_size
+    return program, stored.scorer.figures(scores, inputs, batch.attack, size, batch.layout.capacity)
 
 
 def _read(
@@ -229,12 +230,28 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
     return load
 
 
-def _common(group: ViewGroup, attack: Attack, stored: Stored) -> CommonData:
-    """What all trials of a group share, on the devices."""
-    common = common_data(stored.plan.table, stored.arrays, group.attackers)
-    if attack.diagnostic:
-        common = common._replace(table=stored.plan.bare_table)
-    return batch_layout.share(common)
+def untrained_cut(
+    weights: Weights, table: Table, spec: Spec, attackers: tuple[int, ...]
+) -> HostArray:
+    """Returns the attackers' embeddings [Q, N, D] of all training rows from untrained bottoms.
+
+    Args:
+      weights: [Q, ...] each seed's initial ones.
+      table: the data.
+      spec: of the models.
+      attackers: whose embeddings are concatenated.
+    """
+    embed = make_embed(spec)
+
+    def of_seed(weights: Weights, seed: Array, table: Table) -> Array:
+        def of(rows: Array) -> Array:
+            cut = embed(weights, rows_of(table, seed, rows))
+            return jnp.concatenate([cut[p] for p in attackers], axis=-1)
+
+        return over_chunks(of, table.train[seed], spec.chunk)
+
+    by_seed = jax.jit(jax.vmap(of_seed, in_axes=(0, 0, None)))  # the table is no constant of it
+    return np.asarray(by_seed(weights, jnp.arange(len(table.train)), table._replace(scores=None)))
 
 
 def _capacity(plan: Plan, group: ViewGroup, common: CommonData) -> int:

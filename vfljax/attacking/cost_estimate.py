@@ -1,8 +1,7 @@
 """What attacking a plan takes, before it is trained: which attacks run, which are skipped, and the time.
 
-What enters: a plan, and a ``Sample`` of each group that is not stored yet, which stands for its trials.
-What leaves: an ``AttackCost`` of each variant that runs, and why the others do not. Every program of an attack
-is called once; of one of many steps a few stand for all, in a program of their own.
+A ``Sample`` of each group that is not stored yet stands for its trials. Every program of an attack is called
+once; of one of many steps a few stand for all, in a program of their own.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ import pyarrow as pa
 
 from vfljax import attacks, store
 from vfljax.attacking import local_only, versions
-from vfljax.attacking.baselines import own_columns
 from vfljax.attacking.batching import AttackBatch, Stored, make_attack_batch, run_attack_batch
-from vfljax.attacking.jobs import Job, VariantPlan, ViewGroup, key_of, plan_variant
+from vfljax.attacking.jobs import COLUMNS, Job, VariantPlan, ViewGroup, plan_variant
 from vfljax.attacking.scoring import Scorer
 from vfljax.attacking.view import common_data, read_shard
 from vfljax.attacks.learners import LEARNERS
 from vfljax.sweep import batch_layout, programs
-from vfljax.sweep.attack_variants import attack_variants, make_attack
 from vfljax.sweep.forecast import Sample
 from vfljax.sweep.plan import Plan, Shard, recorded, split_arrays
 from vfljax.sweep.progress import spoken
@@ -35,7 +32,6 @@ from vfljax.types import HostArray, PyTree, Spec
 
 ATTACKING = ("attack", "federations", "trials", "calls", "attacking")
 AGAIN = 20.0  # seconds of a first call up to which a second is measured
-COLUMNS = ["trial", "seed", "federation", "status", "shard", "member"]
 
 
 class AttackCost(NamedTuple):
@@ -46,9 +42,7 @@ class AttackCost(NamedTuple):
     trials: int  # attacked, baselines aside
     calls: int
     seconds: float  # of all calls
-    compiling: (
-        float  # seconds that the sweep will compile: of programs that were cut to a few steps
-    )
+    compiling: float  # seconds that the sweep will compile: programs that were cut to a few steps
 
     @property
     def cells(self) -> list[str]:
@@ -79,15 +73,12 @@ def attack_costs(
     """
     stored = _stored(recorded(plan), workdir, shards, samples)
     plan, skipped, costs, planned = stored.plan, {}, [], []
-    for variant in attack_variants(
-        plan.experiment, plan.dataset.num_classes, plan.party_columns[0].input
-    ):
+    for variant in plan.attack_variants:
         variant_plan = plan_variant(variant, plan, stored.sweep)
-        if isinstance(variant_plan, str):
-            skipped[variant.label] = variant_plan
-            continue
-        planned.append(variant_plan)
-        left = _left(variant_plan, stored)
+        left = variant_plan.skipped
+        if not left:
+            planned.append(variant_plan)
+            left = _left(variant_plan, stored)
         if isinstance(left, str):
             skipped[variant.label] = left
         elif any(left.values()):
@@ -129,13 +120,13 @@ def _stored(
 
 def _left(variant_plan: VariantPlan, stored: Stored) -> dict[ViewGroup, list[Job]] | str:
     """The jobs of a variant that are not stored, or why it is left as it is."""
-    variant, workdir = variant_plan.variant, stored.workdir
-    summary, trained = stored.summary, len(stored.sweep.header["shards"])
-    earlier = versions.earlier(variant, summary)
-    if earlier and versions.is_whole(earlier, summary, workdir, trained):
-        return f"it is stored by its rule {summary[earlier]['rule']}, and left as it is"
-    exists = (workdir / store.unit_of(variant.key)).is_dir()
-    done = {key_of(row) for row in stored.rows(variant)} if exists else set()
+    variant, trained = variant_plan.variant, len(stored.sweep.header["shards"])
+    earlier = versions.earlier(variant, stored.summary)
+    if earlier and versions.is_whole(earlier, stored, trained):
+        rule = stored.summary[earlier]["rule"]
+        return f"it is stored by its rule {rule}, and left as it is"
+    exists = (stored.workdir / store.unit_of(variant.key)).is_dir()
+    done = stored.keys(variant) if exists else set()
     return {
         group: [job for job in jobs if job.key not in done]
         for group, jobs in variant_plan.jobs.items()
@@ -157,9 +148,7 @@ def _measured(
     for group, jobs in left.items():
         if not jobs:
             continue
-        bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
-        attack = make_attack(variant, bottoms, stored.plan.dataset.num_classes)
-        batch = make_attack_batch(variant, group, attack, stored)
+        batch = make_attack_batch(variant, group, stored)
         key = batch.static, batch.layout, group.attackers
         if key not in measured:
             first = [job._replace(variant=variant) for job in jobs[: batch.layout.capacity]]
@@ -209,17 +198,13 @@ def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, fl
     of all."""
     plan, workdir = stored.plan, stored.workdir
     exists = (workdir / store.unit_of(local_only.LABEL)).is_dir()
-    rows = store.read_variant(workdir, local_only.LABEL).to_pylist() if exists else []
-    done = {store.learner_key(row) for row in rows}
-    every = [columns.input for columns in plan.party_columns]
-    jobs = local_only.jobs(variant_plans, plan.experiment.seeds, every)
-    wanted = [job for job in jobs if job.key not in done]
+    done = local_only.stored_keys(workdir) if exists else set()
+    wanted = [job for job in local_only.jobs(variant_plans, plan) if job.key not in done]
     if not wanted:
         return 0, 0.0
     first = wanted[0]
     common = jax.device_get(common_data(plan.table, stored.arrays, first.attackers))
-    inputs = tuple(plan.party_columns[p].input for p in first.attackers)
-    own = own_columns(common, inputs, plan.dataset.num_classes, first.seed, first.known)
+    own = local_only.own_columns(plan, common, first.attackers, first.known, first.seed)
     names = dict.fromkeys(job.learner for job in wanted)
     each = {name: _call(lambda name=name: LEARNERS[name](own))[0] for name in names}
     return len(wanted), sum(each[job.learner] for job in wanted)

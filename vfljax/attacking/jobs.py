@@ -1,8 +1,7 @@
-"""What attacking a stored sweep takes: which trials each attack variant can be run on, and the jobs.
+"""Which trials of a stored sweep each attack variant can be run on, and the jobs.
 
 A *job* is one attack on one trial, or one of the attack's baselines; trials that are attacked
-alike (one federation, one set of attackers, one shape of model) form a ``ViewGroup``, whose jobs
-share a compiled program.
+alike form a ``ViewGroup``, whose jobs share a compiled program.
 """
 
 from __future__ import annotations
@@ -30,10 +29,11 @@ NOT_WHOLE = (
 )
 ATTACK, ALL_LABELS, UNTRAINED = "attack", "all_labels", "untrained"
 KEY = ("federation", "view", "trial", "what", "attack_configuration", "seed")
+COLUMNS = ["trial", "seed", "federation", "status", "shard", "member"]  # of results
 
 
 class ViewGroup(NamedTuple):
-    """Settings attacked alike: one federation, one set of attackers, one shape of model."""
+    """Trials attacked alike: one federation, one set of attackers, one shape of model."""
 
     federation: str  # its name
     attackers: tuple[int, ...]
@@ -92,17 +92,13 @@ def key_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 class VariantPlan(NamedTuple):
-    """An attack variant, the groups of trials it is run on, and the jobs of each."""
+    """An attack variant and its jobs by group, or why it has none."""
 
     variant: AttackVariant
-    attacks: dict[ViewGroup, Attack]
+    attack: Attack  # as on any of the groups: they differ in the bottoms it is given only
     jobs: dict[ViewGroup, list[Job]]
     diverged: int  # trials that are not attacked because their training diverged
-
-    @property
-    def attack(self) -> Attack:
-        """The attack on any of the groups: they differ in the bottoms it is given only."""
-        return next(iter(self.attacks.values()))
+    skipped: str = ""  # why it cannot be run on the sweep, a line
 
     def of_shards(self, names: Collection[str]) -> VariantPlan:
         """The same of the trials of these shards alone."""
@@ -114,129 +110,111 @@ class VariantPlan(NamedTuple):
 
     @property
     def every_job(self) -> list[Job]:
-        """The jobs of all groups, and the baseline's."""
+        """The jobs of all groups, baselines among them."""
         return [job for jobs in self.jobs.values() for job in jobs]
 
     @property
     def trials(self) -> int:
         """How many times the attack itself is run."""
-        return sum(job.what == ATTACK for jobs in self.jobs.values() for job in jobs)
+        return attacks_among(self.every_job)
 
 
-def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.Sweep) -> VariantPlan | str:
-    """Returns the jobs of an attack variant on a stored sweep, or one line on why there are none.
+def attacks_among(jobs: Sequence[Job]) -> int:
+    """Returns how many of the jobs are attacks, and not baselines."""
+    return sum(job.what == ATTACK for job in jobs)
+
+
+def plan_variant(variant: AttackVariant, plan: Plan, sweep: store.Sweep) -> VariantPlan:
+    """Returns the jobs of an attack variant on a stored sweep, or a line on why there are none.
 
     Args:
       variant: of the attack.
       plan: of the sweep.
       sweep: as it is stored.
     """
-    attack, rows, reason = _attackable(variant, plan, sweep)
-    if reason:
-        return reason
-    classes = plan.dataset.num_classes
-    rows_of = _view_groups(variant, rows, plan, sweep)
-    on_groups = {
-        group: make_attack(variant, tuple(group.spec.bottoms[p] for p in group.attackers), classes)
-        for group in rows_of
-    }
-    jobs = {
-        group: _jobs(variant, group, attack.baselines, group_rows, plan.experiment.seeds)
-        for group, group_rows in rows_of.items()
-    }
-    diverged = sum(row["status"] != "ok" for row in rows)
-    return VariantPlan(variant, on_groups, jobs, diverged)
-
-
-def _view_groups(
-    variant: AttackVariant, rows: Sequence[dict[str, Any]], plan: Plan, sweep: store.Sweep
-) -> dict[ViewGroup, list[dict[str, Any]]]:
-    specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
-    # by the names of stored shards' groups: trials have other numbers under other attacks
-    spec_of_group = {group.name: plain(group.spec) for group in plan.groups}
-    spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
-    out: dict[ViewGroup, list[dict[str, Any]]] = {}
-    for row in rows:
-        attackers = attackers_of(row["federation"], variant)
-        spec = spec_of[row["shard"]]
-        assert spec is not None, "the plan is another sweep's"
-        group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
-        out.setdefault(group, []).append(row)
-    return out
+    bottoms = plan.groups[0].spec.bottoms
+    attack = make_attack(
+        variant, tuple(bottoms[p] for p in variant.attackers), plan.dataset.num_classes
+    )
+    rows = sweep.results.select(COLUMNS).to_pylist() if sweep.results.num_rows else []
+    rows = [row for row in rows if serves(variant, attack, row["federation"])]
+    skipped = ""
+    if attacks.TABLE[variant.name].whole_batches:
+        whole = _whole_batches(variant.name, plan, sweep)
+        rows = [row for row in rows if row["shard"] in whole]
+        skipped = "" if whole else NOT_WHOLE
+    skipped = skipped or _refusal(variant, attack, bool(rows), plan)
+    jobs = {} if skipped else _jobs(variant, attack.baselines, rows, plan, sweep)
+    return VariantPlan(variant, attack, jobs, sum(row["status"] != "ok" for row in rows), skipped)
 
 
 def _jobs(
     variant: AttackVariant,
-    group: ViewGroup,
     baselines: Sequence[str],
     rows: Sequence[dict[str, Any]],
-    seeds: int,
-) -> list[Job]:
-    """The baseline that a seed's trials share first, then per trial the attack and its upper
-    bound."""
-    sample = {row["seed"]: row for row in reversed(rows)}
-    out: list[Job] = []
-    for point in range(len(variant.knobs)):
-        if UNTRAINED in baselines:
-            out += [
-                Job(UNTRAINED, variant, group, point, seed, sample[seed])
-                for seed in range(seeds)
-                if seed in sample
+    plan: Plan,
+    sweep: store.Sweep,
+) -> dict[ViewGroup, list[Job]]:
+    """For each group and point of the knobs, the baseline that a seed's trials share first, then per trial the
+    attack and its upper bound."""
+    specs = list(dict.fromkeys(plain(group.spec) for group in plan.groups))
+    # by the names of stored shards' groups: trials have other numbers under other attacks
+    spec_of_group = {group.name: plain(group.spec) for group in plan.groups}
+    spec_of = {s["name"]: spec_of_group.get(s["group"]) for s in sweep.header["shards"]}
+    rows_of: dict[ViewGroup, list[dict[str, Any]]] = {}
+    for row in rows:
+        attackers, spec = attackers_of(row["federation"], variant), spec_of[row["shard"]]
+        assert spec is not None, "the plan is another sweep's"
+        group = ViewGroup(row["federation"], attackers, spec, specs.index(spec))
+        rows_of.setdefault(group, []).append(row)
+    jobs: dict[ViewGroup, list[Job]] = {group: [] for group in rows_of}
+    for group, of_group in rows_of.items():
+        first = {row["seed"]: row for row in reversed(of_group)}
+        for point in range(len(variant.knobs)):
+            todo = [(UNTRAINED, first[seed]) for seed in sorted(first) if UNTRAINED in baselines]
+            for row in of_group:
+                if row["status"] == "ok":
+                    todo.append((ATTACK, row))
+                    todo += [(ALL_LABELS, row)] if ALL_LABELS in baselines else []
+            jobs[group] += [
+                Job(what, variant, group, point, row["seed"], row) for what, row in todo
             ]
-        for row in rows:
-            if row["status"] != "ok":
-                continue
-            out.append(Job(ATTACK, variant, group, point, row["seed"], row))
-            if ALL_LABELS in baselines:
-                out.append(Job(ALL_LABELS, variant, group, point, row["seed"], row))
-    return out
+    return jobs
 
 
-def _attackable(
-    variant: AttackVariant, plan: Plan, sweep: store.Sweep
-) -> tuple[Attack, list[dict], str]:
-    """The attack, the stored trials that it can be run on, and why there are none."""
-    num_classes = plan.dataset.num_classes
-    spec = plan.groups[0].spec
-    attack = make_attack(variant, tuple(spec.bottoms[p] for p in variant.attackers), num_classes)
-    columns = ["trial", "seed", "federation", "status", "shard", "member"]
-    rows = sweep.results.select(columns).to_pylist() if sweep.results.num_rows else []
-    rows = [row for row in rows if serves(variant, attack, row["federation"])]
-    if attacks.TABLE[variant.name].whole_batches:
-        whole = _whole_batches(variant.name, plan, sweep)
-        rows = [row for row in rows if row["shard"] in whole]
-        if not whole:
-            return attack, [], NOT_WHOLE
-    recorded = plan.experiment.training.recorded_epochs
+def _refusal(variant: AttackVariant, attack: Attack, trained: bool, plan: Plan) -> str:
+    """Why the attack cannot be run on the sweep, '' where it can; ``trained``: whether there are trials of a
+    federation that it is defined on."""
+    training, num_classes = plan.experiment.training, plan.dataset.num_classes
+    recorded = training.recorded_epochs
     if attack.binary and num_classes > 2:
-        return attack, [], f"defined for two classes, {plan.dataset.name} has {num_classes}"
-    if not rows:
-        return attack, [], _none_trained(variant, attack, plan)
+        return f"defined for two classes, {plan.dataset.name} has {num_classes}"
+    if not trained:
+        needed = " or ".join(map(repr, attack.federations))
+        named = f"{needed} to config.federations" if plan.experiment.federations else ""
+        return (
+            f"it needs runs of the federation {needed} and this sweep trained none: add "
+            f"{named or f'{variant.name!r} to config.attacks'} and train in a new workdir"
+        )
     if attack.epoch >= 0 and attack.epoch not in recorded:
-        reason = (
+        return (
             f"it reads epoch {attack.epoch} and this sweep recorded {recorded}: name it in "
             "config.training.record and train in a new workdir"
         )
-        return attack, [], reason
-    if attack.parameter_gradients and not plan.experiment.training.record_parameter_gradients:
-        reason = (
+    if attack.parameter_gradients and not training.record_parameter_gradients:
+        return (
             "it reads parameter gradients and this sweep recorded none: set "
             "config.training.record_parameter_gradients and train in a new workdir"
         )
-        return attack, [], reason
-    if attack.diagnostic not in ("", CLEAN):
-        names = layers(plan)
-        if attack.diagnostic not in names:
-            reason = (
-                f"there is no layer {attack.diagnostic!r} in every model of the sweep: choose one of "
-                f"{', '.join(names)}"
-            )
-            return attack, [], reason
-    for point in variant.knobs:
-        error = known_error(variant.name, point["known"], plan) if "known" in point else None
-        if error:
-            return attack, [], str(error).removesuffix(".")
-    return attack, rows, ""
+    names = layers(plan) if attack.diagnostic not in ("", CLEAN) else []
+    if names and attack.diagnostic not in names:
+        return (
+            f"there is no layer {attack.diagnostic!r} in every model of the sweep: choose one of "
+            f"{', '.join(names)}"
+        )
+    known = (point["known"] for point in variant.knobs if "known" in point)
+    errors = (known_error(variant.name, number, plan) for number in known)
+    return next((str(error).removesuffix(".") for error in errors if error), "")
 
 
 def _whole_batches(attack: str, plan: Plan, sweep: store.Sweep) -> set[str]:
@@ -252,16 +230,6 @@ def _whole_batches(attack: str, plan: Plan, sweep: store.Sweep) -> set[str]:
         if attack in knowers(spec.defenses, spec.top is not None) and (every or mates):
             whole.add(shard["name"])
     return whole
-
-
-def _none_trained(variant: AttackVariant, attack: Attack, plan: Plan) -> str:
-    needed = " or ".join(map(repr, attack.federations))
-    named = plan.experiment.federations
-    remedy = f"{needed} to config.federations" if named else f"{variant.name!r} to config.attacks"
-    return (
-        f"it needs runs of the federation {needed} and this sweep trained none: add {remedy} and train "
-        "in a new workdir"
-    )
 
 
 def layers(plan: Plan) -> list[str]:

@@ -1,8 +1,6 @@
 """Attacks a stored sweep: plans, loads trials batch by batch, attacks, scores and writes.
 
-What enters: a sweep directory (weights and exchange) and the attackers' own columns. What leaves: a row for
-each trial and attack. Attacks see a ``View`` and the known rows; true labels meet their scores only in
-``scoring``.
+Attacks see a ``View`` and the known rows; true labels meet their scores only in ``scoring``.
 """
 
 from __future__ import annotations
@@ -18,9 +16,8 @@ from vfljax import attacks, plugins, store
 from vfljax.attacking import local_only, versions
 from vfljax.attacking.batching import Stored, make_attack_batch, run_attack_batch
 from vfljax.attacking.diagnostics import belongs_to
-from vfljax.attacking.jobs import ATTACK, Job, VariantPlan, ViewGroup, key_of, plan_variant
+from vfljax.attacking.jobs import Job, VariantPlan, attacks_among, key_of, plan_variant
 from vfljax.attacking.scoring import Scorer
-from vfljax.attacks.core import Attack
 from vfljax.sweep import batch_layout, profile, programs
 from vfljax.sweep.attack_variants import AttackVariant, attack_variants
 from vfljax.sweep.experiment import Experiment, experiment_of
@@ -56,103 +53,104 @@ def attack_sweep(
       run: runs the variants that are not stored; None: ``run_variants``.
     """
     with store.writing(workdir):
-        _attack_sweep(recorded(plan), workdir, names, say, renew_rules, run or run_variants)
+        planned, stored = planned_variants(plan, workdir, names)
+        shards = len(_trained(stored))
+        todo, left = _divided(planned, stored, shards, renew_rules, say)
+        baselines = local_only.jobs([*todo, *left], stored.plan)
+        if baselines:
+            store.open_variant(workdir, local_only.LABEL)
+            about = local_only.described(baselines, workdir, shards)
+            stored.summary[local_only.LABEL] = about
+        # what an attack is, is known before its first row
+        store.write_attack_summary(workdir, stored.summary)
+        local_only.run(baselines, stored)
+        if todo:
+            _run(todo, stored, run or run_variants)
 
 
-def _attack_sweep(
-    plan: Plan,
-    workdir: pathlib.Path,
-    names: Iterable[str] | None,
-    say: Callable[[str], None],
+def _divided(
+    planned: Sequence[VariantPlan],
+    stored: Stored,
+    shards: int,
     renew_rules: bool,
-    run: RunVariants,
-) -> None:
-    experiment, stored = _stored(plan, workdir, names)
-    sweep, summary = stored.sweep, stored.summary
-    trained = [s["name"] for s in sweep.header["shards"] if store.finished(workdir, s["name"])]
-    todo, left = [], []
-    _check_plugins(experiment, sweep, summary)
-    for variant, variant_plan in _planned(experiment, stored):
-        if isinstance(variant_plan, str):
-            say(f"skipped {variant.label}: {variant_plan}")
-            about = {**store.identity_columns(variant.identity), "status": "skipped"}
-            summary[variant.key] = {**about, "reason": variant_plan}
-            continue
-        about = described(variant_plan, len(trained))
-        if not versions.settle(variant, about, summary, workdir, renew_rules, say):
+    say: Callable[[str], None],
+) -> tuple[list[VariantPlan], list[VariantPlan]]:
+    """The variants that are run, and those that are left as another rule stored them; the summary gets an entry
+    of each that is run, and of each that is skipped."""
+    todo: list[VariantPlan] = []
+    left: list[VariantPlan] = []
+    for variant_plan in planned:
+        variant, why = variant_plan.variant, variant_plan.skipped
+        if why:
+            say(f"skipped {variant.label}: {why}")
+            about = store.identity_columns(variant.identity)
+            stored.summary[variant.key] = {**about, "status": "skipped", "reason": why}
+        elif versions.settle(variant, _described(variant_plan, shards), stored, renew_rules, say):
+            todo.append(variant_plan)
+        else:
             left.append(variant_plan)
-            continue
-        todo.append(variant_plan)
-    inputs = [columns.input for columns in plan.party_columns]
-    baselines = local_only.jobs([*todo, *left], experiment.seeds, inputs)
-    if baselines:
-        store.open_variant(workdir, local_only.LABEL)
-        summary[local_only.LABEL] = local_only.described(baselines, workdir, len(trained))
-    # what an attack is, is known before its first row
-    store.write_attack_summary(workdir, summary)
-    local_only.run(baselines, plan, workdir, stored.arrays, stored.scorer)
-    for variant_plan, cost in run(todo, stored) if todo else ():
-        _check_complete(variant_plan, stored)
-        about = summary[variant_plan.variant.key]
+    return todo, left
+
+
+def _run(todo: Sequence[VariantPlan], stored: Stored, run: RunVariants) -> None:
+    """Runs variants, and stores what each has cost when all its rows are there."""
+    workdir, summary = stored.workdir, stored.summary
+    for variant_plan, cost in run(todo, stored):
+        variant = variant_plan.variant
+        rows = stored.keys(variant)
+        missing = sum(job.key not in rows for job in variant_plan.every_job)
+        if missing:
+            unit = store.unit_of(variant.key)
+            raise store.Damaged(workdir, unit, f"{missing} rows are missing")
+        about = summary[variant.key]
         about |= with_earlier_parts(cost, about)
         store.write_attack_summary(workdir, summary)
+
+
+def _trained(stored: Stored) -> list[str]:
+    """The shards that are trained."""
+    names = [shard["name"] for shard in stored.sweep.header["shards"]]
+    return [name for name in names if store.finished(stored.workdir, name)]
 
 
 def planned_variants(
     plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
 ) -> tuple[list[VariantPlan], Stored]:
-    """Returns the variants that can be run on a stored sweep, and what attacking it needs.
+    """Returns the variants that are asked for on a stored sweep, and what attacking it needs.
 
     Args:
       plan: of the stored sweep.
       workdir: the folder of the sweep.
       names: as of ``attack_sweep``.
     """
-    experiment, stored = _stored(recorded(plan), workdir, names)
-    planned = [variant_plan for _, variant_plan in _planned(experiment, stored)]
-    return [variant_plan for variant_plan in planned if not isinstance(variant_plan, str)], stored
-
-
-def _stored(
-    plan: Plan, workdir: pathlib.Path, names: Iterable[str] | None
-) -> tuple[Experiment, Stored]:
-    """What is asked for, and the stored sweep."""
-    experiment = plan.experiment if names is None else plan.experiment.with_attacks(names)
-    sweep = store.load(workdir)
+    plan, sweep = recorded(plan), store.load(workdir)
+    asked = plan.experiment if names is None else plan.experiment.with_attacks(names)
     plan = divided_as(plan, sweep.header)
+
+    def variants(experiment: Experiment) -> list[AttackVariant]:
+        reads = plan.party_columns[0].input
+        return attack_variants(experiment, plan.dataset.num_classes, reads)
+
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
-    variants = attack_variants(trained, plan.dataset.num_classes, plan.party_columns[0].input)
-    naming = most_known(plan._replace(experiment=trained, attack_variants=tuple(variants)))
-    scorer = Scorer(arrays, experiment.execution.width or None, naming, plan.effort.attacks)
-    return experiment, Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
+    own = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))
+    scorer = Scorer(arrays, asked.execution.width or None, most_known(own), plan.effort.attacks)
+    stored = Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
+    _check_plugins(asked, stored)
+    return [plan_variant(variant, plan, sweep) for variant in variants(asked)], stored
 
 
-def _planned(
-    experiment: Experiment, stored: Stored
-) -> Iterator[tuple[AttackVariant, VariantPlan | str]]:
-    plan = stored.plan
-    for variant in attack_variants(
-        experiment, plan.dataset.num_classes, plan.party_columns[0].input
-    ):
-        yield variant, plan_variant(variant, plan, stored.sweep)
-
-
-def _check_plugins(experiment: Experiment, sweep: store.Sweep, summary: versions.Summary) -> None:
+def _check_plugins(experiment: Experiment, stored: Stored) -> None:
     """Refuse rows of plugins that are not in use, or whose files are not those of what is stored; an
     attack whose rule has a new number is another one."""
-    names = list(experiment.attacks)
-    stored = {
-        name: about
-        for name, about in sweep.header.get("plugins", {}).items()
-        if about["kind"] == "defense"
-    }
-    for entry in summary.values():
+    plugged = stored.sweep.header.get("plugins", {})
+    known = {name: about for name, about in plugged.items() if about["kind"] == "defense"}
+    for entry in stored.summary.values():
         for name, about in entry.get("plugins", {}).items():
             if name in attacks.TABLE and attacks.TABLE[name].rule == about["rule"]:
-                stored[name] = about
-    plugins.required([*experiment.defense_values, *names], stored, sweep.workdir)
+                known[name] = about
+    plugins.required([*experiment.defense_values, *experiment.attacks], known, stored.workdir)
 
 
 def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attacked]:
@@ -165,9 +163,8 @@ def run_variants(todo: Sequence[VariantPlan], stored: Stored) -> Iterator[Attack
     Yields:
       Each variant and what it cost.
     """
-    for shard in stored.sweep.header["shards"]:
-        if store.finished(stored.workdir, shard["name"]):
-            store.verify(stored.workdir, shard["name"])
+    for name in _trained(stored):
+        store.verify(stored.workdir, name)
     for variant_plan in todo:
         yield variant_plan, run_variant(variant_plan, stored)
 
@@ -196,21 +193,21 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
     Returns:
       What that cost.
     """
-    variant, attack, began = variant_plan.variant, variant_plan.attack, time.monotonic()
-    steps = max(1, attack.steps)
+    variant, began = variant_plan.variant, time.monotonic()
+    steps = max(1, variant_plan.attack.steps)
     # what is stored is known by its rows, not its file: batches differ between machines
     rows = stored.rows(variant)
     versions.check_options(variant, rows, stored.workdir)
     done = {key_of(row) for row in rows}
-    total = sum(len(jobs) for jobs in variant_plan.jobs.values())
-    progress = Progress(f"attack {variant.label}", variant_plan.trials, steps * total)
+    total = steps * len(variant_plan.every_job)
+    progress = Progress(f"attack {variant.label}", variant_plan.trials, total)
     used = set()
-    for group, jobs in variant_plan.jobs.items():
+    for jobs in variant_plan.jobs.values():
         todo = [job for job in jobs if job.key not in done]
-        progress.resume(_attacks(jobs) - _attacks(todo), steps * (len(jobs) - len(todo)))
+        before = attacks_among(jobs) - attacks_among(todo)
+        progress.resume(before, steps * (len(jobs) - len(todo)))
         if todo:
-            on_group = variant_plan.attacks[group]
-            used.add(_run_group(variant, group, on_group, todo, stored, progress))
+            used.add(_run_group(todo, stored, progress))
     progress.close()
     return {
         "seconds": time.monotonic() - began if used else 0.0,
@@ -219,28 +216,35 @@ def run_variant(variant_plan: VariantPlan, stored: Stored) -> Cost:
     }
 
 
-def _check_complete(variant_plan: VariantPlan, stored: Stored) -> None:
-    """Refuse to end while a job has no row."""
-    rows = {key_of(row) for row in stored.rows(variant_plan.variant)}
-    missing = sum(job.key not in rows for job in variant_plan.every_job)
-    if missing:
-        unit = store.unit_of(variant_plan.variant.key)
-        raise store.Damaged(stored.workdir, unit, f"{missing} rows are missing")
+def _run_group(todo: Sequence[Job], stored: Stored, progress: Progress) -> programs.Program:
+    """Loads, attacks, scores and writes the jobs of a group, batch by batch."""
+    variant, group = todo[0].variant, todo[0].group
+    batch = make_attack_batch(variant, group, stored)
+    steps, program, left = max(1, batch.attack.steps), None, list(todo)
+    while left:
+        jobs = left[: batch.layout.capacity]
+        try:
+            program, figures = run_attack_batch(batch, jobs, stored)
+        except jax.errors.JaxRuntimeError as error:
+            width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
+            batch = batch.narrowed(width)
+            continue
+        del left[: len(jobs)]
+        rows = [
+            job.figures({name: float(values[i]) for name, values in figures.items()})
+            for i, job in enumerate(jobs)
+        ]
+        chunk, keys = f"{group.federation}-{group.number}", [job.key for job in jobs]
+        store.write_chunk(stored.workdir, variant.key, chunk, keys, rows)
+        progress.update(attacks_among(jobs), steps * len(jobs))
+    assert program is not None
+    return program
 
 
-def _attacks(jobs: Sequence[Job]) -> int:
-    return sum(job.what == ATTACK for job in jobs)
-
-
-def described(variant_plan: VariantPlan, shards: int) -> dict[str, Any]:
-    """Returns a variant's entry of ``attacks.json``.
-
-    Args:
-      variant_plan: the variant and its jobs.
-      shards: how many shards are trained.
-    """
+def _described(variant_plan: VariantPlan, shards: int) -> dict[str, Any]:
+    """A variant's entry of ``attacks.json``, where so many shards are trained."""
     variant, attack = variant_plan.variant, variant_plan.attack
-    owns_layer = all(belongs_to(attack.diagnostic, g.attackers) for g in variant_plan.attacks)
+    owns_layer = all(belongs_to(attack.diagnostic, group.attackers) for group in variant_plan.jobs)
     return {
         **store.identity_columns(variant.identity),
         "status": "ok",
@@ -257,45 +261,3 @@ def described(variant_plan: VariantPlan, shards: int) -> dict[str, Any]:
         "shards": shards,
         **({"plugins": about} if (about := plugins.described([variant.name])) else {}),
     }
-
-
-def _run_group(
-    variant: AttackVariant,
-    group: ViewGroup,
-    attack: Attack,
-    todo: Sequence[Job],
-    stored: Stored,
-    progress: Progress,
-) -> programs.Program:
-    """Loads, attacks, scores and writes the jobs of a group, batch by batch."""
-    steps, program = max(1, attack.steps), None
-    batch = make_attack_batch(variant, group, attack, stored)
-    left = list(todo)
-    while left:
-        jobs = left[: batch.layout.capacity]
-        try:
-            program, figures = run_attack_batch(batch, jobs, stored)
-        except jax.errors.JaxRuntimeError as error:
-            width = batch_layout.fewer(batch.layout, variant.label, error, progress.say)
-            batch = batch.narrowed(width)
-            continue
-        del left[: len(jobs)]
-        rows = [
-            job.figures({name: float(values[i]) for name, values in figures.items()})
-            for i, job in enumerate(jobs)
-        ]
-        _write(variant, f"{group.federation}-{group.number}", jobs, rows, stored)
-        progress.update(_attacks(jobs), steps * len(jobs))
-    assert program is not None
-    return program
-
-
-def _write(
-    variant: AttackVariant,
-    name: str,
-    jobs: Sequence[Job],
-    rows: list[dict[str, Any]],
-    stored: Stored,
-) -> None:
-    identities = [job.key for job in jobs]
-    store.write_chunk(stored.workdir, variant.key, name, identities, rows)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vfljax import store
+from vfljax.attacking.batching import Stored
 from vfljax.errors import UserError
 from vfljax.store.attacks import Summary
 from vfljax.sweep.attack_variants import AttackVariant
@@ -37,61 +38,59 @@ def earlier(variant: AttackVariant, summary: Summary) -> str:
 def settle(
     variant: AttackVariant,
     about: Mapping[str, Any],
-    summary: Summary,
-    workdir: pathlib.Path,
+    stored: Stored,
     renew: bool,
     say: Callable[[str], None],
 ) -> bool:
-    """Decide whether a variant is attacked by its present rule.
+    """Decides whether a variant is attacked by its present rule.
 
     Args:
       variant: what is to be attacked with.
       about: its entry of ``attacks.json``, as it is now.
-      summary: ``attacks.json``; where the variant is to be attacked, it gets the entry, and an entry of another
-        rule is marked as superseded.
-      workdir: the stored sweep.
+      stored: the sweep. Where the variant is to be attacked, its summary gets the entry, and an entry of
+        another rule is marked as superseded.
       renew: attack anew what is whole under another rule.
       say: is told a line where rows of another rule are stored.
 
     Returns:
       False where the variant is left as it is.
     """
+    summary = stored.summary
     name = earlier(variant, summary)
-    if name and (summary[name]["status"] == "skipped" or not _rows(workdir, name)):
+    rows = 0 if not name or summary[name]["status"] == "skipped" else _rows(stored, name)
+    if name and not rows:
         del summary[name]
     elif name:
-        stored = f"{variant.label} is stored by its rule {summary[name]['rule']}"
+        old = f"{variant.label} is stored by its rule {summary[name]['rule']}"
         now = f"this version has rule {about['rule']}"
-        if not renew and is_whole(name, summary, workdir, about["shards"]):
-            say(f"{stored}, {now}: left as it is; `vfljax attack --renew_rules` attacks anew.")
+        if not renew and is_whole(name, stored, about["shards"]):
+            say(f"{old}, {now}: left as it is; `vfljax attack --renew_rules` attacks anew.")
             return False
-        say(f"{stored}, {now}: attacked anew; the earlier rows are kept.")
-        summary[name]["superseded"] = True
-        summary[name]["rows"] = _rows(workdir, name)
+        say(f"{old}, {now}: attacked anew; the earlier rows are kept.")
+        summary[name] |= {"superseded": True, "rows": rows}
     # the present rule may be one that was attacked with, and superseded, before
     before = {k: v for k, v in summary.get(variant.key, {}).items() if k != "superseded"}
     summary[variant.key] = {**NO_COST, **before, **about}
-    store.open_variant(workdir, variant.key)
+    store.open_variant(stored.workdir, variant.key)
     return True
 
 
-def is_whole(key: str, summary: Summary, workdir: pathlib.Path, shards: int) -> bool:
+def is_whole(key: str, stored: Stored, shards: int) -> bool:
     """Returns whether as many rows are stored as were planned, of all shards that are trained.
 
     Args:
       key: of the variant in ``attacks.json``.
-      summary: ``attacks.json``.
-      workdir: the folder of the sweep.
+      stored: the sweep.
       shards: how many shards are trained.
     """
-    about = summary[key]
+    about = stored.summary[key]
     if about["status"] == "skipped":
         return False
-    return _rows(workdir, key) >= about["rows"] and about["shards"] >= shards
+    return _rows(stored, key) >= about["rows"] and about["shards"] >= shards
 
 
-def _rows(workdir: pathlib.Path, key: str) -> int:
-    return store.read_variant(workdir, key).num_rows
+def _rows(stored: Stored, key: str) -> int:
+    return store.read_variant(stored.workdir, key).num_rows
 
 
 def check_options(

@@ -22,7 +22,7 @@ import numpy as np
 from vfljax import store
 from vfljax.attacking import run, versions
 from vfljax.attacking.batching import Stored
-from vfljax.attacking.jobs import VariantPlan, key_of
+from vfljax.attacking.jobs import VariantPlan
 from vfljax.errors import UserError
 from vfljax.launching import worker
 from vfljax.launching.backends import Engine, Handle, Lost, opened
@@ -194,9 +194,9 @@ def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
     """How many attacks each shard's trials are still to be attacked by, of shards that have any."""
     counts: collections.Counter[str] = collections.Counter()
     for variant_plan in todo:
-        done = {key_of(row) for row in stored.rows(variant_plan.variant)}
-        every = (job for jobs in variant_plan.jobs.values() for job in jobs)
-        counts.update(job.row["shard"] for job in every if job.key not in done)
+        done = stored.keys(variant_plan.variant)
+        left = (job.row["shard"] for job in variant_plan.every_job if job.key not in done)
+        counts.update(left)
     return dict(sorted(counts.items()))
 
 

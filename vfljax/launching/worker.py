@@ -137,7 +137,7 @@ def attack_shards(job: ShardJob) -> Outcome:
         planned, stored = run.planned_variants(_plan(job), job.folder, job.names)
         for variant_plan in planned:
             label = variant_plan.variant.label
-            if label not in job.attacks:
+            if variant_plan.skipped or label not in job.attacks:
                 continue
             try:
                 costs[label] = run.run_variant(variant_plan.of_shards(job.shards), stored)

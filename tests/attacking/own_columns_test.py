@@ -7,13 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from tests.sweeps import plan_of, tiny
-from vfljax.attacking.baselines import (
-    local_only_scores,
-    numbers_of,
-    own_columns,
-    untrained_cut,
-    width_of,
-)
+from vfljax.attacking.batching import untrained_cut
+from vfljax.attacking.local_only import _numbers_of, _width_of, own_columns, scores_of
 from vfljax.attacking.view import common_data
 from vfljax.models import parties
 from vfljax.sweep import plan as planning
@@ -26,11 +21,11 @@ CANCER = {"name": "breast_cancer", "train": 200, "validation": 100, "test": 100}
 
 def test_numbers_stay_and_codes_become_one_hot():
     x = np.array([[0.5, 2, 0], [-1.0, 0, 1]], np.float32)
-    coded = numbers_of(x, Input("table", (3,), (0, 3, 2))).toarray()
-    assert coded.shape[1] == width_of(Input("table", (3,), (0, 3, 2)))
+    coded = _numbers_of(x, Input("table", (3,), (0, 3, 2))).toarray()
+    assert coded.shape[1] == _width_of(Input("table", (3,), (0, 3, 2)))
     # codes first, then numbers
     np.testing.assert_array_equal(coded, [[0, 0, 1, 1, 0, 0.5], [1, 0, 0, 0, 1, -1.0]])
-    np.testing.assert_array_equal(numbers_of(x, Input("table", (3,))).toarray(), x)
+    np.testing.assert_array_equal(_numbers_of(x, Input("table", (3,))).toarray(), x)
 
 
 def columns(plan, attackers, seed, rows):
@@ -52,11 +47,10 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
     labels, classes = plan.dataset.labels, plan.dataset.num_classes
     for attackers in ((1,), (0, 1)):
         common = jax.device_get(common_data(plan.table, arrays, attackers))
-        inputs = tuple(plan.party_columns[p].input for p in attackers)
         for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
-            own = own_columns(common, inputs, classes, seed, count)
+            own = own_columns(plan, common, attackers, count, seed)
             split = plan.splits[seed]
-            scores = local_only_scores(own, "logistic", len(split.train))
+            scores = scores_of(own, "logistic", len(split.train))
             x, y = columns(plan, attackers, seed, split.train), labels[split.train]
             known = arrays["known_order"][seed][:count]
             model = LogisticRegression(max_iter=1000).fit(x[known], y[known])
@@ -98,5 +92,5 @@ def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attacke
 
 def test_a_text_is_a_bag_of_its_tokens():
     x = np.array([[2, 5, 5, 0], [2, 3, 0, 0]], np.float32)
-    bags = numbers_of(x, Input("text", (4,), (7,), 0)).toarray()
+    bags = _numbers_of(x, Input("text", (4,), (7,), 0)).toarray()
     np.testing.assert_array_equal(bags, [[1, 0, 1, 0, 0, 1, 0], [1, 0, 1, 1, 0, 0, 0]])
