@@ -17,7 +17,6 @@ ALLOWED = {
     "vfljax/auditing/stages.py": "an audit keeps the config that it made until it is parsed",
     "vfljax/auditing/sentences.py": "and says what it put there",
     "vfljax/launching/running.py": "a notebook's config is handed to the parser",
-    "vfljax/launching/stored.py": "a command's config, or the stored one, is handed to the parser",
     "vfljax/sweep/experiment.py": "the parser: a config becomes an Experiment",
     "vfljax/store/header.py": "the config is written to and read from a sweep's JSON as it is",
     "vfljax/store/loading.py": "a loaded sweep shows its stored config to notebooks and to the parser",

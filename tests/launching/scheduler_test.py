@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import shutil
 import stat
 import threading
 from typing import Any
@@ -45,6 +46,12 @@ def here(perform: Any = None, jobs: int = 2) -> backends.Engine:
     return backends.Engine(jobs, lambda jobs, folder: [handle(job) for job in jobs])
 
 
+def recording(jobs: int = 2) -> tuple[backends.Engine, list[worker.ShardJob]]:
+    """Such an engine, and the jobs that it will have done."""
+    sent: list[worker.ShardJob] = []
+    return here(lambda job: sent.append(job) or worker.perform(job), jobs), sent
+
+
 def tables(workdir: pathlib.Path) -> list[list[dict[str, Any]]]:
     """Results and attacks, in one order and without times."""
     sweep = store.load(workdir)
@@ -76,13 +83,8 @@ def alone(tmp_path_factory):
 
 
 def test_jobs_give_the_tables_of_one_process(alone, tmp_path):
-    sent = []
-
-    def perform(job):
-        sent.append(job)
-        return worker.perform(job)
-
-    way = launching.way(here(perform))
+    engine, sent = recording()
+    way = launching.way(engine)
     run(tmp_path / "w", way)
     assert tables(tmp_path / "w") == alone[0]
     assert way.given_up == []
@@ -179,16 +181,9 @@ def test_an_attack_that_fails_leaves_the_others(tmp_path, monkeypatch):
 
 
 def test_what_was_asked_for_beside_the_config_goes_along(alone, tmp_path):
-    import shutil
-
     shutil.copytree(alone[1], tmp_path / "w")
-    sent = []
-
-    def perform(job):
-        sent.append(job)
-        return worker.perform(job)
-
-    way = launching.way(here(perform), names=["mean"])
+    engine, sent = recording()
+    way = launching.way(engine, names=["mean"])
     plan, _ = train.planned(parse(CONFIG), tmp_path / "w")
     attack_sweep(plan, tmp_path / "w", ["mean"], lambda line: None, run=way.attack)
     assert {job.names for job in sent} == {("mean",)}
@@ -203,20 +198,16 @@ def test_plugins_go_along_by_their_paths(alone, tmp_path, monkeypatch):
     used = []
     monkeypatch.setattr(worker.plugins, "use", used.append)
     sources = (str(tmp_path / "mine.py"), "a.module", "package")
-    sent = []
-    way = launching.way(
-        here(lambda job: sent.append(job) or worker.perform(job)),
-        ["mine.py", "a.module", "package"],
-    )
-    run(tmp_path / "w", way)
+    engine, sent = recording()
+    run(tmp_path / "w", launching.way(engine, ["mine.py", "a.module", "package"]))
     assert {job.plugins for job in sent} == {sources}
     assert tuple(used) == sources  # once: the plan is made once
 
 
 def test_jobs_plan_from_the_config_of_the_command(tmp_path):
     """A sweep may go on with another width or data folder than it was stored with."""
-    sent = []
-    way = launching.way(here(lambda job: sent.append(job) or worker.perform(job), jobs=1))
+    engine, sent = recording(jobs=1)
+    way = launching.way(engine)
     experiment = changed(parse(CONFIG), {"execution.width": 1})
     finish(experiment, tmp_path / "w", "test", lambda line: None, way)
     assert all(worker._plan(job).experiment.execution.width == 1 for job in sent)
@@ -271,6 +262,6 @@ def test_an_interrupt_cancels_the_jobs():
 )
 def test_parts_are_of_about_equal_weight(weights, count, expected):
     names = {f"s{i}": weight for i, weight in enumerate(weights)}
-    parts = scheduler.parts(names, count)
+    parts = scheduler._parts(names, count)
     assert [len(part) for part in parts] == expected
     assert [name for part in parts for name in part] == list(names)

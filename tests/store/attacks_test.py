@@ -14,11 +14,6 @@ VARIANT = "direct_most_negative.rule1"
 UNIT = f"attacks/{VARIANT}"
 
 
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
-
-
 def blocks(workdir):
     return {path.name: path.read_bytes() for path in (workdir / UNIT).glob("*.parquet")}
 

@@ -10,11 +10,6 @@ from vfljax import store
 from vfljax.store import check, directory
 
 
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
-
-
 def damaged(workdir):
     return [f.unit for f in store.inspect(workdir) if f.state == check.DAMAGED]
 

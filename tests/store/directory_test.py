@@ -13,11 +13,6 @@ from vfljax.errors import UserError
 from vfljax.store import atomic, directory, sealed
 
 
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
-
-
 @pytest.fixture(scope="module")
 def planned():
     """The tiny sweep's plan: what attacks it."""

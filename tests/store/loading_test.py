@@ -14,11 +14,6 @@ from vfljax.errors import UserError
 from vfljax.store import checkpoint
 
 
-@pytest.fixture
-def workdir(tiny_sweep, tmp_path):
-    return shutil.copytree(tiny_sweep, tmp_path / "w")
-
-
 def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
     stored = store.load(workdir)
     setting = stored.setting(0)
@@ -94,17 +89,3 @@ def test_rows_of_attacks_that_are_gone_are_damage_not_attacks_that_were_not_run(
     shutil.rmtree(workdir / folder_of(workdir, "passive"))
     with pytest.raises(UserError, match=r"passive\.rule\d is damaged .*--mend` sets it aside"):
         store.load(workdir)
-
-
-def test_an_attack_s_baselines_stand_beside_it(tiny_sweep):
-    sweep = store.load(tiny_sweep)
-    rows = sweep.attacks.to_pylist()
-    passive = [row for row in rows if row["label"] == "passive"]
-    assert all(0 <= row[f"{name}_success"] <= 1 for row in passive for name in store.BASELINES)
-    learners = {store.learner_of(row) for row in sweep.local_only.to_pylist()}
-    assert {"logistic", "passive on an untrained bottom"} <= learners
-    by_seed = {}
-    for row in passive:  # those of a seed are the same for all of its settings
-        by_seed.setdefault((row["seed"], row["view"]), set()).add(row["logistic_success"])
-    assert all(len(values) == 1 for values in by_seed.values())
-    assert "what" not in rows[0]

@@ -31,9 +31,8 @@ def make_layers(spec: Spec) -> Callable[[Weights, tuple[Array, ...]], dict[str, 
 
     def layers(weights: Weights, features: tuple[Array, ...]) -> dict[str, Array]:
         out, cut = {}, []
-        for p, (party, variables, x) in enumerate(
-            zip(bottoms, weights.bottoms, features, strict=True)
-        ):
+        parts = zip(bottoms, weights.bottoms, features, strict=True)
+        for p, (party, variables, x) in enumerate(parts):
             z, (_, hidden) = party.apply(variables, x, False, None)
             cut.append(z)
             out |= _named(f"party{p}", hidden) | {f"party{p}.cut": z}
@@ -51,15 +50,9 @@ def _named(owner: str, layers: PyTree) -> dict[str, Array]:
     }
 
 
-def make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
-    """Returns ``clean(weights, features, labels)``: the gradients [B, D] of the undefended loss.
-
-    They are taken with respect to the attackers' embeddings, and scaled as those of a batch-mean loss.
-
-    Args:
-      spec: of the models.
-      attackers: whose gradients are concatenated.
-    """
+def _make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
+    """``clean(weights, features, labels)``: the gradients [B, D] of the undefended loss with respect to the
+    attackers' embeddings, scaled as those of a batch-mean loss."""
     embed, (_, top, aggregate) = make_embed(spec), parties(spec)
 
     def clean(weights: Weights, features: tuple[Array, ...], labels: Array) -> Array:
@@ -85,7 +78,7 @@ def make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagno
       attackers: whose gradients are meant by CLEAN.
     """
     if name == CLEAN:
-        return make_clean(spec, attackers)
+        return _make_clean(spec, attackers)
     layers = make_layers(spec)
     return lambda weights, features, labels: layers(weights, features)[name]
 

@@ -1,8 +1,6 @@
-"""One attack on one trial, scored on true labels: the one place where the scores of the table's
-attacks meet labels.
+"""One attack on one trial, scored on true labels: the one place where the scores of attacks meet labels.
 
-What enters: an attack's scores and, shared by all trials, the ``TrueLabels``. What leaves: figures.
-Its program does not depend on the attack, so all attacks of a sweep share one.
+The program of scoring does not depend on the attack, so all attacks of a sweep share one.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ def _turns(true: TrueLabels, seed: Array) -> Array:
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
 
-def named_figures(
+def _named_figures(
     output: AttackOutput, true: TrueLabels, sent: Array, half: Array
 ) -> dict[str, Array]:
     """The figures that do not depend on what the attack calls its classes.
@@ -137,7 +135,12 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
     (Marvell's reduction), and leak_batch_mean, the mean over batches of max(a, 1 - a), which small
     batches lift above 1/2 whatever the scores.
 
-    Of names that are not the attack's own: ``named_figures``.
+    Of names that are not the attack's own: ``_named_figures``.
+
+    Args:
+      output: of the attack.
+      true: the labels of all seeds.
+      batch_size: on which the parties agreed.
     """
     _check(output, true)
     scores, i = output.scores, output.seed
@@ -155,7 +158,7 @@ def score(output: AttackOutput, true: TrueLabels, batch_size: int) -> dict[str, 
         "leak_report": metrics.leak_turned(scores.train, labels, choose, report),
         "leak_error": metrics.leak_error(scores.train, labels, unlabeled),
         "leak_null": jnp.quantile(null, NULL_LEVEL),
-        **named_figures(output, true, sent, half),
+        **_named_figures(output, true, sent, half),
     }
     turned = metrics.leak_turned(scores.train, labels, report, choose)
     two = scores.train.shape[1] == 2
@@ -201,7 +204,7 @@ def _check(output: AttackOutput, true: TrueLabels) -> None:
         chex.assert_shape(output.scores.test, (true.test_labels.shape[1], classes))
 
 
-def make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
+def _make_scorer(batch_size: int) -> Callable[[AttackOutput, TrueLabels], dict[str, Array]]:
     """``score`` for runs whose parties agreed on this batch size."""
 
     def score_member(output: AttackOutput, true: TrueLabels) -> dict[str, Array]:
@@ -215,11 +218,7 @@ class Scorer:
     attacks on arrays of equal shapes."""
 
     def __init__(
-        self,
-        arrays: Mapping[str, np.ndarray],
-        width: int | None,
-        naming: int = 0,
-        level: int | None = None,
+        self, arrays: Mapping[str, np.ndarray], width: int | None, naming: int, level: int | None
     ) -> None:
         """``naming``: by how many known labels the classes of an attack that knows none are named; ``level``:
         of the compiler's effort."""
@@ -242,22 +241,16 @@ class Scorer:
         place = -1 if attack.epoch == -1 else int(np.argmax(epochs == attack.epoch))
         known = inputs.knobs.get("known", np.zeros(count)) * (not attack.oracle)
         naming = np.where(known > 0, known, 0 if attack.oracle else self._naming)
-        sent = (
-            inputs.exchange["sum_count"] > 0
-            if attack.over_epochs
-            else inputs.exchange["sent"][:, place]
-        )
-        order, trained = inputs.exchange["order"][:, place], np.full(count, attack.steps > 0)
+        sent = inputs.exchange["sent"][:, place]
         on_host: Any = {
             "seed": inputs.seed,
             "known": np.asarray(known, np.int32),
-            "order": order,
-            "sent": sent,
-            "trained": trained,
+            "order": inputs.exchange["order"][:, place],
+            "sent": inputs.exchange["sum_count"] > 0 if attack.over_epochs else sent,
+            "trained": np.full(count, attack.steps > 0),
             "naming": np.asarray(naming, np.int32),
         }
-        output = AttackOutput(scores=scores, **on_host)
-        figures = self._figures(output, batch_size, capacity)
+        figures = self._figures(AttackOutput(scores, **on_host), batch_size, capacity)
         return {**figures, "naming": np.asarray(naming, np.float32)}  # how many labels named
 
     def figures_on_host(
@@ -289,6 +282,6 @@ class Scorer:
         padded = AttackOutput(**{**layout.pad(on_host), "scores": output.scores})
         arguments = padded, self._true
         program = programs.program(
-            make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
+            _make_scorer, (batch_size,), layout, *arguments, level=self._level, fitting=True
         )
         return batch_layout.unpad(program(padded, self._true), count)

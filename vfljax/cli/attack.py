@@ -31,16 +31,16 @@ def define(options: common.Options) -> None:
 
 def run(options: common.Options) -> None:
     """Run the attacks and write the report again."""
-    from vfljax.launching import chosen, stored
+    from vfljax.launching import chosen, running
     from vfljax.papers import reproduction
     from vfljax.report import page
 
     workdir = options.folder
     attacks = options.attacks or None
-    plan = stored.stored_plan(
+    plan = running.stored_plan(
         workdir, attacks, data_dir=options.data_dir, unfinished=options.unfinished
     )
     where = options.launcher, options.jobs, options.launcher_options, options.plugin
     with chosen(*where, attacks) as way:
-        stored.attack_stored(plan, workdir, attacks, way, renew_rules=options.renew_rules)
+        running.attack_stored(plan, workdir, attacks, way, renew_rules=options.renew_rules)
         print(page.present(workdir, reproduction.extend))

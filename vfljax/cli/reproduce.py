@@ -111,8 +111,7 @@ def _chosen(table: str, dataset: str | None, variant: str) -> Run:
 def _reproduce(options: common.Options, run: Run) -> None:
     from vfljax import load
     from vfljax.launching import INLINE
-    from vfljax.launching.running import finish, parse
-    from vfljax.launching.stored import attack_stored, refuse_other
+    from vfljax.launching.running import attack_stored, finish, parse, refuse_other
     from vfljax.papers import comparisons, reproduction, reproduction_page
     from vfljax.report import page, terminal
 

@@ -48,15 +48,14 @@ def define(options: common.Options) -> None:
 
 def run(options: common.Options) -> None:
     """Train, attack and report the sweep of a config, or continue the stored one."""
-    from vfljax.launching import chosen, stored
-    from vfljax.launching.running import finish, forecast
+    from vfljax.launching import chosen, running
     from vfljax.papers import reproduction
     from vfljax.report import page
 
     example = "configs/quickstart.py --workdir=runs/quickstart"
     workdir = pathlib.Path(options.required("workdir", f"for example --config={example}"))
     began = time.monotonic()
-    experiment, command = stored.experiment_for(
+    experiment, command = running.experiment_for(
         options.config, workdir, options.line, beyond_limits=options.beyond_limits
     )
     if options.select_delta and options.config is None:
@@ -64,14 +63,14 @@ def run(options: common.Options) -> None:
     if options.dry_run:
         if options.mend or options.select_delta:
             raise UserError("--dry_run changes nothing: leave --mend and --select_delta out.")
-        print(forecast(experiment, workdir))
+        print(running.forecast(experiment, workdir))
         return
     if options.mend:
-        stored.mend(workdir)
+        running.mend(workdir)
     with chosen(options.launcher, options.jobs, options.launcher_options, options.plugin) as way:
         if options.select_delta:  # in this process
-            experiment = stored.with_selected_delta(experiment, workdir, command)
-        finish(experiment, workdir, command, way=way)
+            experiment = running.with_selected_delta(experiment, workdir, command)
+        running.finish(experiment, workdir, command, way=way)
         took = time.monotonic() - began
         print(page.present(workdir, reproduction.extend))
         print(f"sweep, compiles and attacks included: {took:.0f} s")

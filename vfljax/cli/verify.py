@@ -21,6 +21,6 @@ def define(options: common.Options) -> None:
 
 def run(options: common.Options) -> None:
     """Print the state of every part of a sweep, and of the one that selected Delta."""
-    from vfljax.launching import stored
+    from vfljax.launching import running
 
-    stored.verify(options.folder)
+    running.verify(options.folder)

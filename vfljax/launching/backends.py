@@ -52,7 +52,7 @@ Options = Mapping[str, Any]
 
 
 @contextlib.contextmanager
-def local(jobs: int, options: Options) -> Iterator[Engine]:
+def _local(jobs: int, options: Options) -> Iterator[Engine]:
     """Processes of this machine, through submitit's local executor; they share its cores."""
     submitit = _needed("submitit", "local", "launch")
     if jax.default_backend() != "cpu":
@@ -75,7 +75,7 @@ def local(jobs: int, options: Options) -> Iterator[Engine]:
 
 
 @contextlib.contextmanager
-def slurm(jobs: int, options: Options) -> Iterator[Engine]:
+def _slurm(jobs: int, options: Options) -> Iterator[Engine]:
     """A job array of a SLURM cluster, through submitit. ``options`` are those of submitit's executor, such as
     ``slurm_partition``, ``timeout_min``, ``gpus_per_node``, ``cpus_per_task`` and ``mem_gb``."""
     submitit = _needed("submitit", "slurm", "launch")
@@ -98,7 +98,7 @@ def slurm(jobs: int, options: Options) -> Iterator[Engine]:
 
 
 @contextlib.contextmanager
-def ray(jobs: int, options: Options) -> Iterator[Engine]:
+def _ray(jobs: int, options: Options) -> Iterator[Engine]:
     """Tasks of a Ray cluster: of ``address``, else of the one that $RAY_ADDRESS names or that runs here, else
     of one that is started here. ``num_cpus`` (1) and ``num_gpus`` (0) are what each task takes. Ray does not
     retry a task whose process or node dies: the scheduler does, and counts tries."""
@@ -144,27 +144,17 @@ def ray(jobs: int, options: Options) -> Iterator[Engine]:
             )
     room = module.cluster_resources().get("CPU", 1) / (wanted["num_cpus"] or 1)
     try:
-        count = jobs or max(1, int(room))
-        yield Engine(count, lambda todo, folder: [handle(job) for job in todo])
+        yield Engine(jobs or max(1, int(room)), lambda todo, folder: list(map(handle, todo)))
     finally:
         if not running:
             module.shutdown()
 
 
 ENGINES: dict[str, Callable[[int, Options], contextlib.AbstractContextManager[Engine]]] = {
-    "local": local,
-    "slurm": slurm,
-    "ray": ray,
+    "local": _local,
+    "slurm": _slurm,
+    "ray": _ray,
 }
-
-
-def _one_process(options: Options) -> None:
-    """Refuse options that would start a job several times."""
-    for key, value in options.items():
-        if key.removeprefix("slurm_") in SEVERAL and value != 1:
-            raise UserError(
-                f"--launcher_options={key}={value}: a job is one process; choose how many there are by --jobs."
-            )
 
 
 @contextlib.contextmanager
@@ -181,7 +171,11 @@ def opened(name: str, jobs: int, options: Options) -> Iterator[Engine]:
     """
     if name not in ENGINES:
         raise unknown("launcher", name, ["inline", *ENGINES])
-    _one_process(options)
+    for key, value in options.items():
+        if key.removeprefix("slurm_") in SEVERAL and value != 1:
+            raise UserError(
+                f"--launcher_options={key}={value}: a job is one process; choose how many there are by --jobs."
+            )
     with ENGINES[name](jobs, options) as engine:
         yield engine
 
@@ -218,9 +212,11 @@ def _submitit(
                 submitted = executor_of(folder).submit_array([Task(job) for job in jobs])
         except UserError:  # a ValueError too
             raise
-        except submitit.core.utils.FailedJobError as error:  # sbatch says no
+        except submitit.core.utils.FailedJobError as error:  # sbatch refuses it
             raise UserError(f"--launcher={name}: {_last_line(str(error))}") from error
-        except submitit.core.utils.FailedSubmissionError as error:  # or it cannot be understood
+        except (
+            submitit.core.utils.FailedSubmissionError
+        ) as error:  # or its answer is not understood
             raise UserError(f"--launcher={name}: {str(error).splitlines()[0]}") from error
         except (ValueError, TypeError, NameError) as error:
             raise UserError(f"--launcher_options: {str(error).splitlines()[0]}") from error

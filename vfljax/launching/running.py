@@ -1,13 +1,11 @@
-"""A sweep as one call: what ``vfljax sweep`` and notebooks do.
-
-What enters: a config and a folder. What leaves: the finished sweep, read from that folder.
-"""
+"""What commands and notebooks do with a sweep: run it, forecast it, and work on the folder of a stored one."""
 
 from __future__ import annotations
 
+import collections
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,15 +13,27 @@ import jax
 from vfljax import contract, papers, store
 from vfljax.attacking.cost_estimate import ATTACKING, AttackCosts, attack_costs
 from vfljax.attacking.run import attack_sweep
+from vfljax.errors import UserError
 from vfljax.launching import INLINE, Way
 from vfljax.papers import reproduction
 from vfljax.report import page, terminal
+from vfljax.store.check import DAMAGED
 from vfljax.sweep import profile, programs, size
-from vfljax.sweep.experiment import Experiment, parse
+from vfljax.sweep.experiment import (
+    Experiment,
+    changed,
+    experiment_of,
+    parse,
+    parse_stored,
+    with_knob,
+)
 from vfljax.sweep.forecast import TRAINING, TrainingCost, ready, training_costs
-from vfljax.sweep.plan import Plan
+from vfljax.sweep.limits import LIMITS, SizeLimits
+from vfljax.sweep.plan import Plan, make_plan
 from vfljax.sweep.progress import clock, spoken
-from vfljax.sweep.train import header, planned, train_sweep
+from vfljax.sweep.selection import FOLDER as SELECTION
+from vfljax.sweep.selection import select
+from vfljax.sweep.train import header, plan_of, planned, train_sweep
 
 
 def run_sweep(
@@ -131,10 +141,8 @@ def forecast(experiment: Experiment, workdir: pathlib.Path) -> str:
     table = [terminal.aligned(ATTACKING, rows, left=2)] if rows else []
     skipped = [f"skipped {label}: {why}" for label, why in attacked.skipped.items()]
     lines.append("\n".join(table + skipped))
-    tracing, compiling = (
-        programs.tracing_seconds() - before[0],
-        programs.compile_seconds() - before[1],
-    )
+    tracing = programs.tracing_seconds() - before[0]
+    compiling = programs.compile_seconds() - before[1]
     lines.append(_total(plan, trained, attacked, tracing, compiling - tracing))
     return "\n\n".join(line for line in lines if line)
 
@@ -160,3 +168,159 @@ def _total(
         f"machine; without {', '.join(out[:-1])} and {out[-1]}.\n"
         f"Programs were compiled for {spoken(compiled)} and are kept for the sweep. Nothing else was written."
     )
+
+
+# --- the folder of a sweep before and after it is trained ---
+
+
+def experiment_for(
+    config: Mapping[str, Any] | None,
+    workdir: pathlib.Path,
+    command: str,
+    *,
+    beyond_limits: bool = False,
+) -> tuple[Experiment, str]:
+    """Returns the experiment of a config, or the stored one, and the command that made it.
+
+    Args:
+      config: the fields of a config; None for the sweep that is stored in ``workdir``.
+      workdir: the folder of the sweep.
+      command: the present command, which makes the sweep of a new config.
+      beyond_limits: whether sizes are planned that are refused otherwise.
+
+    Raises:
+      UserError: for a config that cannot be meant, and where no sweep is stored.
+    """
+    if config is not None:
+        return parse(config, SizeLimits.none() if beyond_limits else LIMITS), command
+    if not (workdir / "sweep.json").exists() and not (workdir / "sweep.copy.json").exists():
+        raise UserError(
+            f"{workdir} holds no sweep: give a --config, for example configs/quickstart.py."
+        )
+    record = store.read_header(workdir)
+    return parse_stored(record["config"]), record["command"]
+
+
+def with_selected_delta(experiment: Experiment, workdir: pathlib.Path, command: str) -> Experiment:
+    """Returns the experiment with the Delta of gafm that is selected on a tenth of its rows.
+
+    Args:
+      experiment: of the sweep.
+      workdir: the folder of the sweep.
+      command: what the sweep is made by.
+    """
+    check(experiment)
+    size.needs(make_plan(experiment), workdir)  # refuses before anything is trained
+    return with_knob(experiment, "gafm", "delta", select(experiment, workdir, command).delta)
+
+
+def mend(workdir: pathlib.Path) -> None:
+    """Sets aside what is damaged in a sweep's folder, and prints what that is."""
+    with store.writing(workdir):
+        damaged = store.mend(workdir)
+    for unit, _, why in damaged:
+        print(f"set aside: {unit} ({why})")
+    if not damaged:
+        print(f"nothing in {workdir} is damaged")
+
+
+def verify(workdir: pathlib.Path) -> None:
+    """Prints the state of every part of a sweep, and of the one that selected its Delta.
+
+    Raises:
+      UserError: if a part is damaged.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    damaged = []
+    for finding in store.inspect(workdir):
+        counts[finding.state] += 1
+        damaged += [finding] if finding.state == DAMAGED else []
+        print(f"{finding.state:14s} {finding.unit}" + f" ({finding.why})" * bool(finding.why))
+    print(", ".join(f"{count} {state}" for state, count in counts.items()))
+    if damaged:
+        raise UserError(
+            f"{workdir} is damaged in {len(damaged)} of {counts.total()} parts, first {damaged[0].unit} "
+            f"({damaged[0].why}): {store.remedy(workdir)} sets them aside and makes them again."
+        )
+    for line in store.load(workdir).unfinished:
+        print(f"not finished: {line}; `vfljax sweep --workdir={workdir}` continues")
+    if (workdir / SELECTION).is_dir():  # a sweep of its own, with its own remedy
+        print(f"{workdir / SELECTION}:")
+        verify(workdir / SELECTION)
+
+
+def stored_plan(
+    workdir: pathlib.Path,
+    attacks: Sequence[str] | None,
+    *,
+    data_dir: str | None = None,
+    unfinished: bool = False,
+) -> Plan:
+    """Plans a stored sweep as it was trained, to be attacked.
+
+    Args:
+      workdir: the folder of the sweep.
+      attacks: names of the attacks that will be run; None for the sweep's own.
+      data_dir: where the data are now, if they have moved.
+      unfinished: whether a sweep that is not finished is planned too.
+
+    Raises:
+      UserError: if the sweep is not finished, or the data have changed since.
+    """
+    sweep = store.load(workdir)
+    if sweep.results.num_rows < sweep.header["trials"] and not unfinished:
+        sweep.require_finished()
+    experiment = experiment_of(sweep)
+    if data_dir is not None:
+        experiment = changed(experiment, {"data.dir": data_dir})
+    # planned as it was trained: other attacks would need other federations
+    asked = experiment if attacks is None else experiment.with_attacks(attacks)
+    check(asked)
+    plan = plan_of(experiment, sweep.header)
+    why = store.difference(sweep.header, header(plan, ""))
+    if why:
+        raise UserError(
+            f"the data of {workdir} has changed since it was trained ({why}): give the same data by "
+            "--data_dir."
+        )
+    return plan
+
+
+def attack_stored(
+    plan: Plan,
+    workdir: pathlib.Path,
+    attacks: Sequence[str] | None,
+    way: Way,
+    *,
+    renew_rules: bool = False,
+) -> None:
+    """Runs what is missing of the attacks on a stored sweep, and writes its whole tables.
+
+    Args:
+      plan: of the stored sweep.
+      workdir: the folder of the sweep.
+      attacks: names of those that are run; None for the sweep's own.
+      way: how, in this process or by jobs elsewhere.
+      renew_rules: as of ``attack_sweep``.
+    """
+    attack_sweep(plan, workdir, attacks, renew_rules=renew_rules, run=way.attack)
+    store.export(workdir)
+
+
+def refuse_other(workdir: pathlib.Path, experiment: Experiment) -> None:
+    """Refuses a folder that holds the sweep of a config of another name.
+
+    Args:
+      workdir: the folder.
+      experiment: of the sweep that is asked for.
+
+    Raises:
+      UserError: where it does.
+    """
+    if not (workdir / "sweep.json").exists():
+        return
+    name = experiment_of(store.load(workdir)).name
+    if name != experiment.name:
+        raise UserError(
+            f"{workdir} holds the sweep {name!r} and not {experiment.name!r}: give another --workdir."
+        )

@@ -1,8 +1,6 @@
 """Send what is not finished to an engine, wait, and send again what failed.
 
-What enters: the shards that are left. What leaves: files in the sweep's folder, and the shards that were
-given up, with the reason. Shards go in the plan's order, in as many parts as jobs run at once, so that a job
-has few programs to compile.
+Shards go in the plan's order, in as many parts as jobs run at once, so that a job has few programs to compile.
 """
 
 from __future__ import annotations
@@ -51,13 +49,12 @@ class GivenUp(NamedTuple):
 class Way(NamedTuple):
     """How what is left of a sweep is trained and attacked."""
 
-    inline: bool
     train: train.TrainShards
     attack: run.RunVariants
     given_up: list[GivenUp]  # grows while it is used
 
 
-INLINE = Way(True, train.train_shards, run.run_variants, [])
+INLINE = Way(train.train_shards, run.run_variants, [])
 
 
 def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None = None) -> Way:
@@ -80,14 +77,9 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         job = _job(worker.train_shards, workdir, plan.experiment, *asked)
         steps = {shard.name: plan.steps(shard) for shard in todo}
         trials = {shard.name: len(shard.trials) for shard in todo}
-        failed, _ = send(
-            engine,
-            job,
-            steps,
-            trials,
-            train.progress_of(plan, todo, done),
-            lambda name: (workdir / "shards" / name).is_dir(),
-        )
+        progress = train.progress_of(plan, todo, done)
+        shards = workdir / "shards"
+        failed, _ = _send(engine, job, steps, trials, progress, lambda n: (shards / n).is_dir())
         given_up.extend(GivenUp(name, "trained", why) for name, why in failed.items())
         if len(failed) == len(todo) and not done:  # there is nothing to attack or to report
             raise UserError(f"no shard could be trained: {given_up[0]}.")
@@ -98,16 +90,14 @@ def way(engine: Engine, plugins: Sequence[str] = (), names: Iterable[str] | None
         job = job._replace(attacks=labels)
         counts = _left(todo, stored)
         progress = Progress("attack", sum(counts.values()), sum(counts.values()))
-        failed, costs = send(engine, job, counts, counts, progress, lambda name: False)
+        failed, costs = _send(engine, job, counts, counts, progress, lambda name: False)
         given_up.extend(GivenUp(name, "attacked", why) for name, why in failed.items())
         names = {shard["name"] for shard in stored.sweep.header["shards"]} - set(failed)
         for variant_plan in todo:
-            yield (
-                variant_plan.of_shards(names),
-                costs.get(variant_plan.variant.label, versions.NO_COST),
-            )
+            cost = costs.get(variant_plan.variant.label, versions.NO_COST)
+            yield variant_plan.of_shards(names), cost
 
-    return Way(False, train_there, attack_there, given_up)
+    return Way(train_there, attack_there, given_up)
 
 
 @contextlib.contextmanager
@@ -200,10 +190,10 @@ def _left(todo: Sequence[VariantPlan], stored: Stored) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
-    """Returns the names in their order, in at most ``count`` parts of about equal weight.
+def _parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
+    """The names in their order, in at most ``count`` parts of about equal weight.
 
-    >>> parts({"a": 1, "b": 1, "c": 2, "d": 4}, 2)
+    >>> _parts({"a": 1, "b": 1, "c": 2, "d": 4}, 2)
     [('a', 'b', 'c'), ('d',)]
     """
     sizes = np.maximum(np.fromiter(weights.values(), float, len(weights)), 1e-9)
@@ -213,7 +203,7 @@ def parts(weights: Mapping[str, float], count: int) -> list[tuple[str, ...]]:
     return [tuple(names[numbers == number]) for number in np.unique(numbers)]
 
 
-def send(
+def _send(
     engine: Engine,
     job: ShardJob,
     weights: Mapping[str, float],
@@ -250,7 +240,7 @@ def send(
     while todo:
         jobs = [
             job._replace(shards=names, begun=f"{job.begun}/{turn}-{number}")
-            for number, names in enumerate(parts({n: weights[n] for n in todo}, engine.jobs))
+            for number, names in enumerate(_parts({n: weights[n] for n in todo}, engine.jobs))
         ]
         handles = engine.submit(jobs, folder / str(turn))
         ended = _wait(handles, lambda: look(filter(is_done, weights)))
@@ -284,14 +274,13 @@ def _wait(handles: Sequence[Handle], look: Callable[[], None]) -> list[Outcome |
     except BaseException:
         _cancel(handles)
         raise
-    return [_outcome(handle) for handle in handles]
-
-
-def _outcome(handle: Handle) -> Outcome | Lost:
-    try:
-        return handle.outcome()
-    except Lost as error:
-        return error
+    ended: list[Outcome | Lost] = []
+    for handle in handles:
+        try:
+            ended.append(handle.outcome())
+        except Lost as error:
+            ended.append(error)
+    return ended
 
 
 def _cancel(handles: Sequence[Handle]) -> None:

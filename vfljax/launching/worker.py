@@ -1,8 +1,7 @@
 """What a job does where it runs: train some shards of a sweep, or attack their trials.
 
-What enters: a ``ShardJob``, which holds a function of this module, paths and names. What leaves: files in the
-sweep's folder, and an ``Outcome``. A worker plans the sweep as a resume does, from the
-config of the command that sent the job, and divides it as ``sweep.json`` says.
+A worker plans the sweep as a resume does, from the config of the command that sent the job, and divides it as
+``sweep.json`` says.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from vfljax.sweep.plan import Plan, Shard, divided_as
 
 
 class Outcome(NamedTuple):
-    """What a job says when it ends: why shards ``failed``, and the ``costs`` of attacks by their labels."""
+    """What a job ends with: why shards ``failed``, and the ``costs`` of attacks by their labels."""
 
     failed: dict[str, str]
     costs: dict[str, run.Cost]
