@@ -22,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import jax
 
@@ -94,41 +95,37 @@ class Killed(BaseException):
     """Stands for a kill."""
 
 
-def half_finished(workdir: pathlib.Path) -> None:
-    """A sweep killed in training its second shard, after a save, with nothing attacked."""
-    saved = []
-    write = store.write_partial
+@contextlib.contextmanager
+def killed(function: str, when: Callable[[str], bool] = lambda name: True) -> Iterator[None]:
+    """Ends the block after a call of ``store.<function>`` on a shard or variant of whose name ``when`` holds;
+    progress is saved after every epoch."""
+    write = getattr(store, function)
 
-    def kill(where: pathlib.Path, name: str, *rest: Any) -> None:
-        write(where, name, *rest)
-        saved.append(name)
-        if len(set(saved)) == 2:
+    def kill(workdir: pathlib.Path, name: str, *rest: Any) -> None:
+        write(workdir, name, *rest)
+        if when(name):
             raise Killed
 
-    store.write_partial, seconds = kill, trainer.SAVE_SECONDS
-    trainer.SAVE_SECONDS = 0.0
-    try:
-        with contextlib.suppress(Killed):
-            training.train_sweep(parse(CONFIG), workdir, "test", silent)
-    finally:
-        store.write_partial, trainer.SAVE_SECONDS = write, seconds
+    with (
+        contextlib.suppress(Killed),
+        mock.patch.object(store, function, kill),
+        mock.patch.object(trainer, "SAVE_SECONDS", 0.0),
+    ):
+        yield
+
+
+def half_finished(workdir: pathlib.Path) -> None:
+    """A sweep killed in training its second shard, after a save, with nothing attacked."""
+    saved = set()
+    with killed("write_partial", lambda name: saved.add(name) or len(saved) == 2):
+        training.train_sweep(parse(CONFIG), workdir, "test", silent)
 
 
 def half_attacked(workdir: pathlib.Path, plan: Plan) -> None:
     """A trained sweep killed after the first block of its first attack."""
     training.train_sweep(plan.experiment, workdir, "test", silent)
-    write = store.write_chunk
-
-    def kill(where: pathlib.Path, label: str, *rest: Any) -> None:
-        write(where, label, *rest)
-        raise Killed
-
-    store.write_chunk = kill
-    try:
-        with contextlib.suppress(Killed):
-            attack_sweep(plan, workdir, say=silent)
-    finally:
-        store.write_chunk = write
+    with killed("write_chunk"):
+        attack_sweep(plan, workdir, say=silent)
 
 
 # --- damage: each changes one file and says what it did ---
@@ -194,12 +191,14 @@ def rename_folder(path: pathlib.Path, rng: random.Random) -> str:
     return f"folder renamed to {name}"
 
 
-def exchange_with(other: pathlib.Path) -> Callable[[pathlib.Path, random.Random], str]:
+def exchange_with(other: pathlib.Path, depth: int) -> Callable[[pathlib.Path, random.Random], str]:
+    """Exchanges a file, so many folders below the sweep's, with ``other``, a path below it too."""
+
     def exchange(path: pathlib.Path, rng: random.Random) -> str:
         del rng
-        content = path.read_bytes()
-        path.write_bytes(other.read_bytes())
-        other.write_bytes(content)
+        there, content = path.parents[depth] / other, path.read_bytes()
+        path.write_bytes(there.read_bytes())
+        there.write_bytes(content)
         return f"exchanged with {other.name}"
 
     return exchange
@@ -221,11 +220,11 @@ def said(call: Callable[[], Any]) -> tuple[Any, str]:
         return None, line
 
 
-def settings_read(workdir: pathlib.Path, number: int) -> tuple[Any, Any]:
+def settings_read(workdir: pathlib.Path, number: int) -> list[tuple[str, bytes]]:
     """One setting's arrays, as a notebook reads them."""
     setting = store.load(workdir).trial(number)
     leaves = jax.tree_util.tree_leaves_with_path((setting.weights(), setting.exchange()))
-    return [(jax.tree_util.keystr(p), np.asarray(a).tobytes()) for p, a in leaves], None
+    return [(jax.tree_util.keystr(p), np.asarray(a).tobytes()) for p, a in leaves]
 
 
 class State(NamedTuple):
@@ -316,13 +315,7 @@ def trials(
         if len(name.parts) > 1:
             yield name, rename_folder, mends > 0
         other = rng.choice([path for path in everything if path != name])
-
-        def exchange(
-            path: pathlib.Path, rng: random.Random, other: Any = other, name: Any = name
-        ) -> str:
-            return exchange_with(pathlib.Path(str(path)[: -len(str(name))]) / other)(path, rng)
-
-        yield name, exchange, mends > 0
+        yield name, exchange_with(other, len(name.parts) - 1), mends > 0
 
 
 def main() -> None:

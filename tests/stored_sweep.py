@@ -10,17 +10,16 @@ digests of its arrays.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import pathlib
 import shutil
 from typing import Any
-from unittest import mock
 
 import jax
 import numpy as np
 
+from tests.damage import killed
 from vfljax import store
 from vfljax.attacking.run import attack_sweep
 from vfljax.store import loading
@@ -54,33 +53,14 @@ CONFIG: dict[str, Any] = {
 }
 
 
-class Killed(BaseException):
-    """Stands for a signal."""
-
-
 def make(workdir: pathlib.Path) -> None:
     """Train and attack the sweep as far as the module says."""
-    write_partial, write_chunk = store.write_partial, store.write_chunk
-
-    def in_training(where: pathlib.Path, name: str, *rest: Any) -> None:
-        write_partial(where, name, *rest)
-        if name == KILLED:
-            raise Killed
-
-    def in_attacking(*arguments: Any) -> None:
-        write_chunk(*arguments)
-        raise Killed
-
     experiment = parse(CONFIG)
-    with (
-        contextlib.suppress(Killed),
-        mock.patch.object(store, "write_partial", in_training),
-        mock.patch.object(train, "SAVE_SECONDS", 0.0),
-    ):
+    with killed("write_partial", lambda name: name == KILLED):
         train.train_sweep(experiment, workdir, "python -m tests.stored_sweep")
     plan = train.make_plan(experiment)
     attack_sweep(plan, workdir, ["direct", "probe", "norm"])
-    with contextlib.suppress(Killed), mock.patch.object(store, "write_chunk", in_attacking):
+    with killed("write_chunk"):
         attack_sweep(plan, workdir, ["passive"])
 
 

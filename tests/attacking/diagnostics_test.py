@@ -100,7 +100,7 @@ def test_layers_agree_with_a_numpy_forward_pass_in_evaluation_mode(make):
 def test_one_layer_is_that_layer():
     spec, weights, batch = federation()
     layers = harness.quick_jit(diagnostics.make_layers(spec))(weights, batch.features)
-    one = harness.quick_jit(diagnostics.make_diagnostic(spec, "party1.hidden.0", (0,)))
+    one = harness.quick_jit(diagnostics._make_diagnostic(spec, "party1.hidden.0", (0,)))
     alone = one(weights, batch.features, batch.labels)
     np.testing.assert_allclose(alone, layers["party1.hidden.0"], rtol=1e-6)
 
@@ -110,7 +110,7 @@ def test_one_layer_is_that_layer():
 def test_the_clean_gradient_is_the_numeric_derivative_of_the_undefended_mean_loss(make, attackers):
     """Whatever the defenses; the loss is averaged over the batch size, whatever the rows."""
     spec, weights, batch = make()
-    clean = harness.quick_jit(diagnostics.make_diagnostic(spec, CLEAN, attackers))
+    clean = harness.quick_jit(diagnostics._make_diagnostic(spec, CLEAN, attackers))
     gradient = np.asarray(clean(weights, batch.features, batch.labels))
     named, labels = forward(weights, batch.features, tops(spec, weights)), np.asarray(batch.labels)
     cut = [named[f"party{p}.cut"] for p in range(len(spec.bottoms))]
@@ -136,7 +136,7 @@ def test_the_clean_gradient_is_the_numeric_derivative_of_the_undefended_mean_los
 def test_the_clean_gradient_is_what_an_undefended_party_receives():
     spec, _, batch = federation(defenses=())
     _, (exchange,), _ = harness.run_steps(spec, harness.make_hparams(spec), [batch])
-    clean = harness.quick_jit(diagnostics.make_diagnostic(spec, CLEAN, (1, 0)))
+    clean = harness.quick_jit(diagnostics._make_diagnostic(spec, CLEAN, (1, 0)))
     gradient = clean(harness.make_state(spec, harness.make_hparams(spec)).weights, *batch[:2])
     received = np.concatenate([exchange.gradients[p] for p in (1, 0)], axis=1)
     np.testing.assert_allclose(gradient, received, rtol=1e-4, atol=1e-7)

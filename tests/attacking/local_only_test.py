@@ -95,13 +95,13 @@ def test_he_is_computed_once_and_what_is_missing_alone_on_a_resume(
 ):
     workdir = shutil.copytree(tiny_sweep, tmp_path / "w")
     before, fitted = comparable(store.load(workdir).local_only), []
-    scores = local_only.scores_of
+    scores = local_only._scores_of
 
     def counted(own, learner, train):
         fitted.append((own.seed, len(own.known), learner))
         return scores(own, learner, train)
 
-    monkeypatch.setattr(local_only, "scores_of", counted)
+    monkeypatch.setattr(local_only, "_scores_of", counted)
     run.attack_sweep(plan_of(TINY), workdir, say=silent)
     assert fitted == []
     more = tiny(attacks={"mean": {"known": (20, 30)}}, federations=("split", "no_split"))

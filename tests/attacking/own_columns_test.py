@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from tests.sweeps import plan_of, tiny
-from vfljax.attacking.batching import untrained_cut
-from vfljax.attacking.local_only import _numbers_of, _width_of, own_columns, scores_of
+from vfljax.attacking.batching import _untrained_cut
+from vfljax.attacking.local_only import _numbers_of, _scores_of, _width_of, own_columns
 from vfljax.attacking.view import common_data
 from vfljax.models import parties
 from vfljax.sweep import plan as planning
@@ -50,7 +50,7 @@ def test_the_baseline_without_a_federation_is_each_seed_s_own_fitted_to_the_know
         for seed, count in ((0, 5), (0, 40), (1, 5), (1, 40)):
             own = own_columns(plan, common, attackers, count, seed)
             split = plan.splits[seed]
-            scores = scores_of(own, "logistic", len(split.train))
+            scores = _scores_of(own, "logistic", len(split.train))
             x, y = columns(plan, attackers, seed, split.train), labels[split.train]
             known = arrays["known_order"][seed][:count]
             model = LogisticRegression(max_iter=1000).fit(x[known], y[known])
@@ -75,7 +75,7 @@ def test_the_untrained_cut_is_that_of_each_seed_s_initial_bottoms_of_the_attacke
     weights = initial_weights(spec, plan.experiment, plan.seeds, plan.table)
     on_host = jax.device_get(weights)
     for attackers in ((1,), (0, 1)):
-        embeddings = untrained_cut(weights, plan.table, spec, attackers)
+        embeddings = _untrained_cut(weights, plan.table, spec, attackers)
         for seed, split in enumerate(plan.splits):
             cut = []
             for p in attackers:

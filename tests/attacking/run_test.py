@@ -120,7 +120,7 @@ def test_a_machine_with_other_blocks_continues_a_stored_attack(
 def computed(monkeypatch):
     """The identities of the jobs that programs compute, and seeds of logistic regressions."""
     by_program, by_host = [], []
-    run_group, scores = run._run_group, local_only.scores_of
+    run_group, scores = run._run_group, local_only._scores_of
 
     def counted_group(todo, *rest):
         by_program.extend(job.key for job in todo)
@@ -131,7 +131,7 @@ def computed(monkeypatch):
         return scores(own, learner, train)
 
     monkeypatch.setattr(run, "_run_group", counted_group)
-    monkeypatch.setattr(local_only, "scores_of", counted_scores)
+    monkeypatch.setattr(local_only, "_scores_of", counted_scores)
     return by_program, by_host
 
 

@@ -40,7 +40,7 @@ def attacked(tmp_path_factory):
     spec = plan.groups[0].spec
     seen = {
         name: np.asarray(
-            harness.quick_jit(diagnostics.make_diagnostic(spec, name, (0,)))(
+            harness.quick_jit(diagnostics._make_diagnostic(spec, name, (0,)))(
                 weights, features, labels
             )
         )

@@ -202,7 +202,7 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
         weights = initial_weights(
             group.spec, plan.experiment, plan.seeds, plan.table, plan.effort.training
         )
-        cut = untrained_cut(weights, plan.table, group.spec, group.attackers)
+        cut = _untrained_cut(weights, plan.table, group.spec, group.attackers)
         return jax.device_get(weights.bottoms), cut
 
     def load(job: Job) -> AttackInput:
@@ -230,17 +230,10 @@ def _loader(group: ViewGroup, attack: Attack, stored: Stored) -> Callable[[Job],
     return load
 
 
-def untrained_cut(
+def _untrained_cut(
     weights: Weights, table: Table, spec: Spec, attackers: tuple[int, ...]
 ) -> HostArray:
-    """Returns the attackers' embeddings [Q, N, D] of all training rows from untrained bottoms.
-
-    Args:
-      weights: [Q, ...] each seed's initial ones.
-      table: the data.
-      spec: of the models.
-      attackers: whose embeddings are concatenated.
-    """
+    """The attackers' embeddings [Q, N, D] of all training rows from each seed's initial weights [Q, ...]."""
     embed = make_embed(spec)
 
     def of_seed(weights: Weights, seed: Array, table: Table) -> Array:

@@ -69,14 +69,8 @@ def _make_clean(spec: Spec, attackers: tuple[int, ...]) -> Diagnostic:
     return clean
 
 
-def make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
-    """Returns ``diagnostic(weights, features, labels) -> [B, W]``.
-
-    Args:
-      spec: of the models.
-      name: CLEAN, or a layer.
-      attackers: whose gradients are meant by CLEAN.
-    """
+def _make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagnostic:
+    """``diagnostic(weights, features, labels) -> [B, W]``: a layer, or of CLEAN the attackers' gradients."""
     if name == CLEAN:
         return _make_clean(spec, attackers)
     layers = make_layers(spec)
@@ -95,7 +89,7 @@ def diagnosis(
     """
     if spec is None:
         return lambda run, common: {}
-    diagnostic, chunk = make_diagnostic(spec, name, attackers), spec.chunk
+    diagnostic, chunk = _make_diagnostic(spec, name, attackers), spec.chunk
 
     def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
         table, weights = common.table, run.weights

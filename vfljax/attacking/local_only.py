@@ -134,7 +134,7 @@ def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
     outputs = []
     for job in missing:
         own = columns_of(job.attackers, job.known, job.seed)
-        scores = scores_of(own, job.learner, len(arrays["train"][job.seed]))
+        scores = _scores_of(own, job.learner, len(arrays["train"][job.seed]))
         places = np.arange(len(scores.train), dtype=np.int32)
         sent = np.ones(len(places), bool)  # nothing is sent, so every row counts
         seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
@@ -170,14 +170,8 @@ def own_columns(
     return OwnColumns(numbers, first, labels, plan.dataset.num_classes, seed)
 
 
-def scores_of(own: OwnColumns, learner: str, train: int) -> Scores:
-    """Returns a learner's scores of the rows that train the federation, and of the others.
-
-    Args:
-      own: the attackers' columns and known labels.
-      learner: its name.
-      train: how many rows are the former, which come first.
-    """
+def _scores_of(own: OwnColumns, learner: str, train: int) -> Scores:
+    """A learner's scores of the first ``train`` rows, which train the federation, and of the others."""
     scores: Any = LEARNERS[learner](own)
     return Scores(scores[:train], scores[train:])
 

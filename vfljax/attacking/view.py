@@ -1,6 +1,5 @@
 """What an attacker sees of a stored run: where labels stop.
 
-What enters: a trial's arrays as a sweep stored them. What leaves: a ``View``, and the ``Known`` rows.
 True labels stay in ``CommonData``, which no attack is given. Only what a diagnostic computes of them
 (``diagnostics.make_clean``) enters the view, of oracle forms.
 """
@@ -74,14 +73,13 @@ def common_data(
       arrays: the plan's splits (``plan.split_arrays``).
       attackers: whose columns are taken.
     """
-
-    def of_attackers(parts: tuple[Array, ...]) -> tuple[Array, ...]:
-        return tuple(parts[p] for p in attackers)
-
+    features, mean, scale = (
+        tuple(parts[p] for p in attackers) for parts in (table.features, table.mean, table.scale)
+    )
     return CommonData(
-        features=of_attackers(table.features),
-        mean=of_attackers(table.mean),
-        scale=of_attackers(table.scale),
+        features=features,
+        mean=mean,
+        scale=scale,
         train=table.train,
         test=table.test,
         labels=table.labels,
@@ -155,7 +153,7 @@ def attack_input(
     return AttackInput(
         seed=number(row["seed"], np.int32),
         key_name=number(zlib.crc32(name.encode()), np.uint32),
-        knobs={k: number(v, np.float32) for k, v in knobs.items()},
+        knobs={knob: number(value, np.float32) for knob, value in knobs.items()},
         exchange=exchange.of_parties(arrays, row["member"], attackers, mates),
         bottoms=tuple(bottoms[p] for p in attackers),
         weights=Weights(bottoms, trained["active"]) if all_weights else None,
@@ -180,14 +178,8 @@ def view_of(
     names = {name: exchange.MATES + name for name in Mates._fields}
     mates = {name: arrays[stored] for name, stored in names.items() if stored in arrays}
     view = View(
-        embeddings=arrays["embeddings"],
-        gradients=arrays["gradients"],
-        order=arrays["order"],
-        sent=arrays["sent"],
-        sums=Sums(
-            arrays["sum_gradient"], arrays["sum_sign"], arrays["sum_square"], arrays["sum_count"]
-        ),
-        epochs=arrays["epochs"],
+        **{name: arrays[name] for name in ("embeddings", "gradients", "order", "sent", "epochs")},
+        sums=Sums(*(arrays[f"sum_{name}"] for name in Sums._fields)),
         features=common.columns(seed, common.train[seed]),
         test_features=common.columns(seed, common.test[seed]),
         bottoms=run.bottoms,

@@ -16,6 +16,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import filelock
 
@@ -69,12 +70,17 @@ def writing(workdir: pathlib.Path) -> Iterator[None]:
         lock.release()
 
 
-def writer(workdir: pathlib.Path) -> str:
-    """What tells the present writer, or the last one, from others; '' where there was none."""
+def _written(workdir: pathlib.Path) -> dict[str, Any]:
+    """What the present writer, or the last one, wrote of itself; nothing where it cannot be read."""
     try:
-        return str(json.loads((workdir / WRITER).read_text()).get("id", ""))
-    except (OSError, ValueError, AttributeError):
-        return ""
+        return dict(json.loads((workdir / WRITER).read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def writer(workdir: pathlib.Path) -> str:
+    """Returns what tells the present writer, or the last one, from others; '' where there was none."""
+    return str(_written(workdir).get("id", ""))
 
 
 @contextlib.contextmanager
@@ -90,10 +96,7 @@ def working(workdir: pathlib.Path, leader: str) -> Iterator[bool]:
     Yields:
       Whether it still is the writer.
     """
-    folder = workdir / JOBS
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(folder / f"{platform.node()}-{os.getpid()}")
-    with _held(lock):
+    with _held(workdir / JOBS / f"{platform.node()}-{os.getpid()}"):
         yield writer(workdir) == leader
 
 
@@ -105,26 +108,22 @@ def holding(workdir: pathlib.Path, part: str) -> Iterator[None]:
       workdir: the folder of the sweep.
       part: its name.
     """
-    (workdir / PARTS).mkdir(parents=True, exist_ok=True)
-    with _held(filelock.FileLock(workdir / PARTS / part.replace("/", "_"))):
+    with _held(workdir / PARTS / part.replace("/", "_")):
         yield
 
 
 @contextlib.contextmanager
-def _held(lock: filelock.BaseFileLock) -> Iterator[None]:
-    try:
-        lock.acquire()
-    except NotImplementedError:  # a file system without locks, of which ``writing`` warns
+def _held(path: pathlib.Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        # a file system without locks, of which ``writing`` warns
+        with contextlib.suppress(NotImplementedError):
+            held.enter_context(filelock.FileLock(path))
         yield
-        return
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _wait_for_jobs(folder: pathlib.Path) -> None:
-    """Wait for the jobs of an earlier writer, who died before them."""
+    """Waits for the jobs of an earlier writer, which died before them."""
     for path in sorted((folder / JOBS).glob("*")):
         lock = filelock.FileLock(path)
         with contextlib.suppress(NotImplementedError):
@@ -142,11 +141,11 @@ def _wait_for_jobs(folder: pathlib.Path) -> None:
 
 
 def _holder(workdir: pathlib.Path) -> str:
-    """Who holds the lock, as far as it is known; a holder of this moment needs a little to say so."""
+    """The process that holds the lock, as far as it is known; one that just took it needs a moment to write
+    that down."""
     for _ in range(20):
-        try:
-            holder = json.loads((workdir / WRITER).read_text())
+        holder = _written(workdir)
+        if {"process", "host", "since"} <= holder.keys():
             return f"process {holder['process']} on {holder['host']} since {holder['since']}"
-        except (OSError, ValueError, KeyError, TypeError):
-            time.sleep(0.05)
+        time.sleep(0.05)
     return "another process"
