@@ -97,14 +97,6 @@ def test_layers_agree_with_a_numpy_forward_pass_in_evaluation_mode(make):
         np.testing.assert_allclose(layers[name], layer, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_one_layer_is_that_layer():
-    spec, weights, batch = federation()
-    layers = harness.quick_jit(diagnostics.make_layers(spec))(weights, batch.features)
-    one = harness.quick_jit(diagnostics._make_diagnostic(spec, "party1.hidden.0", (0,)))
-    alone = one(weights, batch.features, batch.labels)
-    np.testing.assert_allclose(alone, layers["party1.hidden.0"], rtol=1e-6)
-
-
 @pytest.mark.parametrize("attackers", [(0,), (1,), (0, 1)])
 @pytest.mark.parametrize("make", [federation, with_head])
 def test_the_clean_gradient_is_the_numeric_derivative_of_the_undefended_mean_loss(make, attackers):

@@ -5,12 +5,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tests.sweeps import plan_of, tiny
 from vfljax.attacking.view import CommonData, known_rows
 from vfljax.datasets.splits import Split
-from vfljax.errors import UserError
-from vfljax.sweep import serving, train
-from vfljax.sweep.experiment import parse
 from vfljax.sweep.plan import split_arrays
 
 ROWS, KNOWN = 4000, 40
@@ -77,24 +73,3 @@ def test_a_permutation_of_the_unknown_labels_changes_nothing_that_is_told(common
     again = known_of(common._replace(labels=jnp.asarray(labels)))
     for before, after in zip(known, again, strict=True):
         np.testing.assert_array_equal(before, after)
-
-
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [
-        (9, "fewer than the 10 classes: ask for one a class"),
-        (319, "ask for at most"),
-        (321, "more"),
-    ],
-)
-def test_a_number_of_labels_that_cannot_be_had_is_refused_when_a_sweep_is_planned(
-    tmp_path, count, said
-):
-    experiment = parse(tiny(attacks={"mean": {"known": (40, count)}}))
-    with pytest.raises(UserError, match=rf"^config\.attacks\.mean\.known={count} labels .*{said}"):
-        train.train_sweep(experiment, tmp_path / "w", "test")
-    assert not (tmp_path / "w").exists()
-
-
-def test_as_many_labels_as_classes_and_all_labels_are_not_refused():
-    serving.check(plan_of(tiny(attacks={"mean": {"known": (10, 40, 320)}, "direct": {}})))

@@ -189,16 +189,6 @@ def direct(tiny_sweep, tmp_path, monkeypatch):
     return workdir, plan_of(config), comparable(store.load(tiny_sweep).attacks)
 
 
-def test_a_deleted_block_costs_no_row_on_a_machine_with_other_blocks(direct):
-    workdir, plan, rows = direct
-    sorted(blocks_of(workdir, DIRECT))[0].unlink()
-    with pytest.raises(UserError, match=r"most_negative.rule1 is damaged .*--mend` sets it aside"):
-        run.attack_sweep(plan, workdir, ["direct"], silent)
-    store.mend(workdir)
-    run.attack_sweep(plan, workdir, ["direct"], silent)
-    assert comparable(store.load(workdir).attacks) == rows
-
-
 def test_what_is_missing_is_written_beside_the_blocks_that_are_there(direct):
     workdir, plan, rows = direct
     before = blocks_of(workdir, DIRECT)

@@ -37,22 +37,6 @@ def test_a_block_is_named_by_its_rows_and_takes_no_other_s_place(tmp_path):
     assert sorted(table["trial"].to_pylist()) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("harm", ["flip", "delete", "rename", "cut"])
-def test_a_damaged_block_is_one_line_and_never_other_figures(workdir, harm):
-    (path,) = (workdir / UNIT).glob("*.parquet")
-    if harm == "flip":
-        flip(path)
-    elif harm == "delete":
-        path.unlink()
-    elif harm == "rename":
-        path.rename(path.with_name("split-1-0123456789ab.parquet"))
-    else:
-        path.write_bytes(path.read_bytes()[:-1])
-    damage(
-        workdir, {"flip": "does not match its checksum", "cut": "bytes"}.get(harm, "no such file")
-    )
-
-
 def test_a_form_s_folder_that_is_renamed_or_put_for_another_is_damage(workdir):
     folder = workdir / UNIT
     other = folder.with_name("direct_first_negative.rule1")

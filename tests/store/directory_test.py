@@ -32,23 +32,13 @@ def test_the_directory_describes_itself(tiny_sweep):
     assert header["data"]["party_shapes"] == [[8, 4], [8, 4]]
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "delete"])
 @pytest.mark.parametrize("part", ["exchange/party0_gradients.npy", "results.parquet", "checkpoint"])
-def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(
-    workdir, planned, damage, part
-):
+def test_a_damaged_shard_is_named_with_its_remedy_and_nothing_is_lost(workdir, planned, part):
     shard = one_shard(workdir)
     path = shard / part
     if path.is_dir():
         path = max((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
-    content = path.read_bytes()
-    if damage == "truncate":
-        path.write_bytes(content[: len(content) // 2])
-    elif damage == "flip":
-        middle = len(content) // 2
-        path.write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
-    else:
-        path.unlink()
+    flip(path)
     others = {p: p.read_bytes() for p in workdir.rglob("*.parquet") if shard not in p.parents}
     with pytest.raises(UserError) as error:
         attack_sweep(planned, workdir, say=lambda line: None)
@@ -66,26 +56,12 @@ def test_a_deleted_damaged_shard_is_trained_again(workdir, tiny_sweep):
     assert comparable(train(workdir, TINY).attacks) == comparable(store.load(tiny_sweep).attacks)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", r"sweep\.json is damaged .*: restore it, or start in a new workdir"),
-        ("{}", r"sweep\.json is damaged .*: restore it, or start in a new workdir"),
-        ("[]", r"sweep\.json is damaged .*: restore it, or start in a new workdir"),
-        ('{"schema": 99}', "schema 99"),
-    ],
-)
-def test_a_damaged_header_is_one_clear_line(tmp_path, content, message):
+@pytest.mark.parametrize("content", ["", "{}", "[]"])
+def test_a_damaged_header_is_one_clear_line(tmp_path, content):
     (tmp_path / "sweep.json").write_text(content)
+    message = r"sweep\.json is damaged .*: restore it, or start in a new workdir"
     with pytest.raises(UserError, match=message):
         store.load(tmp_path)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]"])
-def test_a_damaged_summary_of_attacks_is_one_clear_line(tmp_path, content):
-    (tmp_path / "attacks.json").write_text(content)
-    with pytest.raises(UserError, match=r"attacks\.json is damaged .*--mend` sets it aside"):
-        store.attack_summary(tmp_path)
 
 
 def test_a_field_that_came_later_had_its_default_then(workdir):

@@ -22,6 +22,7 @@ from vfljax import store
 from vfljax.attacking.batching import Stored
 from vfljax.attacking.jobs import VariantPlan
 from vfljax.attacking.scoring import AttackOutput
+from vfljax.attacking.versions import NO_COST
 from vfljax.attacking.view import CommonData, common_data
 from vfljax.attacks.learners import LEARNERS, OwnColumns, learners_of
 from vfljax.store import LOCAL_ONLY as LABEL
@@ -104,9 +105,7 @@ def described(todo: Iterable[LocalOnlyJob], workdir: pathlib.Path, shards: int) 
         "diverged": 0,
         "rows": len(every),
         "shards": shards,
-        "seconds": 0.0,
-        "compiles": 0,
-        "views": 0,
+        **NO_COST,
     }
 
 
