@@ -204,7 +204,7 @@ def _fits(variant_plans: Sequence[VariantPlan], stored: Stored) -> tuple[int, fl
         return 0, 0.0
     first = wanted[0]
     common = jax.device_get(common_data(plan.table, stored.arrays, first.attackers))
-    own = local_only.own_columns(plan, common, first.attackers, first.known, first.seed)
+    columns = local_only.own_columns(plan, common, first.attackers, first.known, first.seed)
     names = dict.fromkeys(job.learner for job in wanted)
-    each = {name: _call(lambda name=name: LEARNERS[name](own))[0] for name in names}
+    each = {name: _call(lambda name=name: LEARNERS[name](columns))[0] for name in names}
     return len(wanted), sum(each[job.learner] for job in wanted)

@@ -240,6 +240,6 @@ def layers(plan: Plan) -> list[str]:
     names = []
     for spec in dict.fromkeys(plain(g.spec) for g in plan.groups if g.spec.top is not None):
         shapes = weight_shapes(spec, plan.seeds, plan.table)
-        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
-        names.append(layer_names(spec, one, columns))
+        weights = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), shapes)
+        names.append(layer_names(spec, weights, columns))
     return [name for name in names[0] if all(name in others for others in names)]

@@ -132,8 +132,8 @@ def run(todo: Sequence[LocalOnlyJob], stored: Stored) -> None:
 
     outputs = []
     for job in missing:
-        own = columns_of(job.attackers, job.known, job.seed)
-        scores = _scores_of(own, job.learner, len(arrays["train"][job.seed]))
+        columns = columns_of(job.attackers, job.known, job.seed)
+        scores = _scores_of(columns, job.learner, len(arrays["train"][job.seed]))
         places = np.arange(len(scores.train), dtype=np.int32)
         sent = np.ones(len(places), bool)  # nothing is sent, so every row counts
         seed, known, trained = np.int32(job.seed), np.int32(job.known), np.bool_(False)
@@ -169,9 +169,9 @@ def own_columns(
     return OwnColumns(numbers, first, labels, plan.dataset.num_classes, seed)
 
 
-def _scores_of(own: OwnColumns, learner: str, train: int) -> Scores:
+def _scores_of(columns: OwnColumns, learner: str, train: int) -> Scores:
     """A learner's scores of the first ``train`` rows, which train the federation, and of the others."""
-    scores: Any = LEARNERS[learner](own)
+    scores: Any = LEARNERS[learner](columns)
     return Scores(scores[:train], scores[train:])
 
 

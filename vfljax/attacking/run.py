@@ -134,8 +134,9 @@ def planned_variants(
     arrays = split_arrays(plan.dataset.labels, plan.splits)
     # by as many labels as the sweep's own attacks know, not as those asked for now
     trained = experiment_of(sweep)
-    own = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))
-    scorer = Scorer(arrays, asked.execution.width or None, most_known(own), plan.effort.attacks)
+    as_trained = plan._replace(experiment=trained, attack_variants=tuple(variants(trained)))
+    naming = most_known(as_trained)
+    scorer = Scorer(arrays, asked.execution.width or None, naming, plan.effort.attacks)
     stored = Stored(plan, sweep, arrays, scorer, store.attack_summary(workdir))
     _check_plugins(asked, stored)
     return [plan_variant(variant, plan, sweep) for variant in variants(asked)], stored

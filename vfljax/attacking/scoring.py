@@ -105,7 +105,7 @@ def _named_figures(
     by = jax.vmap(lambda weights: metrics.names(scores, labels, weights))(on)
     unnamed = jnp.sum(naming_rows) == 0
     names = jnp.where(unnamed, by[1], by[0])
-    plain = jnp.arange(scores.shape[1])
+    its_own = jnp.arange(scores.shape[1])
 
     def leak(names: Array, weights: Array) -> Array:
         value = metrics.leak_named(scores, names, labels, weights)
@@ -116,7 +116,7 @@ def _named_figures(
         "leak_named": leak(jnp.where(unnamed, by[2], names), scored),
         "named_select": leak(names, choose),
         "named_report": leak(names, report),
-        "renamed": jnp.mean((names != plain).astype(jnp.float32)),
+        "renamed": jnp.mean((names != its_own).astype(jnp.float32)),
     }
 
 

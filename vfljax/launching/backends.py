@@ -26,7 +26,7 @@ from vfljax.machine import cores
 FOREVER, LIMIT = 60 * 24 * 365, 240
 REQUEUES = 1000  # a job that is requeued goes on where it was
 SEVERAL = ("nodes", "tasks_per_node", "ntasks_per_node")  # options of submitit's executors
-ARRAY = 16  # tasks of a SLURM array, where --jobs does not say
+ARRAY = 16  # tasks of a SLURM array, where --jobs is not given
 
 
 class Lost(Exception):
