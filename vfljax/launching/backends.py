@@ -157,8 +157,7 @@ ENGINES: dict[str, Callable[[int, Options], contextlib.AbstractContextManager[En
 }
 
 
-@contextlib.contextmanager
-def opened(name: str, jobs: int, options: Options) -> Iterator[Engine]:
+def opened(name: str, jobs: int, options: Options) -> contextlib.AbstractContextManager[Engine]:
     """Opens the engine of that name for jobs.
 
     Args:
@@ -176,8 +175,7 @@ def opened(name: str, jobs: int, options: Options) -> Iterator[Engine]:
             raise UserError(
                 f"--launcher_options={key}={value}: a job is one process; choose how many there are by --jobs."
             )
-    with ENGINES[name](jobs, options) as engine:
-        yield engine
+    return ENGINES[name](jobs, options)
 
 
 def _needed(package: str, name: str, extra: str) -> Any:

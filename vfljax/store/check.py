@@ -73,7 +73,7 @@ def inspect(workdir: pathlib.Path) -> Iterator[Finding]:
 def _listed(workdir: pathlib.Path) -> list[str]:
     """The files beside ``sweep.json`` that its manifest names; none where that is damaged."""
     try:
-        return list(open_folder(workdir, ROOT, only=()).files)
+        return list(open_folder(workdir, ROOT, sizes=False).files)
     except Damaged:
         return []
 

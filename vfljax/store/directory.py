@@ -194,7 +194,7 @@ def width_of_shard(workdir: pathlib.Path, name: str) -> int:
             continue
         try:
             # its record alone: another process may be removing the save that it has replaced
-            return open_folder(workdir, unit, only=()).record.get("width", 0)
+            return open_folder(workdir, unit, sizes=False).record.get("width", 0)
         except Damaged:
             if (workdir / unit / MANIFEST).exists():
                 raise
@@ -258,7 +258,7 @@ def read_root_arrays(workdir: pathlib.Path, name: str) -> dict[str, np.ndarray] 
         if (workdir / name).exists() and (workdir / "shards").exists():
             raise Damaged(workdir, MANIFEST, "it is missing")
         return None
-    folder = open_folder(workdir, ROOT, only=[name])
+    folder = open_folder(workdir, ROOT, sizes=False)
     if name not in folder.files:
         return None
     path = folder.file(name)

@@ -90,15 +90,13 @@ def _damaged(workdir: pathlib.Path, unit: str, name: str, error: Exception) -> D
     return Damaged(workdir, name if unit == ROOT else unit, why)
 
 
-def open_folder(workdir: pathlib.Path, unit: str, only: Iterable[str] | None = None) -> Folder:
-    """Returns a folder of a sweep, checked by its manifest.
-
-    Sizes of all its files are compared now, SHA-256 of a file when it is asked for.
+def open_folder(workdir: pathlib.Path, unit: str, sizes: bool = True) -> Folder:
+    """Returns a folder of a sweep, checked by its manifest; a file is when it is asked for.
 
     Args:
       workdir: the folder of the sweep.
       unit: the path of the folder within it.
-      only: the files that must be whole; None for all.
+      sizes: whether the sizes of all its files are compared now.
 
     Raises:
       Damaged: where the manifest is missing, is not whole, or is that of another folder or sweep, and where
@@ -112,7 +110,7 @@ def open_folder(workdir: pathlib.Path, unit: str, only: Iterable[str] | None = N
         if (record[KIND], record["sweep"]) != (unit, sweep):
             raise ValueError(f"it is {record[KIND]} of the sweep {record['sweep'][:8]}")
         files = record["files"]
-        for name in files if only is None else [name for name in only if name in files]:
+        for name in files if sizes else ():
             expected, blamed = files[name], name
             if (workdir / unit / name).stat().st_size != expected["bytes"]:
                 raise ValueError(
@@ -144,7 +142,7 @@ def add_files(workdir: pathlib.Path, unit: str, names: Iterable[str], keep: bool
     path = workdir / unit
     files: Mapping[str, Any] = {}
     if keep and (path / MANIFEST).exists():
-        files = open_folder(workdir, unit, only=()).files
+        files = open_folder(workdir, unit, sizes=False).files
     files = {**files, **_sums(path, names)}
     write_record(path / MANIFEST, {KIND: unit, "sweep": identity(workdir), "files": files})
 
