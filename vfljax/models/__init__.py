@@ -1,6 +1,6 @@
 """The tables of networks, by the name that a config gives them.
 
-A new network is one file, one row here, and what it reads in ``making.READS``. A teacher is any of the
+A new network is one file and one row here. A teacher is any of the
 bottoms (``config.teacher.network``). Tests compare the networks with PyTorch's where the extra ``parity`` is
 installed.
 """

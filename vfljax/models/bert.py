@@ -86,6 +86,7 @@ class Bert(nn.Module):
     pooled: bool = True
     output: str = "identity"
 
+    reads: ClassVar[tuple[str, ...]] = ("text",)
     mixable: ClassVar[bool] = False  # a convex combination of token ids means nothing
 
     @nn.compact

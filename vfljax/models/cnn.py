@@ -49,6 +49,7 @@ class CNN(nn.Module):
     linear: bool = True  # whether a Linear(out) ends it
     weights: str = "default"  # or "torch": ``vfljax.models.mlp.dense``, of convolutions too
     convolution: str = "auto"
+    reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
 
     @nn.compact

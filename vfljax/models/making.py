@@ -12,18 +12,6 @@ from vfljax.errors import UserError, unknown
 from vfljax.models import ACTIVATIONS, BOTTOMS, WEIGHTS, bert
 from vfljax.types import Input
 
-# what each network reads: kinds of input, and whether columns may hold codes
-READS = {
-    "mlp": (("table", "image"), False),
-    "resnet18": (("image",), False),
-    "resnet20": (("image",), False),
-    "resnet50": (("image",), False),
-    "cnn_gafm": (("image",), False),
-    "cnn_marvell": (("image",), False),
-    "wide_deep": (("table",), True),
-    "bert": (("text",), True),
-    "bert_tiny": (("text",), True),
-}
 # fields that networks share; the others are a network's options
 SHARED = {
     "mlp": ("hidden", "activation", "weights"),
@@ -71,11 +59,13 @@ def options_of(name: str) -> dict[str, Any]:
 def networks_for(reads: Input) -> list[str]:
     """Returns the names of the bottom networks that can read such columns."""
     coded = reads.kind == "table" and any(reads.vocabulary)
-    return [
-        name
-        for name, (kinds, codes) in READS.items()
-        if reads.kind in kinds and (codes or not coded)
-    ]
+    networks = {name: _network_class(name) for name in BOTTOMS}
+    return [n for n, c in networks.items() if reads.kind in c.reads and not (coded and c.mixable)]
+
+
+def _network_class(name: str) -> Any:
+    """The class, whose ``reads`` are kinds of columns; codes are read by those that are not ``mixable``."""
+    return getattr(BOTTOMS[name], "func", BOTTOMS[name])
 
 
 def _checked(where: str, field: str, value: Any, default: Any) -> Any:
@@ -120,18 +110,19 @@ def _tuples(value: Any) -> Any:
 def _refuse_unreadable(fields: NetworkFields, reads: Input) -> None:
     """A network for other data than a party's."""
     where, name = fields.where, fields.name
-    kinds, codes = READS[name]
-    if reads.kind not in kinds:
+    network = _network_class(name)
+    if reads.kind not in network.reads:
+        others = ", ".join(n for n in BOTTOMS if reads.kind in _network_class(n).reads)
         raise UserError(
-            f"{where}: the network {name!r} reads {' or '.join(kinds)} and the data is of kind "
-            f"{reads.kind!r}: choose {', '.join(n for n, (k, _) in READS.items() if reads.kind in k)}."
+            f"{where}: the network {name!r} reads {' or '.join(network.reads)} and the data is of kind "
+            f"{reads.kind!r}: choose {others}."
         )
     if reads.kind == "text" and reads.pad != bert.PAD:
         raise UserError(
             f"{where}: the network {name!r} reads token 0 as padding and the data pads with token "
             f"{reads.pad}: give config.data.options.vocabulary a vocab.txt with [PAD] first."
         )
-    if any(reads.vocabulary) and not codes:
+    if any(reads.vocabulary) and network.mixable:
         raise UserError(
             f"{where}: the network {name!r} reads numbers and the data has columns of codes: choose "
             "'wide_deep', or give the data set's option that makes numbers of them."

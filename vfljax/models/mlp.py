@@ -76,6 +76,7 @@ class MLP(nn.Module):
     weights: str = "default"  # or "torch": ``dense``
     dropout: float = 0.0
     batch_norm: bool = False
+    reads: ClassVar[tuple[str, ...]] = ("table", "image")
     mixable: ClassVar[bool] = True
     linear_end: ClassVar[bool] = True  # its last linear layer reads the last layer it sows
 

@@ -49,6 +49,7 @@ class ResNet(nn.Module):
     shortcut: str = "project"
     weights: str = "default"  # of the last Linear, or "torch": ``dense``
     convolution: str = "auto"
+    reads: ClassVar[tuple[str, ...]] = ("image",)
     mixable: ClassVar[bool] = True
     batch_norm: ClassVar[bool] = True
 

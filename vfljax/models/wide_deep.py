@@ -50,6 +50,7 @@ class WideDeep(nn.Module):
     dropout: float = 0.0
     batch_norm: bool = False
     light: ClassVar[bool] = True
+    reads: ClassVar[tuple[str, ...]] = ("table",)
     mixable: ClassVar[bool] = False
 
     @nn.compact
